@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_BACKEND_H
+#define HOOKSESS_BACKEND_H
+
+#include <hooksess/run.h>
+#include <hooksess/state.h>
+
+/* What a session runs on: a graph of named ops and tensors, and sessions that run parts of it. Users of a backend that is
+ * there (graph.h) need only pass its hs_backend on; this header is for those who write one, and for hooks that look at it.
+ *
+ * One thread at a time uses a backend and its sessions, unless the backend says more. */
+
+HS_BEGIN_DECLS
+
+/* A node that a name was resolved to: an op's output, or an op itself. Two nodes are the same where `op` and `output` are.
+ * Frozen. */
+typedef struct hs_node {
+    void *op;          /* the backend's own */
+    int32_t output;    /* which of its outputs; -1: the op itself, which has no value */
+    int32_t n_outputs; /* of the op: why a bare name has no value, where output is -1 */
+} hs_node;
+
+/* A variable: memory that lives as long as a session and is saved with checkpoints. Frozen. */
+enum { HS_VARIABLE_LOCAL = 1 /* not saved: a metric's accumulator, say */ };
+typedef struct hs_variable {
+    const char *name;
+    hs_dtype dtype;
+    int32_t reserved;
+    hs_shape shape;
+    uint64_t flags;
+    void *reserved2;
+} hs_variable;
+
+typedef struct hs_backend_feed {
+    hs_node node;
+    const hs_tensor *value;
+} hs_backend_feed;
+
+/* One run. No node occurs twice among the fetches, nor among the feeds. */
+typedef struct hs_backend_call {
+    size_t size;
+    const hs_node *fetches; /* tensors and ops */
+    size_t n_fetches;
+    const hs_backend_feed *feeds;
+    size_t n_feeds;
+    const hs_run_options *options; /* NULL: none */
+    uint64_t level;                /* 0; 1 for a run made while the values of one of level 0 are in use; and so on */
+    hs_tensor *values;             /* out, n_fetches of them: what the tensors are; data NULL for ops */
+    hs_bytes metadata;             /* out, {0} before: a serialised RunMetadata, where the options ask for it */
+} hs_backend_call;
+
+/* Results are kept as they are until the next run of that level, whatever other levels run. Without it the session copies
+ * values that are in use before it runs another level. */
+enum { HS_BACKEND_KEEPS_VALUES = 1 };
+
+/* The well-known collections of a graph, with TensorFlow's names for them. Items are names of nodes (const char *) but for
+ * HS_SAVERS (hs_saver *). */
+#define HS_INIT_OP                 "init_op"
+#define HS_READY_OP                "ready_op"
+#define HS_READY_FOR_LOCAL_INIT_OP "ready_for_local_init_op"
+#define HS_LOCAL_INIT_OP           "local_init_op"
+#define HS_SUMMARY_OP              "summary_op"
+#define HS_SAVERS                  "savers"
+
+/* Functions marked (required) must be there; the others may be NULL. Those of the first group take the backend's self,
+ * those of the second a session that `open` made. Strings and structs that are returned by pointer belong to the backend
+ * and live as long as it, or as long as said. */
+typedef struct hs_backend_ops {
+    size_t size;
+    const char *name;
+    uint64_t flags;
+
+    /* The environment of everything that works on this backend. NULL function or result: hs_env_default(). */
+    const hs_env *(*env)(void *self);
+    /* The first error of building the graph, or HS_OK: asked before anything else is done with it. */
+    hs_code (*status)(void *self, hs_error *err);
+    /* (required) "loss" or "loss:0". A bare name means output 0 of an op with one output and the op itself otherwise.
+     * HS_NOT_FOUND names the name. */
+    hs_code (*find)(void *self, const char *name, hs_node *node, hs_error *err);
+    /* While finalized, adding a node fails with HS_FAILED_PRECONDITION. Called with false when the session that finalized
+     * it is closed. */
+    hs_code (*finalize)(void *self, bool finalized, hs_error *err);
+    bool (*finalized)(void *self);
+    /* The name of the global step's variable; NULL: the graph has none. */
+    const char *(*global_step_name)(void *self);
+    /* Items of a collection: writes up to `max` and returns how many there are. */
+    size_t (*collection)(void *self, const char *key, const void **items, size_t max);
+    /* Adds an item, also to a finalized graph. `release`, if given, frees it when the graph goes. */
+    hs_code (*add_to_collection)(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
+    /* Makes the default op of one of the collections above and returns its name; NULL where there is none. */
+    hs_code (*default_op)(void *self, const char *key, const char **name, hs_error *err);
+    /* Variables in the order of their making; false past the last. */
+    bool (*variable)(void *self, size_t index, hs_variable *out);
+    /* State of the backend's own (hs_graph_state); NULL past the last. */
+    const hs_state_provider *(*state)(void *self, size_t index);
+    /* The graph as a serialised TensorFlow GraphDef, until the next call. */
+    hs_code (*graph_def)(void *self, hs_bytes *out, hs_error *err);
+
+    /* (required) A session. `target` ("" is in this process) and `config` (a serialised ConfigProto, maybe empty) are
+     * passed through from the session's options. */
+    hs_code (*open)(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
+    /* (required) Runs what was asked for, once, and nothing else. On failure no value is read. */
+    hs_code (*run)(void *session, hs_backend_call *call, hs_error *err);
+    /* (required) Frees the session, also when it fails. */
+    hs_code (*close)(void *session, hs_error *err);
+    /* A variable's value by its index: a view, until the next call with this session. HS_FAILED_PRECONDITION if it has not
+     * been initialised. */
+    hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
+    /* Sets a variable to a host tensor of its dtype and shape (checked by the caller). */
+    hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
+    hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
+} hs_backend_ops;
+
+#define HS_BACKEND_OPS .size = sizeof(hs_backend_ops)
+
+/* A backend: what it can do and what it is. Travels by value and owns nothing. Frozen. */
+typedef struct hs_backend {
+    const hs_backend_ops *ops;
+    void *self;
+} hs_backend;
+
+/* The same for callers: with the defaults for what a backend has left out. */
+HS_API const hs_env *hs_backend_env(hs_backend backend);
+HS_API hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err);
+HS_API bool hs_backend_finalized(hs_backend backend);
+HS_API const char *hs_backend_global_step_name(hs_backend backend);
+HS_API size_t hs_backend_collection(hs_backend backend, const char *key, const void **items, size_t max);
+HS_API bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out);
+/* HS_UNIMPLEMENTED, and *out empty, where the backend has no graph to show. */
+HS_API hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_CHECKPOINT_H
+#define HOOKSESS_CHECKPOINT_H
+
+#include <hooksess/hook.h>
+
+/* Checkpoints: TensorFlow's V2 tensor bundles, written so that a crash at any instant leaves the newest finished one whole.
+ *
+ * A checkpoint is named by its prefix, "run/model.ckpt-1000": PREFIX.index, PREFIX.data-00000-of-00001 and, where the
+ * backend has a graph to show, PREFIX.meta. It exists from the moment when its index has its name, which is the last thing
+ * to be renamed, after everything was written aside and synced. The file `checkpoint` beside them says which is the newest;
+ * its paths are relative to it, so that the directory can be moved. */
+
+HS_BEGIN_DECLS
+
+/* Saver. Saves the variables of a session and every piece of state that belongs to it (the backend's, the hooks').
+ * TensorFlow: Saver. One thread at a time. */
+typedef struct hs_saver hs_saver;
+
+typedef struct hs_saver_options {
+    size_t size;
+    const hs_env *env;            /* NULL: the system's own */
+    int64_t max_to_keep;          /* 0: 5; HS_NEVER: never delete one */
+    const char *const *variables; /* names, ended by NULL; NULL: all that are not local */
+} hs_saver_options;
+#define HS_SAVER_OPTIONS .size = sizeof(hs_saver_options)
+
+/* The caller's to free, after the sessions that use it. `options` may be NULL. */
+HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
+HS_API void hs_saver_free(hs_saver *saver);
+
+typedef struct hs_save_options {
+    size_t size;
+    const char *state_file; /* NULL: "checkpoint". Without a directory */
+    bool no_meta_graph;     /* write no PREFIX.meta */
+    bool no_state_file;     /* neither write the state file nor delete old checkpoints */
+    unsigned char reserved[6];
+} hs_save_options;
+#define HS_SAVE_OPTIONS .size = sizeof(hs_save_options)
+
+/* Saves to `prefix`, or to "PREFIX-STEP" where step >= 0. It is durable when this returns. Saving over a checkpoint of the
+ * same name replaces it at one instant. The directory must exist, or its parent must: one level is made. On failure nothing
+ * that was there is changed: HS_RESOURCE_EXHAUSTED for a full disk or no memory, HS_INVALID_ARGUMENT for a missing
+ * directory, a variable that does not exist or a reserved name, or what the backend or a provider of state returned. */
+HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                             const hs_save_options *options, hs_error *err);
+/* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
+HS_API const char *hs_saver_last_path(const hs_saver *saver);
+/* The checkpoints that the saver keeps, oldest first; NULL past the last. The saver's, until its next save. */
+HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
+/* Takes over checkpoints that were there before, oldest first, so that they are deleted in their turn; paths without files
+ * are passed over. */
+HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
+
+/* Restores the variables and every piece of state from `prefix`. All is checked before anything is written: on failure the
+ * model is as it was. HS_NOT_FOUND: no such checkpoint, or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes
+ * that differ (all of them are listed); HS_DATA_LOSS: damage. */
+HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err);
+
+/* The prefix of the newest checkpoint that the state file of `directory` names and that exists, malloc'ed by `env`:
+ * hs_env_free it. NULL: there is none; with an error if the state file is there but says nothing. TensorFlow:
+ * latest_checkpoint. */
+HS_API char *hs_latest_checkpoint(const hs_env *env, const char *directory, const char *state_file, hs_error *err);
+HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
+
+/* Reading a checkpoint without a session. TensorFlow: load_checkpoint. One thread at a time. */
+typedef struct hs_checkpoint_reader hs_checkpoint_reader;
+
+HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
+HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
+/* Tensors in the order of their names; false past the last. data is NULL; bytes is what hs_checkpoint_read writes (for
+ * strings, the elements and their text together). The name is the reader's. */
+HS_API bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info);
+/* The same by name. HS_NOT_FOUND. */
+HS_API hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err);
+/* Reads and verifies one tensor into `data`, `bytes` large, which must be info.bytes. HS_DATA_LOSS if the file is damaged
+ * or too short. */
+HS_API hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err);
+
+/* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialised; missing directories are made.
+ * HS_UNIMPLEMENTED where the backend has none to show. TensorFlow: write_graph. */
+HS_API hs_code hs_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text, hs_error *err);
+/* The MetaGraphDef of the backend's graph, serialised and malloc'ed by the backend's env: hs_env_free its data. `saver` may
+ * be NULL. */
+HS_API hs_code hs_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);
+
+HS_END_DECLS
+
+#endif

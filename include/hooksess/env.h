@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_ENV_H
+#define HOOKSESS_ENV_H
+
+#include <hooksess/status.h>
+
+/* What the library asks of its host: memory, time, a place for log lines, files.
+ *
+ * An environment is given once, where a backend is made (hs_graph_new, hs_script_new); the session, its hooks, saver and
+ * writers use the backend's. Whatever is left out is the system's own: malloc, the clocks, stderr, POSIX files. A test
+ * gives failing ones, a program may bring an object store. */
+
+HS_BEGIN_DECLS
+
+/* Memory. Set all three functions or none. `free` takes NULL and no size, so that the functions can be lent on (to zlib
+ * and protobuf-c). alloc and realloc return NULL when there is none left. Called from several threads. Frozen. */
+typedef struct hs_allocator {
+    void *(*alloc)(void *user, size_t bytes);
+    void *(*realloc)(void *user, void *block, size_t bytes);
+    void (*free)(void *user, void *block);
+    void *user;
+} hs_allocator;
+
+/* Time, in nanoseconds. Set all three functions or none. Timers go by monotonic_ns, time stamps in files by realtime_ns
+ * (since 1970, UTC). Called from several threads. Frozen. */
+typedef struct hs_clock {
+    int64_t (*monotonic_ns)(void *user);
+    int64_t (*realtime_ns)(void *user);
+    void (*sleep_ns)(void *user, int64_t ns);
+    void *user;
+} hs_clock;
+
+typedef enum hs_log_level { HS_LOG_DEBUG = 0, HS_LOG_INFO = 1, HS_LOG_WARNING = 2, HS_LOG_ERROR = 3 } hs_log_level;
+
+/* Log lines: `text` is one line without its end, valid during the call. Called from several threads. Left out: lines of
+ * level INFO and above go to stderr. Frozen. */
+typedef struct hs_logger {
+    void (*write)(void *user, hs_log_level level, const char *text);
+    void *user;
+} hs_logger;
+
+/* How a file is opened. */
+enum {
+    HS_OPEN_READ = 0,
+    HS_OPEN_WRITE = 1, /* a new, empty file; one that is there is emptied */
+    HS_OPEN_APPEND = 2 /* writing goes on at the end; a missing file is made */
+};
+
+/* What is known of a path. Frozen. */
+typedef struct hs_file_stat {
+    uint64_t bytes;
+    int64_t modified_ns; /* since 1970 */
+    bool is_directory;
+    unsigned char reserved[15];
+} hs_file_stat;
+
+/* Files. All members are required. Paths are the caller's, valid during the call. Each function returns HS_OK or a code
+ * with a message that names the path; a missing path is HS_NOT_FOUND, a full disk HS_RESOURCE_EXHAUSTED. A file is used
+ * by one thread at a time; different files by several threads at once.
+ *
+ *   open      *file is the handle, for the other functions and for close.
+ *   read      up to `bytes` from `offset`; *got is less only at the end of the file.
+ *   write     all of it, at the end of what was written so far, or an error.
+ *   sync      what was written is on the disk when it returns.
+ *   close     frees the handle, also when it fails. An error here is a failed write.
+ *   rename    replaces `to` at once: whoever looks sees the old file or the new one, never neither.
+ *   remove    a file. A missing one is HS_NOT_FOUND.
+ *   sync_directory   names made, renamed or removed in it are on the disk when it returns.
+ *   make_directory   one level. HS_ALREADY_EXISTS if something of that name is there.
+ *   list      calls visit with each name in the directory but "." and "..", in any order, until one returns non-zero. */
+typedef struct hs_file_system_ops {
+    size_t size;
+    hs_code (*open)(void *user, const char *path, int mode, void **file, hs_error *err);
+    hs_code (*read)(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err);
+    hs_code (*write)(void *user, void *file, const void *data, size_t bytes, hs_error *err);
+    hs_code (*sync)(void *user, void *file, hs_error *err);
+    hs_code (*close)(void *user, void *file, hs_error *err);
+    hs_code (*rename)(void *user, const char *from, const char *to, hs_error *err);
+    hs_code (*remove)(void *user, const char *path, hs_error *err);
+    hs_code (*sync_directory)(void *user, const char *path, hs_error *err);
+    hs_code (*make_directory)(void *user, const char *path, hs_error *err);
+    hs_code (*stat)(void *user, const char *path, hs_file_stat *out, hs_error *err);
+    hs_code (*list)(void *user, const char *path, int (*visit)(void *visitor, const char *name), void *visitor,
+                    hs_error *err);
+} hs_file_system_ops;
+
+/* Begins an initialiser: static const hs_file_system_ops mine = { HS_FILE_SYSTEM_OPS, .open = ..., ... }. */
+#define HS_FILE_SYSTEM_OPS .size = sizeof(hs_file_system_ops)
+
+/* A file system and its state; both stay the caller's and outlive whatever was made with them. Frozen. */
+typedef struct hs_file_system {
+    const hs_file_system_ops *ops;
+    void *user;
+} hs_file_system;
+
+typedef struct hs_env {
+    size_t size;
+    hs_allocator allocator;
+    hs_clock clock;
+    hs_logger logger;
+    hs_file_system files;
+} hs_env;
+
+/* Begins an initialiser: hs_env env = { HS_ENV, .logger = { my_log, NULL } }. */
+#define HS_ENV .size = sizeof(hs_env)
+
+/* The system's own. Static, complete. */
+HS_API const hs_env *hs_env_default(void);
+
+/* For hooks and backends. `env` NULL is the system's own; parts that are left out likewise. Any thread.
+ * hs_env_alloc gives zeroed memory, or NULL. */
+HS_API void *hs_env_alloc(const hs_env *env, size_t bytes);
+HS_API void hs_env_free(const hs_env *env, void *block);
+HS_API int64_t hs_env_monotonic_ns(const hs_env *env);
+HS_API int64_t hs_env_realtime_ns(const hs_env *env);
+HS_API void hs_env_sleep_ns(const hs_env *env, int64_t ns);
+HS_API void hs_log(const hs_env *env, hs_log_level level, const char *format, ...) HS_PRINTF(3, 4);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_EXPORT_H
+#define HOOKSESS_EXPORT_H
+
+/* What every public header starts from: linkage, visibility, checked format strings.
+ * Programs that link the static library need no macro: on ELF systems the attribute is harmless there. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define HS_BEGIN_DECLS extern "C" {
+#define HS_END_DECLS   }
+#else
+#define HS_BEGIN_DECLS
+#define HS_END_DECLS
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define HS_API                                  __attribute__((visibility("default")))
+#define HS_PRINTF(format_index, first_argument) __attribute__((format(printf, format_index, first_argument)))
+#else
+#define HS_API
+#define HS_PRINTF(format_index, first_argument)
+#endif
+
+/* Bytes that somebody else owns. Frozen. */
+typedef struct hs_bytes {
+    const void *data;
+    size_t size;
+} hs_bytes;
+
+/* Switches a periodic option off, where leaving it zero would mean its default. Such options are signed. */
+#define HS_NEVER (-1)
+
+/* A list of names, ended by NULL: .tensors = HS_NAMES("loss", "accuracy").
+ * Lives where it is written: in a function until its block ends, at file scope for ever. C only. */
+#define HS_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_GRAPH_H
+#define HOOKSESS_GRAPH_H
+
+#include <hooksess/backend.h>
+
+/* The embedded backend: the program's own functions are ops, the program's own memory is variables.
+ *
+ * A run executes each op that was asked for, and those it depends on, once: in dependency order, and otherwise in the order
+ * of definition. Nothing that nobody fetched is executed. Variables and values that are fetched beside ops that write them
+ * are read after all ops of the run.
+ *
+ * Names consist of letters, digits and _ . / -, begin with a letter, a digit, _ or ., and are unique; "NAME:0" is an
+ * op's output 0. They are copied. Names that an op refers to may be defined later, until the graph is finalized.
+ *
+ * The building functions return a code, and the graph keeps its first error: opening a session reports it, so a program
+ * need not check each call. Adding to a finalized graph is HS_FAILED_PRECONDITION and leaves the graph as it is.
+ *
+ * One thread at a time uses a graph. */
+
+HS_BEGIN_DECLS
+
+typedef struct hs_graph hs_graph;
+typedef struct hs_op hs_op;
+
+/* An empty graph, the caller's to free. `env` NULL: the system's own; it is copied. NULL if there is no memory. */
+HS_API hs_graph *hs_graph_new(const hs_env *env);
+/* After the last session on it was closed. NULL is allowed. */
+HS_API void hs_graph_free(hs_graph *graph);
+
+/* The backend to open a session on. Owns nothing. Of a NULL graph: a backend that no session opens on. */
+HS_API hs_backend hs_graph_backend(hs_graph *graph);
+/* The graph of such a backend; NULL of any other: for hooks that add nodes. */
+HS_API hs_graph *hs_graph_of(hs_backend backend);
+/* The first building error (code HS_OK: none). The graph's. */
+HS_API const hs_error *hs_graph_error(const hs_graph *graph);
+/* Is there a node of that name? */
+HS_API bool hs_graph_has(const hs_graph *graph, const char *name);
+
+/* A variable: saved in checkpoints, restored from them.
+ *
+ * With `data` it is the program's memory, which must stay until the session is closed; the program sets its first value
+ * before opening, or by `initialize`. A graph with such a variable has one live session at a time.
+ * Without, each session has its own, set by the init op: to `initial` (copied from there at that moment), by `initialize`,
+ * or to zero. Until then, or until it is restored, reading it is HS_FAILED_PRECONDITION. */
+typedef struct hs_variable_def {
+    size_t size;
+    const char *name;
+    int64_t dtype; /* an hs_dtype other than HS_STRING */
+    hs_shape shape;
+    void *data;
+    const void *initial; /* bytes of the whole variable, host memory */
+    /* Sets the first value in `value`, a view of the variable's memory. Run by the init op; not when it is restored. */
+    hs_code (*initialize)(void *self, const hs_tensor *value, hs_error *err);
+    void *self;
+    const hs_memory *memory; /* of `data`, where that is not the host's; must outlive the graph */
+    uint64_t flags;          /* HS_VARIABLE_LOCAL: not saved, set by the local init op */
+} hs_variable_def;
+#define HS_VARIABLE_DEF .size = sizeof(hs_variable_def)
+
+HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def);
+/* The usual case: the program's host memory. */
+HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
+
+/* Memory that ops write and hooks read (a loss), not saved. It must stay until the session is closed. */
+HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
+
+/* A tensor that is fed. Dimensions of -1 take any size, HS_ANY_SHAPE any rank. A run that needs it without a feed is
+ * HS_INVALID_ARGUMENT. */
+HS_API hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape);
+
+/* The global step: a scalar int64 variable. `name` NULL is "global_step", `data` NULL lets the graph own it (zero at
+ * first). Without this call an op that advances_step makes the default one, and a variable that is named "global_step", a
+ * scalar of type int64, is it. A second one is HS_ALREADY_EXISTS. */
+HS_API hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *data);
+
+/* An op's function. Returns HS_OK, or a code with a message; HS_OUT_OF_RANGE is the end of the input. A failing op ends the
+ * run: later ops are not executed, and the global step is not advanced. */
+typedef hs_code (*hs_op_fn)(void *self, hs_op *op, hs_error *err);
+
+/* An output of an op. With `data`, the program's memory, at least as large as the shape says. Without, and with a shape
+ * without -1, memory of the session's, for the function to write into (hs_op_output). Without, and with an open shape or
+ * type HS_STRING, the function sets a view each time (hs_op_set_output). Frozen. */
+typedef struct hs_output_def {
+    hs_dtype dtype;
+    int32_t reserved;
+    hs_shape shape;
+    void *data;
+    const hs_memory *memory; /* of `data` */
+} hs_output_def;
+
+/* .outputs = HS_OUTPUTS({ .dtype = HS_FLOAT }, { .dtype = HS_INT64, .shape = HS_SHAPE(10) }); no shape is a scalar.
+ * HS_ANY_SHAPE as the shape lets each run decide. */
+#define HS_OUTPUTS(...) ((const hs_output_def[]){__VA_ARGS__, {.dtype = HS_DTYPE_NONE}})
+
+typedef struct hs_op_def {
+    size_t size;
+    const char *name;
+    hs_op_fn run; /* NULL: does nothing but bring its inputs and control inputs about (a group) */
+    void *self;
+    const char *const *inputs;         /* tensors that the function reads; ended by NULL */
+    const char *const *control_inputs; /* ops that are executed before it */
+    const hs_output_def *outputs;      /* ended by dtype HS_DTYPE_NONE */
+    const char *const *writes;         /* variables and values that the function changes */
+    bool advances_step;                /* the global step is one more after a run in which this op was executed */
+    unsigned char reserved[7];
+} hs_op_def;
+#define HS_OP_DEF .size = sizeof(hs_op_def)
+
+HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
+/* hs_graph_op(g, .name = "train", .run = train, .self = &m, .advances_step = true). C only. */
+#define hs_graph_op(graph, ...) hs_graph_add_op((graph), &(const hs_op_def){HS_OP_DEF, __VA_ARGS__})
+
+/* Inside an op's function. Views are good until it returns. NULL past the last. */
+HS_API const hs_tensor *hs_op_input(const hs_op *op, size_t index);
+/* The op's output, to be written into. */
+HS_API hs_tensor *hs_op_output(hs_op *op, size_t index);
+/* What the op writes, number `index` of its `writes`: to be written into. */
+HS_API hs_tensor *hs_op_written(hs_op *op, size_t index);
+/* Sets an output that has no memory of its own to a view, whose data must stay until the op's next execution.
+ * HS_INVALID_ARGUMENT if dtype or shape contradict the definition. */
+HS_API hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err);
+/* The global step before this run, and the op's name. */
+HS_API int64_t hs_op_step(const hs_op *op);
+HS_API const char *hs_op_name(const hs_op *op);
+
+/* State that is saved with the variables: a position in the data, a random number generator. */
+HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self);
+
+/* Names a node in one of the collections of backend.h: what a scaffold takes its defaults from. */
+HS_API hs_code hs_graph_collect(hs_graph *graph, const char *key, const char *name);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOK_H
+#define HOOKSESS_HOOK_H
+
+#include <hooksess/backend.h>
+#include <hooksess/coordinator.h>
+#include <hooksess/outcome.h>
+#include <hooksess/summary.h>
+
+/* Hooks: what is called around each run of a session. TensorFlow: SessionRunHook, SessionRunContext. This header is all
+ * that the built-in hooks are written against, too.
+ *
+ * Everything in it is called by, and may be called from, the one thread that runs the session. */
+
+HS_BEGIN_DECLS
+
+/* The backend's session inside a hooked one: running it runs no hook. */
+typedef struct hs_raw_session hs_raw_session;
+/* One run, as a hook sees it. */
+typedef struct hs_run_context hs_run_context;
+
+/* The callbacks. Any may be NULL; fill in by name, and begin with HS_HOOK_OPS:
+ *
+ *     static const hs_hook_ops ops = { HS_HOOK_OPS, .name = "early_stop", .after_run = after_run };
+ *
+ * Each callback takes the hook's own `self` first and returns HS_OK, or a code with a message, to which the library adds
+ * the hook's name, the callback and the step. They are called in the order of the session's list of hooks, all but close:
+ *
+ *   begin                  while the session is opened, before the graph is finalized: may add nodes. A second begin on the
+ *                          same graph must add nothing twice. Called once a session.
+ *   after_create_session   the backend's session is there and its variables have their values; again after a recovery. A
+ *                          stop that is requested of the coordinator here means that there is nothing left to do
+ *                          (HS_REASON_ALREADY_DONE).
+ *   before_run             *args is NULL before; set it to what the hook wants fetched, fed or otherwise done in this run.
+ *                          If it fails, neither the backend nor any after_run is called.
+ *   after_run              `values` has the hook's own fetches in the shape of its args (no leaves if it asked for none).
+ *                          Not called after a run that failed. If it fails, later hooks' is not called.
+ *   boundary               the step is whole for everyone: after every hook's after_run, if one of them asked for it
+ *                          (hs_run_context_request_boundary); once after every hook's after_create_session; and once after
+ *                          the ends. Event files are flushed before. This is where a checkpoint is saved, so that it
+ *                          holds each hook's state of this step.
+ *   end                    the session ends well (closed, stopped, end of input). One that fails makes the outcome a
+ * failure, but keeps neither the other hooks from theirs nor the last boundary from coming. close                  always,
+ * once for each begin that was called, last hook first, however the session ended. save_state, load_state the hook's part
+ * of the checkpoint, under "hooksess/hook/NAME". load_state is called while the session is opened, between begin and
+ * after_create_session, if the checkpoint has such a part. destroy                frees self. Once for each self, however
+ * often it is listed, even if opening failed early. */
+typedef struct hs_hook_ops {
+    size_t size;
+    const char *name; /* (required) for messages, the outcome and the checkpoint */
+    hs_code (*begin)(void *self, hs_backend backend, hs_error *err);
+    hs_code (*after_create_session)(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);
+    hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
+    hs_code (*after_run)(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
+    hs_code (*boundary)(void *self, hs_run_context *run, hs_error *err);
+    hs_code (*end)(void *self, hs_raw_session *session, hs_error *err);
+    void (*close)(void *self, const hs_outcome *outcome);
+    hs_save_state_fn save_state;
+    hs_load_state_fn load_state;
+    void (*destroy)(void *self);
+} hs_hook_ops;
+
+#define HS_HOOK_OPS .size = sizeof(hs_hook_ops)
+
+/* What a hook's flags say. The first three: the kinds of run for which before_run, after_run and boundary are called; none
+ * of them means TRAIN. */
+enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_HELD = 256 };
+
+/* A hook: its functions, its state, its flags. Travels by value. `ops` must live as long as the session. Frozen. */
+typedef struct hs_hook {
+    const hs_hook_ops *ops;
+    void *self;
+    uint64_t flags;
+} hs_hook;
+
+/* The same hook, not destroyed by the session it is given to: for one that is used again, or read afterwards. */
+HS_API hs_hook hs_hook_hold(hs_hook hook);
+/* Destroys a hook that was held, or never came to a session. */
+HS_API void hs_hook_destroy(hs_hook hook);
+/* Destroys a list of hooks as a session does: each self once, and none that is held. */
+HS_API void hs_hooks_destroy(const hs_hook *hooks, size_t n);
+
+/* The run that is being made. The same context for before_run, after_run and boundary of one run, and for all hooks. */
+
+/* The caller's own fetches and feeds. At the boundaries that follow no run: empty args. */
+HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
+HS_API hs_raw_session *hs_run_context_session(const hs_run_context *run);
+/* The run's kind, an hs_run_kind. */
+HS_API int64_t hs_run_context_kind(const hs_run_context *run);
+/* The global step: in before_run before the run, afterwards after it. Read at most once at each of the two times, only if a
+ * hook asks, and shared by all of them. HS_FAILED_PRECONDITION if the graph has none; or what the backend returned. */
+HS_API hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err);
+/* The monotonic clock in nanoseconds, read at most once before and once after the run, and shared likewise. */
+HS_API int64_t hs_run_context_now(hs_run_context *run);
+/* Asks the session to stop after this run, which goes on as it is. */
+HS_API void hs_run_context_request_stop(hs_run_context *run);
+HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
+/* Asks for every hook's boundary after this run. Without effect in a boundary. */
+HS_API void hs_run_context_request_boundary(hs_run_context *run);
+
+/* A decision that replicas must share, such as whether a timer has fired: true on all of them if it is true on one. Asked
+ * in a boundary, by every replica alike. A session that trains alone gets its own answer back. */
+HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
+
+/* Which boundary this is. */
+typedef enum hs_boundary { HS_BOUNDARY_CREATED = 1, HS_BOUNDARY_RUN = 2, HS_BOUNDARY_END = 3 } hs_boundary;
+/* 0 in before_run and after_run. */
+HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
+
+/* The raw session. */
+
+HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
+/* The backend's own handle of the session, for hs_backend_ops. */
+HS_API void *hs_raw_session_handle(const hs_raw_session *session);
+/* A run without hooks. The values (which may be NULL) are borrowed until the next raw run made in the same callback, or by
+ * the same caller; values that are in use further out stay as they are. */
+HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *args, const hs_run_values **values,
+                                  hs_error *err);
+HS_API hs_code hs_raw_session_step(hs_raw_session *session, int64_t *step, hs_error *err);
+/* The checkpoint that the session's variables were restored from, as a path without ending; NULL: none. */
+HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
+/* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
+HS_API void hs_raw_session_saved(hs_raw_session *session, int64_t step);
+/* The session's event-file writer for a directory, which is made if it is missing: one for all hooks, opened when it is
+ * first asked for, flushed before each boundary, closed with the session, whose it is. */
+HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
+                                             hs_error *err);
+/* A writer of the program's own, to be flushed before each boundary too. It must outlive the session. */
+HS_API hs_code hs_raw_session_use_writer(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
+
+HS_END_DECLS
+
+#endif

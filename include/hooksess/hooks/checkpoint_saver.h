@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOKS_CHECKPOINT_SAVER_H
+#define HOOKSESS_HOOKS_CHECKPOINT_SAVER_H
+
+#include <hooksess/scaffold.h>
+
+/* Saves checkpoints: after the session's creation, every so many seconds or steps, and at the end; never the same step
+ * twice, and not what was just restored from the same place. TensorFlow: CheckpointSaverHook.
+ *
+ * Each creation of a session also writes graph.pbtxt and the graph's events, where the backend has a graph to show. Saving
+ * happens at the boundary. A save that fails ends the run with its error. */
+
+HS_BEGIN_DECLS
+
+/* What is told of each save. TensorFlow: CheckpointSaverListener. Any function may be NULL; a failure is the save's. */
+typedef struct hs_saver_listener_ops {
+    size_t size;
+    hs_code (*begin)(void *self, hs_error *err); /* with the hook's begin */
+    hs_code (*before_save)(void *self, hs_raw_session *session, int64_t step, hs_error *err);
+    /* *request_stop is false before; set it to ask for a stop. The other listeners are called all the same. */
+    hs_code (*after_save)(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err);
+    hs_code (*end)(void *self, hs_raw_session *session, int64_t step, hs_error *err); /* after the last save */
+} hs_saver_listener_ops;
+#define HS_SAVER_LISTENER_OPS .size = sizeof(hs_saver_listener_ops)
+
+/* Frozen. `ops` and `self` must live as long as the hook. */
+typedef struct hs_saver_listener {
+    const hs_saver_listener_ops *ops;
+    void *self;
+} hs_saver_listener;
+
+typedef struct hs_checkpoint_saver_options {
+    size_t size;
+    const char *checkpoint_dir; /* copied; made when it is missing */
+    double save_secs;           /* exactly one of the two */
+    int64_t save_steps;
+    const char *checkpoint_basename;    /* NULL: "model.ckpt" */
+    hs_saver *saver;                    /* at most one of saver and scaffold; without either, the one that the graph's */
+    hs_scaffold *scaffold;              /* collection HS_SAVERS has. Borrowed: both must outlive the hook */
+    const hs_saver_listener *listeners; /* called in their order; copied */
+    size_t n_listeners;
+    const hs_env *env; /* the hook's own memory; NULL: malloc */
+    bool no_graph_def; /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
+    unsigned char reserved[7];
+} hs_checkpoint_saver_options;
+#define HS_CHECKPOINT_SAVER .size = sizeof(hs_checkpoint_saver_options)
+
+/* Options that make no sense, or no memory, are reported by the hook's begin. */
+HS_API hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *options);
+#define hs_checkpoint_saver(...)                                                                                           \
+    hs_checkpoint_saver_hook(&(const hs_checkpoint_saver_options){HS_CHECKPOINT_SAVER, __VA_ARGS__})
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOKS_NAN_TENSOR_H
+#define HOOKSESS_HOOKS_NAN_TENSOR_H
+
+#include <hooksess/hook.h>
+
+/* Looks at a tensor in every run, and fails or stops when an element is not finite: NaN or an infinity. TensorFlow:
+ * NanTensorHook (which sees only NaN). The message names tensor, step, first index, and how many elements are NaN, positive
+ * and negative infinity. */
+
+HS_BEGIN_DECLS
+
+typedef enum hs_on_nan {
+    HS_NAN_FAIL = 0, /* the run fails with HS_FAILED_PRECONDITION: no end is called, nothing is saved */
+    HS_NAN_STOP = 1  /* a warning in the log, and a stop */
+} hs_on_nan;
+
+typedef struct hs_nan_tensor_options {
+    size_t size;
+    const char *tensor; /* copied; a float tensor of any shape */
+    int64_t on_nan;     /* an hs_on_nan */
+    const hs_env *env;  /* the hook's own memory; NULL: malloc */
+} hs_nan_tensor_options;
+#define HS_NAN_TENSOR .size = sizeof(hs_nan_tensor_options)
+
+/* Options that make no sense, or no memory, are reported by the hook's begin. */
+HS_API hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *options);
+#define hs_nan_tensor(...) hs_nan_tensor_hook(&(const hs_nan_tensor_options){HS_NAN_TENSOR, __VA_ARGS__})
+
+HS_END_DECLS
+
+#endif

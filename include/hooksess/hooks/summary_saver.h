@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOKS_SUMMARY_SAVER_H
+#define HOOKSESS_HOOKS_SUMMARY_SAVER_H
+
+#include <hooksess/scaffold.h>
+
+/* Fetches summary ops every so many steps or seconds, the first time in the first run, and writes what they give to an
+ * event file. TensorFlow: SummarySaverHook.
+ *
+ * The first run writes a session log START at its step, so that TensorBoard drops what a run that crashed has written
+ * beyond the checkpoint. The end flushes the file. */
+
+HS_BEGIN_DECLS
+
+typedef struct hs_summary_saver_options {
+    size_t size;
+    int64_t save_steps; /* exactly one of the two */
+    double save_secs;
+    const char *output_dir;            /* copied; the session's writer for it is used. Or */
+    hs_summary_writer *summary_writer; /* this one, borrowed. Exactly one of the two */
+    hs_scaffold *scaffold;             /* its summary op, borrowed (without one, only START is written); or */
+    const char *const *summary_ops;    /* these, ended by NULL; copied. One event each. Exactly one of the two */
+    const hs_env *env;                 /* the hook's own memory; NULL: malloc */
+} hs_summary_saver_options;
+#define HS_SUMMARY_SAVER .size = sizeof(hs_summary_saver_options)
+
+/* Options that make no sense, or no memory, are reported by the hook's begin. */
+HS_API hs_hook hs_summary_saver_hook(const hs_summary_saver_options *options);
+#define hs_summary_saver(...) hs_summary_saver_hook(&(const hs_summary_saver_options){HS_SUMMARY_SAVER, __VA_ARGS__})
+
+HS_END_DECLS
+
+#endif

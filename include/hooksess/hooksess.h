@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOKSESS_H
+#define HOOKSESS_HOOKSESS_H
+
+/* All that a training program needs. Apart from it: testing.h for tests of hooks, dlpack.h. */
+
+#include <hooksess/backend.h>
+#include <hooksess/checkpoint.h>
+#include <hooksess/coordinator.h>
+#include <hooksess/env.h>
+#include <hooksess/graph.h>
+#include <hooksess/hook.h>
+#include <hooksess/hooks/checkpoint_saver.h>
+#include <hooksess/hooks/logging_tensor.h>
+#include <hooksess/hooks/nan_tensor.h>
+#include <hooksess/hooks/stop_at_step.h>
+#include <hooksess/hooks/summary_saver.h>
+#include <hooksess/outcome.h>
+#include <hooksess/run.h>
+#include <hooksess/scaffold.h>
+#include <hooksess/session.h>
+#include <hooksess/state.h>
+#include <hooksess/status.h>
+#include <hooksess/summary.h>
+#include <hooksess/tensor.h>
+#include <hooksess/training_session.h>
+#include <hooksess/version.h>
+
+#endif

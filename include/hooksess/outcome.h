@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_OUTCOME_H
+#define HOOKSESS_OUTCOME_H
+
+#include <hooksess/status.h>
+
+/* How a session ended. */
+
+HS_BEGIN_DECLS
+
+typedef enum hs_reason {
+    HS_REASON_FAILED = 0,       /* `error` says why */
+    HS_REASON_CLOSED = 1,       /* the caller closed it, of its own accord */
+    HS_REASON_STOPPED = 2,      /* a stop was requested; `hook` names the hook, where it was one */
+    HS_REASON_END_OF_INPUT = 3, /* a run came to the end of the data (HS_OUT_OF_RANGE) */
+    HS_REASON_ALREADY_DONE = 4  /* a hook found at the start that nothing was left to do */
+} hs_reason;
+
+/* Travels by value, frozen: no pointers, room left. */
+typedef struct hs_outcome {
+    int32_t reason;          /* an hs_reason */
+    int32_t signal;          /* the signal that ended it; 0: none */
+    int64_t step;            /* the global step at the end; -1: not known */
+    int64_t last_saved_step; /* the newest durable checkpoint of this run, restored or written; -1: none */
+    char hook[64];           /* the hook that asked to stop, or that failed; "" if none did */
+    hs_error error;          /* the first error; code HS_OK: none. A session that stopped well may have one: a last save
+                                that failed makes the reason HS_REASON_FAILED */
+    unsigned char reserved[64];
+} hs_outcome;
+
+/* For main's return: 0 if the session ended well (every reason but HS_REASON_FAILED), else 1. */
+HS_API int hs_outcome_exit_code(const hs_outcome *outcome);
+/* "failed", "closed", "stopped", "end of input", "already done". Static. */
+HS_API const char *hs_reason_name(int32_t reason);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_SCAFFOLD_H
+#define HOOKSESS_SCAFFOLD_H
+
+#include <hooksess/checkpoint.h>
+
+/* What a session needs to start: how to initialise, how to tell that all is ready, what saves. TensorFlow: Scaffold. */
+
+HS_BEGIN_DECLS
+
+typedef struct hs_scaffold hs_scaffold;
+
+/* Initialises what the graph does not: called after the init op, not when a checkpoint was restored. */
+typedef hs_code (*hs_init_fn)(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err);
+
+/* What is left out is taken from the graph's collections when the scaffold is finalized, or made there. */
+typedef struct hs_scaffold_options {
+    size_t size;
+    const char *init_op;
+    const hs_feed *init_feeds; /* for init_op; ended by a NULL name */
+    hs_init_fn init_fn;
+    void *init_user;
+    const char *ready_op;                /* gives the names of what is not initialised; all is ready when it gives none */
+    const char *ready_for_local_init_op; /* likewise, before the local init op */
+    const char *local_init_op;
+    const hs_feed *local_init_feeds;
+    const char *summary_op;
+    hs_saver *saver;              /* stays the caller's */
+    const hs_scaffold *copy_from; /* gives what is left out above; it is copied */
+} hs_scaffold_options;
+#define HS_SCAFFOLD_OPTIONS .size = sizeof(hs_scaffold_options)
+
+/* The caller's to free, after the sessions that use it. Names are copied; feeds and saver are borrowed. `options` may be
+ * NULL. HS_RESOURCE_EXHAUSTED. */
+HS_API hs_scaffold *hs_scaffold_new(const hs_scaffold_options *options, hs_error *err);
+HS_API void hs_scaffold_free(hs_scaffold *scaffold);
+
+/* Fills in what was left out and finalizes the graph. A second call changes nothing. Called when a session is opened.
+ * HS_FAILED_PRECONDITION if a collection has more than one item to choose from. */
+HS_API hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error *err);
+
+/* NULL: not given, and not finalized yet or without a default. The scaffold's. */
+HS_API const char *hs_scaffold_init_op(const hs_scaffold *scaffold);
+HS_API const hs_feed *hs_scaffold_init_feeds(const hs_scaffold *scaffold);
+HS_API hs_init_fn hs_scaffold_init_fn(const hs_scaffold *scaffold);
+HS_API void *hs_scaffold_init_user(const hs_scaffold *scaffold);
+HS_API const char *hs_scaffold_ready_op(const hs_scaffold *scaffold);
+HS_API const char *hs_scaffold_ready_for_local_init_op(const hs_scaffold *scaffold);
+HS_API const char *hs_scaffold_local_init_op(const hs_scaffold *scaffold);
+HS_API const hs_feed *hs_scaffold_local_init_feeds(const hs_scaffold *scaffold);
+HS_API const char *hs_scaffold_summary_op(const hs_scaffold *scaffold);
+HS_API hs_saver *hs_scaffold_saver(const hs_scaffold *scaffold);
+
+HS_END_DECLS
+
+#endif

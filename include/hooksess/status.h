@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_STATUS_H
+#define HOOKSESS_STATUS_H
+
+#include <hooksess/export.h>
+
+#include <stdarg.h>
+
+/* Codes and errors.
+ *
+ * A function that can fail returns an hs_code (or NULL, for one that makes something) and takes an hs_error * last.
+ * The error is the caller's, usually on its stack, and may be NULL. It is written on failure and cleared on success. */
+
+HS_BEGIN_DECLS
+
+/* TensorFlow's canonical codes under the same numbers, and two ranges beyond them. An int, so that a program's own codes
+ * (256 and up) pass through every callback; the library never makes one of those. */
+typedef int hs_code;
+
+enum {
+    HS_OK = 0,
+    HS_CANCELLED = 1,
+    HS_UNKNOWN = 2,
+    HS_INVALID_ARGUMENT = 3,
+    HS_DEADLINE_EXCEEDED = 4,
+    HS_NOT_FOUND = 5,
+    HS_ALREADY_EXISTS = 6,
+    HS_PERMISSION_DENIED = 7,
+    HS_RESOURCE_EXHAUSTED = 8, /* out of memory, or a full disk */
+    HS_FAILED_PRECONDITION = 9,
+    HS_ABORTED = 10,
+    HS_OUT_OF_RANGE = 11, /* the input has ended: a clean end of training, not a failure */
+    HS_UNIMPLEMENTED = 12,
+    HS_INTERNAL = 13,
+    HS_UNAVAILABLE = 14,
+    HS_DATA_LOSS = 15, /* a damaged file */
+    HS_UNAUTHENTICATED = 16,
+    HS_STOP = 64, /* the loop was asked to end (a step function's stop iteration), not a failure */
+    HS_USER = 256 /* the first of the program's own codes */
+};
+
+/* The size of hs_error.message. A list that does not fit (every mis-shaped tensor of a checkpoint, say) is cut with a count
+ * of what is left out, and goes to the log whole. */
+#define HS_MESSAGE_SIZE 1016
+
+/* What went wrong. Frozen: this layout does not change. */
+typedef struct hs_error {
+    hs_code code;
+    int os_error;                  /* errno of the system call that failed, or 0 */
+    char message[HS_MESSAGE_SIZE]; /* one line, always ended by a zero byte */
+} hs_error;
+
+/* Sets code and message, and returns the code, so that a failing line is one line. `err` may be NULL.
+ * os_error is set to 0. Longer messages are cut. Any thread (the error itself is the caller's). */
+HS_API hs_code hs_error_set(hs_error *err, hs_code code, const char *format, ...) HS_PRINTF(3, 4);
+HS_API hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments) HS_PRINTF(3, 0);
+
+/* Sets an error from errno: its code by hs_code_from_errno, os_error, and the system's text after the message. */
+HS_API hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...) HS_PRINTF(3, 4);
+
+/* Puts text and ": " before the message that is there; code and os_error stay. Returns the code. */
+HS_API hs_code hs_error_prefix(hs_error *err, const char *format, ...) HS_PRINTF(2, 3);
+
+/* Back to HS_OK and an empty message. */
+HS_API void hs_error_clear(hs_error *err);
+
+/* "OK", "CANCELLED", ..., "STOP"; "USER" from 256 on and "UNKNOWN_CODE" for any other number. Static. */
+HS_API const char *hs_code_name(hs_code code);
+
+/* ENOENT is HS_NOT_FOUND, ENOSPC and ENOMEM HS_RESOURCE_EXHAUSTED, EACCES HS_PERMISSION_DENIED, and so on, as TensorFlow
+ * maps them; 0 is HS_OK, what is not listed HS_UNKNOWN. */
+HS_API hs_code hs_code_from_errno(int os_error);
+
+/* Reads a struct that begins with its size, as a caller compiled it, into one of `to_size` bytes as the reader knows it:
+ * what is missing is zero, and a field beyond that is set is refused (HS_INVALID_ARGUMENT), as is a size of 0, which is a
+ * struct whose initialiser does not begin with its macro. `what` and `macro` are for the message. For whoever takes
+ * options: the library, and hooks and backends of others. */
+HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *what, const char *macro,
+                              hs_error *err);
+
+HS_END_DECLS
+
+#endif

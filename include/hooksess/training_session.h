@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_TRAINING_SESSION_H
+#define HOOKSESS_TRAINING_SESSION_H
+
+#include <hooksess/session.h>
+
+/* A session with the usual hooks. TensorFlow: MonitoredTrainingSession. */
+
+HS_BEGIN_DECLS
+
+/* The hooks of the session, in their order: chief_only_hooks, hooks, a summary saver (where there is a directory for it), a
+ * checkpoint saver (where there is a checkpoint_dir). Of each pair of secs and steps at most one may be given, both are
+ * HS_INVALID_ARGUMENT; HS_NEVER switches the hook off. */
+typedef struct hs_training_options {
+    size_t size;
+    const hs_hook *hooks;
+    size_t n_hooks;
+    const hs_hook *chief_only_hooks;
+    size_t n_chief_only_hooks;
+    hs_scaffold *scaffold;       /* as in hs_session_options */
+    const char *checkpoint_dir;  /* restored from, and saved to */
+    const char *summary_dir;     /* NULL: checkpoint_dir */
+    double save_checkpoint_secs; /* 0: 600, unless steps are given */
+    int64_t save_checkpoint_steps;
+    double save_summaries_secs;
+    int64_t save_summaries_steps; /* 0: 100, unless secs are given */
+    const char *target;
+    hs_bytes config;
+    const hs_group *group;
+    bool no_graph_def; /* write neither graph.pbtxt nor .meta files */
+    unsigned char reserved[7];
+} hs_training_options;
+#define HS_TRAINING_OPTIONS .size = sizeof(hs_training_options)
+
+/* Like hs_session_open. Closed like any session. */
+HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BASE_CRC32C_H
+#define HS_BASE_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* CRC-32C (Castagnoli), as TensorFlow's records and bundles use it. */
+
+/* The checksum of what `crc` is the checksum of, followed by these bytes; 0 to begin with. */
+uint32_t hs__crc32c(uint32_t crc, const void *data, size_t bytes);
+
+/* As it is stored beside data that may hold checksums itself. */
+static inline uint32_t hs__crc32c_mask(uint32_t crc)
+{
+    return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+static inline uint32_t hs__crc32c_unmask(uint32_t masked)
+{
+    uint32_t rotated = masked - 0xa282ead8u;
+    return (rotated >> 17) | (rotated << 15);
+}
+
+#endif

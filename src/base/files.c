@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/files.h"
+
+#include <string.h>
+
+char *hs__path_join(const hs_env *env, const char *directory, const char *name)
+{
+    size_t length = strlen(directory);
+    if (length == 0 || name[0] == '/')
+        return hs__strdup(env, name);
+    return hs__format(env, directory[length - 1] == '/' ? "%s%s" : "%s/%s", directory, name);
+}
+
+const char *hs__path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *hs__path_directory(const hs_env *env, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return hs__strdup(env, ".");
+    return hs__strndup(env, path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+hs_code hs__file_open(hs__file *file, const hs_env *env, const char *path, int mode, hs_error *err)
+{
+    file->env = env;
+    file->handle = NULL;
+    return env->files.ops->open(env->files.user, path, mode, &file->handle, err);
+}
+
+hs_code hs__file_write(hs__file *file, const void *data, size_t bytes, hs_error *err)
+{
+    return file->env->files.ops->write(file->env->files.user, file->handle, data, bytes, err);
+}
+
+hs_code hs__file_read(hs__file *file, uint64_t offset, void *data, size_t bytes, const char *path, hs_error *err)
+{
+    size_t got = 0;
+    hs_code code = file->env->files.ops->read(file->env->files.user, file->handle, offset, data, bytes, &got, err);
+    if (!code && got != bytes)
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: ends at byte %llu, where %zu bytes from %llu on are needed", path,
+                            (unsigned long long)(offset + got), bytes, (unsigned long long)offset);
+    return code;
+}
+
+hs_code hs__file_sync(hs__file *file, hs_error *err)
+{
+    return file->env->files.ops->sync(file->env->files.user, file->handle, err);
+}
+
+hs_code hs__file_close(hs__file *file, hs_error *err)
+{
+    void *handle = file->handle;
+    file->handle = NULL;
+    return handle ? file->env->files.ops->close(file->env->files.user, handle, err) : HS_OK;
+}
+
+hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, char **data, size_t *bytes, hs_error *err)
+{
+    const hs_file_system *files = &env->files;
+    hs_file_stat found;
+    hs_code code = files->ops->stat(files->user, path, &found, err);
+    if (code)
+        return code;
+    if (found.is_directory)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a directory", path);
+    if (found.bytes > limit)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, more than the %zu that such a file may have", path,
+                            (unsigned long long)found.bytes, limit);
+    size_t size = (size_t)found.bytes;
+    char *read = hs__alloc(env, size + 1, 1);
+    if (!read)
+        return hs__no_memory(err, size + 1, path);
+    hs__file file;
+    if (!(code = hs__file_open(&file, env, path, HS_OPEN_READ, err))) {
+        code = hs__file_read(&file, 0, read, size, path, err);
+        hs__file_close(&file, NULL);
+    }
+    if (code) {
+        hs__free(env, read);
+        return code;
+    }
+    *data = read;
+    *bytes = size;
+    return HS_OK;
+}
+
+static hs_code write_synced(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err)
+{
+    hs__file file;
+    hs_code code = hs__file_open(&file, env, path, HS_OPEN_WRITE, err);
+    if (code)
+        return code;
+    if (!(code = hs__file_write(&file, data, bytes, err)))
+        code = hs__file_sync(&file, err);
+    hs_code closed = hs__file_close(&file, code ? NULL : err);
+    return code ? code : closed;
+}
+
+hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err)
+{
+    char *aside = hs__format(env, "%s.tmp", path), *directory = hs__path_directory(env, path);
+    hs_code code;
+    if (!aside || !directory)
+        code = hs__no_memory(err, strlen(path), "a path");
+    else if ((code = write_synced(env, aside, data, bytes, err)) || (code = hs__rename(env, aside, path, err)))
+        hs__file_remove(env, aside);
+    else
+        code = hs__sync_directory(env, directory, err);
+    hs__free(env, aside);
+    hs__free(env, directory);
+    return code;
+}
+
+bool hs__file_exists(const hs_env *env, const char *path)
+{
+    hs_file_stat found;
+    return env->files.ops->stat(env->files.user, path, &found, NULL) == HS_OK;
+}
+
+void hs__file_remove(const hs_env *env, const char *path)
+{
+    hs_error error;
+    hs_code code = env->files.ops->remove(env->files.user, path, &error);
+    if (code && code != HS_NOT_FOUND)
+        hs_log(env, HS_LOG_WARNING, "%s", error.message);
+}
+
+hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err)
+{
+    return env->files.ops->rename(env->files.user, from, to, err);
+}
+
+hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err)
+{
+    return env->files.ops->sync_directory(env->files.user, path, err);
+}
+
+hs_code hs__make_directory(const hs_env *env, const char *path, hs_error *err)
+{
+    const hs_file_system *files = &env->files;
+    hs_file_stat found;
+    hs_code code = files->ops->stat(files->user, path, &found, err);
+    if (!code)
+        return found.is_directory ? HS_OK : hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is not a directory", path);
+    if (code != HS_NOT_FOUND)
+        return code;
+    code = files->ops->make_directory(files->user, path, err);
+    if (code == HS_ALREADY_EXISTS) { /* another process was faster */
+        hs_error_clear(err);
+        return HS_OK;
+    }
+    if (code)
+        return code;
+    char *parent = hs__path_directory(env, path);
+    if (!parent)
+        return hs__no_memory(err, strlen(path), "a path");
+    code = hs__sync_directory(env, parent, err);
+    hs__free(env, parent);
+    return code;
+}
+
+hs_code hs__make_directories(const hs_env *env, const char *path, hs_error *err)
+{
+    char *partial = hs__strdup(env, path);
+    if (!partial)
+        return hs__no_memory(err, strlen(path), "a path");
+    hs_code code = HS_OK;
+    for (char *at = partial + 1; !code && partial[0] && *at; at++)
+        if (*at == '/' && at[-1] != '/') {
+            *at = '\0';
+            code = hs__make_directory(env, partial, err);
+            *at = '/';
+        }
+    size_t length = strlen(partial);
+    while (length > 1 && partial[length - 1] == '/')
+        partial[--length] = '\0';
+    if (!code)
+        code = hs__make_directory(env, partial, err);
+    hs__free(env, partial);
+    return code;
+}

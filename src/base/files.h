@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BASE_FILES_H
+#define HS_BASE_FILES_H
+
+#include "base/env.h"
+
+/* What the library does with files, over the env's file system. */
+
+/* "DIRECTORY/NAME"; just NAME where the directory is "" or NAME is absolute. NULL without memory. */
+char *hs__path_join(const hs_env *env, const char *directory, const char *name);
+/* The part before the last '/', "." if there is none, "/" of "/x". */
+char *hs__path_directory(const hs_env *env, const char *path);
+/* The part after the last '/'. Points into path. */
+const char *hs__path_base(const char *path);
+
+/* A file that is being written, and how to finish it: all of write, sync and close may fail. */
+typedef struct hs__file {
+    const hs_env *env;
+    void *handle; /* NULL: not open */
+} hs__file;
+
+hs_code hs__file_open(hs__file *file, const hs_env *env, const char *path, int mode, hs_error *err);
+hs_code hs__file_write(hs__file *file, const void *data, size_t bytes, hs_error *err);
+/* Fewer than `bytes` are DATA_LOSS naming the path. */
+hs_code hs__file_read(hs__file *file, uint64_t offset, void *data, size_t bytes, const char *path, hs_error *err);
+hs_code hs__file_sync(hs__file *file, hs_error *err);
+/* NULL handles are fine. */
+hs_code hs__file_close(hs__file *file, hs_error *err);
+
+/* The whole file, with a zero byte after it that *bytes does not count; refused with `what` named if larger than `limit`.
+ */
+hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, char **data, size_t *bytes, hs_error *err);
+/* Puts a file in place so that whoever looks sees the old one or the whole new one, also after a power cut: written beside
+ * it, synced, renamed, the directory synced. */
+hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err);
+
+bool hs__file_exists(const hs_env *env, const char *path);
+/* Best effort; a missing file is fine, anything else is a warning in the log. */
+void hs__file_remove(const hs_env *env, const char *path);
+hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err);
+hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err);
+/* All the levels that are missing; made ones are synced into their parents. */
+hs_code hs__make_directories(const hs_env *env, const char *path, hs_error *err);
+/* Only the last level. */
+hs_code hs__make_directory(const hs_env *env, const char *path, hs_error *err);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file system of the operating system. */
+#include "base/env.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The kernel moves at most this much in one call. */
+#define PIECE ((size_t)1 << 30)
+
+typedef struct {
+    int descriptor;
+    char path[]; /* for messages */
+} posix_file;
+
+static hs_code posix_open(void *user, const char *path, int mode, void **file, hs_error *err)
+{
+    (void)user;
+    static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, O_WRONLY | O_CREAT | O_APPEND};
+    size_t length = strlen(path) + 1;
+    posix_file *made = malloc(sizeof *made + length);
+    if (!made)
+        return hs__no_memory(err, sizeof *made + length, "a file handle");
+    memcpy(made->path, path, length);
+    do
+        made->descriptor = open(path, flags[mode] | O_CLOEXEC, 0666);
+    while (made->descriptor < 0 && errno == EINTR);
+    if (made->descriptor < 0) {
+        hs_code code =
+            hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
+        free(made);
+        return code;
+    }
+    *file = made;
+    return HS_OK;
+}
+
+static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
+{
+    (void)user;
+    posix_file *file = handle;
+    char *to = data;
+    *got = 0;
+    while (*got < bytes) {
+        size_t piece = bytes - *got < PIECE ? bytes - *got : PIECE;
+        ssize_t n = pread(file->descriptor, to + *got, piece, (off_t)(offset + *got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return hs_error_set_errno(err, errno, "%s: cannot read %zu bytes at %llu", file->path, bytes,
+                                      (unsigned long long)offset);
+        if (n == 0)
+            break;
+        *got += (size_t)n;
+    }
+    return HS_OK;
+}
+
+static hs_code posix_write(void *user, void *handle, const void *data, size_t bytes, hs_error *err)
+{
+    (void)user;
+    posix_file *file = handle;
+    const char *from = data;
+    size_t done = 0;
+    while (done < bytes) {
+        ssize_t n = write(file->descriptor, from + done, bytes - done < PIECE ? bytes - done : PIECE);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return hs_error_set_errno(err, errno, "%s: cannot write, %zu of %zu bytes done", file->path, done, bytes);
+        done += (size_t)n;
+    }
+    return HS_OK;
+}
+
+static hs_code posix_sync(void *user, void *handle, hs_error *err)
+{
+    (void)user;
+    posix_file *file = handle;
+    int result;
+    do
+        result = fsync(file->descriptor);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot sync", file->path);
+}
+
+static hs_code posix_close(void *user, void *handle, hs_error *err)
+{
+    (void)user;
+    posix_file *file = handle;
+    hs_code code = HS_OK;
+    /* after EINTR the descriptor is closed on Linux: closing it again might hit somebody else's */
+    if (close(file->descriptor) != 0 && errno != EINTR)
+        code = hs_error_set_errno(err, errno, "%s: cannot close", file->path);
+    free(file);
+    return code;
+}
+
+static hs_code posix_rename(void *user, const char *from, const char *to, hs_error *err)
+{
+    (void)user;
+    return rename(from, to) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be renamed to %s", from, to);
+}
+
+static hs_code posix_remove(void *user, const char *path, hs_error *err)
+{
+    (void)user;
+    return unlink(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be removed", path);
+}
+
+static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
+{
+    (void)user;
+    int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0)
+        return hs_error_set_errno(err, errno, "%s: cannot open the directory", path);
+    /* EINVAL: a file system that has nothing to sync in a directory */
+    hs_code code = fsync(descriptor) == 0 || errno == EINVAL
+                       ? HS_OK
+                       : hs_error_set_errno(err, errno, "%s: cannot sync the directory", path);
+    close(descriptor);
+    return code;
+}
+
+static hs_code posix_make_directory(void *user, const char *path, hs_error *err)
+{
+    (void)user;
+    return mkdir(path, 0777) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot make the directory", path);
+}
+
+static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_error *err)
+{
+    (void)user;
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return hs_error_set_errno(err, errno, "%s", path);
+    *out = (hs_file_stat){
+        .bytes = (uint64_t)found.st_size,
+        .modified_ns = (int64_t)found.st_mtim.tv_sec * 1000000000 + found.st_mtim.tv_nsec,
+        .is_directory = S_ISDIR(found.st_mode),
+    };
+    return HS_OK;
+}
+
+static hs_code posix_list(void *user, const char *path, int (*visit)(void *visitor, const char *name), void *visitor,
+                          hs_error *err)
+{
+    (void)user;
+    DIR *directory = opendir(path);
+    if (!directory)
+        return hs_error_set_errno(err, errno, "%s: cannot list the directory", path);
+    hs_code code = HS_OK;
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(directory);
+        if (!entry) {
+            if (errno)
+                code = hs_error_set_errno(err, errno, "%s: cannot list the directory", path);
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && visit(visitor, entry->d_name))
+            break;
+    }
+    closedir(directory);
+    return code;
+}
+
+const hs_file_system_ops hs__posix_files = {
+    HS_FILE_SYSTEM_OPS,
+    .open = posix_open,
+    .read = posix_read,
+    .write = posix_write,
+    .sync = posix_sync,
+    .close = posix_close,
+    .rename = posix_rename,
+    .remove = posix_remove,
+    .sync_directory = posix_sync_directory,
+    .make_directory = posix_make_directory,
+    .stat = posix_stat,
+    .list = posix_list,
+};

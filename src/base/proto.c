@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/proto.h"
+
+static void *proto_alloc(void *data, size_t bytes)
+{
+    return hs__alloc(data, bytes, 1);
+}
+
+static void proto_free(void *data, void *block)
+{
+    hs__free(data, block);
+}
+
+ProtobufCAllocator hs__proto_allocator(const hs_env *env)
+{
+    return (ProtobufCAllocator){proto_alloc, proto_free, (void *)env};
+}
+
+void hs__proto_pack(const ProtobufCMessage *message, hs__buffer *out)
+{
+    size_t bytes = protobuf_c_message_get_packed_size(message);
+    unsigned char *to = hs__buffer_room(out, bytes);
+    if (to)
+        out->size += protobuf_c_message_pack(message, to);
+}
+
+void hs__proto_put_bytes(hs__buffer *out, uint32_t field, const void *data, size_t bytes)
+{
+    hs__buffer_varint(out, (uint64_t)field << 3 | 2);
+    hs__buffer_varint(out, bytes);
+    hs__buffer_append(out, data, bytes);
+}
+
+char *hs__proto_string(const char *text)
+{
+    return (char *)text;
+}
+
+ProtobufCBinaryData hs__proto_bytes(const void *data, size_t bytes)
+{
+    return (ProtobufCBinaryData){.len = bytes, .data = (uint8_t *)data};
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BASE_PROTO_H
+#define HS_BASE_PROTO_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/buffer.h"
+
+/* protobuf-c on the env's memory. The allocator must not outlive the env. */
+ProtobufCAllocator hs__proto_allocator(const hs_env *env);
+
+/* Appends the serialised message. */
+void hs__proto_pack(const ProtobufCMessage *message, hs__buffer *out);
+
+/* Appends a field that holds bytes, a string or a serialised message. */
+void hs__proto_put_bytes(hs__buffer *out, uint32_t field, const void *data, size_t bytes);
+
+/* protobuf-c's structs know no const; what is packed is only read. */
+char *hs__proto_string(const char *text);
+ProtobufCBinaryData hs__proto_bytes(const void *data, size_t bytes);
+
+#endif

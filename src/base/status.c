@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <hooksess/version.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *hs_version(void)
+{
+    return HS_VERSION_STRING;
+}
+
+const char *hs_code_name(hs_code code)
+{
+    static const char *const names[] = {
+        "OK",        "CANCELLED",       "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+        "NOT_FOUND", "ALREADY_EXISTS",  "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+        "ABORTED",   "OUT_OF_RANGE",    "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+        "DATA_LOSS", "UNAUTHENTICATED",
+    };
+    if (code >= 0 && code < (int)(sizeof names / sizeof *names))
+        return names[code];
+    if (code == HS_STOP)
+        return "STOP";
+    return code >= HS_USER ? "USER" : "UNKNOWN_CODE";
+}
+
+hs_code hs_code_from_errno(int os_error)
+{
+    switch (os_error) {
+    case 0:
+        return HS_OK;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case E2BIG:
+    case EDESTADDRREQ:
+    case EDOM:
+    case EFAULT:
+    case EILSEQ:
+    case ENOPROTOOPT:
+    case ENOSTR:
+    case ENOTSOCK:
+    case ENOTTY:
+    case EPROTOTYPE:
+    case ESPIPE:
+        return HS_INVALID_ARGUMENT;
+    case ETIMEDOUT:
+    case ETIME:
+        return HS_DEADLINE_EXCEEDED;
+    case ENODEV:
+    case ENOENT:
+    case ENXIO:
+    case ESRCH:
+        return HS_NOT_FOUND;
+    case EEXIST:
+    case EADDRNOTAVAIL:
+    case EALREADY:
+        return HS_ALREADY_EXISTS;
+    case EPERM:
+    case EACCES:
+    case EROFS:
+        return HS_PERMISSION_DENIED;
+    case ENOTEMPTY:
+    case EISDIR:
+    case ENOTDIR:
+    case EADDRINUSE:
+    case EBADF:
+    case EBUSY:
+    case ECHILD:
+    case EISCONN:
+    case ENOTBLK:
+    case ENOTCONN:
+    case EPIPE:
+    case ESHUTDOWN:
+    case ETXTBSY:
+        return HS_FAILED_PRECONDITION;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case EMLINK:
+    case ENFILE:
+    case ENOBUFS:
+    case ENODATA:
+    case ENOMEM:
+    case ENOSR:
+    case EUSERS:
+        return HS_RESOURCE_EXHAUSTED;
+    case EFBIG:
+    case EOVERFLOW:
+    case ERANGE:
+        return HS_OUT_OF_RANGE;
+    case ENOSYS:
+    case ENOTSUP:
+    case EAFNOSUPPORT:
+    case EPFNOSUPPORT:
+    case EPROTONOSUPPORT:
+    case ESOCKTNOSUPPORT:
+    case EXDEV:
+        return HS_UNIMPLEMENTED;
+    case EAGAIN:
+    case ECONNREFUSED:
+    case ECONNABORTED:
+    case ECONNRESET:
+    case EINTR:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETRESET:
+    case ENETUNREACH:
+    case ENOLCK:
+    case ENOLINK:
+        return HS_UNAVAILABLE;
+    case EDEADLK:
+    case ESTALE:
+        return HS_ABORTED;
+    case ECANCELED:
+        return HS_CANCELLED;
+    default:
+        return HS_UNKNOWN;
+    }
+}
+
+/* vsnprintf marks a cut by its result; whoever reads the message should see it too. */
+static void format_message(char *message, const char *format, va_list arguments)
+{
+    int length = vsnprintf(message, HS_MESSAGE_SIZE, format, arguments);
+    if (length >= HS_MESSAGE_SIZE)
+        memcpy(message + HS_MESSAGE_SIZE - 4, "...", 4);
+    else if (length < 0)
+        message[0] = '\0';
+}
+
+hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments)
+{
+    if (err) {
+        char message[HS_MESSAGE_SIZE]; /* an argument may be err->message itself */
+        format_message(message, format, arguments);
+        err->code = code;
+        err->os_error = 0;
+        memcpy(err->message, message, strlen(message) + 1);
+    }
+    return code;
+}
+
+hs_code hs_error_set(hs_error *err, hs_code code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    hs_error_vset(err, code, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...)
+{
+    hs_code code = hs_code_from_errno(os_error);
+    if (code == HS_OK)
+        code = HS_UNKNOWN;
+    if (err) {
+        va_list arguments;
+        va_start(arguments, format);
+        hs_error_vset(err, code, format, arguments);
+        va_end(arguments);
+        size_t used = strlen(err->message);
+        char text[128];
+#if defined(__GLIBC__) && defined(_GNU_SOURCE)
+        const char *found = strerror_r(os_error, text, sizeof text);
+#else
+        const char *found = strerror_r(os_error, text, sizeof text) == 0 ? text : "unknown error";
+#endif
+        snprintf(err->message + used, HS_MESSAGE_SIZE - used, ": %s", found);
+        err->os_error = os_error;
+    }
+    return code;
+}
+
+hs_code hs_error_prefix(hs_error *err, const char *format, ...)
+{
+    if (!err)
+        return HS_OK;
+    char before[HS_MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_message(before, format, arguments);
+    va_end(arguments);
+    int os_error = err->os_error;
+    hs_error_set(err, err->code, "%s: %s", before, err->message);
+    err->os_error = os_error;
+    return err->code;
+}
+
+void hs_error_clear(hs_error *err)
+{
+    if (err) {
+        err->code = HS_OK;
+        err->os_error = 0;
+        err->message[0] = '\0';
+    }
+}
+
+hs_code hs__no_memory(hs_error *err, size_t bytes, const char *what)
+{
+    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %s (%zu bytes)", what, bytes);
+}
+
+hs_code hs__error_copy(hs_error *to, const hs_error *from)
+{
+    if (!from) {
+        hs_error_clear(to);
+        return HS_OK;
+    }
+    if (to && to != from) {
+        to->code = from->code;
+        to->os_error = from->os_error;
+        memcpy(to->message, from->message, strlen(from->message) + 1);
+    }
+    return from->code;
+}
+
+hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *what, const char *macro, hs_error *err)
+{
+    size_t from_size;
+    memcpy(&from_size, from, sizeof from_size);
+    if (from_size < sizeof from_size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s.size is %zu: begin its initialiser with %s", what, from_size,
+                            macro);
+    const unsigned char *bytes = from;
+    for (size_t i = to_size; i < from_size; i++)
+        if (bytes[i] != 0)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s sets a field that version %s of the library does not know",
+                                what, HS_VERSION_STRING);
+    memset(to, 0, to_size);
+    memcpy(to, from, from_size < to_size ? from_size : to_size);
+    memcpy(to, &to_size, sizeof to_size);
+    return HS_OK;
+}

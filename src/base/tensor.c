@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/tensor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[] = {
+    [HS_FLOAT] = {"float", 4},
+    [HS_DOUBLE] = {"double", 8},
+    [HS_INT32] = {"int32", 4},
+    [HS_UINT8] = {"uint8", 1},
+    [HS_INT16] = {"int16", 2},
+    [HS_INT8] = {"int8", 1},
+    [HS_STRING] = {"string", sizeof(hs_string)},
+    [HS_COMPLEX64] = {"complex64", 8},
+    [HS_INT64] = {"int64", 8},
+    [HS_BOOL] = {"bool", 1},
+    [HS_QINT8] = {"qint8", 1},
+    [HS_QUINT8] = {"quint8", 1},
+    [HS_QINT32] = {"qint32", 4},
+    [HS_BFLOAT16] = {"bfloat16", 2},
+    [HS_QINT16] = {"qint16", 2},
+    [HS_QUINT16] = {"quint16", 2},
+    [HS_UINT16] = {"uint16", 2},
+    [HS_COMPLEX128] = {"complex128", 16},
+    [HS_HALF] = {"half", 2},
+    [HS_UINT32] = {"uint32", 4},
+    [HS_UINT64] = {"uint64", 8},
+};
+
+bool hs__dtype_valid(int64_t dtype)
+{
+    return dtype > 0 && dtype < (int64_t)(sizeof dtypes / sizeof *dtypes) && dtypes[dtype].size;
+}
+
+size_t hs_dtype_size(hs_dtype dtype)
+{
+    return hs__dtype_valid((int64_t)dtype) ? dtypes[dtype].size : 0;
+}
+
+const char *hs_dtype_name(hs_dtype dtype)
+{
+    return hs__dtype_valid((int64_t)dtype) ? dtypes[dtype].name : "invalid";
+}
+
+hs_shape hs_shape_of(int32_t rank, const int64_t *dims)
+{
+    hs_shape shape = {.rank = rank};
+    for (int32_t i = 0; i < rank && i < HS_MAX_RANK; i++)
+        shape.dims[i] = dims[i];
+    return shape;
+}
+
+hs_shape hs_tensor_shape(const hs_tensor *tensor)
+{
+    return hs_shape_of(tensor->rank, tensor->dims);
+}
+
+int64_t hs_shape_elements(const hs_shape *shape)
+{
+    if (shape->rank < 0 || shape->rank > HS_MAX_RANK)
+        return -1;
+    int64_t n = 1;
+    bool zero = false; /* [0, huge, huge] has no elements, and is no overflow */
+    for (int32_t i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] < 0)
+            return -1;
+        zero |= shape->dims[i] == 0;
+    }
+    for (int32_t i = 0; !zero && i < shape->rank; i++) {
+        if (n > INT64_MAX / shape->dims[i])
+            return -1;
+        n *= shape->dims[i];
+    }
+    return zero ? 0 : n;
+}
+
+bool hs_shape_equal(const hs_shape *a, const hs_shape *b)
+{
+    return a->rank == b->rank && a->rank >= 0 && a->rank <= HS_MAX_RANK &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+bool hs__shape_fits(const hs_shape *open, const hs_shape *shape)
+{
+    if (open->rank < 0)
+        return true;
+    if (open->rank != shape->rank)
+        return false;
+    for (int32_t i = 0; i < open->rank; i++)
+        if (open->dims[i] >= 0 && open->dims[i] != shape->dims[i])
+            return false;
+    return true;
+}
+
+const char *hs_shape_text(const hs_shape *shape, char *text, size_t bytes)
+{
+    if (shape->rank < 0 || shape->rank > HS_MAX_RANK) {
+        snprintf(text, bytes, "?");
+        return text;
+    }
+    size_t used = (size_t)snprintf(text, bytes, "[");
+    for (int32_t i = 0; i < shape->rank && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, i ? ",%lld" : "%lld", (long long)shape->dims[i]);
+    if (used < bytes)
+        snprintf(text + used, bytes - used, "]");
+    return text;
+}
+
+hs_code hs__shape_check(const hs_shape *shape, bool open, const char *of, hs_error *err)
+{
+    if (shape->rank > HS_MAX_RANK || shape->rank < (open ? -1 : 0))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: rank %d is not in 0 to %d", of, (int)shape->rank, HS_MAX_RANK);
+    for (int32_t i = 0; i < shape->rank; i++)
+        if (shape->dims[i] < (open ? -1 : 0))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: dimension %d is %lld", of, (int)i,
+                                (long long)shape->dims[i]);
+    return HS_OK;
+}
+
+hs_tensor hs_tensor_of(hs_dtype dtype, hs_shape shape, const void *data)
+{
+    hs_tensor tensor = {.dtype = dtype, .rank = shape.rank};
+    memcpy(&tensor.data, &data, sizeof data); /* views are not const-correct, readers are */
+    memcpy(tensor.dims, shape.dims, sizeof tensor.dims);
+    int64_t n = hs_shape_elements(&shape);
+    size_t size = hs_dtype_size(dtype);
+    if (n > 0 && size && (uint64_t)n <= SIZE_MAX / size)
+        tensor.bytes = (size_t)n * size;
+    return tensor;
+}
+
+hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err)
+{
+    if (!hs__dtype_valid((int64_t)tensor->dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor has dtype %d, which there is not", (int)tensor->dtype);
+    hs_shape shape = hs_tensor_shape(tensor);
+    hs_code code = hs__shape_check(&shape, false, "a tensor", err);
+    if (code)
+        return code;
+    char text[HS_SHAPE_TEXT_SIZE];
+    int64_t n = hs_shape_elements(&shape);
+    size_t size = hs_dtype_size(tensor->dtype);
+    if (n < 0 || (uint64_t)n > SIZE_MAX / size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor of shape %s is too large",
+                            hs_shape_text(&shape, text, sizeof text));
+    if (tensor->bytes != (size_t)n * size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor of type %s and shape %s has %zu bytes, not %zu",
+                            hs_dtype_name(tensor->dtype), hs_shape_text(&shape, text, sizeof text), (size_t)n * size,
+                            tensor->bytes);
+    if (tensor->bytes && !tensor->data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor of shape %s has no data",
+                            hs_shape_text(&shape, text, sizeof text));
+    return HS_OK;
+}
+
+hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err)
+{
+    if (!tensor->memory) {
+        *host = *tensor;
+        return HS_OK;
+    }
+    if (tensor->bytes > copy->capacity) {
+        hs_host_copy_free(copy);
+        copy->data = hs_env_alloc(copy->env, tensor->bytes);
+        if (!copy->data)
+            return hs__no_memory(err, tensor->bytes, "a copy of device memory");
+        copy->capacity = tensor->bytes;
+    }
+    hs_code code = tensor->memory->to_host(tensor->memory->user, copy->data, tensor->data, tensor->bytes, err);
+    if (code)
+        return code;
+    *host = *tensor;
+    host->memory = NULL;
+    host->data = copy->data;
+    return HS_OK;
+}
+
+void hs_host_copy_free(hs_host_copy *copy)
+{
+    hs_env_free(copy->env, copy->data);
+    copy->data = NULL;
+    copy->capacity = 0;
+}
+
+static float from_bfloat16(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+static double from_half(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    double value;
+    if (exponent == 31)
+        value = fraction ? (double)NAN : (double)INFINITY;
+    else if (exponent == 0)
+        value = ldexp(fraction, -24);
+    else
+        value = ldexp(fraction + 1024, exponent - 25);
+    return bits >> 15 ? -value : value;
+}
+
+/* Element `index` of an array of TYPE, which may lie at any address. */
+#define ELEMENT(TYPE)                                                                                                      \
+    do {                                                                                                                   \
+        TYPE value;                                                                                                        \
+        memcpy(&value, (const char *)tensor->data + index * sizeof value, sizeof value);                                   \
+        return (double)value;                                                                                              \
+    } while (0)
+
+double hs_tensor_number(const hs_tensor *tensor, size_t index)
+{
+    size_t size = hs_dtype_size(tensor->dtype);
+    if (!tensor->data || tensor->memory || !size || index >= tensor->bytes / size)
+        return (double)NAN;
+    uint16_t bits;
+    switch (tensor->dtype) {
+    case HS_FLOAT:
+        ELEMENT(float);
+    case HS_DOUBLE:
+        ELEMENT(double);
+    case HS_INT8:
+    case HS_QINT8:
+        ELEMENT(int8_t);
+    case HS_UINT8:
+    case HS_QUINT8:
+    case HS_BOOL:
+        ELEMENT(uint8_t);
+    case HS_INT16:
+    case HS_QINT16:
+        ELEMENT(int16_t);
+    case HS_UINT16:
+    case HS_QUINT16:
+        ELEMENT(uint16_t);
+    case HS_INT32:
+    case HS_QINT32:
+        ELEMENT(int32_t);
+    case HS_UINT32:
+        ELEMENT(uint32_t);
+    case HS_INT64:
+        ELEMENT(int64_t);
+    case HS_UINT64:
+        ELEMENT(uint64_t);
+    case HS_HALF:
+        memcpy(&bits, (const char *)tensor->data + index * 2, 2);
+        return from_half(bits);
+    case HS_BFLOAT16:
+        memcpy(&bits, (const char *)tensor->data + index * 2, 2);
+        return (double)from_bfloat16(bits);
+    default:
+        return (double)NAN;
+    }
+}
+
+/* An element is not finite where all bits of its exponent are set. Blocks are looked at without branches, which the
+ * compiler vectorises; only a block that has such an element is looked at one by one. */
+enum { BLOCK = 256 };
+
+#define FIND_NONFINITE(NAME, TYPE, EXPONENT, FRACTION)                                                                     \
+    static void NAME(const void *data, size_t n, hs_nonfinite *found)                                                      \
+    {                                                                                                                      \
+        const char *at = data;                                                                                             \
+        for (size_t start = 0; start < n; start += BLOCK) {                                                                \
+            size_t length = n - start < BLOCK ? n - start : BLOCK;                                                         \
+            TYPE bits[BLOCK], hits = 0;                                                                                    \
+            memcpy(bits, at + start * sizeof *bits, length * sizeof *bits);                                                \
+            for (size_t i = 0; i < length; i++)                                                                            \
+                hits |= (TYPE)((TYPE)(bits[i] & (EXPONENT)) == (EXPONENT));                                                \
+            for (size_t i = 0; hits && i < length; i++) {                                                                  \
+                if ((TYPE)(bits[i] & (EXPONENT)) != (EXPONENT))                                                            \
+                    continue;                                                                                              \
+                if (found->first_index < 0)                                                                                \
+                    found->first_index = (int64_t)(start + i);                                                             \
+                if (bits[i] & (FRACTION))                                                                                  \
+                    found->nan++;                                                                                          \
+                else if (bits[i] >> (8 * sizeof *bits - 1))                                                                \
+                    found->negative_infinity++;                                                                            \
+                else                                                                                                       \
+                    found->positive_infinity++;                                                                            \
+            }                                                                                                              \
+        }                                                                                                                  \
+    }
+
+FIND_NONFINITE(nonfinite_half, uint16_t, 0x7c00u, 0x03ffu)
+FIND_NONFINITE(nonfinite_bfloat16, uint16_t, 0x7f80u, 0x007fu)
+FIND_NONFINITE(nonfinite_float, uint32_t, 0x7f800000u, 0x007fffffu)
+FIND_NONFINITE(nonfinite_double, uint64_t, 0x7ff0000000000000u, 0x000fffffffffffffu)
+
+hs_nonfinite hs_tensor_nonfinite(const hs_tensor *tensor)
+{
+    hs_nonfinite found = {.first_index = -1};
+    if (!tensor->data || tensor->memory)
+        return found;
+    switch (tensor->dtype) {
+    case HS_HALF:
+        nonfinite_half(tensor->data, tensor->bytes / 2, &found);
+        break;
+    case HS_BFLOAT16:
+        nonfinite_bfloat16(tensor->data, tensor->bytes / 2, &found);
+        break;
+    case HS_FLOAT:
+    case HS_COMPLEX64:
+        nonfinite_float(tensor->data, tensor->bytes / 4, &found);
+        break;
+    case HS_DOUBLE:
+    case HS_COMPLEX128:
+        nonfinite_double(tensor->data, tensor->bytes / 8, &found);
+        break;
+    default:
+        return found;
+    }
+    if (found.first_index >= 0 && (tensor->dtype == HS_COMPLEX64 || tensor->dtype == HS_COMPLEX128))
+        found.first_index /= 2;
+    return found;
+}
