@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_FORMATS_BUNDLE_H
+#define HS_FORMATS_BUNDLE_H
+
+#include "base/files.h"
+#include "base/map.h"
+#include "base/tensor.h"
+
+/* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS with the
+ * bytes.
+ *
+ * Numeric tensors lie in the data as they lie in memory; the entry's checksum is the masked CRC-32C of those bytes. A
+ * string tensor is: the length of each element as a varint; the masked CRC-32C of all lengths, each as 4 little-endian
+ * bytes (8 if it does not fit); the elements' bytes. Its entry's checksum covers those lengths, that checksum and the
+ * bytes. */
+
+typedef struct hs__bundle_entry {
+    const char *name;
+    int32_t dtype; /* as the file says, maybe none of ours */
+    int32_t shard;
+    hs_shape shape; /* rank -1: one that we cannot hold */
+    uint64_t offset, bytes;
+    uint32_t crc; /* masked */
+    bool sliced;  /* the data are under other keys, in slices */
+} hs__bundle_entry;
+
+/* The data file of a shard: "PREFIX.data-00000-of-00001". NULL without memory. */
+char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards);
+char *hs__bundle_index_path(const hs_env *env, const char *prefix);
+
+/* Writing one data file and the index of a bundle that consists of it. */
+typedef struct hs__bundle_writer {
+    const hs_env *env;
+    hs__file data;
+    uint64_t offset;
+    int32_t shard, shards;
+    hs__bundle_entry *entries;
+    size_t n_entries, entries_capacity;
+    hs__map names;
+} hs__bundle_writer;
+
+/* Opens the data file `path`; it is to be `shard` of `shards`. After a failure too, the writer must be closed. */
+hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
+                               int32_t shards, hs_error *err);
+/* Appends a host tensor. INVALID_ARGUMENT for an empty name or one that is there already. */
+hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err);
+/* Syncs and closes the data file, writes the index to `path`, syncs and closes it. */
+hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err);
+/* Frees everything, and closes what is open. The files stay. */
+void hs__bundle_writer_close(hs__bundle_writer *writer);
+
+/* Reading. */
+typedef struct hs__bundle_reader {
+    const hs_env *env;
+    char *prefix;
+    int32_t shards;
+    hs__bundle_entry *entries; /* by name */
+    size_t n_entries, entries_capacity;
+    hs__map names;
+    hs__file file; /* the shard that was read last */
+    int32_t file_shard;
+    char *file_path;
+} hs__bundle_reader;
+
+/* Reads the index. NOT_FOUND: there is none; DATA_LOSS, INVALID_ARGUMENT (versions), UNIMPLEMENTED (big endian,
+ * compression). */
+hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
+void hs__bundle_reader_close(hs__bundle_reader *reader);
+/* NULL: no tensor of that name. */
+const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name);
+/* HS_OK if the entry's data can be read: the type is known, the shape ours, and the bytes as many as they say. */
+hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* How much hs__bundle_read writes. For strings: the hs_string elements, and room for their bytes. */
+size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
+/* Reads and verifies a tensor. DATA_LOSS names file and tensor. */
+hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
+/* Reads a tensor only to verify it. */
+hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/table.h"
+
+#include "base/crc32c.h"
+
+#include <string.h>
+
+enum { RESTART_INTERVAL = 16, BLOCK_BYTES = 262144, TRAILER = 5, FOOTER = 48, HANDLES = 40 };
+
+static const uint64_t magic = 0xdb4775248b80fb57u;
+
+/* Writing. */
+
+static void begin_block(hs__buffer *block, hs__buffer *restarts)
+{
+    hs__buffer_clear(block);
+    hs__buffer_clear(restarts);
+    hs__buffer_fixed32(restarts, 0);
+}
+
+void hs__table_begin(hs__table_writer *table, const hs_env *env, hs__buffer *out)
+{
+    *table = (hs__table_writer){.out = out};
+    hs__buffer *const buffers[] = {&table->block, &table->restarts, &table->key, &table->index, &table->index_restarts};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        hs__buffer_init(buffers[i], env);
+    begin_block(&table->block, &table->restarts);
+    begin_block(&table->index, &table->index_restarts);
+}
+
+static void add_entry(hs__buffer *block, size_t shared, hs_bytes key, hs_bytes value)
+{
+    hs__buffer_varint(block, shared);
+    hs__buffer_varint(block, key.size - shared);
+    hs__buffer_varint(block, value.size);
+    hs__buffer_append(block, (const char *)key.data + shared, key.size - shared);
+    hs__buffer_append(block, value.data, value.size);
+}
+
+typedef struct {
+    uint64_t offset, size;
+} handle;
+
+/* Completes a block and appends it to the file. */
+static handle end_block(hs__buffer *out, hs__buffer *block, const hs__buffer *restarts)
+{
+    static const unsigned char uncompressed = 0;
+    hs__buffer_append(block, restarts->data, restarts->size);
+    hs__buffer_fixed32(block, (uint32_t)(restarts->size / 4));
+    if (block->failed || restarts->failed)
+        out->failed = true;
+    handle at = {out->size, block->size};
+    uint32_t crc = hs__crc32c(hs__crc32c(0, block->data, block->failed ? 0 : block->size), &uncompressed, 1);
+    hs__buffer_append(out, block->data, block->failed ? 0 : block->size);
+    hs__buffer_append(out, &uncompressed, 1);
+    hs__buffer_fixed32(out, hs__crc32c_mask(crc));
+    return at;
+}
+
+static size_t put_handle(unsigned char to[20], handle at)
+{
+    size_t n = hs__put_varint(to, at.offset);
+    return n + hs__put_varint(to + n, at.size);
+}
+
+/* The index has each data block under its last key. */
+static void flush_block(hs__table_writer *table)
+{
+    if (table->n_entries == 0)
+        return;
+    unsigned char value[20];
+    handle at = end_block(table->out, &table->block, &table->restarts);
+    if (table->index.size)
+        hs__buffer_fixed32(&table->index_restarts, (uint32_t)table->index.size);
+    add_entry(&table->index, 0, (hs_bytes){table->key.data, table->key.size}, (hs_bytes){value, put_handle(value, at)});
+    begin_block(&table->block, &table->restarts);
+    table->n_entries = table->in_block = 0;
+}
+
+static size_t shared_bytes(const hs__buffer *last, hs_bytes key)
+{
+    const unsigned char *bytes = key.data;
+    size_t n = 0;
+    while (n < last->size && n < key.size && last->data[n] == bytes[n])
+        n++;
+    return n;
+}
+
+void hs__table_add(hs__table_writer *table, hs_bytes key, hs_bytes value)
+{
+    size_t shared = 0;
+    if (table->n_entries && table->in_block == RESTART_INTERVAL) {
+        hs__buffer_fixed32(&table->restarts, (uint32_t)table->block.size);
+        table->in_block = 0;
+    } else if (table->n_entries) {
+        shared = shared_bytes(&table->key, key);
+    }
+    add_entry(&table->block, shared, key, value);
+    hs__buffer_clear(&table->key);
+    hs__buffer_append(&table->key, key.data, key.size);
+    table->in_block++;
+    table->n_entries++;
+    if (table->block.size + table->restarts.size + 4 >= BLOCK_BYTES)
+        flush_block(table);
+}
+
+hs_code hs__table_finish(hs__table_writer *table, hs_error *err)
+{
+    flush_block(table);
+    begin_block(&table->block, &table->restarts);
+    handle meta = end_block(table->out, &table->block, &table->restarts);
+    handle index = end_block(table->out, &table->index, &table->index_restarts);
+    unsigned char footer[FOOTER] = {0};
+    size_t n = put_handle(footer, meta);
+    put_handle(footer + n, index);
+    hs__put64(footer + HANDLES, magic);
+    hs__buffer_append(table->out, footer, sizeof footer);
+    if (table->key.failed)
+        table->out->failed = true;
+    hs__buffer *const buffers[] = {&table->block, &table->restarts, &table->key, &table->index, &table->index_restarts};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        hs__buffer_free(buffers[i]);
+    return hs__buffer_check(table->out, "a table", err);
+}
+
+/* Reading. */
+
+typedef struct {
+    const hs_env *env;
+    const unsigned char *data;
+    size_t size;
+    const char *name;
+    hs_error *err;
+} source;
+
+static hs_code damaged(const source *from, const char *what, uint64_t offset)
+{
+    return hs_error_set(from->err, HS_DATA_LOSS, "%s: %s at byte %llu", from->name, what, (unsigned long long)offset);
+}
+
+static bool get_handle(const unsigned char **at, const unsigned char *end, handle *out)
+{
+    return hs__get_varint(at, end, &out->offset) && hs__get_varint(at, end, &out->size);
+}
+
+/* The entries of a block whose checksum is right. */
+static hs_code open_block(const source *from, handle at, hs_bytes *entries)
+{
+    if (at.offset > from->size || at.size > from->size - at.offset || from->size - at.offset - at.size < TRAILER ||
+        at.size < 4)
+        return damaged(from, "a block reaches beyond the end", at.offset);
+    const unsigned char *block = from->data + at.offset;
+    size_t size = (size_t)at.size;
+    if (hs__crc32c_unmask(hs__get32(block + size + 1)) != hs__crc32c(0, block, size + 1))
+        return damaged(from, "wrong checksum of the block", at.offset);
+    if (block[size] != 0)
+        return hs_error_set(from->err, HS_UNIMPLEMENTED, "%s: the block at byte %llu is compressed (type %u)", from->name,
+                            (unsigned long long)at.offset, block[size]);
+    uint32_t restarts = hs__get32(block + size - 4);
+    if (restarts > (size - 4) / 4)
+        return damaged(from, "too many restarts in the block", at.offset);
+    *entries = (hs_bytes){block, size - 4 - (size_t)restarts * 4};
+    return HS_OK;
+}
+
+/* One entry; the key is put together in `key`. */
+static hs_code next_entry(const source *from, const unsigned char **at, const unsigned char *end, hs__buffer *key,
+                          hs_bytes *value)
+{
+    uint64_t shared, unshared, bytes;
+    uint64_t offset = (uint64_t)(*at - from->data);
+    if (!hs__get_varint(at, end, &shared) || !hs__get_varint(at, end, &unshared) || !hs__get_varint(at, end, &bytes) ||
+        shared > key->size || unshared > (uint64_t)(end - *at) || bytes > (uint64_t)(end - *at) - unshared)
+        return damaged(from, "a wrong entry", offset);
+    key->size = (size_t)shared;
+    hs__buffer_append(key, *at, (size_t)unshared);
+    *value = (hs_bytes){*at + unshared, (size_t)bytes};
+    *at += unshared + bytes;
+    return hs__buffer_check(key, "a key", from->err);
+}
+
+typedef struct {
+    hs__buffer last; /* the key before, over all blocks */
+    bool any;
+    hs__table_visit visit;
+    void *user;
+} walk;
+
+static hs_code check_order(const source *from, walk *w, const hs__buffer *key, const unsigned char *at)
+{
+    size_t common = w->last.size < key->size ? w->last.size : key->size;
+    int order = common ? memcmp(w->last.data, key->data, common) : 0;
+    if (w->any && (order > 0 || (order == 0 && w->last.size >= key->size)))
+        return damaged(from, "keys out of order", (uint64_t)(at - from->data));
+    w->any = true;
+    hs__buffer_clear(&w->last);
+    hs__buffer_append(&w->last, key->data, key->size);
+    return hs__buffer_check(&w->last, "a key", from->err);
+}
+
+static hs_code visit_block(const source *from, handle at, walk *w)
+{
+    hs_bytes entries;
+    hs_code code = open_block(from, at, &entries);
+    const unsigned char *p = entries.data, *end = code ? NULL : p + entries.size;
+    hs__buffer key;
+    hs__buffer_init(&key, from->env);
+    while (!code && p < end) {
+        hs_bytes value;
+        const unsigned char *start = p;
+        if (!(code = next_entry(from, &p, end, &key, &value)) && !(code = check_order(from, w, &key, start)))
+            code = w->visit(w->user, (hs_bytes){key.data, key.size}, value, from->err);
+    }
+    hs__buffer_free(&key);
+    return code;
+}
+
+static hs_code visit_index(const source *from, handle index, walk *w)
+{
+    hs_bytes entries;
+    hs_code code = open_block(from, index, &entries);
+    const unsigned char *p = entries.data, *end = code ? NULL : p + entries.size;
+    hs__buffer key;
+    hs__buffer_init(&key, from->env);
+    while (!code && p < end) {
+        hs_bytes value = {0};
+        handle block = {0, 0};
+        code = next_entry(from, &p, end, &key, &value);
+        const unsigned char *v = value.data;
+        if (!code && !get_handle(&v, v + value.size, &block))
+            code = damaged(from, "a wrong index entry", (uint64_t)((const unsigned char *)value.data - from->data));
+        if (!code)
+            code = visit_block(from, block, w);
+    }
+    hs__buffer_free(&key);
+    return code;
+}
+
+hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__table_visit visit, void *user,
+                       hs_error *err)
+{
+    source from = {env, table.data, table.size, name, err};
+    if (table.size < FOOTER)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: %zu bytes are too few for a table", name, table.size);
+    const unsigned char *footer = from.data + table.size - FOOTER, *at = footer;
+    if (hs__get64(footer + HANDLES) != magic)
+        return damaged(&from, "not a table: wrong magic number", table.size - 8);
+    handle meta, index;
+    if (!get_handle(&at, footer + HANDLES, &meta) || !get_handle(&at, footer + HANDLES, &index))
+        return damaged(&from, "a wrong footer", table.size - FOOTER);
+    walk w = {.visit = visit, .user = user};
+    hs__buffer_init(&w.last, env);
+    hs_code code = visit_index(&from, index, &w);
+    hs__buffer_free(&w.last);
+    return code;
+}
