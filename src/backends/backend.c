@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What callers see of any backend, with the defaults for what it has left out. */
+#include "backends/backend.h"
+
+#include <string.h>
+
+/* A member that a backend compiled against older headers does not have is left out, too. */
+#define HAS(backend, member)                                                                                               \
+    ((backend).ops && (backend).ops->size >= offsetof(hs_backend_ops, member) + sizeof(backend).ops->member &&             \
+     (backend).ops->member)
+
+hs_code hs__backend_take(hs_backend_ops *ops, hs_backend backend, hs_error *err)
+{
+    if (!backend.ops)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the backend has no functions (hs_backend.ops is NULL)");
+    hs_code code = hs_struct_take(ops, sizeof *ops, backend.ops, "hs_backend_ops", "HS_BACKEND_OPS", err);
+    if (code)
+        return code;
+    if (!ops->find || !ops->open || !ops->run || !ops->close)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "backend '%s' lacks one of the required find, open, run and close",
+                            ops->name ? ops->name : "?");
+    return HS_OK;
+}
+
+const hs_env *hs_backend_env(hs_backend backend)
+{
+    const hs_env *env = HAS(backend, env) ? backend.ops->env(backend.self) : NULL;
+    return env ? env : hs_env_default();
+}
+
+hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err)
+{
+    if (!HAS(backend, find) || !name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_find: no %s", name ? "backend" : "name");
+    return backend.ops->find(backend.self, name, node, err);
+}
+
+bool hs_backend_finalized(hs_backend backend)
+{
+    return HAS(backend, finalized) && backend.ops->finalized(backend.self);
+}
+
+const char *hs_backend_global_step_name(hs_backend backend)
+{
+    return HAS(backend, global_step_name) ? backend.ops->global_step_name(backend.self) : NULL;
+}
+
+size_t hs_backend_collection(hs_backend backend, const char *key, const void **items, size_t max)
+{
+    return HAS(backend, collection) ? backend.ops->collection(backend.self, key, items, max) : 0;
+}
+
+bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out)
+{
+    return HAS(backend, variable) && backend.ops->variable(backend.self, index, out);
+}
+
+hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err)
+{
+    *out = (hs_bytes){NULL, 0};
+    if (!HAS(backend, graph_def))
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no graph to show",
+                            backend.ops && backend.ops->name ? backend.ops->name : "?");
+    return backend.ops->graph_def(backend.self, out, err);
+}

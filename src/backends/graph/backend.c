@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The embedded graph as a backend. */
+#include "backends/graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const hs_env *graph_env(void *self)
+{
+    return &((hs_graph *)self)->env;
+}
+
+static hs_code graph_status(void *self, hs_error *err)
+{
+    const hs_graph *graph = self;
+    return graph->error.code ? hs__error_copy(err, &graph->error) : HS_OK;
+}
+
+static hs_code graph_find(void *self, const char *name, hs_node *out, hs_error *err)
+{
+    const hs_graph *graph = self;
+    hs__graph_node *node = hs__graph_node_of(graph, name);
+    unsigned long output = 0;
+    const char *colon = strrchr(name, ':');
+    if (!node && colon) {
+        char *end, *base = hs__strndup(&graph->env, name, (size_t)(colon - name));
+        if (!base)
+            return hs__no_memory(err, strlen(name), "a name");
+        output = strtoul(colon + 1, &end, 10);
+        if (end > colon + 1 && !*end)
+            node = hs__graph_node_of(graph, base);
+        hs__free(&graph->env, base);
+    }
+    if (!node)
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
+    size_t n_outputs = node->kind == HS__OP ? node->n_outputs : 1;
+    if (colon && output >= n_outputs)
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: '%s' has %zu outputs", name, node->name,
+                            n_outputs);
+    *out = (hs_node){.op = node, .output = colon || n_outputs == 1 ? (int32_t)output : -1, .n_outputs = (int32_t)n_outputs};
+    return HS_OK;
+}
+
+static hs_code graph_finalize(void *self, bool finalized, hs_error *err)
+{
+    hs_graph *graph = self;
+    hs_code code = HS_OK;
+    if (finalized) {
+        if (graph->error.code)
+            return hs__error_copy(err, &graph->error);
+        if (!(code = hs__graph_ensure_builtins(graph, err)))
+            code = hs__graph_resolve(graph, err);
+    }
+    if (!code)
+        graph->finalized = finalized;
+    return code;
+}
+
+static bool graph_finalized(void *self)
+{
+    return ((hs_graph *)self)->finalized;
+}
+
+static const char *graph_step_name(void *self)
+{
+    const hs_graph *graph = self;
+    return graph->global_step ? graph->global_step->name : NULL;
+}
+
+static size_t graph_collection(void *self, const char *key, const void **items, size_t max)
+{
+    const hs_graph *graph = self;
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_collected; i++)
+        if (strcmp(graph->collected[i].key, key) == 0) {
+            if (n < max)
+                items[n] = graph->collected[i].item;
+            n++;
+        }
+    return n;
+}
+
+static hs_code graph_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item),
+                                       hs_error *err)
+{
+    return hs__graph_collect(self, key, item, strcmp(key, HS_SAVERS) != 0, release, err);
+}
+
+static hs_code graph_default_op(void *self, const char *key, const char **name, hs_error *err)
+{
+    static const struct {
+        const char *key;
+        int builtin;
+    } defaults[] = {
+        {HS_INIT_OP, HS__BUILTIN_INIT},
+        {HS_LOCAL_INIT_OP, HS__BUILTIN_LOCAL_INIT},
+        {HS_READY_OP, HS__BUILTIN_READY},
+        {HS_READY_FOR_LOCAL_INIT_OP, HS__BUILTIN_READY_FOR_LOCAL},
+    };
+    hs_graph *graph = self;
+    *name = NULL;
+    hs_code code = hs__graph_ensure_builtins(graph, err);
+    for (size_t i = 0; !code && i < sizeof defaults / sizeof *defaults; i++)
+        if (strcmp(defaults[i].key, key) == 0)
+            *name = graph->builtins[defaults[i].builtin];
+    return code;
+}
+
+static bool graph_variable(void *self, size_t index, hs_variable *out)
+{
+    const hs_graph *graph = self;
+    const hs__graph_node *node = NULL;
+    if (graph->resolved) {
+        node = index < graph->n_variables ? graph->variables[index] : NULL;
+    } else {
+        for (size_t i = 0, n = 0; i < graph->n_nodes && !node; i++)
+            if (graph->nodes[i]->kind == HS__VARIABLE && n++ == index)
+                node = graph->nodes[i];
+    }
+    if (!node)
+        return false;
+    *out = (hs_variable){.name = node->name, .dtype = node->dtype, .shape = node->shape, .flags = node->flags};
+    return true;
+}
+
+static const hs_state_provider *graph_state(void *self, size_t index)
+{
+    const hs_graph *graph = self;
+    return index < graph->n_states ? &graph->states[index] : NULL;
+}
+
+static hs_code graph_graph_def(void *self, hs_bytes *out, hs_error *err)
+{
+    return hs__graph_make_def(self, out, err);
+}
+
+const hs_backend_ops hs__graph_backend_ops = {
+    HS_BACKEND_OPS,
+    .name = "graph",
+    .env = graph_env,
+    .status = graph_status,
+    .find = graph_find,
+    .finalize = graph_finalize,
+    .finalized = graph_finalized,
+    .global_step_name = graph_step_name,
+    .collection = graph_collection,
+    .add_to_collection = graph_add_to_collection,
+    .default_op = graph_default_op,
+    .variable = graph_variable,
+    .state = graph_state,
+    .graph_def = graph_graph_def,
+    .open = hs__graph_session_open,
+    .run = hs__graph_session_run,
+    .close = hs__graph_session_close,
+    .read_variable = hs__graph_read_variable,
+    .write_variable = hs__graph_write_variable,
+    .global_step = hs__graph_read_step,
+};
+
+/* What hs_graph_backend gives where there is no graph: opening a session on it says why. */
+
+static hs_code nothing_status(void *self, hs_error *err)
+{
+    (void)self;
+    return hs__error_copy(err, hs_graph_error(NULL));
+}
+
+static hs_code nothing_find(void *self, const char *name, hs_node *node, hs_error *err)
+{
+    (void)name, (void)node;
+    return nothing_status(self, err);
+}
+
+static hs_code nothing_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    (void)target, (void)config, (void)session;
+    return nothing_status(self, err);
+}
+
+static hs_code nothing_run(void *session, hs_backend_call *call, hs_error *err)
+{
+    (void)call;
+    return nothing_status(session, err);
+}
+
+static const hs_backend_ops nothing_ops = {
+    HS_BACKEND_OPS,       .name = "no graph", .status = nothing_status, .find = nothing_find,
+    .open = nothing_open, .run = nothing_run, .close = nothing_status,
+};
+
+hs_backend hs_graph_backend(hs_graph *graph)
+{
+    return graph ? (hs_backend){&hs__graph_backend_ops, graph} : (hs_backend){&nothing_ops, NULL};
+}
+
+hs_graph *hs_graph_of(hs_backend backend)
+{
+    return backend.ops == &hs__graph_backend_ops ? backend.self : NULL;
+}

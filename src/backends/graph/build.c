@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building a graph. */
+#include "backends/graph/graph.h"
+
+#include "base/state.h"
+
+#include <ctype.h>
+#include <string.h>
+
+hs_graph *hs_graph_new(const hs_env *env)
+{
+    hs_env taken;
+    hs_error error = {0};
+    if (hs__env_take(&taken, env, &error))
+        taken = *hs_env_default(); /* the error is kept, and reported when a session is opened */
+    hs_graph *graph = hs__alloc(&taken, 1, sizeof *graph);
+    if (!graph)
+        return NULL;
+    graph->env = taken;
+    graph->error = error;
+    hs__map_init(&graph->names, &graph->env);
+    hs__buffer_init(&graph->graph_def, &graph->env);
+    return graph;
+}
+
+static void free_node(const hs_env *env, hs__graph_node *node)
+{
+    hs__free(env, node->outputs);
+    hs__free(env, (void *)node->input_names);
+    hs__free(env, (void *)node->control_names);
+    hs__free(env, (void *)node->write_names);
+    hs__free(env, node->inputs);
+    hs__free(env, node->controls);
+    hs__free(env, node->writes);
+    hs__free(env, node);
+}
+
+void hs_graph_free(hs_graph *graph)
+{
+    if (!graph)
+        return;
+    hs_env env = graph->env;
+    for (size_t i = graph->n_collected; i-- > 0;) {
+        const hs__collected *item = &graph->collected[i];
+        if (item->release)
+            item->release((void *)item->item);
+        if (item->is_copy)
+            hs__free(&env, (void *)item->item);
+        hs__free(&env, item->key);
+    }
+    hs__graph_unresolve(graph);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        free_node(&env, graph->nodes[i]);
+    for (size_t i = 0; i < graph->n_states; i++)
+        hs__free(&env, (void *)graph->states[i].name);
+    hs__free(&env, graph->nodes);
+    hs__free(&env, graph->collected);
+    hs__free(&env, graph->states);
+    hs__map_free(&graph->names);
+    hs__buffer_free(&graph->graph_def);
+    hs__free(&env, graph);
+}
+
+const hs_error *hs_graph_error(const hs_graph *graph)
+{
+    static const hs_error no_graph = {.code = HS_RESOURCE_EXHAUSTED,
+                                      .message = "there is no graph: hs_graph_new had no memory"};
+    return graph ? &graph->error : &no_graph;
+}
+
+hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
+{
+    size_t at = hs__map_find(&graph->names, name);
+    return at == HS__NONE ? NULL : graph->nodes[at];
+}
+
+bool hs_graph_has(const hs_graph *graph, const char *name)
+{
+    return graph && name && hs__graph_node_of(graph, name);
+}
+
+/* Keeps the graph's first error, and hands it on to whoever asked with an `err` of their own. */
+static hs_code keep(hs_graph *graph, const hs_error *error)
+{
+    if (error->code && !graph->error.code)
+        hs__error_copy(&graph->error, error);
+    return error->code;
+}
+
+static bool is_name(const char *name)
+{
+    if (!isalnum((unsigned char)*name) && *name != '_' && *name != '.')
+        return false;
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && !strchr("_./-", *name))
+            return false;
+    return true;
+}
+
+static hs_code check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err)
+{
+    if (!name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a %s has no name", what);
+    if (!is_name(name))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s '%s': a name is letters, digits and _ . / -, and begins with none of / -", what, name);
+    if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': names under %s are reserved for state in checkpoints", what,
+                            name, HS__STATE_PREFIX);
+    if (hs__graph_node_of(graph, name))
+        return hs_error_set(err, HS_ALREADY_EXISTS, "%s '%s': the graph has a node of that name already", what, name);
+    return HS_OK;
+}
+
+/* May the graph be added to? Being too late is the caller's error, and not one of the graph. */
+static hs_code check_open(hs_graph *graph, const char *what, const char *name)
+{
+    if (!graph)
+        return HS_INVALID_ARGUMENT;
+    if (!graph->finalized && !graph->live_sessions)
+        return HS_OK;
+    hs_log(&graph->env, HS_LOG_ERROR, "%s '%s' is not added: the graph is finalized, a session is open on it", what,
+           name ? name : "?");
+    return HS_FAILED_PRECONDITION;
+}
+
+/* Adds the node, which the graph then owns; frees it on failure. */
+static hs_code add_node(hs_graph *graph, hs__graph_node *node, const char *name, hs_error *err)
+{
+    hs_code code;
+    if ((code = hs__reserve(&graph->env, &graph->nodes, &graph->nodes_capacity, graph->n_nodes + 1, sizeof *graph->nodes,
+                            err)) ||
+        (code = hs__map_add(&graph->names, name, graph->n_nodes, &node->name, err))) {
+        free_node(&graph->env, node);
+        return code;
+    }
+    graph->nodes[graph->n_nodes++] = node;
+    hs__graph_unresolve(graph);
+    return HS_OK;
+}
+
+static hs__graph_node *new_node(const hs_graph *graph, hs__node_kind kind, hs_error *err)
+{
+    hs__graph_node *node = hs__alloc(&graph->env, 1, sizeof *node);
+    if (!node)
+        hs__no_memory(err, sizeof *node, "a node of the graph");
+    else
+        node->kind = kind;
+    return node;
+}
+
+static hs_code check_memory(const char *what, const char *name, const hs_memory *memory, hs_error *err)
+{
+    if (memory && (memory->size < sizeof *memory || !memory->to_host || !memory->from_host))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its hs_memory needs HS_MEMORY, to_host and from_host", what,
+                            name);
+    return HS_OK;
+}
+
+static hs_code check_tensor(const char *what, const char *name, int64_t dtype, const hs_shape *shape, bool open,
+                            hs_error *err)
+{
+    if (!hs__dtype_valid(dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': %lld is no dtype", what, name, (long long)dtype);
+    hs_code code = hs__shape_check(shape, open, name, err);
+    if (code)
+        return code;
+    int64_t n = hs_shape_elements(shape);
+    if (!open && (n < 0 || (uint64_t)n > SIZE_MAX / 2 / hs_dtype_size((hs_dtype)dtype)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its shape is too large", what, name);
+    return HS_OK;
+}
+
+static bool is_step(const char *name, int64_t dtype, const hs_shape *shape, const hs_memory *memory)
+{
+    return strcmp(name, "global_step") == 0 && dtype == HS_INT64 && shape->rank == 0 && !memory;
+}
+
+static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, hs_error *err)
+{
+    hs_variable_def def;
+    hs_code code;
+    if (!given)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL");
+    if ((code = hs_struct_take(&def, sizeof def, given, "hs_variable_def", "HS_VARIABLE_DEF", err)) ||
+        (code = check_name(graph, "variable", def.name, err)) ||
+        (code = check_tensor("variable", def.name, def.dtype, &def.shape, false, err)) ||
+        (code = check_memory("variable", def.name, def.memory, err)))
+        return code;
+    if (def.dtype == HS_STRING)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': strings cannot be variables; use hs_graph_state",
+                            def.name);
+    if (def.memory && !def.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': device memory needs data", def.name);
+    hs__graph_node *node = new_node(graph, HS__VARIABLE, err);
+    if (!node)
+        return HS_RESOURCE_EXHAUSTED;
+    node->dtype = (hs_dtype)def.dtype;
+    node->shape = def.shape;
+    node->data = def.data;
+    node->memory = def.memory;
+    node->initial = def.initial;
+    node->initialize = def.initialize;
+    node->self = def.self;
+    node->flags = def.flags;
+    if ((code = add_node(graph, node, def.name, err)))
+        return code;
+    graph->program_memory |= def.data != NULL;
+    if (!graph->global_step && is_step(def.name, def.dtype, &def.shape, def.memory))
+        graph->global_step = node;
+    return HS_OK;
+}
+
+hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
+{
+    hs_code code = check_open(graph, "variable", def ? def->name : NULL);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_variable(graph, def, &error);
+    return keep(graph, &error);
+}
+
+hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
+{
+    return hs_graph_add_variable(
+        graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = name, .dtype = (int64_t)dtype, .shape = shape, .data = data});
+}
+
+/* A value or a placeholder. */
+static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what, const char *name, hs_dtype dtype,
+                          const hs_shape *shape, void *data, hs_error *err)
+{
+    hs_code code;
+    if ((code = check_name(graph, what, name, err)) ||
+        (code = check_tensor(what, name, (int64_t)dtype, shape, kind == HS__PLACEHOLDER, err)))
+        return code;
+    if (kind == HS__VALUE && !data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "value '%s': its data is NULL", name);
+    hs__graph_node *node = new_node(graph, kind, err);
+    if (!node)
+        return HS_RESOURCE_EXHAUSTED;
+    node->dtype = dtype;
+    node->shape = *shape;
+    node->data = data;
+    return add_node(graph, node, name, err);
+}
+
+hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
+{
+    hs_code code = check_open(graph, "value", name);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_tensor(graph, HS__VALUE, "value", name, dtype, &shape, data, &error);
+    return keep(graph, &error);
+}
+
+hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape)
+{
+    hs_code code = check_open(graph, "placeholder", name);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_tensor(graph, HS__PLACEHOLDER, "placeholder", name, dtype, &shape, NULL, &error);
+    return keep(graph, &error);
+}
+
+static hs_code add_global_step(hs_graph *graph, const char *name, int64_t *data, hs_error *err)
+{
+    if (graph->global_step)
+        return hs_error_set(err, HS_ALREADY_EXISTS, "global step '%s': the graph has one already, '%s'", name,
+                            graph->global_step->name);
+    hs_variable_def def = {HS_VARIABLE_DEF, .name = name, .dtype = HS_INT64, .shape = HS_SCALAR, .data = data};
+    hs_code code = add_variable(graph, &def, err);
+    if (!code)
+        graph->global_step = hs__graph_node_of(graph, name);
+    return code;
+}
+
+hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *data)
+{
+    hs_code code = check_open(graph, "global step", name);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_global_step(graph, name ? name : "global_step", data, &error);
+    return keep(graph, &error);
+}
+
+static hs_code check_outputs(const char *name, const hs_output_def *outputs, size_t *n, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (*n = 0; !code && outputs && outputs[*n].dtype; ++*n) {
+        const hs_output_def *out = &outputs[*n];
+        if (!(code = check_tensor("an output of op", name, (int64_t)out->dtype, &out->shape, true, err)))
+            code = check_memory("an output of op", name, out->memory, err);
+        if (!code && out->data && hs_shape_elements(&out->shape) < 0)
+            code = hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': output %zu has data, so its shape must not be open",
+                                name, *n);
+    }
+    return code;
+}
+
+/* The lists of an op, copied. */
+static hs_code fill_op(const hs_graph *graph, hs__graph_node *node, const hs_op_def *def, hs_error *err)
+{
+    const hs_env *env = &graph->env;
+    node->run = def->run;
+    node->self = def->self;
+    node->advances_step = def->advances_step;
+    node->n_inputs = hs__names_count(def->inputs);
+    node->n_controls = hs__names_count(def->control_inputs);
+    node->n_writes = hs__names_count(def->writes);
+    node->outputs = hs__alloc(env, node->n_outputs, sizeof *node->outputs);
+    node->input_names = hs__names_copy(env, def->inputs);
+    node->control_names = hs__names_copy(env, def->control_inputs);
+    node->write_names = hs__names_copy(env, def->writes);
+    node->inputs = hs__alloc(env, node->n_inputs, sizeof *node->inputs);
+    node->controls = hs__alloc(env, node->n_controls, sizeof(void *));
+    node->writes = hs__alloc(env, node->n_writes, sizeof(void *));
+    if (!node->outputs || !node->input_names || !node->control_names || !node->write_names || !node->inputs ||
+        !node->controls || !node->writes)
+        return hs__no_memory(err, sizeof *node, "an op of the graph");
+    for (size_t i = 0; i < node->n_outputs; i++)
+        node->outputs[i] = def->outputs[i];
+    return HS_OK;
+}
+
+static hs_code add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
+{
+    hs_op_def def;
+    hs_code code;
+    size_t n_outputs = 0;
+    if (!given)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_op: the definition is NULL");
+    if ((code = hs_struct_take(&def, sizeof def, given, "hs_op_def", "HS_OP_DEF", err)) ||
+        (code = check_name(graph, "op", def.name, err)) || (code = check_outputs(def.name, def.outputs, &n_outputs, err)))
+        return code;
+    if (!def.run && n_outputs)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': it has outputs, but no function", def.name);
+    if (def.advances_step && !graph->global_step && (code = add_global_step(graph, "global_step", NULL, err)))
+        return code;
+    hs__graph_node *node = new_node(graph, HS__OP, err);
+    if (!node)
+        return HS_RESOURCE_EXHAUSTED;
+    node->n_outputs = n_outputs;
+    if ((code = fill_op(graph, node, &def, err))) {
+        free_node(&graph->env, node);
+        return code;
+    }
+    return add_node(graph, node, def.name, err);
+}
+
+hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def)
+{
+    hs_code code = check_open(graph, "op", def ? def->name : NULL);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_op(graph, def, &error);
+    return keep(graph, &error);
+}
+
+hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
+                              const char **given, hs_error *err)
+{
+    char *unique = hs__strdup(&graph->env, name);
+    for (int i = 1; unique && hs__graph_node_of(graph, unique); i++) {
+        hs__free(&graph->env, unique);
+        unique = hs__format(&graph->env, "%s_%d", name, i);
+    }
+    if (!unique)
+        return hs__no_memory(err, strlen(name), "a name");
+    hs_code code =
+        add_op(graph, &(hs_op_def){HS_OP_DEF, .name = unique, .run = run, .self = graph, .outputs = outputs}, err);
+    if (!code)
+        *given = hs__graph_node_of(graph, unique)->name;
+    hs__free(&graph->env, unique);
+    return code;
+}
+
+static hs_code add_state(hs_graph *graph, const hs_state_provider *state, hs_error *err)
+{
+    const char *name = state->name;
+    if (!name || !is_name(name))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "state '%s': a name is letters, digits and _ . / -, and begins with none of / -",
+                            name ? name : "(NULL)");
+    if (!state->save || !state->load)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "state '%s': save or load is NULL", name);
+    for (size_t i = 0; i < graph->n_states; i++)
+        if (strcmp(graph->states[i].name, name) == 0)
+            return hs_error_set(err, HS_ALREADY_EXISTS, "state '%s': the graph has one of that name already", name);
+    hs_code code =
+        hs__reserve(&graph->env, &graph->states, &graph->states_capacity, graph->n_states + 1, sizeof *state, err);
+    if (code)
+        return code;
+    hs_state_provider *added = &graph->states[graph->n_states];
+    *added = *state;
+    added->name = hs__strdup(&graph->env, name);
+    if (!added->name)
+        return hs__no_memory(err, strlen(name), "a name");
+    graph->n_states++;
+    return HS_OK;
+}
+
+hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self)
+{
+    hs_code code = check_open(graph, "state", name);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_state(graph, &(hs_state_provider){HS_STATE_PROVIDER, .name = name, .save = save, .load = load, .self = self},
+              &error);
+    return keep(graph, &error);
+}
+
+hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),
+                          hs_error *err)
+{
+    const hs_env *env = &graph->env;
+    if (!key || !item)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "adding to a collection: key or item is NULL");
+    hs_code code = hs__reserve(env, &graph->collected, &graph->collected_capacity, graph->n_collected + 1,
+                               sizeof *graph->collected, err);
+    if (code)
+        return code;
+    hs__collected added = {hs__strdup(env, key), is_name ? hs__strdup(env, item) : item, release, is_name};
+    if (!added.key || !added.item) {
+        hs__free(env, added.key);
+        if (is_name)
+            hs__free(env, (void *)added.item);
+        return hs__no_memory(err, strlen(key), "an item of a collection");
+    }
+    graph->collected[graph->n_collected++] = added;
+    return HS_OK;
+}
+
+hs_code hs_graph_collect(hs_graph *graph, const char *key, const char *name)
+{
+    hs_code code = check_open(graph, "collection", key);
+    if (code)
+        return code;
+    hs_error error = {0};
+    hs__graph_collect(graph, key, name, true, NULL, &error);
+    return keep(graph, &error);
+}

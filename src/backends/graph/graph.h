@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BACKENDS_GRAPH_GRAPH_H
+#define HS_BACKENDS_GRAPH_GRAPH_H
+
+#include <hooksess/graph.h>
+
+#include "base/buffer.h"
+#include "base/map.h"
+#include "base/tensor.h"
+
+/* The embedded graph: nodes in the order of their definition, and what was made of them when the graph was resolved. */
+
+typedef struct hs__graph_node hs__graph_node;
+
+typedef enum { HS__VARIABLE, HS__VALUE, HS__PLACEHOLDER, HS__OP } hs__node_kind;
+
+/* One of an op's inputs. */
+typedef struct {
+    hs__graph_node *node;
+    size_t output;
+} hs__edge;
+
+struct hs__graph_node {
+    const char *name; /* the graph's map owns it */
+    hs__node_kind kind;
+    size_t slot; /* its tensors in a session: one, or one an output */
+
+    /* a variable, a value, a placeholder */
+    hs_dtype dtype;
+    hs_shape shape;
+    void *data; /* the program's; NULL: the session's */
+    const hs_memory *memory;
+    const void *initial;
+    hs_code (*initialize)(void *self, const hs_tensor *value, hs_error *err);
+    void *self; /* of initialize, or of run */
+    uint64_t flags;
+
+    /* an op */
+    hs_op_fn run;
+    bool advances_step;
+    hs_output_def *outputs;
+    size_t n_outputs;
+    const char *const *input_names, *const *control_names, *const *write_names;
+    hs__edge *inputs;
+    hs__graph_node **controls, **writes;
+    size_t n_inputs, n_controls, n_writes;
+    size_t rank; /* its place in the order of execution */
+    int visited; /* while resolving */
+};
+
+/* The ops that every graph has (init.c). */
+enum {
+    HS__BUILTIN_INIT,
+    HS__BUILTIN_LOCAL_INIT,
+    HS__BUILTIN_READY,
+    HS__BUILTIN_READY_FOR_LOCAL,
+    HS__BUILTINS,
+};
+
+/* An item of a collection. */
+typedef struct {
+    char *key;
+    const void *item;
+    void (*release)(void *item);
+    bool is_copy; /* a name of the graph's own, freed with it */
+} hs__collected;
+
+struct hs_graph {
+    hs_env env;
+    hs_error error; /* the first of building */
+    hs__map names;
+    hs__graph_node **nodes;
+    size_t n_nodes, nodes_capacity;
+    hs__collected *collected;
+    size_t n_collected, collected_capacity;
+    hs_state_provider *states;
+    size_t n_states, states_capacity;
+    hs__graph_node *global_step;
+    const char *builtins[HS__BUILTINS]; /* their names; NULL: not made yet */
+    bool program_memory;                /* a variable is the program's memory: one live session */
+    bool finalized;
+    size_t live_sessions;
+
+    /* made by hs__graph_resolve, good until a node is added */
+    bool resolved;
+    hs__graph_node **order; /* ops by rank */
+    size_t n_ops, n_slots;
+    hs__graph_node **variables;
+    size_t n_variables;
+    hs__buffer graph_def;
+};
+
+struct hs__graph_session;
+
+/* What an op's function sees. */
+struct hs_op {
+    struct hs__graph_session *session;
+    const hs__graph_node *node;
+};
+
+/* build.c */
+hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
+/* Adds an op for the library's own use under a name that is free, even to a finalized graph. */
+hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
+                              const char **given, hs_error *err);
+
+/* Adds an item to a collection; a name is copied. */
+hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),
+                          hs_error *err);
+
+/* resolve.c: names to nodes, order of execution, slots. Does nothing if nothing was added since. */
+hs_code hs__graph_resolve(hs_graph *graph, hs_error *err);
+void hs__graph_unresolve(hs_graph *graph);
+
+/* init.c: the ops that initialise, and those that report what is not initialised. Makes them once. */
+hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err);
+
+/* graph_def.c */
+hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err);
+
+/* session.c */
+typedef struct hs__graph_session {
+    hs_graph *graph;
+    hs_tensor *tensors;     /* by slot: where each value is */
+    void **owned;           /* by slot: the session's memory, or NULL */
+    bool *initialized;      /* by slot: of variables */
+    const hs_tensor **fed;  /* by slot: what was fed */
+    uint64_t *fed_in;       /* by slot: in which run */
+    uint64_t *needed;       /* a bit an op, by rank */
+    hs__graph_node **stack; /* of ops whose inputs are to be looked at */
+    uint64_t run;           /* the number of this run */
+    int64_t step;           /* the global step before it */
+    int64_t *trace;         /* two times an op, while a run is traced */
+    hs__buffer metadata;
+} hs__graph_session;
+
+extern const hs_backend_ops hs__graph_backend_ops;
+
+hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
+hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *err);
+hs_code hs__graph_session_close(void *session, hs_error *err);
+hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
+hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
+hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
+
+/* metadata.c: the run's RunMetadata, from session->trace and the graph. */
+hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);
+
+#endif

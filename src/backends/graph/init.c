@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops that every graph has: those that initialise its variables, and those that name the ones that are not. */
+#include "backends/graph/graph.h"
+
+#include <string.h>
+
+/* Device memory is the program's, and gets here only with an `initial`. */
+static hs_code fill(const hs_tensor *tensor, const void *initial, hs_error *err)
+{
+    if (tensor->memory)
+        return tensor->memory->from_host(tensor->memory->user, tensor->data, initial, tensor->bytes, err);
+    if (initial)
+        memcpy(tensor->data, initial, tensor->bytes);
+    else
+        memset(tensor->data, 0, tensor->bytes);
+    return HS_OK;
+}
+
+/* The program's own memory without an initialiser has its first value already. */
+static hs_code initialize(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
+{
+    const hs_tensor *tensor = &session->tensors[variable->slot];
+    hs_code code = HS_OK;
+    if (variable->initialize)
+        code = variable->initialize(variable->self, tensor, err);
+    else if (variable->initial || !variable->data)
+        code = fill(tensor, variable->initial, err);
+    if (!code)
+        session->initialized[variable->slot] = true;
+    else
+        hs_error_prefix(err, "initialising variable '%s'", variable->name);
+    return code;
+}
+
+static hs_code initialize_all(hs_op *op, uint64_t local, hs_error *err)
+{
+    const hs_graph *graph = op->session->graph;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < graph->n_variables; i++)
+        if ((graph->variables[i]->flags & HS_VARIABLE_LOCAL) == local)
+            code = initialize(op->session, graph->variables[i], err);
+    return code;
+}
+
+static hs_code run_init(void *self, hs_op *op, hs_error *err)
+{
+    (void)self;
+    return initialize_all(op, 0, err);
+}
+
+static hs_code run_local_init(void *self, hs_op *op, hs_error *err)
+{
+    (void)self;
+    return initialize_all(op, HS_VARIABLE_LOCAL, err);
+}
+
+/* Gives the names of variables that are not initialised. The list lies in the slot's own memory, made for all of them. */
+static hs_code report(hs_op *op, bool with_local, hs_error *err)
+{
+    hs__graph_session *session = op->session;
+    const hs_graph *graph = session->graph;
+    void **owned = &session->owned[op->node->slot];
+    if (!*owned && !(*owned = hs__alloc(&graph->env, graph->n_variables, sizeof(hs_string))))
+        return hs__no_memory(err, graph->n_variables * sizeof(hs_string), "a list of variables");
+    hs_string *names = *owned;
+    int64_t n = 0;
+    for (size_t i = 0; i < graph->n_variables; i++) {
+        const hs__graph_node *variable = graph->variables[i];
+        if (!session->initialized[variable->slot] && (with_local || !(variable->flags & HS_VARIABLE_LOCAL)))
+            names[n++] = (hs_string){variable->name, strlen(variable->name)};
+    }
+    hs_tensor list = hs_tensor_of(HS_STRING, (hs_shape){.rank = 1, .dims = {n}}, names);
+    return hs_op_set_output(op, 0, &list, err);
+}
+
+static hs_code report_all(void *self, hs_op *op, hs_error *err)
+{
+    (void)self;
+    return report(op, true, err);
+}
+
+static hs_code report_global(void *self, hs_op *op, hs_error *err)
+{
+    (void)self;
+    return report(op, false, err);
+}
+
+static const struct {
+    const char *name;
+    hs_op_fn run;
+    bool reports;
+} builtins[HS__BUILTINS] = {
+    [HS__BUILTIN_INIT] = {"init", run_init, false},
+    [HS__BUILTIN_LOCAL_INIT] = {"local_init", run_local_init, false},
+    [HS__BUILTIN_READY] = {"report_uninitialized_variables", report_all, true},
+    [HS__BUILTIN_READY_FOR_LOCAL] = {"report_uninitialized_global_variables", report_global, true},
+};
+
+hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err)
+{
+    static const hs_output_def list[] = {{.dtype = HS_STRING, .shape = {.rank = 1, .dims = {-1}}},
+                                         {.dtype = HS_DTYPE_NONE}};
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < HS__BUILTINS; i++)
+        if (!graph->builtins[i])
+            code = hs__graph_add_builtin(graph, builtins[i].name, builtins[i].run, builtins[i].reports ? list : NULL,
+                                         &graph->builtins[i], err);
+    return code;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session of the embedded graph: its memory, and running ops. */
+#include "backends/graph/graph.h"
+
+#include <string.h>
+
+/* Opening and closing. */
+
+static hs_code own(hs__graph_session *session, size_t slot, size_t bytes, hs_error *err)
+{
+    hs_tensor *tensor = &session->tensors[slot];
+    session->owned[slot] = hs__alloc(&session->graph->env, bytes, 1);
+    if (!session->owned[slot])
+        return hs__no_memory(err, bytes, "the memory of a tensor");
+    tensor->data = session->owned[slot];
+    tensor->bytes = bytes;
+    return HS_OK;
+}
+
+static hs_code place_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < op->n_outputs; i++) {
+        const hs_output_def *output = &op->outputs[i];
+        hs_tensor *tensor = &session->tensors[op->slot + i];
+        *tensor = hs_tensor_of(output->dtype, output->shape, output->data);
+        tensor->memory = output->memory;
+        bool open = hs_shape_elements(&output->shape) < 0;
+        if (!output->data && !open && output->dtype != HS_STRING)
+            code = own(session, op->slot + i, tensor->bytes, err);
+    }
+    return code;
+}
+
+static hs_code place(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
+{
+    if (node->kind == HS__OP)
+        return place_outputs(session, node, err);
+    hs_tensor *tensor = &session->tensors[node->slot];
+    *tensor = hs_tensor_of(node->dtype, node->shape, node->data);
+    tensor->memory = node->memory;
+    session->initialized[node->slot] = node->kind != HS__VARIABLE || node->data;
+    if (node->kind != HS__VARIABLE || node->data)
+        return HS_OK;
+    return own(session, node->slot, tensor->bytes, err);
+}
+
+static void free_session(hs__graph_session *session)
+{
+    const hs_env *env = &session->graph->env;
+    for (size_t i = 0; session->owned && i < session->graph->n_slots; i++)
+        hs__free(env, session->owned[i]);
+    void *const blocks[] = {session->tensors, session->owned,  session->initialized, (void *)session->fed,
+                            session->fed_in,  session->needed, session->stack,       session->trace};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hs__free(env, blocks[i]);
+    hs__buffer_free(&session->metadata);
+    hs__free(env, session);
+}
+
+static hs_code allocate(hs__graph_session *session, hs_error *err)
+{
+    const hs_graph *graph = session->graph;
+    const hs_env *env = &graph->env;
+    size_t n = graph->n_slots;
+    session->tensors = hs__alloc(env, n, sizeof *session->tensors);
+    session->owned = hs__alloc(env, n, sizeof *session->owned);
+    session->initialized = hs__alloc(env, n, sizeof *session->initialized);
+    session->fed = hs__alloc(env, n, sizeof *session->fed);
+    session->fed_in = hs__alloc(env, n, sizeof *session->fed_in);
+    session->needed = hs__alloc(env, (graph->n_ops + 63) / 64, sizeof *session->needed);
+    session->stack = hs__alloc(env, graph->n_ops, sizeof *session->stack);
+    session->trace = hs__alloc(env, 2 * graph->n_ops, sizeof *session->trace);
+    if (!session->tensors || !session->owned || !session->initialized || !session->fed || !session->fed_in ||
+        !session->needed || !session->stack || !session->trace)
+        return hs__no_memory(err, n * sizeof *session->tensors, "a session of the graph");
+    return HS_OK;
+}
+
+hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    hs_graph *graph = self;
+    (void)config;
+    if (graph->error.code)
+        return hs__error_copy(err, &graph->error);
+    if (target && *target && strcmp(target, "local") != 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the graph backend runs in this process, not at '%s'", target);
+    if (graph->program_memory && graph->live_sessions)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the graph has variables in the program's memory: close its session before another is opened");
+    hs_code code = hs__graph_resolve(graph, err);
+    if (code)
+        return code;
+    hs__graph_session *made = hs__alloc(&graph->env, 1, sizeof *made);
+    if (!made)
+        return hs__no_memory(err, sizeof *made, "a session of the graph");
+    made->graph = graph;
+    hs__buffer_init(&made->metadata, &graph->env);
+    code = allocate(made, err);
+    for (size_t i = 0; !code && i < graph->n_nodes; i++)
+        code = place(made, graph->nodes[i], err);
+    if (code) {
+        free_session(made);
+        return code;
+    }
+    graph->live_sessions++;
+    *session = made;
+    return HS_OK;
+}
+
+hs_code hs__graph_session_close(void *session, hs_error *err)
+{
+    (void)err;
+    hs__graph_session *closing = session;
+    closing->graph->live_sessions--;
+    free_session(closing);
+    return HS_OK;
+}
+
+/* Running. */
+
+static const hs_tensor *tensor_at(const hs__graph_session *session, size_t slot)
+{
+    return session->fed_in[slot] == session->run ? session->fed[slot] : &session->tensors[slot];
+}
+
+static bool is_fed(const hs__graph_session *session, size_t slot)
+{
+    return session->fed_in[slot] == session->run;
+}
+
+static hs_code take_feed(hs__graph_session *session, const hs_backend_feed *feed, hs_error *err)
+{
+    const hs__graph_node *node = feed->node.op;
+    if (feed->node.output < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' cannot be fed: it has no value", node->name);
+    size_t output = (size_t)feed->node.output;
+    bool is_op = node->kind == HS__OP;
+    hs_dtype dtype = is_op ? node->outputs[output].dtype : node->dtype;
+    const hs_shape *open = is_op ? &node->outputs[output].shape : &node->shape;
+    hs_shape shape = hs_tensor_shape(feed->value);
+    hs_code code = hs_tensor_check(feed->value, err);
+    char wanted[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
+    if (code)
+        hs_error_prefix(err, "feeding '%s'", node->name);
+    else if (feed->value->dtype != dtype || !hs__shape_fits(open, &shape))
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' takes %s %s, and was fed %s %s", node->name,
+                            hs_dtype_name(dtype), hs_shape_text(open, wanted, sizeof wanted),
+                            hs_dtype_name(feed->value->dtype), hs_shape_text(&shape, given, sizeof given));
+    if (code)
+        return code;
+    session->fed[node->slot + output] = feed->value;
+    session->fed_in[node->slot + output] = session->run;
+    return HS_OK;
+}
+
+/* Marks an op as needed, and puts it on the stack if it was not. */
+static void need(hs__graph_session *session, hs__graph_node *op, size_t *depth)
+{
+    uint64_t *word = &session->needed[op->rank / 64], bit = (uint64_t)1 << op->rank % 64;
+    if (*word & bit)
+        return;
+    *word |= bit;
+    session->stack[(*depth)++] = op;
+}
+
+/* A value that somebody wants to read: what has to be there, or be done, for it. `by` is NULL where it is fetched. */
+static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size_t output, const hs__graph_node *by,
+                          size_t *depth, hs_error *err)
+{
+    size_t slot = node->slot + output;
+    if (is_fed(session, slot))
+        return HS_OK;
+    if (node->kind == HS__OP) {
+        need(session, node, depth);
+    } else if (node->kind == HS__PLACEHOLDER) {
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' has to be fed; %s%s%s", node->name,
+                            by ? "op '" : "it", by ? by->name : "", by ? "' needs it" : " is fetched");
+    } else if (!session->initialized[slot] && by) {
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised; op '%s' reads it",
+                            node->name, by->name);
+    }
+    return HS_OK;
+}
+
+/* Which ops are needed for what was asked for. */
+static hs_code mark(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
+{
+    size_t depth = 0;
+    for (size_t i = 0; i < call->n_fetches; i++) {
+        hs__graph_node *node = call->fetches[i].op;
+        int32_t output = call->fetches[i].output;
+        hs_code code = HS_OK;
+        if (output < 0)
+            need(session, node, &depth);
+        else
+            code = need_value(session, node, (size_t)output, NULL, &depth, err);
+        while (!code && depth) {
+            hs__graph_node *op = session->stack[--depth];
+            for (size_t k = 0; !code && k < op->n_inputs; k++)
+                code = need_value(session, op->inputs[k].node, op->inputs[k].output, op, &depth, err);
+            for (size_t k = 0; k < op->n_controls; k++)
+                need(session, op->controls[k], &depth);
+        }
+        if (code)
+            return code;
+    }
+    return HS_OK;
+}
+
+static hs_code execute(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
+{
+    hs_op op = {session, node};
+    hs_code code = node->run(node->self, &op, err);
+    if (code) {
+        if (err && !err->message[0])
+            hs_error_set(err, code, "op '%s' failed with %s", node->name, hs_code_name(code));
+        else if (err)
+            hs_error_prefix(err, "op '%s'", node->name);
+        if (err)
+            err->code = code;
+        return code;
+    }
+    for (size_t i = 0; i < node->n_writes; i++)
+        session->initialized[node->writes[i]->slot] = true;
+    return HS_OK;
+}
+
+static hs_code execute_timed(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+{
+    const hs_env *env = &session->graph->env;
+    session->trace[2 * op->rank] = hs_env_monotonic_ns(env);
+    hs_code code = execute(session, op, err);
+    session->trace[2 * op->rank + 1] = hs_env_monotonic_ns(env);
+    return code;
+}
+
+/* Executes the needed ops in their order. `advanced` counts those that advance the step. */
+static hs_code execute_all(hs__graph_session *session, const hs_run_options *options, int64_t *advanced, hs_error *err)
+{
+    const hs_graph *graph = session->graph;
+    bool traced = options && options->trace_level >= HS_TRACE_SOFTWARE;
+    int64_t limit =
+        options && options->timeout_ms > 0 ? hs_env_monotonic_ns(&graph->env) + options->timeout_ms * 1000000 : 0;
+    for (size_t word = 0; word * 64 < graph->n_ops; word++) {
+        uint64_t bits = session->needed[word];
+        for (size_t rank = word * 64; bits; rank++, bits >>= 1) {
+            if (!(bits & 1))
+                continue;
+            const hs__graph_node *op = graph->order[rank];
+            hs_code code = !op->run ? HS_OK : traced ? execute_timed(session, op, err) : execute(session, op, err);
+            if (code)
+                return code;
+            *advanced += op->advances_step;
+            if (limit && hs_env_monotonic_ns(&graph->env) > limit)
+                return hs_error_set(err, HS_DEADLINE_EXCEEDED,
+                                    "the run took longer than %lld ms; op '%s' was executed last",
+                                    (long long)options->timeout_ms, op->name);
+        }
+    }
+    return HS_OK;
+}
+
+static int64_t *step_of(hs__graph_session *session)
+{
+    const hs__graph_node *node = session->graph->global_step;
+    return node && session->initialized[node->slot] ? session->tensors[node->slot].data : NULL;
+}
+
+static hs_code advance(hs__graph_session *session, int64_t by, hs_error *err)
+{
+    if (by == 0)
+        return HS_OK;
+    int64_t *step = step_of(session);
+    if (!step)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' has not been initialised",
+                            session->graph->global_step->name);
+    *step += by;
+    return HS_OK;
+}
+
+static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_error *err)
+{
+    for (size_t i = 0; i < call->n_fetches; i++) {
+        const hs__graph_node *node = call->fetches[i].op;
+        int32_t output = call->fetches[i].output;
+        if (output < 0) {
+            call->values[i] = (hs_tensor){.data = NULL};
+            continue;
+        }
+        size_t slot = node->slot + (size_t)output;
+        const hs_tensor *value = tensor_at(session, slot);
+        if (node->kind == HS__VARIABLE && !is_fed(session, slot) && !session->initialized[slot])
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised", node->name);
+        if (value->rank < 0 || (!value->data && value->bytes))
+            return hs_error_set(err, HS_INTERNAL, "op '%s' did not set its output %d", node->name, (int)output);
+        call->values[i] = *value;
+    }
+    return HS_OK;
+}
+
+hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
+{
+    hs__graph_session *session = self;
+    session->run++;
+    memset(session->needed, 0, (session->graph->n_ops + 63) / 64 * sizeof *session->needed);
+    const int64_t *step = step_of(session);
+    session->step = step ? *step : 0;
+    hs_code code = HS_OK;
+    int64_t advanced = 0;
+    for (size_t i = 0; !code && i < call->n_feeds; i++)
+        code = take_feed(session, &call->feeds[i], err);
+    if (code || (code = mark(session, call, err)) || (code = execute_all(session, call->options, &advanced, err)) ||
+        (code = advance(session, advanced, err)) || (code = collect(session, call, err)))
+        return code;
+    const hs_run_options *options = call->options;
+    if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs))
+        return hs__graph_metadata(session, call, err);
+    return HS_OK;
+}
+
+/* Inside an op's function. */
+
+const hs_tensor *hs_op_input(const hs_op *op, size_t index)
+{
+    if (index >= op->node->n_inputs)
+        return NULL;
+    const hs__edge *edge = &op->node->inputs[index];
+    return tensor_at(op->session, edge->node->slot + edge->output);
+}
+
+hs_tensor *hs_op_output(hs_op *op, size_t index)
+{
+    return index < op->node->n_outputs ? &op->session->tensors[op->node->slot + index] : NULL;
+}
+
+hs_tensor *hs_op_written(hs_op *op, size_t index)
+{
+    return index < op->node->n_writes ? &op->session->tensors[op->node->writes[index]->slot] : NULL;
+}
+
+hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err)
+{
+    if (index >= op->node->n_outputs)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "it has %zu outputs, not an output %zu", op->node->n_outputs, index);
+    const hs_output_def *output = &op->node->outputs[index];
+    hs_shape shape = hs_tensor_shape(value);
+    hs_code code = hs_tensor_check(value, err);
+    if (code)
+        return code;
+    char wanted[HS_SHAPE_TEXT_SIZE], given[HS_SHAPE_TEXT_SIZE];
+    if (output->data || value->dtype != output->dtype || !hs__shape_fits(&output->shape, &shape))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "its output %zu %s %s %s, and was set to %s %s", index,
+                            output->data ? "has memory of its own," : "is", hs_dtype_name(output->dtype),
+                            hs_shape_text(&output->shape, wanted, sizeof wanted), hs_dtype_name(value->dtype),
+                            hs_shape_text(&shape, given, sizeof given));
+    op->session->tensors[op->node->slot + index] = *value;
+    return HS_OK;
+}
+
+int64_t hs_op_step(const hs_op *op)
+{
+    return op->session->step;
+}
+
+const char *hs_op_name(const hs_op *op)
+{
+    return op->node->name;
+}
+
+/* Variables. */
+
+hs_code hs__graph_read_variable(void *self, size_t index, hs_tensor *value, hs_error *err)
+{
+    hs__graph_session *session = self;
+    const hs__graph_node *variable = session->graph->variables[index];
+    if (!session->initialized[variable->slot])
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised", variable->name);
+    *value = session->tensors[variable->slot];
+    return HS_OK;
+}
+
+hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *value, hs_error *err)
+{
+    hs__graph_session *session = self;
+    const hs__graph_node *variable = session->graph->variables[index];
+    const hs_tensor *to = &session->tensors[variable->slot];
+    if (to->memory) {
+        hs_code code = to->memory->from_host(to->memory->user, to->data, value->data, to->bytes, err);
+        if (code) {
+            hs_error_prefix(err, "writing variable '%s'", variable->name);
+            return code;
+        }
+    } else if (to->bytes) {
+        memmove(to->data, value->data, to->bytes);
+    }
+    session->initialized[variable->slot] = true;
+    return HS_OK;
+}
+
+hs_code hs__graph_read_step(void *self, int64_t *step, hs_error *err)
+{
+    const int64_t *at = step_of(self);
+    if (!at) {
+        const hs__graph_node *node = ((hs__graph_session *)self)->graph->global_step;
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            node ? "the global step has not been initialised" : "the graph has no global step");
+    }
+    *step = *at;
+    return HS_OK;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hook around a hook, which records what is called. */
+#include <hooksess/testing.h>
+
+#include "base/env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    hs_script *script;
+    char *label;
+    hs_hook hook;
+    hs_hook_ops inner; /* the hook's, complete */
+    hs_hook_ops ops;   /* ours, with those members that the hook has */
+} watch;
+
+static void note(const watch *w, const char *word)
+{
+    char text[128];
+    if (w->label)
+        snprintf(text, sizeof text, "%s.%s", w->label, word);
+    hs_script_note(w->script, w->label ? text : word);
+}
+
+static hs_code watch_begin(void *self, hs_backend backend, hs_error *err)
+{
+    const watch *w = self;
+    note(w, "begin");
+    return w->inner.begin ? w->inner.begin(w->hook.self, backend, err) : HS_OK;
+}
+
+static hs_code watch_create(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    const watch *w = self;
+    note(w, "create");
+    return w->inner.after_create_session ? w->inner.after_create_session(w->hook.self, session, coordinator, err) : HS_OK;
+}
+
+static hs_code watch_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    const watch *w = self;
+    note(w, "before");
+    return w->inner.before_run ? w->inner.before_run(w->hook.self, run, args, err) : HS_OK;
+}
+
+static hs_code watch_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    const watch *w = self;
+    note(w, "after");
+    return w->inner.after_run ? w->inner.after_run(w->hook.self, run, values, err) : HS_OK;
+}
+
+static hs_code watch_boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    const watch *w = self;
+    note(w, "boundary");
+    return w->inner.boundary(w->hook.self, run, err);
+}
+
+static hs_code watch_end(void *self, hs_raw_session *session, hs_error *err)
+{
+    const watch *w = self;
+    note(w, "end");
+    return w->inner.end ? w->inner.end(w->hook.self, session, err) : HS_OK;
+}
+
+static void watch_close(void *self, const hs_outcome *outcome)
+{
+    const watch *w = self;
+    note(w, "close");
+    if (w->inner.close)
+        w->inner.close(w->hook.self, outcome);
+}
+
+static hs_code watch_save(void *self, hs_state_writer *out, hs_error *err)
+{
+    const watch *w = self;
+    return w->inner.save_state(w->hook.self, out, err);
+}
+
+static hs_code watch_load(void *self, hs_state_reader *in, hs_error *err)
+{
+    const watch *w = self;
+    return w->inner.load_state(w->hook.self, in, err);
+}
+
+static void watch_destroy(void *self)
+{
+    watch *w = self;
+    hs_env env = *hs_script_env(w->script);
+    hs_hooks_destroy(&w->hook, 1);
+    hs__free(&env, w->label);
+    hs__free(&env, w);
+}
+
+hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
+{
+    const hs_env *env = hs_script_env(script);
+    watch *w = hs__alloc(env, 1, sizeof *w);
+    char *copy = w && label ? hs__strdup(env, label) : NULL;
+    if (!w || (label && !copy) || !hook.ops ||
+        hs_struct_take(&w->inner, sizeof w->inner, hook.ops, "hs_hook_ops", "HS_HOOK_OPS", NULL)) {
+        hs__free(env, copy);
+        hs__free(env, w);
+        return hook; /* unwatched; what is wrong with it, the session says */
+    }
+    w->script = script;
+    w->label = copy;
+    w->hook = hook;
+    w->ops = (hs_hook_ops){
+        HS_HOOK_OPS,
+        .name = w->inner.name,
+        .begin = watch_begin,
+        .after_create_session = watch_create,
+        .before_run = watch_before,
+        .after_run = watch_after,
+        .boundary = w->inner.boundary ? watch_boundary : NULL,
+        .end = watch_end,
+        .close = watch_close,
+        .save_state = w->inner.save_state ? watch_save : NULL,
+        .load_state = w->inner.load_state ? watch_load : NULL,
+        .destroy = watch_destroy,
+    };
+    return (hs_hook){.ops = &w->ops, .self = w, .flags = hook.flags & ~(uint64_t)HS_HOOK_HELD};
+}
