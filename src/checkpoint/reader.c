@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a checkpoint without a session, and finding the newest. */
+#include <hooksess/checkpoint.h>
+
+#include "base/files.h"
+#include "checkpoint/state_file.h"
+#include "formats/bundle.h"
+
+#include <string.h>
+
+struct hs_checkpoint_reader {
+    hs_env env;
+    hs__bundle_reader bundle;
+};
+
+hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix, hs_error *err)
+{
+    hs_env env;
+    if (!prefix || !*prefix) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_open: no checkpoint is named");
+        return NULL;
+    }
+    if (hs__env_take(&env, given, err))
+        return NULL;
+    hs_checkpoint_reader *reader = hs__alloc(&env, 1, sizeof *reader);
+    if (!reader) {
+        hs__no_memory(err, sizeof *reader, "a reader of checkpoints");
+        return NULL;
+    }
+    reader->env = env;
+    if (hs__bundle_reader_open(&reader->bundle, &reader->env, prefix, err)) {
+        hs__free(&env, reader);
+        return NULL;
+    }
+    hs_error_clear(err);
+    return reader;
+}
+
+void hs_checkpoint_close(hs_checkpoint_reader *reader)
+{
+    if (!reader)
+        return;
+    hs_env env = reader->env;
+    hs__bundle_reader_close(&reader->bundle);
+    hs__free(&env, reader);
+}
+
+static hs_tensor describe(const hs__bundle_entry *entry)
+{
+    hs_tensor info = hs_tensor_of((hs_dtype)entry->dtype, entry->shape, NULL);
+    info.bytes = hs__bundle_read_bytes(entry);
+    return info;
+}
+
+bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info)
+{
+    if (index >= reader->bundle.n_entries)
+        return false;
+    const hs__bundle_entry *entry = &reader->bundle.entries[index];
+    if (name)
+        *name = entry->name;
+    if (info)
+        *info = describe(entry);
+    return true;
+}
+
+static const hs__bundle_entry *find(const hs_checkpoint_reader *reader, const char *name, hs_error *err)
+{
+    const hs__bundle_entry *entry = name ? hs__bundle_find(&reader->bundle, name) : NULL;
+    if (!entry)
+        hs_error_set(err, HS_NOT_FOUND, "checkpoint '%s' has no tensor '%s'", reader->bundle.prefix,
+                     name ? name : "(NULL)");
+    return entry;
+}
+
+hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err)
+{
+    const hs__bundle_entry *entry = find(reader, name, err);
+    if (!entry)
+        return HS_NOT_FOUND;
+    *info = describe(entry);
+    hs_error_clear(err);
+    return HS_OK;
+}
+
+hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err)
+{
+    const hs__bundle_entry *entry = find(reader, name, err);
+    if (!entry)
+        return HS_NOT_FOUND;
+    hs_code code = hs__bundle_check(&reader->bundle, entry, err);
+    if (code)
+        return code;
+    if (bytes != hs__bundle_read_bytes(entry))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "reading '%s' of checkpoint '%s' takes %zu bytes, not %zu", name,
+                            reader->bundle.prefix, hs__bundle_read_bytes(entry), bytes);
+    if (!(code = hs__bundle_read(&reader->bundle, entry, data, err)))
+        hs_error_clear(err);
+    return code;
+}
+
+char *hs_latest_checkpoint(const hs_env *given, const char *directory, const char *state_file, hs_error *err)
+{
+    hs_env env;
+    hs__checkpoint_state state;
+    hs_error cause = {0};
+    if (!directory) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_latest_checkpoint: the directory is NULL");
+        return NULL;
+    }
+    if (hs__env_take(&env, given, err))
+        return NULL;
+    hs_error_clear(err);
+    hs_code code = hs__checkpoint_state_read(&state, &env, directory, state_file, &cause);
+    if (code == HS_NOT_FOUND)
+        return NULL;
+    if (code) {
+        hs__error_copy(err, &cause);
+        return NULL;
+    }
+    char *newest = state.newest;
+    state.newest = NULL;
+    if (!hs_checkpoint_exists(&env, newest)) {
+        hs_log(&env, HS_LOG_ERROR, "%s: the state file calls '%s' the newest checkpoint, which does not exist", directory,
+               newest);
+        hs__free(&env, newest);
+        newest = NULL;
+    }
+    hs__checkpoint_state_free(&state);
+    return newest;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/saver.h"
+
+#include "base/files.h"
+
+#include <string.h>
+
+hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
+{
+    hs_saver_options options = {HS_SAVER_OPTIONS};
+    hs_env env;
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_saver_options", "HS_SAVER_OPTIONS", err)) ||
+        hs__env_take(&env, options.env, err))
+        return NULL;
+    if (options.max_to_keep < HS_NEVER) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.max_to_keep is %lld", (long long)options.max_to_keep);
+        return NULL;
+    }
+    hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
+    const char *const *variables = saver && options.variables ? hs__names_copy(&env, options.variables) : NULL;
+    if (!saver || (options.variables && !variables)) {
+        hs__no_memory(err, sizeof *saver, "a saver");
+        hs__free(&env, saver);
+        return NULL;
+    }
+    saver->env = env;
+    saver->max_to_keep = options.max_to_keep ? options.max_to_keep : 5;
+    saver->variables = variables;
+    hs_error_clear(err);
+    return saver;
+}
+
+void hs_saver_free(hs_saver *saver)
+{
+    if (!saver)
+        return;
+    hs_env env = saver->env;
+    for (size_t i = 0; i < saver->n_kept; i++)
+        hs__free(&env, saver->kept[i].path);
+    hs__free(&env, saver->kept);
+    hs__free(&env, saver->last_path);
+    hs__free(&env, (void *)saver->variables);
+    hs__free(&env, saver);
+}
+
+const char *hs_saver_last_path(const hs_saver *saver)
+{
+    return saver->last_path;
+}
+
+const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
+{
+    return index < saver->n_kept ? saver->kept[index].path : NULL;
+}
+
+bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, size_t index, hs_variable *out, bool *done)
+{
+    *done = !session->ops.variable || !session->ops.variable(session->backend.self, index, out);
+    if (*done)
+        return false;
+    if (!saver->variables)
+        return !(out->flags & HS_VARIABLE_LOCAL);
+    for (size_t i = 0; saver->variables[i]; i++)
+        if (strcmp(saver->variables[i], out->name) == 0)
+            return true;
+    return false;
+}
+
+hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err)
+{
+    for (size_t i = 0; saver->variables && saver->variables[i]; i++) {
+        hs_variable variable;
+        bool found = false;
+        for (size_t k = 0; !found && session->ops.variable && session->ops.variable(session->backend.self, k, &variable);
+             k++)
+            found = strcmp(variable.name, saver->variables[i]) == 0;
+        if (!found)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "a saver is to save '%s', which is no variable of the graph",
+                                saver->variables[i]);
+    }
+    return HS_OK;
+}
+
+hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err)
+{
+    char *copy = hs__strdup(&saver->env, path);
+    if (!copy)
+        return hs__no_memory(err, strlen(path), "a path");
+    hs__free(&saver->env, saver->last_path);
+    saver->last_path = copy;
+    return HS_OK;
+}
+
+hs_code hs__saver_keep(hs_saver *saver, const char *path, double timestamp, hs_error *err)
+{
+    hs_code code =
+        hs__reserve(&saver->env, &saver->kept, &saver->kept_capacity, saver->n_kept + 1, sizeof *saver->kept, err);
+    char *copy = code ? NULL : hs__strdup(&saver->env, path);
+    if (!copy)
+        return code ? code : hs__no_memory(err, strlen(path), "a path");
+    size_t n = 0;
+    for (size_t i = 0; i < saver->n_kept; i++) {
+        if (strcmp(saver->kept[i].path, path) == 0)
+            hs__free(&saver->env, saver->kept[i].path);
+        else
+            saver->kept[n++] = saver->kept[i];
+    }
+    saver->kept[n++] = (hs__kept_checkpoint){copy, timestamp};
+    saver->n_kept = n;
+    return HS_OK;
+}
+
+hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && paths && paths[i]; i++) {
+        hs_file_stat found;
+        char *index = hs__bundle_index_path(&saver->env, paths[i]);
+        if (!index)
+            return hs__no_memory(err, strlen(paths[i]), "a path");
+        if (saver->env.files.ops->stat(saver->env.files.user, index, &found, NULL) == HS_OK)
+            code = hs__saver_keep(saver, paths[i], (double)found.modified_ns / 1e9, err);
+        hs__free(&saver->env, index);
+    }
+    if (!code)
+        hs_error_clear(err);
+    return code;
+}
+
+bool hs_checkpoint_exists(const hs_env *given, const char *prefix)
+{
+    hs_env env;
+    if (!prefix || hs__env_take(&env, given, NULL))
+        return false;
+    char *index = hs__bundle_index_path(&env, prefix);
+    bool exists = index && hs__file_exists(&env, index);
+    hs__free(&env, index);
+    return exists;
+}

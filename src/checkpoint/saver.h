@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_CHECKPOINT_SAVER_H
+#define HS_CHECKPOINT_SAVER_H
+
+#include <hooksess/checkpoint.h>
+
+#include "backends/raw_session.h"
+#include "formats/bundle.h"
+
+/* A saver from the inside.
+ *
+ * How a checkpoint comes to be there, in the order in which it happens (save.c):
+ *   1. data, .meta and index are written under their names with ".tmp" behind them, and synced;
+ *   2. data and .meta get their names, and the directory is synced;
+ *   3. the index gets its name: from here on the checkpoint exists; the directory is synced;
+ *   4. the state file is replaced: from here on it is the newest;
+ *   5. checkpoints beyond max_to_keep are deleted, index first.
+ * A crash before 3 leaves what was there before and files that nothing refers to, whose names the next save of that step
+ * takes over. Where a checkpoint of the name exists, its data file must stay until the index is replaced: the new data get
+ * the name of another shard. */
+
+typedef struct {
+    char *path;
+    double timestamp; /* seconds since 1970 */
+} hs__kept_checkpoint;
+
+struct hs_saver {
+    hs_env env;
+    int64_t max_to_keep; /* HS_NEVER: all */
+    const char *const *variables;
+    hs__kept_checkpoint *kept; /* oldest first */
+    size_t n_kept, kept_capacity;
+    char *last_path;
+};
+
+/* The variable of that index if the saver saves it. `done` is set past the last. */
+bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, size_t index, hs_variable *out, bool *done);
+/* HS_NOT_FOUND if the saver was told to save a variable that there is not. */
+hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err);
+/* Notes a checkpoint as the newest. */
+hs_code hs__saver_keep(hs_saver *saver, const char *path, double timestamp, hs_error *err);
+hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
+
+/* restore.c. Restores the newest valid checkpoint of a directory: the one that the state file calls the newest, then the
+ * others it names, then any that are found. *restored is the path, to be freed with hs__free; NULL: there is none. Each
+ * that is passed over is a warning in the log; if there are some and none can be read, that is an error. A checkpoint that
+ * can be read but does not fit is an error at once. */
+hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory, char **restored, hs_error *err);
+
+#endif

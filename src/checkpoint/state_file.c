@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/state_file.h"
+
+#include "checkpoint_state.pb-c.h"
+
+#include "base/files.h"
+#include "formats/proto_text.h"
+
+#include <string.h>
+
+enum { MAX_BYTES = 64 << 20 };
+
+static hs_code take(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *from, const char *directory, hs_error *err)
+{
+    size_t n = from->n_all_model_checkpoint_paths;
+    state->newest = hs__path_join(state->env, directory, from->model_checkpoint_path);
+    state->paths = hs__alloc(state->env, n, sizeof *state->paths);
+    state->timestamps = hs__alloc(state->env, n, sizeof *state->timestamps);
+    bool complete = state->newest && state->paths && state->timestamps;
+    for (size_t i = 0; complete && i < n; i++) {
+        state->paths[i] = hs__path_join(state->env, directory, from->all_model_checkpoint_paths[i]);
+        complete = state->paths[i] != NULL;
+        state->n += complete;
+        if (i < from->n_all_model_checkpoint_timestamps)
+            state->timestamps[i] = from->all_model_checkpoint_timestamps[i];
+    }
+    return complete ? HS_OK : hs__no_memory(err, n, "the list of checkpoints");
+}
+
+static hs_code parse(hs__checkpoint_state *state, const char *path, const char *text, size_t bytes, const char *directory,
+                     hs_error *err)
+{
+    ProtobufCAllocator allocator = hs__proto_allocator(state->env);
+    ProtobufCMessage *message;
+    hs_code code = hs__proto_parse_text(&hs__pb__checkpoint_state__descriptor, text, bytes, &allocator, &message, err);
+    if (code) {
+        hs_error_prefix(err, "%s", path);
+        if (code == HS_INVALID_ARGUMENT && err)
+            err->code = HS_DATA_LOSS;
+        return code == HS_INVALID_ARGUMENT ? HS_DATA_LOSS : code;
+    }
+    const Hs__Pb__CheckpointState *from = (const Hs__Pb__CheckpointState *)message;
+    if (!*from->model_checkpoint_path)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%s: names no newest checkpoint (model_checkpoint_path)", path);
+    else
+        code = take(state, from, directory, err);
+    protobuf_c_message_free_unpacked(message, &allocator);
+    return code;
+}
+
+hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env, const char *directory, const char *name,
+                                  hs_error *err)
+{
+    *state = (hs__checkpoint_state){.env = env};
+    char *text = NULL, *path = hs__path_join(env, directory, name ? name : "checkpoint");
+    size_t bytes = 0;
+    if (!path)
+        return hs__no_memory(err, strlen(directory), "a path");
+    hs_code code = hs__file_contents(env, path, MAX_BYTES, &text, &bytes, err);
+    if (!code)
+        code = parse(state, path, text, bytes, directory, err);
+    if (code)
+        hs__checkpoint_state_free(state);
+    hs__free(env, text);
+    hs__free(env, path);
+    return code;
+}
+
+void hs__checkpoint_state_free(hs__checkpoint_state *state)
+{
+    for (size_t i = 0; i < state->n; i++)
+        hs__free(state->env, state->paths[i]);
+    hs__free(state->env, state->newest);
+    hs__free(state->env, state->paths);
+    hs__free(state->env, state->timestamps);
+    *state = (hs__checkpoint_state){.env = state->env};
+}
+
+/* The path as it stands in the file. */
+static char *relative(const char *directory, const char *path)
+{
+    size_t length = strlen(directory);
+    while (length > 1 && directory[length - 1] == '/')
+        length--;
+    const char *rest = path + length;
+    if (strncmp(path, directory, length) != 0 || (*rest != '/' && !(length == 1 && *directory == '/')))
+        rest = path;
+    else
+        while (*rest == '/')
+            rest++;
+    if (strcmp(directory, ".") == 0 && path[0] != '/')
+        rest = path;
+    return hs__proto_string(rest);
+}
+
+hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name, const char *newest,
+                                   const char *const *paths, const double *timestamps, size_t n, hs_error *err)
+{
+    char *path = hs__path_join(env, directory, name ? name : "checkpoint");
+    char **relatives = hs__alloc(env, n, sizeof *relatives);
+    hs__buffer text;
+    hs__buffer_init(&text, env);
+    hs_code code = HS_OK;
+    if (!path || !relatives) {
+        code = hs__no_memory(err, n * sizeof *relatives, "the list of checkpoints");
+    } else if (strcmp(path, newest) == 0) {
+        code = hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "%s: a checkpoint and the file that names the newest one are called alike", path);
+    } else {
+        Hs__Pb__CheckpointState state = HS__PB__CHECKPOINT_STATE__INIT;
+        for (size_t i = 0; i < n; i++)
+            relatives[i] = relative(directory, paths[i]);
+        state.model_checkpoint_path = relative(directory, newest);
+        state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = n;
+        state.all_model_checkpoint_paths = relatives;
+        state.all_model_checkpoint_timestamps = (double *)timestamps;
+        hs__proto_text(&state.base, &text);
+        if (!(code = hs__buffer_check(&text, "the list of checkpoints", err)))
+            code = hs__file_replace(env, path, text.data, text.size, err);
+    }
+    hs__buffer_free(&text);
+    hs__free(env, relatives);
+    hs__free(env, path);
+    return code;
+}

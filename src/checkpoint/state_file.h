@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_CHECKPOINT_STATE_FILE_H
+#define HS_CHECKPOINT_STATE_FILE_H
+
+#include "base/env.h"
+
+/* The file `checkpoint` of a directory: which checkpoint is the newest, and which others are kept, oldest first. In the
+ * file, paths inside the directory are relative to it; here they have it before them. */
+typedef struct hs__checkpoint_state {
+    const hs_env *env;
+    char *newest;
+    char **paths;
+    double *timestamps; /* seconds since 1970; 0 where the file has none */
+    size_t n;
+} hs__checkpoint_state;
+
+/* NOT_FOUND: there is no such file. DATA_LOSS: it cannot be read as what it should be. INVALID_ARGUMENT: it names no newest
+ * one. */
+hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env, const char *directory, const char *name,
+                                  hs_error *err);
+void hs__checkpoint_state_free(hs__checkpoint_state *state);
+
+/* Replaces the file durably. FAILED_PRECONDITION if `newest` is the file itself. */
+hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name, const char *newest,
+                                   const char *const *paths, const double *timestamps, size_t n, hs_error *err);
+
+#endif

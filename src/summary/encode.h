@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SUMMARY_ENCODE_H
+#define HS_SUMMARY_ENCODE_H
+
+#include <hooksess/summary.h>
+
+#include "base/buffer.h"
+
+/* Events and summaries in protobuf's wire format, written by hand: this is the hot path of whoever logs a scalar a step.
+ * The messages are those of base/wire/event.proto. */
+
+/* Appends to a Summary a value with a simple_value. */
+void hs__encode_scalar(hs__buffer *out, const char *tag, size_t tag_bytes, double value);
+/* How much it appends. */
+size_t hs__encoded_scalar_bytes(size_t tag_bytes);
+
+/* The fields of an Event. */
+enum {
+    HS__EVENT_FILE_VERSION = 3,
+    HS__EVENT_GRAPH_DEF = 4,
+    HS__EVENT_SUMMARY = 5,
+    HS__EVENT_SESSION_LOG = 7,
+    HS__EVENT_META_GRAPH_DEF = 9,
+};
+
+/* Appends what every Event begins with. */
+void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step);
+/* Appends the body of a SessionLog. */
+void hs__encode_session_log(hs__buffer *out, hs_session_status status, const char *checkpoint_path, const char *message);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Summary values. */
+#include <hooksess/summary.h>
+
+#include "summary/encode.h"
+
+#include <string.h>
+
+struct hs_summary {
+    hs_env env;
+    hs__buffer serialized;
+};
+
+hs_summary *hs_summary_new(const hs_env *given)
+{
+    hs_env env;
+    if (hs__env_take(&env, given, NULL))
+        return NULL;
+    hs_summary *summary = hs__alloc(&env, 1, sizeof *summary);
+    if (summary) {
+        summary->env = env;
+        hs__buffer_init(&summary->serialized, &summary->env);
+    }
+    return summary;
+}
+
+void hs_summary_free(hs_summary *summary)
+{
+    if (!summary)
+        return;
+    hs_env env = summary->env;
+    hs__buffer_free(&summary->serialized);
+    hs__free(&env, summary);
+}
+
+void hs_summary_clear(hs_summary *summary)
+{
+    hs__buffer_clear(&summary->serialized);
+}
+
+hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs_error *err)
+{
+    if (!tag || !*tag)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
+    hs__encode_scalar(&summary->serialized, tag, strlen(tag), value);
+    return hs__buffer_check(&summary->serialized, "a summary", err);
+}
+
+hs_string hs_summary_serialized(const hs_summary *summary)
+{
+    return (hs_string){(const char *)summary->serialized.data, summary->serialized.size};
+}

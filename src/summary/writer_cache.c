@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "summary/writer_cache.h"
+
+#include <string.h>
+
+void hs__writer_cache_init(hs__writer_cache *cache, const hs_env *env)
+{
+    *cache = (hs__writer_cache){.env = env};
+}
+
+static hs_code add(hs__writer_cache *cache, char *directory, hs_summary_writer *writer, hs_error *err)
+{
+    hs_code code = hs__reserve(cache->env, &cache->items, &cache->capacity, cache->n + 1, sizeof *cache->items, err);
+    if (!code)
+        cache->items[cache->n++] = (struct hs__cached_writer){directory, writer};
+    return code;
+}
+
+/* "run/" and "run" are one directory. */
+static size_t length_of(const char *directory)
+{
+    size_t length = strlen(directory);
+    while (length > 1 && directory[length - 1] == '/')
+        length--;
+    return length;
+}
+
+hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_summary_writer **writer, hs_error *err)
+{
+    if (!directory || !*directory)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "an event-file writer needs a directory");
+    size_t length = length_of(directory);
+    for (size_t i = 0; i < cache->n; i++)
+        if (cache->items[i].directory && strlen(cache->items[i].directory) == length &&
+            memcmp(cache->items[i].directory, directory, length) == 0) {
+            *writer = cache->items[i].writer;
+            return HS_OK;
+        }
+    char *kept = hs__strndup(cache->env, directory, length);
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = cache->env};
+    hs_error error = {0};
+    hs_summary_writer *opened = NULL;
+    if (!kept)
+        hs__no_memory(&error, length, "a path");
+    else if ((opened = hs_summary_writer_open(kept, &options, &error)))
+        add(cache, kept, opened, &error);
+    hs_code code = hs__error_copy(err, &error);
+    if (code) {
+        if (opened)
+            hs_summary_writer_close(opened, NULL);
+        hs__free(cache->env, kept);
+        return code;
+    }
+    *writer = opened;
+    return HS_OK;
+}
+
+hs_code hs__writer_cache_use(hs__writer_cache *cache, hs_summary_writer *writer, hs_error *err)
+{
+    for (size_t i = 0; i < cache->n; i++)
+        if (cache->items[i].writer == writer)
+            return HS_OK;
+    return add(cache, NULL, writer, err);
+}
+
+hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs_error *err)
+{
+    hs_code first = HS_OK;
+    for (size_t i = 0; i < cache->n; i++) {
+        hs_code code = hs_summary_writer_flush(cache->items[i].writer, false, first ? NULL : err);
+        first = first ? first : code;
+    }
+    return first;
+}
+
+hs_code hs__writer_cache_close(hs__writer_cache *cache, hs_error *err)
+{
+    hs_code first = HS_OK;
+    for (size_t i = 0; i < cache->n; i++) {
+        if (!cache->items[i].directory)
+            continue;
+        hs_code code = hs_summary_writer_close(cache->items[i].writer, first ? NULL : err);
+        first = first ? first : code;
+        hs__free(cache->env, cache->items[i].directory);
+    }
+    hs__free(cache->env, cache->items);
+    cache->items = NULL;
+    cache->n = cache->capacity = 0;
+    return first;
+}

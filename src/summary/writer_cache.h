@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SUMMARY_WRITER_CACHE_H
+#define HS_SUMMARY_WRITER_CACHE_H
+
+#include <hooksess/summary.h>
+
+#include "base/env.h"
+
+/* The event-file writers of a session: one a directory, however many ask for it, and those that the program brought itself.
+ */
+typedef struct hs__writer_cache {
+    const hs_env *env;
+    struct hs__cached_writer {
+        char *directory; /* NULL: the program's own writer */
+        hs_summary_writer *writer;
+    } * items;
+    size_t n, capacity;
+} hs__writer_cache;
+
+void hs__writer_cache_init(hs__writer_cache *cache, const hs_env *env);
+hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_summary_writer **writer, hs_error *err);
+hs_code hs__writer_cache_use(hs__writer_cache *cache, hs_summary_writer *writer, hs_error *err);
+/* Flushes each; the first error. */
+hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs_error *err);
+/* Closes those that were opened here; the first error. */
+hs_code hs__writer_cache_close(hs__writer_cache *cache, hs_error *err);
+
+#endif
