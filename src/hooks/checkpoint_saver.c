@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/checkpoint_saver.h>
+
+#include "hooks/make.h"
+#include "hooks/timer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NOT_SAVED = -1 };
+
+typedef struct {
+    hs__hook_base base;
+    hs__timer timer;
+    char *directory, *prefix; /* "DIRECTORY/BASENAME" */
+    hs_saver *saver;
+    hs_scaffold *scaffold;
+    hs_saver_listener *listeners; /* their functions, complete */
+    hs_saver_listener_ops *listener_ops;
+    size_t n_listeners;
+    bool no_graph_def;
+    bool due;
+    int64_t saved_step;
+    hs_summary_writer *writer;
+} checkpoint_saver;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    checkpoint_saver *hook = self;
+    hook->saved_step = NOT_SAVED;
+    hook->due = false;
+    hook->writer = NULL;
+    hs__timer_reset(&hook->timer);
+    hs_code code = hs__need_global_step(backend, err);
+    for (size_t i = 0; !code && i < hook->n_listeners; i++)
+        if (hook->listener_ops[i].begin && (code = hook->listener_ops[i].begin(hook->listeners[i].self, err)))
+            hs_error_prefix(err, "listener %zu, begin", i);
+    return code;
+}
+
+/* The saver that was given, the scaffold's, or the only one of the graph. */
+static hs_code find_saver(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver **saver, hs_error *err)
+{
+    const void *item = NULL;
+    *saver = hook->saver ? hook->saver : hook->scaffold ? hs_scaffold_saver(hook->scaffold) : NULL;
+    if (*saver)
+        return HS_OK;
+    size_t n = hs_backend_collection(hs_raw_session_backend(session), HS_SAVERS, &item, 1);
+    if (n != 1)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "neither a saver nor a scaffold is given, and the graph's collection '%s' has %zu items",
+                            HS_SAVERS, n);
+    *saver = (hs_saver *)item;
+    return HS_OK;
+}
+
+static hs_code open_writer(checkpoint_saver *hook, hs_raw_session *session, hs_error *err)
+{
+    return hook->writer ? HS_OK : hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err);
+}
+
+/* graph.pbtxt, and the graph's events. A backend may have none to show. */
+static hs_code write_graph(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hs_backend backend = hs_raw_session_backend(session);
+    hs_bytes graph, meta;
+    hs_saver *saver = NULL;
+    hs_code code = hs_backend_graph_def(backend, &graph, err);
+    if (code == HS_UNIMPLEMENTED)
+        return HS_OK;
+    if (code || (code = hs_summary_writer_graph(hook->writer, graph, step, err)) ||
+        (!hook->no_graph_def && (code = hs_write_graph(backend, hook->directory, "graph.pbtxt", true, err))))
+        return code;
+    find_saver(hook, session, &saver, NULL);
+    if (!(code = hs_export_meta_graph(backend, saver, &meta, err))) {
+        code = hs_summary_writer_meta_graph(hook->writer, meta, step, err);
+        hs_env_free(hs_backend_env(backend), (void *)meta.data);
+    }
+    return code;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    checkpoint_saver *hook = self;
+    int64_t step;
+    (void)coordinator;
+    hook->saved_step = NOT_SAVED;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    if (!code && !(code = open_writer(hook, session, err)))
+        code = write_graph(hook, session, step, err);
+    return code;
+}
+
+static hs_code tell_before(const checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < hook->n_listeners; i++)
+        if (hook->listener_ops[i].before_save &&
+            (code = hook->listener_ops[i].before_save(hook->listeners[i].self, session, step, err)))
+            hs_error_prefix(err, "listener %zu, before_save", i);
+    return code;
+}
+
+static hs_code tell_after(const checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < hook->n_listeners; i++) {
+        bool stop = false;
+        if (hook->listener_ops[i].after_save &&
+            (code =
+                 hook->listener_ops[i].after_save(hook->listeners[i].self, hs_run_context_session(run), step, &stop, err)))
+            hs_error_prefix(err, "listener %zu, after_save", i);
+        if (stop)
+            hs_run_context_request_stop(run);
+    }
+    return code;
+}
+
+static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    hs_save_options options = {HS_SAVE_OPTIONS, .no_meta_graph = hook->no_graph_def};
+    hs_saver *saver;
+    hs_code code;
+    if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
+        (code = tell_before(hook, session, step, err)) ||
+        (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
+        return code;
+    hook->saved_step = step;
+    hs_raw_session_saved(session, step);
+    if ((code = hs_summary_writer_session_log(hook->writer, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), NULL, step,
+                                              err)))
+        return code;
+    return tell_after(hook, run, step, err);
+}
+
+/* Is this very checkpoint what the session was restored from? */
+static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
+{
+    const char *from = hs_raw_session_restored_from(session);
+    size_t length = strlen(hook->prefix);
+    char suffix[32];
+    snprintf(suffix, sizeof suffix, "-%lld", (long long)step);
+    return from && strncmp(from, hook->prefix, length) == 0 && strcmp(from + length, suffix) == 0;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    checkpoint_saver *hook = self;
+    int64_t step;
+    (void)values;
+    if (!hs__timer_may_be_due(&hook->timer, run))
+        return HS_OK;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (code)
+        return code;
+    int64_t now = hook->timer.every_ns ? hs_run_context_now(run) : 0;
+    if (!hs__timer_due(&hook->timer, step, now))
+        return HS_OK;
+    hs__timer_mark(&hook->timer, step, now, NULL, NULL); /* before saving: one that fails is not tried again at once */
+    hook->due = true;
+    hs_run_context_request_boundary(run);
+    return HS_OK;
+}
+
+static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (just_restored(hook, hs_run_context_session(run), step))
+        hook->saved_step = step;
+    else
+        code = save(hook, run, step, err);
+    if (!code)
+        hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
+    return code;
+}
+
+static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_code code = step == hook->saved_step ? HS_OK : save(hook, run, step, err);
+    for (size_t i = 0; !code && i < hook->n_listeners; i++)
+        if (hook->listener_ops[i].end &&
+            (code = hook->listener_ops[i].end(hook->listeners[i].self, hs_run_context_session(run), step, err)))
+            hs_error_prefix(err, "listener %zu, end", i);
+    return code;
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    checkpoint_saver *hook = self;
+    int64_t step;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (code)
+        return code;
+    switch (hs_run_context_boundary(run)) {
+    case HS_BOUNDARY_CREATED:
+        return save_created(hook, run, step, err);
+    case HS_BOUNDARY_END:
+        return save_at_end(hook, run, step, err);
+    default: {
+        bool due = hs_run_context_agree(run, hook->due);
+        hook->due = false;
+        return due && step != hook->saved_step ? save(hook, run, step, err) : HS_OK;
+    }
+    }
+}
+
+static void destroy(void *self)
+{
+    checkpoint_saver *hook = self;
+    const hs_env *env = &hook->base.env;
+    hs_env_free(env, hook->directory);
+    hs_env_free(env, hook->prefix);
+    hs_env_free(env, hook->listeners);
+    hs_env_free(env, hook->listener_ops);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS,
+    .name = "checkpoint_saver",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .after_run = after_run,
+    .boundary = boundary,
+    .destroy = destroy,
+};
+
+static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
+{
+    const char *basename = options->checkpoint_basename;
+    if (!options->checkpoint_dir || !*options->checkpoint_dir)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
+    if (basename && (!*basename || strchr(basename, '/')))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_basename '%s' is not the name of a file", basename);
+    if (options->saver && options->scaffold)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
+    if (options->n_listeners && !options->listeners)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "n_listeners is %zu, and listeners is NULL", options->n_listeners);
+    return hs__timer_init(&(hs__timer){0}, options->save_secs, options->save_steps, "save_secs", "save_steps", err);
+}
+
+static hs_code take_listeners(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
+{
+    const hs_env *env = &hook->base.env;
+    size_t n = options->n_listeners;
+    hook->listeners = hs_env_alloc(env, (n + 1) * sizeof *hook->listeners);
+    hook->listener_ops = hs_env_alloc(env, (n + 1) * sizeof *hook->listener_ops);
+    if (!hook->listeners || !hook->listener_ops)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu listeners", n);
+    for (size_t i = 0; i < n; i++) {
+        hook->listeners[i] = options->listeners[i];
+        if (!hook->listeners[i].ops)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "listener %zu has no functions", i);
+        hs_code code = hs_struct_take(&hook->listener_ops[i], sizeof *hook->listener_ops, hook->listeners[i].ops,
+                                      "hs_saver_listener_ops", "HS_SAVER_LISTENER_OPS", err);
+        if (code)
+            return code;
+    }
+    hook->n_listeners = n;
+    return HS_OK;
+}
+
+static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
+{
+    const char *basename = options->checkpoint_basename ? options->checkpoint_basename : "model.ckpt";
+    size_t length = strlen(options->checkpoint_dir);
+    while (length > 1 && options->checkpoint_dir[length - 1] == '/')
+        length--;
+    hs__timer_init(&hook->timer, options->save_secs, options->save_steps, "", "", NULL);
+    hook->saver = options->saver;
+    hook->scaffold = options->scaffold;
+    hook->no_graph_def = options->no_graph_def;
+    hook->saved_step = NOT_SAVED;
+    size_t bytes = length + strlen(basename) + 2;
+    if (!(hook->directory = hs__hook_text(hook, options->checkpoint_dir, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    if (!(hook->prefix = hs_env_alloc(&hook->base.env, bytes)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
+    snprintf(hook->prefix, bytes, "%.*s%s%s", (int)length, hook->directory, hook->directory[length - 1] == '/' ? "" : "/",
+             basename);
+    return take_listeners(hook, options, err);
+}
+
+hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
+{
+    hs_checkpoint_saver_options options = {0};
+    checkpoint_saver *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_checkpoint_saver_options", "HS_CHECKPOINT_SAVER", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

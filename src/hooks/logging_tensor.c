@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/logging_tensor.h>
+
+#include "hooks/make.h"
+#include "hooks/timer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE = 1900, SHOWN_ELEMENTS = 16 };
+
+typedef struct {
+    hs__hook_base base;
+    const char *const *tensors, *const *labels;
+    hs_logging_formatter formatter;
+    void *formatter_user;
+    bool at_end, periodic;
+    hs__timer timer;
+    int64_t runs; /* what the timer counts */
+    bool logs_now;
+    hs_run_args args;
+    const hs_env *session_env;
+} logging_tensor;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    logging_tensor *hook = self;
+    hs_code code = HS_OK;
+    hook->session_env = hs_backend_env(backend);
+    hook->runs = 0;
+    hs__timer_reset(&hook->timer);
+    for (size_t i = 0; !code && hook->tensors[i]; i++)
+        code = hs__need_tensor(backend, hook->tensors[i], err);
+    return code;
+}
+
+/* What is not a number is shown by its type and shape. */
+static void append_value(char *line, size_t *used, const hs_tensor *value)
+{
+    hs_host_copy copy = {0};
+    hs_tensor host;
+    size_t size = hs_dtype_size(value->dtype), n = size ? value->bytes / size : 0;
+    char shape[HS_SHAPE_TEXT_SIZE];
+    hs_shape of = hs_tensor_shape(value);
+    int length;
+    if (value->dtype == HS_STRING || value->dtype == HS_COMPLEX64 || value->dtype == HS_COMPLEX128 ||
+        hs_tensor_host(value, &copy, &host, NULL)) {
+        length = snprintf(line + *used, LINE - *used, "%s %s", hs_dtype_name(value->dtype),
+                          hs_shape_text(&of, shape, sizeof shape));
+        *used += (size_t)length;
+        hs_host_copy_free(&copy);
+        return;
+    }
+    const char *open = value->rank ? "[" : "", *close = value->rank ? n > SHOWN_ELEMENTS ? " ...]" : "]" : "";
+    *used += (size_t)snprintf(line + *used, LINE - *used, "%s", open);
+    for (size_t i = 0; i < n && i < SHOWN_ELEMENTS && *used < LINE; i++)
+        *used += (size_t)snprintf(line + *used, LINE - *used, i ? " %.9g" : "%.9g", hs_tensor_number(&host, i));
+    if (*used < LINE)
+        *used += (size_t)snprintf(line + *used, LINE - *used, "%s", close);
+    hs_host_copy_free(&copy);
+}
+
+static void log_values(const logging_tensor *hook, const hs_run_values *values, const double *elapsed)
+{
+    char line[LINE];
+    size_t used = 0;
+    line[0] = '\0';
+    if (hook->formatter) {
+        hook->formatter(hook->formatter_user, values, line, sizeof line);
+        hs_log(hook->session_env, HS_LOG_INFO, "%s", line);
+        return;
+    }
+    for (size_t i = 0; hook->labels[i] && used < sizeof line; i++) {
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = ", i ? ", " : "", hook->labels[i]);
+        if (used < sizeof line)
+            append_value(line, &used, hs_values_tensor(values, i));
+    }
+    if (elapsed)
+        hs_log(hook->session_env, HS_LOG_INFO, "%s (%.3f sec)", line, *elapsed);
+    else
+        hs_log(hook->session_env, HS_LOG_INFO, "%s", line);
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    logging_tensor *hook = self;
+    (void)err;
+    hook->logs_now = hook->periodic && hs__timer_may_be_due(&hook->timer, run) &&
+                     hs__timer_due(&hook->timer, hook->runs, hook->timer.every_ns ? hs_run_context_now(run) : 0);
+    if (hook->logs_now)
+        *args = &hook->args;
+    return HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    logging_tensor *hook = self;
+    double elapsed;
+    (void)err;
+    if (hook->logs_now) {
+        bool before = hs__timer_mark(&hook->timer, hook->runs, hs_run_context_now(run), &elapsed, NULL);
+        log_values(hook, values, before ? &elapsed : NULL);
+    }
+    hook->runs++;
+    return HS_OK;
+}
+
+static hs_code end(void *self, hs_raw_session *session, hs_error *err)
+{
+    logging_tensor *hook = self;
+    const hs_run_values *values;
+    if (!hook->at_end)
+        return HS_OK;
+    hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
+    if (!code)
+        log_values(hook, values, NULL);
+    return code;
+}
+
+static void destroy(void *self)
+{
+    logging_tensor *hook = self;
+    if (hook->labels != hook->tensors)
+        hs_env_free(&hook->base.env, (void *)hook->labels);
+    hs_env_free(&hook->base.env, (void *)hook->tensors);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS, .name = "logging_tensor", .begin = begin, .before_run = before_run, .after_run = after_run,
+    .end = end,  .destroy = destroy,
+};
+
+static hs_code check(const hs_logging_tensor_options *options, hs_error *err)
+{
+    size_t tensors = 0, labels = 0;
+    while (options->tensors && options->tensors[tensors])
+        tensors++;
+    while (options->labels && options->labels[labels])
+        labels++;
+    if (!tensors)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "no tensors are named");
+    if (options->labels && labels != tensors)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "there are %zu labels for %zu tensors", labels, tensors);
+    if (options->every_n_iter || options->every_n_secs != 0)
+        return hs__timer_init(&(hs__timer){0}, options->every_n_secs, options->every_n_iter, "every_n_secs", "every_n_iter",
+                              err);
+    if (!options->at_end)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "none of every_n_iter, every_n_secs and at_end is given");
+    return HS_OK;
+}
+
+static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
+{
+    hook->formatter = options->formatter;
+    hook->formatter_user = options->formatter_user;
+    hook->at_end = options->at_end;
+    hook->periodic = options->every_n_iter || options->every_n_secs != 0;
+    if (hook->periodic)
+        hs__timer_init(&hook->timer, options->every_n_secs, options->every_n_iter, "", "", NULL);
+    hook->tensors = hook->labels = hs__hook_names(hook, options->tensors, err);
+    if (hook->tensors && options->labels)
+        hook->labels = hs__hook_names(hook, options->labels, err);
+    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->tensors};
+    return hook->tensors && hook->labels ? HS_OK : HS_RESOURCE_EXHAUSTED;
+}
+
+hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *given)
+{
+    hs_logging_tensor_options options = {0};
+    logging_tensor *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_logging_tensor_options", "HS_LOGGING_TENSOR", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

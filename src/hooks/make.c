@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/make.h"
+
+#include "base/env.h"
+
+#include <string.h>
+
+void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err)
+{
+    hs_env env;
+    if (hs__env_take(&env, given, err))
+        return NULL;
+    hs__hook_base *made = hs__alloc(&env, 1, bytes);
+    if (made)
+        made->env = env;
+    else
+        hs__no_memory(err, bytes, "the hook");
+    return made;
+}
+
+void hs__hook_free(void *self)
+{
+    hs_env env = ((hs__hook_base *)self)->env;
+    hs__free(&env, self);
+}
+
+const char *const *hs__hook_names(void *self, const char *const *names, hs_error *err)
+{
+    const char *const *copy = hs__names_copy(&((hs__hook_base *)self)->env, names);
+    if (!copy)
+        hs__no_memory(err, hs__names_count(names), "the hook's names");
+    return copy;
+}
+
+char *hs__hook_text(void *self, const char *text, hs_error *err)
+{
+    char *copy = hs__strdup(&((hs__hook_base *)self)->env, text);
+    if (!copy)
+        hs__no_memory(err, strlen(text), "the hook's names");
+    return copy;
+}
+
+/* A hook that stands for one that could not be made. */
+typedef struct {
+    hs__hook_base base;
+    hs_hook_ops ops; /* with the name of the other */
+    hs_error error;
+} broken;
+
+static hs_code broken_begin(void *self, hs_backend backend, hs_error *err)
+{
+    (void)backend;
+    return hs__error_copy(err, &((const broken *)self)->error);
+}
+
+static hs_code no_memory_begin(void *self, hs_backend backend, hs_error *err)
+{
+    (void)self, (void)backend;
+    return hs__no_memory(err, sizeof(broken), "the hook");
+}
+
+hs_hook hs__broken_hook(const char *name, const hs_error *error)
+{
+    static const hs_hook_ops no_memory_ops = {HS_HOOK_OPS, .name = "no memory", .begin = no_memory_begin};
+    broken *hook = hs__hook_new(NULL, sizeof *hook, NULL);
+    if (!hook)
+        return (hs_hook){.ops = &no_memory_ops};
+    hook->ops = (hs_hook_ops){HS_HOOK_OPS, .name = name, .begin = broken_begin, .destroy = hs__hook_free};
+    hook->error = *error;
+    return (hs_hook){.ops = &hook->ops, .self = hook};
+}
+
+hs_code hs__need_global_step(hs_backend backend, hs_error *err)
+{
+    if (hs_backend_global_step_name(backend))
+        return HS_OK;
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the graph has no global step; make one (hs_graph_global_step), or an op that advances it");
+}
+
+hs_code hs__need_tensor(hs_backend backend, const char *name, hs_error *err)
+{
+    hs_node node;
+    hs_code code = hs_backend_find(backend, name, &node, err);
+    if (code || node.output >= 0)
+        return code;
+    if (!node.n_outputs)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an op, and has no value", name);
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has %d outputs; name one of them, as in '%s:0'", name,
+                        (int)node.n_outputs, name);
+}

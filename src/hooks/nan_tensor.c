@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/nan_tensor.h>
+
+#include "hooks/make.h"
+
+typedef struct {
+    hs__hook_base base;
+    char *tensor;
+    const char *names[2];
+    bool stop;
+    hs_run_args args;
+    hs_host_copy copy;
+    const hs_env *session_env;
+} nan_tensor;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    nan_tensor *hook = self;
+    hook->session_env = hs_backend_env(backend);
+    return hs__need_tensor(backend, hook->tensor, err);
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    nan_tensor *hook = self;
+    (void)run, (void)err;
+    *args = &hook->args;
+    return HS_OK;
+}
+
+static hs_code report(const nan_tensor *hook, hs_run_context *run, const hs_tensor *value, const hs_nonfinite *found,
+                      hs_error *err)
+{
+    char shape[HS_SHAPE_TEXT_SIZE];
+    hs_shape of = hs_tensor_shape(value);
+    int64_t step = -1;
+    hs_error message;
+    hs_run_context_step(run, &step, NULL);
+    hs_error_set(
+        &message, HS_FAILED_PRECONDITION,
+        "tensor '%s', %s %s, is not finite at step %lld: first at index %lld; %llu NaN, %llu +infinity, %llu -infinity",
+        hook->tensor, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), (long long)step,
+        (long long)found->first_index, (unsigned long long)found->nan, (unsigned long long)found->positive_infinity,
+        (unsigned long long)found->negative_infinity);
+    if (!hook->stop)
+        return hs_error_set(err, message.code, "%s", message.message);
+    hs_log(hook->session_env, HS_LOG_WARNING, "%s; stopping", message.message);
+    hs_run_context_request_stop(run);
+    return HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    nan_tensor *hook = self;
+    hs_tensor host;
+    const hs_tensor *value = hs_values_tensor(values, 0);
+    hs_code code = hs_tensor_host(value, &hook->copy, &host, err);
+    if (code)
+        return code;
+    hs_nonfinite found = hs_tensor_nonfinite(&host);
+    return found.first_index < 0 ? HS_OK : report(hook, run, &host, &found, err);
+}
+
+static void destroy(void *self)
+{
+    nan_tensor *hook = self;
+    hs_host_copy_free(&hook->copy);
+    hs_env_free(&hook->base.env, hook->tensor);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS, .name = "nan_tensor", .begin = begin, .before_run = before_run, .after_run = after_run, .destroy = destroy,
+};
+
+static hs_code check(const hs_nan_tensor_options *options, hs_error *err)
+{
+    if (!options->tensor || !*options->tensor)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "no tensor is named");
+    if (options->on_nan != HS_NAN_FAIL && options->on_nan != HS_NAN_STOP)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_nan is %lld, neither HS_NAN_FAIL nor HS_NAN_STOP",
+                            (long long)options->on_nan);
+    return HS_OK;
+}
+
+hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
+{
+    hs_nan_tensor_options options = {0};
+    nan_tensor *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_nan_tensor_options", "HS_NAN_TENSOR", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (!hook)
+        return hs__broken_hook(ops.name, &error);
+    hook->copy.env = &hook->base.env;
+    hook->stop = options.on_nan == HS_NAN_STOP;
+    hook->tensor = hs__hook_text(hook, options.tensor, &error);
+    if (!hook->tensor) {
+        destroy(hook);
+        return hs__broken_hook(ops.name, &error);
+    }
+    hook->names[0] = hook->tensor;
+    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->names};
+    return (hs_hook){.ops = &ops, .self = hook};
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/stop_at_step.h>
+
+#include "hooks/make.h"
+
+typedef struct {
+    hs__hook_base base;
+    int64_t num_steps, last_step; /* last_step 0: not known yet */
+} stop_at_step;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    (void)self;
+    return hs__need_global_step(backend, err);
+}
+
+/* Counted from the first session that the hook sees, not from each recovery. */
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    stop_at_step *hook = self;
+    int64_t step;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    if (code)
+        return code;
+    if (!hook->last_step)
+        hook->last_step = step + hook->num_steps;
+    if (step >= hook->last_step) {
+        hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_INFO,
+               "step %lld: the last step, %lld, is reached; nothing is left to do", (long long)step,
+               (long long)hook->last_step);
+        hs_coordinator_request_stop(coordinator, NULL);
+    }
+    return HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    const stop_at_step *hook = self;
+    int64_t step;
+    (void)values;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (!code && step >= hook->last_step)
+        hs_run_context_request_stop(run);
+    return code;
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS,
+    .name = "stop_at_step",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .after_run = after_run,
+    .destroy = hs__hook_free,
+};
+
+static hs_code check(const hs_stop_at_step_options *options, hs_error *err)
+{
+    if ((options->num_steps != 0) == (options->last_step != 0))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of num_steps and last_step is given; give exactly one of the two",
+                            options->num_steps ? "each" : "none");
+    if (options->num_steps < 0 || options->last_step < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 1",
+                            options->num_steps ? "num_steps" : "last_step",
+                            (long long)(options->num_steps + options->last_step));
+    return HS_OK;
+}
+
+hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
+{
+    hs_stop_at_step_options options = {0};
+    stop_at_step *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_stop_at_step_options", "HS_STOP_AT_STEP", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (!hook)
+        return hs__broken_hook(ops.name, &error);
+    hook->num_steps = options.num_steps;
+    hook->last_step = options.last_step;
+    return (hs_hook){.ops = &ops, .self = hook};
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/summary_saver.h>
+
+#include "hooks/make.h"
+#include "hooks/timer.h"
+
+typedef struct {
+    hs__hook_base base;
+    hs__timer timer;
+    char *output_dir;
+    hs_summary_writer *given_writer, *writer;
+    hs_scaffold *scaffold;
+    const char *const *summary_ops; /* copies; NULL: the scaffold's */
+    const char *scaffold_op[2];     /* the list of the scaffold's one */
+    int64_t step;                   /* the global step, as far as it is known */
+    int64_t per_run;                /* how much a run adds to it */
+    bool started, wants_now;
+    hs_run_args args;
+} summary_saver;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    summary_saver *hook = self;
+    hook->started = false;
+    hook->writer = NULL;
+    return hs__need_global_step(backend, err);
+}
+
+/* The first step of this run is one more than what was restored: what TensorBoard has from there on is of a run that
+ * crashed. */
+static hs_code start(summary_saver *hook, hs_raw_session *session, int64_t first, hs_error *err)
+{
+    hs_code code = HS_OK;
+    hook->writer = hook->given_writer;
+    if (hook->writer)
+        code = hs_raw_session_use_writer(session, hook->writer, err);
+    else
+        code = hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err);
+    if (!code && !(code = hs_summary_writer_session_log(hook->writer, HS_SESSION_START, NULL, NULL, first, err)))
+        hook->started = true;
+    return code;
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    summary_saver *hook = self;
+    hs_code code = HS_OK;
+    if (!hook->started) {
+        if ((code = hs_run_context_step(run, &hook->step, err)) ||
+            (code = start(hook, hs_run_context_session(run), hook->step + 1, err)))
+            return code;
+        hook->per_run = 1;
+        hook->wants_now = true;
+    } else {
+        hook->wants_now =
+            hs__timer_may_be_due(&hook->timer, run) &&
+            hs__timer_due(&hook->timer, hook->step + hook->per_run, hook->timer.every_ns ? hs_run_context_now(run) : 0);
+    }
+    const char *const *names = hook->summary_ops;
+    if (!names) {
+        hook->scaffold_op[0] = hs_scaffold_summary_op(hook->scaffold);
+        names = hook->scaffold_op;
+    }
+    hook->args = (hs_run_args){HS_RUN_ARGS, .names = names};
+    if (hook->wants_now && names[0])
+        *args = &hook->args;
+    return HS_OK;
+}
+
+static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, size_t index, hs_error *err)
+{
+    const char *name = hook->args.names[index];
+    if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialised Summary",
+                            name);
+    const hs_string *summary = value->data;
+    return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->step, err) : HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    summary_saver *hook = self;
+    int64_t before = hook->step;
+    hook->step += hook->per_run;
+    if (!hook->wants_now)
+        return HS_OK;
+    hs_code code = hs_run_context_step(run, &hook->step, err);
+    if (code)
+        return code;
+    if (!hook->timer.marked && hook->step > before)
+        hook->per_run = hook->step - before; /* what a run adds, learnt from the first */
+    hs__timer_mark(&hook->timer, hook->step, hs_run_context_now(run), NULL, NULL);
+    for (size_t i = 0; !code && i < hs_values_count(values); i++)
+        code = write_summary(hook, hs_values_tensor(values, i), i, err);
+    return code;
+}
+
+static hs_code end(void *self, hs_raw_session *session, hs_error *err)
+{
+    summary_saver *hook = self;
+    (void)session;
+    return hook->writer ? hs_summary_writer_flush(hook->writer, true, err) : HS_OK;
+}
+
+static void destroy(void *self)
+{
+    summary_saver *hook = self;
+    hs_env_free(&hook->base.env, hook->output_dir);
+    hs_env_free(&hook->base.env, (void *)hook->summary_ops);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS, .name = "summary_saver", .begin = begin, .before_run = before_run, .after_run = after_run,
+    .end = end,  .destroy = destroy,
+};
+
+static hs_code check(const hs_summary_saver_options *options, hs_error *err)
+{
+    if (!options->scaffold == !options->summary_ops)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s of scaffold and summary_ops is given; give exactly one of the two",
+                            options->scaffold ? "each" : "none");
+    if (options->summary_ops && !options->summary_ops[0])
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary_ops is an empty list");
+    if (!options->output_dir == !options->summary_writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s of output_dir and summary_writer is given; give exactly one of the two",
+                            options->output_dir ? "each" : "none");
+    return hs__timer_init(&(hs__timer){0}, options->save_secs, options->save_steps, "save_secs", "save_steps", err);
+}
+
+static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
+{
+    hs__timer_init(&hook->timer, options->save_secs, options->save_steps, "", "", NULL);
+    hook->given_writer = options->summary_writer;
+    hook->scaffold = options->scaffold;
+    if (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    if (options->summary_ops && !(hook->summary_ops = hs__hook_names(hook, options->summary_ops, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    return HS_OK;
+}
+
+hs_hook hs_summary_saver_hook(const hs_summary_saver_options *given)
+{
+    hs_summary_saver_options options = {0};
+    summary_saver *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_summary_saver_options", "HS_SUMMARY_SAVER", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

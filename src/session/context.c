@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a hook sees of the run. */
+#include "session/session.h"
+
+#include <stdio.h>
+
+const hs_run_args *hs_run_context_original_args(const hs_run_context *run)
+{
+    return run->args;
+}
+
+hs_raw_session *hs_run_context_session(const hs_run_context *run)
+{
+    return &run->session->raw;
+}
+
+int64_t hs_run_context_kind(const hs_run_context *run)
+{
+    return run->kind;
+}
+
+hs_boundary hs_run_context_boundary(const hs_run_context *run)
+{
+    return run->boundary;
+}
+
+hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err)
+{
+    bool after = run->after;
+    if (!run->has_step[after]) {
+        hs_code code = hs_raw_session_step(&run->session->raw, &run->step[after], err);
+        if (code)
+            return code;
+        run->has_step[after] = true;
+    }
+    *step = run->step[after];
+    return HS_OK;
+}
+
+int64_t hs_run_context_now(hs_run_context *run)
+{
+    bool after = run->after;
+    if (!run->has_now[after]) {
+        const hs_clock *clock = &run->session->env.clock;
+        run->now[after] = clock->monotonic_ns(clock->user);
+        run->has_now[after] = true;
+    }
+    return run->now[after];
+}
+
+void hs_run_context_request_stop(hs_run_context *run)
+{
+    run->stop = true;
+}
+
+bool hs_run_context_stop_requested(const hs_run_context *run)
+{
+    return run->stop;
+}
+
+void hs_run_context_request_boundary(hs_run_context *run)
+{
+    run->boundary_requested = true;
+}
+
+bool hs__agree(struct hs_session *session, bool mine)
+{
+    (void)session;
+    return mine;
+}
+
+bool hs_run_context_agree(hs_run_context *run, bool mine)
+{
+    return hs__agree(run->session, mine);
+}
+
+void hs__request_stop_by(struct hs_session *session, const char *hook)
+{
+    if (!session->stop)
+        snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook);
+    session->stop = true;
+}

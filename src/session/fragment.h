@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SESSION_FRAGMENT_H
+#define HS_SESSION_FRAGMENT_H
+
+#include <hooksess/run.h>
+
+#include "backends/backend.h"
+#include "base/map.h"
+
+/* Run args, compiled. A fragment is what one args object asks for, with its names resolved; it is found again by the
+ * contents of the args, whatever their address. A step's plan is the union of its fragments (frame.h). */
+
+/* One node that was ever asked for, in the session's table of them: its seat. */
+typedef uint32_t hs__seat;
+#define HS__NO_SEAT UINT32_MAX
+
+/* The tree in the order in which it is written, closed by ends. */
+typedef struct {
+    int kind; /* an hs_fetch_kind, or 0: the end of a list or dict */
+    const char *key, *name;
+} hs__token;
+
+typedef struct hs__fragment {
+    struct hs__fragment *next; /* of the same hash */
+    uint64_t hash, last_used;
+    bool flat; /* made of a list of names */
+    size_t n_tokens, n_leaves, n_feeds;
+    hs__token *tokens;  /* the names and keys are interned */
+    hs__seat *leaves;   /* by position */
+    const char **paths; /* by position */
+    hs__seat *feeds;
+    const char **feed_names;
+} hs__fragment;
+
+enum { HS__FRAGMENT_BUCKETS = 256 };
+
+typedef struct hs__fragments {
+    const hs_env *env;
+    const hs_backend_ops *ops; /* the backend's, for its find */
+    void *backend;
+    hs__map strings; /* every name, key and path, to its place in texts */
+    struct {
+        const char *text;
+        hs__seat seat; /* of the node of that name, or HS__NO_SEAT */
+    } * texts;
+    size_t n_texts, texts_capacity;
+    struct {
+        hs_node node;
+        const char *name;
+    } * nodes; /* by seat */
+    size_t n_nodes, nodes_capacity;
+    hs__seat *by_node; /* a hash table of seats + 1; 0 is empty */
+    size_t by_node_capacity;
+    hs__fragment *buckets[HS__FRAGMENT_BUCKETS];
+    size_t n_fragments;
+    hs__fragment **last; /* by asker: what it asked for last, which is looked at first */
+    size_t n_askers;
+    uint64_t clock; /* counts look-ups, for last_used */
+} hs__fragments;
+
+/* `ops` and `backend` are those of the session, which outlives this. Askers are numbered from 0. */
+hs_code hs__fragments_init(hs__fragments *all, const hs_env *env, const hs_backend_ops *ops, void *backend, size_t n_askers,
+                           hs_error *err);
+void hs__fragments_free(hs__fragments *all);
+
+/* The fragment for the asker's args. Fragments that were used at `keep` (a value of the clock) or later are not thrown
+ * away. */
+hs_code hs__fragment_of(hs__fragments *all, size_t asker, const hs_run_args *args, uint64_t keep, hs__fragment **out,
+                        hs_error *err);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/frame.h"
+
+#include <string.h>
+
+void hs__frame_init(hs__frame *frame, const hs_env *env)
+{
+    *frame = (hs__frame){.env = env};
+}
+
+void hs__frame_free(hs__frame *frame)
+{
+    const hs_env *env = frame->env;
+    void *const blocks[] = {frame->seating,         frame->fetches, frame->values, frame->feeds,
+                            (void *)frame->feeders, frame->watches, frame->copies};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        hs__free(env, blocks[i]);
+    hs__frame_init(frame, env);
+}
+
+void hs__frame_begin(hs__frame *frame, uint64_t run, const hs__fragments *all)
+{
+    frame->run = run;
+    frame->since = all->clock;
+    frame->n_fetches = frame->n_feeds = 0;
+    frame->options = NULL;
+    frame->metadata = (hs_bytes){NULL, 0};
+    frame->in_use = false;
+}
+
+static hs_code grow_seating(hs__frame *frame, size_t n_seats, hs_error *err)
+{
+    size_t before = frame->n_seats;
+    hs_code code = hs__reserve(frame->env, &frame->seating, &frame->n_seats, n_seats, sizeof *frame->seating, err);
+    if (!code)
+        memset(frame->seating + before, 0, (frame->n_seats - before) * sizeof *frame->seating);
+    return code;
+}
+
+static hs_code grow_fetches(hs__frame *frame, size_t wanted, hs_error *err)
+{
+    size_t capacity = frame->fetches_capacity;
+    hs_code code = hs__reserve(frame->env, &frame->fetches, &capacity, wanted, sizeof *frame->fetches, err);
+    if (!code)
+        code = hs__reserve(frame->env, &frame->values, &frame->fetches_capacity, wanted, sizeof *frame->values, err);
+    return code;
+}
+
+static hs_code grow_feeds(hs__frame *frame, size_t wanted, hs_error *err)
+{
+    size_t capacity = frame->feeds_capacity;
+    hs_code code = hs__reserve(frame->env, &frame->feeds, &capacity, wanted, sizeof *frame->feeds, err);
+    if (!code)
+        code = hs__reserve(frame->env, &frame->feeders, &frame->feeds_capacity, wanted, sizeof *frame->feeders, err);
+    return code;
+}
+
+static hs_code add_feeds(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
+                         const char *who, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (frame->n_feeds + fragment->n_feeds > frame->feeds_capacity)
+        code = grow_feeds(frame, frame->n_feeds + fragment->n_feeds, err);
+    for (size_t i = 0; !code && i < fragment->n_feeds; i++) {
+        hs__seating *seat = &frame->seating[fragment->feeds[i]];
+        if (seat->fed_in == frame->run)
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice: by %s and by %s", fragment->feed_names[i],
+                                frame->feeders[seat->feed], who);
+        seat->fed_in = frame->run;
+        seat->feed = (uint32_t)frame->n_feeds;
+        frame->feeders[frame->n_feeds] = who;
+        frame->feeds[frame->n_feeds++] = (hs_backend_feed){all->nodes[fragment->feeds[i]].node, &args->feeds[i].value};
+    }
+    return code;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The first options are taken as they are; only a second set makes a merged one. */
+static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_error *err)
+{
+    hs_run_options taken;
+    hs_run_options *merged = &frame->merged;
+    if (options->size != sizeof *options) {
+        hs_code code = hs_struct_take(&taken, sizeof taken, options, "hs_run_options", "HS_RUN_OPTIONS", err);
+        if (code)
+            return code;
+        options = &taken;
+    }
+    if (!frame->options) {
+        if (options == &taken)
+            *merged = taken;
+        frame->options = options == &taken ? merged : options;
+        return HS_OK;
+    }
+    size_t before = frame->options->n_debug_watches, n = before + options->n_debug_watches;
+    bool merged_before = before && frame->options->debug_watches == frame->watches;
+    hs_code code = hs__reserve(frame->env, &frame->watches, &frame->watches_capacity, n, sizeof *frame->watches, err);
+    if (code)
+        return code;
+    if (before && !merged_before)
+        memcpy(frame->watches, frame->options->debug_watches, before * sizeof *frame->watches);
+    *merged = *frame->options;
+    if (options->n_debug_watches)
+        memcpy(frame->watches + before, options->debug_watches, options->n_debug_watches * sizeof *frame->watches);
+    merged->debug_watches = frame->watches;
+    merged->n_debug_watches = n;
+    merged->trace_level = larger(merged->trace_level, options->trace_level);
+    merged->timeout_ms = larger(merged->timeout_ms, options->timeout_ms);
+    merged->inter_op_thread_pool = larger(merged->inter_op_thread_pool, options->inter_op_thread_pool);
+    merged->output_partition_graphs |= options->output_partition_graphs;
+    merged->report_tensor_allocations_upon_oom |= options->report_tensor_allocations_upon_oom;
+    merged->reset_disk_byte_usage |= options->reset_disk_byte_usage;
+    frame->options = merged;
+    return HS_OK;
+}
+
+hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
+                      const char *who, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if ((frame->n_seats < all->n_nodes && (code = grow_seating(frame, all->n_nodes, err))) ||
+        (frame->n_fetches + fragment->n_leaves > frame->fetches_capacity &&
+         (code = grow_fetches(frame, frame->n_fetches + fragment->n_leaves, err))))
+        return code;
+    for (size_t i = 0; i < fragment->n_leaves; i++) {
+        hs__seating *seat = &frame->seating[fragment->leaves[i]];
+        if (seat->fetched_in == frame->run)
+            continue;
+        seat->fetched_in = frame->run;
+        seat->fetch = (uint32_t)frame->n_fetches;
+        frame->fetches[frame->n_fetches++] = all->nodes[fragment->leaves[i]].node;
+    }
+    if (fragment->n_feeds)
+        code = add_feeds(frame, all, fragment, args, who, err);
+    if (!code && args->options)
+        code = add_options(frame, args->options, err);
+    return code;
+}
+
+hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, uint64_t level, hs_error *err)
+{
+    hs_backend_call call = {
+        .size = sizeof call,
+        .fetches = frame->fetches,
+        .n_fetches = frame->n_fetches,
+        .feeds = frame->feeds,
+        .n_feeds = frame->n_feeds,
+        .options = frame->options,
+        .level = level,
+        .values = frame->values,
+    };
+    hs_code code = ops->run(session, &call, err);
+    frame->metadata = call.metadata;
+    frame->in_use = !code;
+    return code;
+}
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 15) & ~(size_t)15;
+}
+
+/* How much room a copy of the value takes; strings with their texts. */
+static size_t copy_bytes(const hs_tensor *value)
+{
+    size_t bytes = value->data && !value->memory ? rounded(value->bytes) : 0;
+    if (bytes && value->dtype == HS_STRING) {
+        const hs_string *strings = value->data;
+        for (size_t i = 0; i < value->bytes / sizeof *strings; i++)
+            bytes += rounded(strings[i].bytes);
+    }
+    return bytes;
+}
+
+/* Copies a value to `to` and returns where the next one goes. */
+static char *copy_value(hs_tensor *value, char *to)
+{
+    if (!copy_bytes(value))
+        return to;
+    memcpy(to, value->data, value->bytes);
+    value->data = to;
+    to += rounded(value->bytes);
+    if (value->dtype == HS_STRING) {
+        hs_string *strings = value->data;
+        for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
+            if (strings[i].bytes)
+                memcpy(to, strings[i].data, strings[i].bytes);
+            strings[i].data = to;
+            to += rounded(strings[i].bytes);
+        }
+    }
+    return to;
+}
+
+/* Device memory is brought to the host: there is no other place of ours for it. */
+static hs_code bring_home(hs_tensor *value, char **at, hs_error *err)
+{
+    hs_code code = value->memory->to_host(value->memory->user, *at, value->data, value->bytes, err);
+    if (code)
+        return code;
+    value->data = *at;
+    value->memory = NULL;
+    *at += rounded(value->bytes);
+    return HS_OK;
+}
+
+hs_code hs__frame_preserve(hs__frame *frame, hs_error *err)
+{
+    if (!frame->in_use)
+        return HS_OK;
+    size_t bytes = rounded(frame->metadata.size);
+    for (size_t i = 0; i < frame->n_fetches; i++)
+        bytes += frame->values[i].memory ? rounded(frame->values[i].bytes) : copy_bytes(&frame->values[i]);
+    hs_code code = hs__reserve(frame->env, &frame->copies, &frame->copies_capacity, bytes, 1, err);
+    if (code)
+        return code;
+    char *to = frame->copies;
+    for (size_t i = 0; !code && i < frame->n_fetches; i++) {
+        if (frame->values[i].memory)
+            code = bring_home(&frame->values[i], &to, err);
+        else
+            to = copy_value(&frame->values[i], to);
+    }
+    if (!code && frame->metadata.size) {
+        memcpy(to, frame->metadata.data, frame->metadata.size);
+        frame->metadata.data = to;
+    }
+    frame->in_use = code != HS_OK; /* what is copied needs no more care */
+    return code;
+}

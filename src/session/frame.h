@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SESSION_FRAME_H
+#define HS_SESSION_FRAME_H
+
+#include <hooksess/run.h>
+
+#include "session/fragment.h"
+
+/* One run's plan and results. The plan is the union of the fragments that were added: each node once among the fetches,
+ * each fed by one. It is put together anew in each run, at a cost of one look for each leaf, so that hooks may come and go
+ * as they like. Frames nest: a run made inside another's callbacks has one of its own. */
+
+struct hs_run_values {
+    const struct hs__frame *frame;
+    const hs__fragment *fragment; /* NULL: nothing was asked for */
+};
+
+/* Where a node stands in the run of which its numbers speak. */
+typedef struct {
+    uint64_t fetched_in, fed_in;
+    uint32_t fetch, feed;
+} hs__seating;
+
+typedef struct hs__frame {
+    const hs_env *env;
+    uint64_t run;         /* the number of this run, of all runs of the session */
+    uint64_t since;       /* the fragments' clock when it began */
+    hs__seating *seating; /* by seat */
+    size_t n_seats;
+    hs_node *fetches;
+    hs_tensor *values;
+    size_t n_fetches, fetches_capacity;
+    hs_backend_feed *feeds;
+    const char **feeders; /* by feed: who */
+    size_t n_feeds, feeds_capacity;
+    const hs_run_options *options; /* merged; NULL: none */
+    hs_run_options merged;
+    hs_debug_watch *watches;
+    size_t watches_capacity;
+    hs_bytes metadata;
+    bool in_use;  /* somebody may still read the values */
+    void *copies; /* of values that another run would have changed */
+    size_t copies_capacity;
+} hs__frame;
+
+void hs__frame_init(hs__frame *frame, const hs_env *env);
+void hs__frame_free(hs__frame *frame);
+
+/* Begins a run with nothing asked for. */
+void hs__frame_begin(hs__frame *frame, uint64_t run, const hs__fragments *all);
+/* Adds what `args`, compiled to `fragment`, asks for. `who` is named if somebody feeds a tensor that is fed:
+ * FAILED_PRECONDITION. */
+hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
+                      const char *who, hs_error *err);
+/* Runs it. */
+hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, uint64_t level, hs_error *err);
+/* Copies what values and metadata show, so that another run leaves them as they are. */
+hs_code hs__frame_preserve(hs__frame *frame, hs_error *err);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run with its hooks. */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+{
+    int64_t step;
+    bool has_step = session->raw.handle && session->raw.ops.global_step &&
+                    session->raw.ops.global_step(session->raw.handle, &step, NULL) == HS_OK;
+    if (err->code == HS_OK || !err->message[0])
+        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+    err->code = code; /* what was returned counts, whatever was written */
+    if (has_step)
+        hs_error_prefix(err, "hook '%s', %s at step %lld", hook->ops.name, callback, (long long)step);
+    else
+        hs_error_prefix(err, "hook '%s', %s", hook->ops.name, callback);
+    if (!session->failed_hook[0])
+        snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->ops.name);
+    return code;
+}
+
+hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)
+{
+    *out = given;
+    if (given->size == sizeof *given)
+        return HS_OK;
+    *out = copy;
+    return hs_struct_take(copy, sizeof *copy, given, "hs_run_args", "HS_RUN_ARGS", err);
+}
+
+static hs_code new_frame(struct hs_session *session, hs_error *err)
+{
+    hs_code code = hs__reserve(&session->env, &session->frames, &session->frames_capacity, session->n_frames + 1,
+                               sizeof *session->frames, err);
+    if (code)
+        return code;
+    hs__frame *made = hs__alloc(&session->env, 1, sizeof *made);
+    if (!made)
+        return hs__no_memory(err, sizeof *made, "the plan of a run");
+    hs__frame_init(made, &session->env);
+    session->frames[session->n_frames++] = made;
+    return HS_OK;
+}
+
+hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err)
+{
+    hs_code code = HS_OK;
+    while (!code && session->n_frames <= level)
+        code = new_frame(session, err);
+    if (!(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
+        for (size_t i = 0; !code && i < level; i++)
+            code = hs__frame_preserve(session->frames[i], err);
+    if (code)
+        return code;
+    *out = session->frames[level];
+    hs__frame_begin(*out, ++session->runs, &session->fragments);
+    return HS_OK;
+}
+
+static bool wants(const hs__hook *hook, int64_t kind)
+{
+    uint64_t kinds = hook->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
+    return (kinds ? kinds : HS_HOOK_TRAIN) >> kind & 1;
+}
+
+static hs_code add_request(struct hs_session *session, hs__hook *hook, hs__frame *frame, const hs_run_args *given,
+                           hs_error *err)
+{
+    const hs_run_args *args;
+    hs__fragment *fragment;
+    size_t asker = HS__FIRST_HOOK + (size_t)(hook - session->hooks);
+    hs_code code;
+    if ((code = hs__take_args(&hook->args, given, &args, err)) ||
+        (code = hs__fragment_of(&session->fragments, asker, args, session->frames[0]->since, &fragment, err)) ||
+        (code = hs__frame_add(frame, &session->fragments, fragment, args, hook->ops.name, err)))
+        return code;
+    hook->values.fragment = fragment;
+    return HS_OK;
+}
+
+static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
+{
+    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
+        hook->values.fragment = NULL;
+        if (!hook->ops.before_run || !wants(hook, session->context.kind))
+            continue;
+        const hs_run_args *args = NULL;
+        bool stopped = session->context.stop;
+        hs_code code = hook->ops.before_run(hook->self, &session->context, &args, err);
+        if (!code && args)
+            code = add_request(session, hook, frame, args, err);
+        if (code)
+            return hs__hook_failed(session, hook, "before_run", code, err);
+        if (session->context.stop && !stopped)
+            hs__request_stop_by(session, hook->ops.name);
+    }
+    return HS_OK;
+}
+
+static hs_code call_after(struct hs_session *session, hs_error *err)
+{
+    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
+        if (!hook->ops.after_run || !wants(hook, session->context.kind))
+            continue;
+        bool stopped = session->context.stop;
+        hs_code code = hook->ops.after_run(hook->self, &session->context, &hook->values, err);
+        if (code)
+            return hs__hook_failed(session, hook, "after_run", code, err);
+        if (session->context.stop && !stopped)
+            hs__request_stop_by(session, hook->ops.name);
+    }
+    return HS_OK;
+}
+
+/* The context of boundaries that follow no run. */
+static void begin_context(struct hs_session *session, const hs_run_args *args, hs_boundary boundary)
+{
+    static const hs_run_args nothing = {HS_RUN_ARGS};
+    session->context = (hs_run_context){
+        .session = session,
+        .args = args ? args : &nothing,
+        .kind = args ? args->kind : HS_RUN_TRAIN,
+        .boundary = boundary,
+        .after = boundary != 0,
+    };
+}
+
+hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err)
+{
+    if (which == HS_BOUNDARY_RUN)
+        session->context.boundary = which;
+    else
+        begin_context(session, NULL, which);
+    hs_code first = hs__writer_cache_flush(&session->writers, err);
+    hs_error error = {0};
+    for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
+        if (!hook->ops.boundary || !wants(hook, session->context.kind))
+            continue;
+        bool stopped = session->context.stop;
+        hs_code code = hook->ops.boundary(hook->self, &session->context, &error);
+        if (code) {
+            hs__hook_failed(session, hook, "boundary", code, &error);
+            if (!first)
+                first = hs__error_copy(err, &error);
+            if (which != HS_BOUNDARY_END) /* the last one comes to everybody */
+                break;
+        }
+        if (session->context.stop && !stopped)
+            hs__request_stop_by(session, hook->ops.name);
+    }
+    session->context.boundary = 0;
+    return first;
+}
+
+/* What the caller asks for. */
+static hs_code add_caller(struct hs_session *session, hs__frame *frame, const hs_run_args *args, hs_error *err)
+{
+    hs__fragment *fragment;
+    hs_code code = hs__fragment_of(&session->fragments, HS__CALLER, args, frame->since, &fragment, err);
+    if (!code)
+        code = hs__frame_add(frame, &session->fragments, fragment, args, "the caller", err);
+    if (!code)
+        session->values = (hs_run_values){frame, fragment};
+    return code;
+}
+
+static hs_code run_backend(struct hs_session *session, hs__frame *frame, hs_error *err)
+{
+    session->in_backend = true;
+    hs_code code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, 0, err);
+    session->in_backend = false;
+    session->context.after = true;
+    if (code && !err->message[0])
+        hs_error_set(err, code, "the run failed with %s", hs_code_name(code));
+    return code;
+}
+
+hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err)
+{
+    hs__frame *frame;
+    hs_code code = hs__begin_frame(session, 0, &frame, err);
+    if (code || (code = add_caller(session, frame, args, err)))
+        return code;
+    begin_context(session, args, 0);
+    session->level = 1; /* runs that callbacks make nest in this one */
+    for (size_t i = 0; i < session->n_hooks; i++)
+        session->hooks[i].values.frame = frame;
+    if (!(code = call_before(session, frame, err)) && !(code = run_backend(session, frame, err)) &&
+        !(code = call_after(session, err)) && hs__agree(session, session->context.boundary_requested))
+        code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
+    session->level = 0;
+    if (!code && values)
+        *values = &session->values;
+    return code;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The raw session: runs without hooks, and what belongs to the backend's session. */
+#include "session/session.h"
+
+#include <string.h>
+
+hs_backend hs_raw_session_backend(const hs_raw_session *session)
+{
+    return session->backend;
+}
+
+void *hs_raw_session_handle(const hs_raw_session *session)
+{
+    return session->handle;
+}
+
+static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__frame *frame, hs_run_values *values,
+                       hs_error *err)
+{
+    hs__fragment *fragment;
+    hs_code code = hs__fragment_of(&session->fragments, HS__RAW, args, session->frames[0]->since, &fragment, err);
+    if (code || (code = hs__frame_add(frame, &session->fragments, fragment, args, "a raw run", err)))
+        return code;
+    session->in_backend = true;
+    code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, session->level, err);
+    session->in_backend = false;
+    *values = (hs_run_values){frame, fragment};
+    return code;
+}
+
+hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
+{
+    static const hs_run_args nothing = {HS_RUN_ARGS};
+    if (!raw || !raw->handle)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to run");
+    struct hs_session *session = raw->owner;
+    hs_run_args copy;
+    const hs_run_args *args;
+    hs__frame *frame;
+    if (session->in_backend)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "a session cannot be run by an op that it is running");
+    hs_code code = hs__take_args(&copy, given ? given : &nothing, &args, err);
+    if (code || (code = hs__begin_frame(session, session->level, &frame, err)))
+        return code;
+    hs_run_values *own = &session->raw_values[session->level > 0];
+    if ((code = run_raw(session, args, frame, own, err)))
+        return code;
+    if (values)
+        *values = own;
+    hs_error_clear(err);
+    return HS_OK;
+}
+
+hs_code hs_raw_session_step(hs_raw_session *raw, int64_t *step, hs_error *err)
+{
+    if (!raw || !raw->handle)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
+    if (!raw->ops.global_step)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
+    return raw->ops.global_step(raw->handle, step, err);
+}
+
+const char *hs_raw_session_restored_from(const hs_raw_session *raw)
+{
+    return raw->restored_from;
+}
+
+void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
+{
+    raw->saved_step = step;
+}
+
+hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory, hs_summary_writer **writer, hs_error *err)
+{
+    return hs__writer_cache_get(&raw->owner->writers, directory, writer, err);
+}
+
+hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
+{
+    return hs__writer_cache_use(&raw->owner->writers, writer, err);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Args that own what they hold. */
+#include <hooksess/run.h>
+
+#include "base/env.h"
+
+#include <string.h>
+
+/* A node of the tree that is built: a leaf, or a dict whose entries are kept in a list that grows. */
+typedef struct tree {
+    hs_fetch fetch;
+    hs_fetch_entry *entries; /* ended by a NULL key */
+    size_t n;
+} tree;
+
+typedef struct {
+    char **names; /* ended by NULL */
+    size_t n_names;
+    tree *root;
+    hs_feed *feeds; /* ended by a NULL name */
+    size_t n_feeds;
+} built;
+
+static const hs_env *memory(void)
+{
+    return hs_env_default();
+}
+
+static void free_tree(tree *node)
+{
+    if (!node)
+        return;
+    for (size_t i = 0; i < node->n; i++) {
+        hs__free(memory(), (void *)node->entries[i].key);
+        free_tree((tree *)node->entries[i].value);
+    }
+    hs__free(memory(), node->entries);
+    hs__free(memory(), (void *)node->fetch.name);
+    hs__free(memory(), node);
+}
+
+static tree *new_node(hs_fetch_kind kind, const char *name)
+{
+    tree *node = hs__alloc(memory(), 1, sizeof *node);
+    if (!node)
+        return NULL;
+    node->fetch.kind = kind;
+    if (kind == HS_FETCH_LEAF)
+        node->fetch.name = hs__strdup(memory(), name);
+    else
+        node->fetch.entries = node->entries = hs__alloc(memory(), 1, sizeof *node->entries);
+    if (node->fetch.name || node->entries)
+        return node;
+    free_tree(node);
+    return NULL;
+}
+
+/* Takes the child; frees it on failure. */
+static bool add_child(tree *dict, const char *key, size_t length, tree *child)
+{
+    hs_fetch_entry *grown = hs__realloc(memory(), dict->entries, dict->n + 2, sizeof *grown);
+    if (grown)
+        dict->fetch.entries = dict->entries = grown;
+    char *copy = grown && child ? hs__strndup(memory(), key, length) : NULL;
+    if (!copy) {
+        free_tree(child);
+        return false;
+    }
+    grown[dict->n++] = (hs_fetch_entry){copy, &child->fetch};
+    grown[dict->n] = (hs_fetch_entry){NULL, NULL};
+    return true;
+}
+
+static tree *child_of(const tree *dict, const char *key, size_t length)
+{
+    for (size_t i = 0; i < dict->n; i++)
+        if (strlen(dict->entries[i].key) == length && memcmp(dict->entries[i].key, key, length) == 0)
+            return (tree *)dict->entries[i].value;
+    return NULL;
+}
+
+static hs_code add_path(tree *root, const char *path, const char *name, hs_error *err)
+{
+    tree *at = root;
+    for (const char *key = path;;) {
+        size_t length = strcspn(key, "/");
+        bool last = !key[length];
+        if (!length)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "the path '%s' has an empty key", path);
+        tree *child = child_of(at, key, length);
+        if (child && (last || child->fetch.kind == HS_FETCH_LEAF))
+            return hs_error_set(err, HS_ALREADY_EXISTS, "the path '%s' is taken", path);
+        if (!child) {
+            child = new_node(last ? HS_FETCH_LEAF : HS_FETCH_DICT, name);
+            if (!add_child(at, key, length, child))
+                return hs__no_memory(err, strlen(path), "a fetch");
+        }
+        if (last)
+            return HS_OK;
+        at = child;
+        key += length + 1;
+    }
+}
+
+static hs_code add_name(built *b, const char *name, hs_error *err)
+{
+    char **grown = hs__realloc(memory(), b->names, b->n_names + 2, sizeof *grown);
+    if (grown)
+        b->names = grown;
+    char *copy = grown ? hs__strdup(memory(), name) : NULL;
+    if (!copy)
+        return hs__no_memory(err, strlen(name), "a fetch");
+    b->names[b->n_names++] = copy;
+    b->names[b->n_names] = NULL;
+    return HS_OK;
+}
+
+/* What the args own, made if they own nothing yet. */
+static hs_code take_built(hs_run_args *args, built **out, hs_error *err)
+{
+    if (!args || args->size < sizeof *args)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the args are to begin as { HS_RUN_ARGS }");
+    built *b = args->built;
+    const hs_fetch *fetches = b && b->root ? &b->root->fetch : NULL;
+    if (args->fetches != fetches || args->names != (b ? (const char *const *)b->names : NULL) ||
+        args->feeds != (b ? b->feeds : NULL))
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "args whose names, fetches or feeds were set by hand cannot be added to");
+    if (!b && !(args->built = b = hs__alloc(memory(), 1, sizeof *b)))
+        return hs__no_memory(err, sizeof *b, "run args");
+    *out = b;
+    return HS_OK;
+}
+
+static void show(hs_run_args *args, const built *b)
+{
+    args->names = (const char *const *)b->names;
+    args->fetches = b->root ? &b->root->fetch : NULL;
+    args->feeds = b->feeds;
+}
+
+hs_code hs_run_args_fetch(hs_run_args *args, const char *path, const char *name, hs_error *err)
+{
+    built *b;
+    if (!name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args_fetch: the name is NULL");
+    hs_code code = take_built(args, &b, err);
+    if (code)
+        return code;
+    if (path ? b->n_names > 0 : b->root != NULL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "fetches with and without a path cannot be mixed ('%s')", name);
+    if (path && !b->root && !(b->root = new_node(HS_FETCH_DICT, NULL)))
+        return hs__no_memory(err, sizeof *b->root, "a fetch");
+    code = path ? add_path(b->root, path, name, err) : add_name(b, name, err);
+    show(args, b);
+    if (!code)
+        hs_error_clear(err);
+    return code;
+}
+
+hs_code hs_run_args_feed(hs_run_args *args, const char *name, const hs_tensor *value, hs_error *err)
+{
+    built *b;
+    if (!name || !value)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_args_feed: the %s is NULL", name ? "value" : "name");
+    hs_code code = take_built(args, &b, err);
+    if (code)
+        return code;
+    hs_error_clear(err);
+    for (size_t i = 0; i < b->n_feeds; i++)
+        if (strcmp(b->feeds[i].name, name) == 0) {
+            b->feeds[i].value = *value;
+            return HS_OK;
+        }
+    hs_feed *grown = hs__realloc(memory(), b->feeds, b->n_feeds + 2, sizeof *grown);
+    if (grown)
+        args->feeds = b->feeds = grown;
+    char *copy = grown ? hs__strdup(memory(), name) : NULL;
+    if (grown)
+        grown[b->n_feeds] = (hs_feed){.name = copy};
+    if (!copy)
+        return hs__no_memory(err, strlen(name), "a feed");
+    grown[b->n_feeds++].value = *value;
+    grown[b->n_feeds] = (hs_feed){.name = NULL};
+    return HS_OK;
+}
+
+void hs_run_args_clear(hs_run_args *args)
+{
+    built *b = args ? args->built : NULL;
+    if (!b)
+        return;
+    for (size_t i = 0; i < b->n_names; i++)
+        hs__free(memory(), b->names[i]);
+    for (size_t i = 0; i < b->n_feeds; i++)
+        hs__free(memory(), (void *)b->feeds[i].name);
+    hs__free(memory(), b->names);
+    hs__free(memory(), b->feeds);
+    free_tree(b->root);
+    hs__free(memory(), b);
+    args->names = NULL;
+    args->fetches = NULL;
+    args->feeds = NULL;
+    args->built = NULL;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/scaffold.h>
+
+#include "backends/backend.h"
+
+#include <string.h>
+
+/* The ops, each with the collection of its default. */
+enum { INIT, READY, READY_FOR_LOCAL, LOCAL_INIT, SUMMARY, OPS };
+static const char *const collections[OPS] = {HS_INIT_OP, HS_READY_OP, HS_READY_FOR_LOCAL_INIT_OP, HS_LOCAL_INIT_OP,
+                                             HS_SUMMARY_OP};
+
+struct hs_scaffold {
+    hs_env env;
+    char *ops[OPS];
+    const hs_feed *init_feeds, *local_init_feeds;
+    hs_init_fn init_fn;
+    void *init_user;
+    hs_saver *saver;
+    bool owns_saver; /* where the backend keeps no collections */
+};
+
+static void copy_defaults(hs_scaffold_options *options)
+{
+    const hs_scaffold *from = options->copy_from;
+    const char **const ops[OPS] = {&options->init_op, &options->ready_op, &options->ready_for_local_init_op,
+                                   &options->local_init_op, &options->summary_op};
+    for (size_t i = 0; i < OPS; i++)
+        if (!*ops[i])
+            *ops[i] = from->ops[i];
+    if (!options->init_feeds)
+        options->init_feeds = from->init_feeds;
+    if (!options->local_init_feeds)
+        options->local_init_feeds = from->local_init_feeds;
+    if (!options->init_fn) {
+        options->init_fn = from->init_fn;
+        options->init_user = from->init_user;
+    }
+    if (!options->saver)
+        options->saver = from->saver;
+}
+
+hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
+{
+    hs_scaffold_options options = {HS_SCAFFOLD_OPTIONS};
+    if (given && hs_struct_take(&options, sizeof options, given, "hs_scaffold_options", "HS_SCAFFOLD_OPTIONS", err))
+        return NULL;
+    if (options.copy_from)
+        copy_defaults(&options);
+    const char *const ops[OPS] = {options.init_op, options.ready_op, options.ready_for_local_init_op, options.local_init_op,
+                                  options.summary_op};
+    const hs_env *env = hs_env_default();
+    hs_scaffold *scaffold = hs__alloc(env, 1, sizeof *scaffold);
+    bool complete = scaffold != NULL;
+    for (size_t i = 0; complete && i < OPS; i++)
+        complete = !ops[i] || (scaffold->ops[i] = hs__strdup(env, ops[i]));
+    if (!complete) {
+        hs__no_memory(err, sizeof *scaffold, "a scaffold");
+        if (scaffold)
+            scaffold->env = *env;
+        hs_scaffold_free(scaffold);
+        return NULL;
+    }
+    scaffold->env = *env;
+    scaffold->init_feeds = options.init_feeds;
+    scaffold->local_init_feeds = options.local_init_feeds;
+    scaffold->init_fn = options.init_fn;
+    scaffold->init_user = options.init_user;
+    scaffold->saver = options.saver;
+    hs_error_clear(err);
+    return scaffold;
+}
+
+void hs_scaffold_free(hs_scaffold *scaffold)
+{
+    if (!scaffold)
+        return;
+    hs_env env = scaffold->env;
+    for (size_t i = 0; i < OPS; i++)
+        hs__free(&env, scaffold->ops[i]);
+    if (scaffold->owns_saver)
+        hs_saver_free(scaffold->saver);
+    hs__free(&env, scaffold);
+}
+
+/* The one item of a collection, or NULL where it is empty. */
+static hs_code only_item(hs_backend backend, const char *key, const void **item, hs_error *err)
+{
+    *item = NULL;
+    size_t n = hs_backend_collection(backend, key, item, 1);
+    if (n > 1)
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "the graph's collection '%s' has more than one item (%zu): give the scaffold the one that is meant", key, n);
+    return HS_OK;
+}
+
+static hs_code fill_op(hs_scaffold *scaffold, size_t which, hs_backend backend, const hs_backend_ops *ops, hs_error *err)
+{
+    const void *item;
+    const char *name;
+    hs_code code = only_item(backend, collections[which], &item, err);
+    if (code)
+        return code;
+    name = item;
+    if (!name && ops->default_op) {
+        if ((code = ops->default_op(backend.self, collections[which], &name, err)))
+            return code;
+        if (name && ops->add_to_collection &&
+            (code = ops->add_to_collection(backend.self, collections[which], name, NULL, err)))
+            return code;
+    }
+    if (name && !(scaffold->ops[which] = hs__strdup(&scaffold->env, name)))
+        return hs__no_memory(err, strlen(name), "a name");
+    return HS_OK;
+}
+
+static void release_saver(void *saver)
+{
+    hs_saver_free(saver);
+}
+
+static hs_code fill_saver(hs_scaffold *scaffold, hs_backend backend, const hs_backend_ops *ops, hs_error *err)
+{
+    const void *item;
+    hs_code code = only_item(backend, HS_SAVERS, &item, err);
+    if (code)
+        return code;
+    if (item) {
+        scaffold->saver = (hs_saver *)item;
+        return HS_OK;
+    }
+    hs_error error = {0};
+    hs_saver_options options = {HS_SAVER_OPTIONS, .env = hs_backend_env(backend)};
+    hs_saver *made = hs_saver_new(&options, &error);
+    if (!made)
+        return hs__error_copy(err, &error);
+    if (ops->add_to_collection && (code = ops->add_to_collection(backend.self, HS_SAVERS, made, release_saver, err))) {
+        hs_saver_free(made);
+        return code;
+    }
+    scaffold->saver = made;
+    scaffold->owns_saver = !ops->add_to_collection;
+    return HS_OK;
+}
+
+hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error *err)
+{
+    hs_backend_ops ops;
+    if (!scaffold)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_scaffold_finalize: the scaffold is NULL");
+    hs_code code = hs__backend_take(&ops, backend, err);
+    for (size_t i = 0; !code && i < OPS; i++)
+        if (!scaffold->ops[i])
+            code = fill_op(scaffold, i, backend, &ops, err);
+    if (!code && !scaffold->saver)
+        code = fill_saver(scaffold, backend, &ops, err);
+    if (!code && ops.finalize)
+        code = ops.finalize(backend.self, true, err);
+    if (!code)
+        hs_error_clear(err);
+    return code;
+}
+
+const char *hs_scaffold_init_op(const hs_scaffold *scaffold)
+{
+    return scaffold->ops[INIT];
+}
+
+const hs_feed *hs_scaffold_init_feeds(const hs_scaffold *scaffold)
+{
+    return scaffold->init_feeds;
+}
+
+hs_init_fn hs_scaffold_init_fn(const hs_scaffold *scaffold)
+{
+    return scaffold->init_fn;
+}
+
+void *hs_scaffold_init_user(const hs_scaffold *scaffold)
+{
+    return scaffold->init_user;
+}
+
+const char *hs_scaffold_ready_op(const hs_scaffold *scaffold)
+{
+    return scaffold->ops[READY];
+}
+
+const char *hs_scaffold_ready_for_local_init_op(const hs_scaffold *scaffold)
+{
+    return scaffold->ops[READY_FOR_LOCAL];
+}
+
+const char *hs_scaffold_local_init_op(const hs_scaffold *scaffold)
+{
+    return scaffold->ops[LOCAL_INIT];
+}
+
+const hs_feed *hs_scaffold_local_init_feeds(const hs_scaffold *scaffold)
+{
+    return scaffold->local_init_feeds;
+}
+
+const char *hs_scaffold_summary_op(const hs_scaffold *scaffold)
+{
+    return scaffold->ops[SUMMARY];
+}
+
+hs_saver *hs_scaffold_saver(const hs_scaffold *scaffold)
+{
+    return scaffold->saver;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_SESSION_SESSION_H
+#define HS_SESSION_SESSION_H
+
+#include <hooksess/session.h>
+
+#include "backends/raw_session.h"
+#include "session/frame.h"
+#include "summary/writer_cache.h"
+
+#include <stdatomic.h>
+
+/* A hooked session from the inside.
+ *
+ *   session.c   opening and closing: the order of everything, and what is left when a part of it fails
+ *   hooked.c    one run with its hooks
+ *   frame.c, fragment.c   what a run asks for and what it gives
+ *   context.c, values.c, raw.c   what hooks see
+ *   manager.c, scaffold.c   how variables get their first values */
+
+/* A hook as the session keeps it. */
+typedef struct hs__hook {
+    hs_hook_ops ops; /* complete */
+    void *self;
+    uint64_t flags;
+    bool begun;
+    hs_run_args args;     /* a copy of args that were compiled against other headers */
+    hs_run_values values; /* of the run at level 0; hooks are called at no other */
+} hs__hook;
+
+/* Who asks for fragments: the caller, raw runs, and each hook. */
+enum { HS__CALLER = 0, HS__RAW = 1, HS__FIRST_HOOK = 2 };
+
+/* One run as its hooks see it. */
+struct hs_run_context {
+    struct hs_session *session;
+    const hs_run_args *args; /* the caller's */
+    int64_t kind;
+    hs_boundary boundary;
+    bool after; /* the backend has run */
+    bool stop, boundary_requested;
+    bool has_step[2], has_now[2]; /* before, after */
+    int64_t step[2], now[2];
+};
+
+struct hs_session {
+    hs_env env;
+    hs_raw_session raw;
+    hs__hook *hooks;
+    hs_hook *given_hooks; /* as they came, to be destroyed */
+    size_t n_hooks;
+    hs_scaffold *scaffold;
+    bool owns_scaffold, finalized_graph;
+    hs_coordinator *coordinator;
+    char *target;
+    hs_bytes config;
+    hs__writer_cache writers;
+
+    hs__fragments fragments;
+    hs__frame **frames; /* by level */
+    size_t n_frames, frames_capacity;
+    uint64_t runs;
+    size_t level;                /* of a run that would be made now: how many are in the middle of their callbacks */
+    bool in_backend;             /* the backend is running: nothing may be called */
+    hs_run_values values;        /* the caller's */
+    hs_run_values raw_values[2]; /* of raw runs: made by the caller, made in a callback */
+    hs_run_context context;
+
+    bool stop;                /* a stop that the caller could see when its last run returned */
+    atomic_bool stop_request; /* from any thread or signal handler */
+    bool step_stop;           /* a step function asked to stop */
+    bool already_done;
+    char stop_hook[64], failed_hook[64];
+    hs_error last;             /* of the last run; code HS_OK: it was good */
+    hs_error fail;             /* the caller's own, from hs_session_fail */
+    bool threads_failed_first; /* the coordinator had an error before the last run failed */
+};
+
+/* Prefixes the error of a hook's callback with all that tells which one it was, and keeps the hook's name. */
+hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
+                        hs_error *err);
+
+/* One run with hooks, at level 0. `err` is not NULL. */
+hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err);
+/* Flushes the writers and calls every boundary. */
+hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
+/* The frame of a level, ready for a run: values of lower levels are safe. */
+hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err);
+/* Args of this library's size: `given`, or a copy of them. */
+hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err);
+
+/* A decision that all replicas must share: does any of them say so? There is one place for it, this. Alone, it is what one
+ * says. */
+bool hs__agree(struct hs_session *session, bool mine);
+void hs__request_stop_by(struct hs_session *session, const char *hook);
+
+#endif

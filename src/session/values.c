@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run gave, in the shape of what was asked for. */
+#include "session/session.h"
+
+#include <math.h>
+#include <string.h>
+
+size_t hs_values_count(const hs_run_values *values)
+{
+    return values && values->fragment ? values->fragment->n_leaves : 0;
+}
+
+const hs_tensor *hs_values_tensor(const hs_run_values *values, size_t index)
+{
+    if (index >= hs_values_count(values))
+        return NULL;
+    const hs__frame *frame = values->frame;
+    const hs__seating *seat = &frame->seating[values->fragment->leaves[index]];
+    return frame->fetches[seat->fetch].output < 0 ? NULL : &frame->values[seat->fetch];
+}
+
+const hs_tensor *hs_values_tensor_at(const hs_run_values *values, const char *path)
+{
+    for (size_t i = 0; path && i < hs_values_count(values); i++)
+        if (strcmp(values->fragment->paths[i], path) == 0)
+            return hs_values_tensor(values, i);
+    return NULL;
+}
+
+static double number_of(const hs_tensor *tensor)
+{
+    char element[16]; /* the largest */
+    if (!tensor)
+        return (double)NAN;
+    if (!tensor->memory)
+        return hs_tensor_number(tensor, 0);
+    size_t size = hs_dtype_size(tensor->dtype);
+    if (tensor->bytes < size || tensor->dtype == HS_STRING ||
+        tensor->memory->to_host(tensor->memory->user, element, tensor->data, size, NULL))
+        return (double)NAN;
+    hs_tensor host = hs_tensor_of(tensor->dtype, HS_SCALAR, element);
+    return hs_tensor_number(&host, 0);
+}
+
+double hs_values_number(const hs_run_values *values, size_t index)
+{
+    return number_of(hs_values_tensor(values, index));
+}
+
+double hs_values_number_at(const hs_run_values *values, const char *path)
+{
+    return number_of(hs_values_tensor_at(values, path));
+}
+
+const hs_run_options *hs_values_options(const hs_run_values *values)
+{
+    return values && values->frame ? values->frame->options : NULL;
+}
+
+hs_bytes hs_values_metadata(const hs_run_values *values)
+{
+    return values && values->frame ? values->frame->metadata : (hs_bytes){NULL, 0};
+}
