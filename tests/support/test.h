@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_TESTS_SUPPORT_TEST_H
+#define HS_TESTS_SUPPORT_TEST_H
+
+/* What every test program includes: cmocka, with what it needs before it, and the means to make things fail. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <hooksess/hooksess.h>
+
+/* The call succeeded; if not, its message is shown. */
+#define assert_ok(code, err)                                                                                               \
+    do {                                                                                                                   \
+        hs_code code_ = (code);                                                                                            \
+        if (code_ != HS_OK)                                                                                                \
+            fail_msg("%s: %s: %s", #code, hs_code_name(code_), (err)->message);                                            \
+    } while (0)
+
+/* The call failed with this code, and its message says this. */
+#define assert_fails(code, expected, err, text)                                                                            \
+    do {                                                                                                                   \
+        hs_code code_ = (code);                                                                                            \
+        if (code_ != (expected))                                                                                           \
+            fail_msg("%s: %s instead of %s: %s", #code, hs_code_name(code_), hs_code_name(expected), (err)->message);      \
+        assert_says(err, expected, text);                                                                                  \
+    } while (0)
+
+/* The error has this code, and its message says this. */
+#define assert_says(err, expected, text)                                                                                   \
+    do {                                                                                                                   \
+        if ((err)->code != (expected) || !strstr((err)->message, text))                                                    \
+            fail_msg("%s is not in the error: %s: %s", text, hs_code_name((err)->code), (err)->message);                   \
+    } while (0)
+
+#define assert_contains(text, part)                                                                                        \
+    do {                                                                                                                   \
+        if (!strstr(text, part))                                                                                           \
+            fail_msg("'%s' is not in '%s'", part, text);                                                                   \
+    } while (0)
+
+#define assert_lacks(text, part)                                                                                           \
+    do {                                                                                                                   \
+        if (strstr(text, part))                                                                                            \
+            fail_msg("'%s' is in '%s'", part, text);                                                                       \
+    } while (0)
+
+/* An environment that counts, fails on command, keeps the log, and whose clock moves only by hand. */
+typedef struct test_env {
+    hs_env env;
+    int64_t now_ns;
+    size_t allocations;   /* how many were asked for */
+    size_t live;          /* how many are not freed yet */
+    size_t fail_alloc_at; /* this one fails, counted from 1; 0: none */
+    size_t file_calls;    /* calls of the file system that can fail */
+    size_t fail_file_at;  /* this one fails, counted from 1, and all that follow if fail_file_on; 0: none */
+    int fail_file_errno;
+    bool fail_file_on;
+    char log[1 << 16]; /* "LEVEL: text\n" ... */
+    size_t log_used;
+} test_env;
+
+void test_env_init(test_env *t);
+void test_env_advance(test_env *t, double secs);
+void test_env_clear_log(test_env *t);
+
+/* Runs the scenario with the 1st, 2nd, ... allocation failing until it gets by without a failure. It must return HS_OK or
+ * HS_RESOURCE_EXHAUSTED, and leave nothing allocated. */
+typedef hs_code (*test_scenario)(test_env *t, void *user);
+void test_each_allocation(test_scenario scenario, void *user);
+/* The same with the 1st, 2nd, ... call of the file system failing with `os_error`, alone or with all that follow it. The
+ * scenario must return HS_OK or the code of that error, and leave nothing allocated. `after` (may be NULL) looks at what is
+ * left. */
+void test_each_file_call(test_scenario scenario, void (*after)(void *user), int os_error, bool and_all_after, void *user);
+
+/* A new, empty directory under the build's, removed by test_remove_directory with all that is in it. */
+char *test_make_directory(void);
+void test_remove_directory(char *path);
+/* "DIRECTORY/NAME"; one of a few static buffers. */
+const char *test_path(const char *directory, const char *name);
+bool test_exists(const char *directory, const char *name);
+/* Its contents, to be freed; NULL if there is no such file. A zero byte follows. */
+char *test_read_file(const char *path, size_t *bytes);
+void test_write_file(const char *path, const void *data, size_t bytes);
+/* How many names in the directory have this in them. */
+size_t test_count_files(const char *directory, const char *part);
+
+#endif
