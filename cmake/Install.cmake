@@ -1,1 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+include(CMakePackageConfigHelpers)
 
+set(hooksess_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hooksess)
+
+install(DIRECTORY include/hooksess DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# An export set for each kind of library: who wants the shared one needs none of what the static one is linked with.
+foreach(kind IN ITEMS shared static)
+  if(TARGET hooksess_${kind})
+    install(
+      TARGETS hooksess_${kind}
+      EXPORT hooksess-${kind}
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(
+      EXPORT hooksess-${kind}
+      NAMESPACE hooksess::
+      DESTINATION ${hooksess_package_dir})
+  endif()
+endforeach()
+
+configure_package_config_file(cmake/hooksessConfig.cmake.in ${PROJECT_BINARY_DIR}/hooksessConfig.cmake
+                              INSTALL_DESTINATION ${hooksess_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/hooksessConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/hooksessConfig.cmake ${PROJECT_BINARY_DIR}/hooksessConfigVersion.cmake
+        DESTINATION ${hooksess_package_dir})
+
+# The prefix follows from where the .pc file is, so that the tree can be moved.
+cmake_path(SET pc_dir NORMALIZE "/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+file(RELATIVE_PATH hooksess_pc_to_prefix "${pc_dir}" "/")
+string(REGEX REPLACE "/$" "" hooksess_pc_to_prefix "${hooksess_pc_to_prefix}")
+configure_file(cmake/hooksess.pc.in ${PROJECT_BINARY_DIR}/hooksess.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/hooksess.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

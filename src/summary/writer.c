@@ -322,7 +322,7 @@ static hs_code end(hs_summary_writer *writer, size_t begun, hs_error *err)
 static hs_code add_bytes(hs_summary_writer *writer, uint32_t field, const void *data, size_t bytes, int64_t step,
                          hs_error *err)
 {
-    size_t begun;
+    size_t begun = 0;
     hs_code code = begin(writer, step, &begun, err);
     if (code) {
         pthread_mutex_unlock(&writer->lock);
@@ -334,7 +334,7 @@ static hs_code add_bytes(hs_summary_writer *writer, uint32_t field, const void *
 
 hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step, hs_error *err)
 {
-    size_t begun, tag_bytes = tag ? strlen(tag) : 0;
+    size_t begun = 0, tag_bytes = tag ? strlen(tag) : 0;
     if (!tag_bytes)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
     hs_code code = begin(writer, step, &begun, err);
@@ -366,7 +366,7 @@ hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes meta_gr
 hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_status status, const char *checkpoint_path,
                                       const char *message, int64_t step, hs_error *err)
 {
-    size_t begun;
+    size_t begun = 0;
     hs_code code = begin(writer, step, &begun, err);
     if (code) {
         pthread_mutex_unlock(&writer->lock);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hook of one's own: stops when the moving average of a value has not become better for a while. Its state rides in the
+ * checkpoints, so that a run which is started again remembers how long it has waited. */
+#include <hooksess/hooksess.h>
+
+#include <math.h>
+#include <stdio.h>
+
+/* The hook. */
+
+typedef struct {
+    double decay;  /* of the average: 0.9 looks back about ten runs */
+    long patience; /* so many runs without a better average */
+    struct {
+        double average; /* NAN: no value yet */
+        double best;
+        long bad;
+    } seen; /* what a checkpoint keeps */
+} early_stop;
+
+static const hs_run_args wanted = {HS_RUN_ARGS, .names = HS_NAMES("loss")};
+
+/* A run that is started again after it has stopped has nothing left to do. */
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    early_stop *h = self;
+    (void)session, (void)err;
+    if (h->seen.bad >= h->patience)
+        hs_coordinator_request_stop(coordinator, NULL);
+    return HS_OK;
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)self, (void)run, (void)err;
+    *args = &wanted;
+    return HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    early_stop *h = self;
+    double loss = hs_values_number(values, 0), average = h->seen.average;
+    (void)err;
+    h->seen.average = isnan(average) ? loss : h->decay * average + (1 - h->decay) * loss;
+    if (h->seen.average < h->seen.best)
+        h->seen.best = h->seen.average, h->seen.bad = 0;
+    else if (++h->seen.bad >= h->patience)
+        hs_run_context_request_stop(run);
+    return HS_OK;
+}
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    early_stop *h = self;
+    return hs_state_write(out, &h->seen, sizeof h->seen, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    early_stop *h = self;
+    return hs_state_read(in, &h->seen, sizeof h->seen, err);
+}
+
+/* clang-format off */
+static const hs_hook_ops early_stop_ops = { HS_HOOK_OPS, .name = "early_stop", .after_create_session = after_create_session,
+    .before_run = before_run, .after_run = after_run, .save_state = save_state, .load_state = load_state };
+/* clang-format on */
+
+/* A program to try it in: gradient descent on (x - 3)^2, which comes to rest. */
+
+typedef struct {
+    double x, loss;
+} model;
+
+static hs_code train(void *self, hs_op *op, hs_error *err)
+{
+    model *m = self;
+    (void)op, (void)err;
+    m->loss = (m->x - 3) * (m->x - 3);
+    m->x -= 0.05 * 2 * (m->x - 3);
+    return HS_OK;
+}
+
+int main(int argc, char **argv)
+{
+    model m = {0, 0};
+    hs_graph *g = hs_graph_new(NULL);
+    hs_graph_variable(g, "x", HS_DOUBLE, HS_SCALAR, &m.x);
+    hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &m.loss);
+    hs_graph_op(g, .name = "train", .run = train, .self = &m, .writes = HS_NAMES("x", "loss"), .advances_step = true);
+
+    early_stop h = {.decay = 0.9, .patience = 5, .seen = {.average = NAN, .best = INFINITY}};
+    hs_hook hooks[] = {
+        hs_nan_tensor(.tensor = "loss"), {.ops = &early_stop_ops, .self = &h}, hs_stop_at_step(.last_step = 100000)};
+    hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = 3,
+                                   .checkpoint_dir = argc > 1 ? argv[1] : NULL};
+    hs_error err = {0};
+    hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, &err);
+    while (!hs_session_should_stop(s))
+        if (hs_session_run(s, "train", &err) != HS_OK)
+            break;
+    hs_outcome outcome = hs_session_close(s, &err);
+    printf("%s at step %lld, x = %f %s\n", hs_reason_name(outcome.reason), (long long)outcome.step, m.x,
+           outcome.error.message);
+    hs_graph_free(g);
+    return hs_outcome_exit_code(&outcome);
+}
