@@ -314,10 +314,10 @@ static void free_session(hs_session *session)
 static hs_outcome shut(hs_session *session, hs_code last, hs_error *error)
 {
     hs_error late = {0};
-    hs_coordinator_request_stop(session->coordinator, NULL);
     if (hs__writer_cache_flush(&session->writers, &late) && !error->code)
         *error = late;
     hs_outcome outcome = make_outcome(session, last, error);
+    hs_coordinator_request_stop(session->coordinator, NULL);
     call_closes(session, &outcome);
     if (hs__writer_cache_close(&session->writers, &late) && !error->code)
         *error = late;
