@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# install-packages.sh build|train|test...: installs what is missing for it, on Debian. As root, or with sudo.
+set -eu
+packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler"
+for what in "$@"; do
+    case $what in
+    build) ;;
+    train) packages="$packages dataset-fashion-mnist libopenblas-dev zlib1g-dev" ;;
+    test) packages="$packages ca-certificates g++ libcmocka-dev protobuf-compiler python3 python3-venv" ;;
+    *) echo "install-packages.sh: '$what' is none of build, train and test" >&2; exit 2 ;;
+    esac
+done
+
+command -v dpkg-query >/dev/null || { echo "This is no Debian. Install the like of these, and go on by hand: $packages" >&2; exit 1; }
+missing=
+for package in $packages; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+sudo=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "These packages are missing, and there is no sudo to install them with:$missing" >&2; exit 1; }
+    sudo=sudo
+fi
+echo "Installing$missing"
+$sudo apt-get update -q
+DEBIAN_FRONTEND=noninteractive $sudo apt-get install -q -y --no-install-recommends $missing

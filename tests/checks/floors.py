@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Includes only point down: a folder of src/ may include itself, folders on lower floors, and the public headers. Built-in hooks
+know only the public headers and what they share."""
+import pathlib
+import re
+import sys
+
+FLOORS = {
+    "base": 1,
+    "backends": 2,
+    "formats": 2,
+    "threads": 2,
+    "checkpoint": 3,
+    "summary": 3,
+    "hooks": 4,
+    "replicas": 4,
+    "session": 4,
+    "tool": 4,
+    "drivers": 5,
+}
+# What the hooks share may look further down than the hooks themselves.
+SHARED_BY_HOOKS = {"make.c", "make.h", "timer.c", "timer.h"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def allowed(folder, name, included):
+    if included.endswith(".pb-c.h") and "/" not in included:
+        return True  # generated from base/wire
+    target = included.split("/")[0]
+    if target == folder:
+        return folder != "hooks" or name in SHARED_BY_HOOKS or pathlib.Path(included).name in SHARED_BY_HOOKS
+    if folder == "hooks" and name not in SHARED_BY_HOOKS:
+        return False
+    return target in FLOORS and FLOORS[target] < FLOORS[folder]
+
+
+def main(source):
+    wrong = []
+    files = sorted(source.rglob("*.[ch]"))
+    for path in files:
+        folder = path.relative_to(source).parts[0]
+        if folder not in FLOORS:
+            wrong.append(f"{path}: the folder '{folder}' stands on no floor")
+            continue
+        for included in INCLUDE.findall(path.read_text()):
+            if not allowed(folder, path.name, included):
+                wrong.append(f'{path}: includes "{included}", which is not below it')
+    print("\n".join(wrong) if wrong else f"{len(files)} files include only what is below them")
+    return 1 if wrong or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

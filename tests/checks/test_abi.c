@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layout of structs that programs were compiled with: frozen ones do not change, the others grow at their end only. */
+#include "support/test.h"
+
+#include <hooksess/testing.h>
+
+/* Where the last member of the first release ends. */
+#define ENDS(type, member, bytes)                                                                                          \
+    _Static_assert(offsetof(type, member) + sizeof(((type *)0)->member) == (bytes), "the layout of " #type " has changed")
+#define FROZEN(type, bytes)    _Static_assert(sizeof(type) == (bytes), "the size of " #type " has changed")
+#define BEGINS_WITH_SIZE(type) _Static_assert(offsetof(type, size) == 0, #type " does not begin with its size")
+
+#if UINTPTR_MAX == UINT64_MAX
+FROZEN(hs_error, 1024);
+FROZEN(hs_outcome, 1176);
+FROZEN(hs_tensor, 112);
+FROZEN(hs_shape, 72);
+FROZEN(hs_string, 16);
+FROZEN(hs_bytes, 16);
+FROZEN(hs_hook, 24);
+FROZEN(hs_backend, 16);
+FROZEN(hs_node, 16);
+FROZEN(hs_variable, 104);
+FROZEN(hs_fetch, 32);
+FROZEN(hs_feed, 120);
+FROZEN(hs_allocator, 32);
+FROZEN(hs_clock, 32);
+FROZEN(hs_logger, 16);
+FROZEN(hs_file_system, 16);
+FROZEN(hs_file_stat, 32);
+FROZEN(hs_debug_watch, 32);
+FROZEN(hs_output_def, 96);
+FROZEN(hs_host_copy, 24);
+FROZEN(hs_saver_listener, 16);
+ENDS(hs_env, files, 104);
+ENDS(hs_file_system_ops, list, 96);
+ENDS(hs_memory, user, 40);
+ENDS(hs_state_provider, self, 40);
+ENDS(hs_run_args, built, 56);
+ENDS(hs_run_options, reserved, 56);
+ENDS(hs_backend_call, metadata, 80);
+ENDS(hs_backend_ops, global_step, 168);
+ENDS(hs_hook_ops, destroy, 96);
+ENDS(hs_op_def, reserved, 72);
+ENDS(hs_variable_def, flags, 144);
+ENDS(hs_session_options, reserved, 88);
+ENDS(hs_training_options, reserved, 136);
+ENDS(hs_scaffold_options, copy_from, 96);
+ENDS(hs_saver_options, variables, 32);
+ENDS(hs_save_options, reserved, 24);
+ENDS(hs_summary_writer_options, name_suffix, 40);
+ENDS(hs_stop_at_step_options, env, 32);
+ENDS(hs_nan_tensor_options, env, 32);
+ENDS(hs_logging_tensor_options, reserved, 72);
+ENDS(hs_checkpoint_saver_options, reserved, 88);
+ENDS(hs_summary_saver_options, env, 64);
+ENDS(hs_saver_listener_ops, end, 40);
+#endif
+
+BEGINS_WITH_SIZE(hs_env);
+BEGINS_WITH_SIZE(hs_file_system_ops);
+BEGINS_WITH_SIZE(hs_memory);
+BEGINS_WITH_SIZE(hs_state_provider);
+BEGINS_WITH_SIZE(hs_run_args);
+BEGINS_WITH_SIZE(hs_run_options);
+BEGINS_WITH_SIZE(hs_backend_ops);
+BEGINS_WITH_SIZE(hs_backend_call);
+BEGINS_WITH_SIZE(hs_hook_ops);
+BEGINS_WITH_SIZE(hs_variable_def);
+BEGINS_WITH_SIZE(hs_op_def);
+BEGINS_WITH_SIZE(hs_session_options);
+BEGINS_WITH_SIZE(hs_training_options);
+BEGINS_WITH_SIZE(hs_scaffold_options);
+BEGINS_WITH_SIZE(hs_saver_options);
+BEGINS_WITH_SIZE(hs_save_options);
+BEGINS_WITH_SIZE(hs_summary_writer_options);
+BEGINS_WITH_SIZE(hs_stop_at_step_options);
+BEGINS_WITH_SIZE(hs_nan_tensor_options);
+BEGINS_WITH_SIZE(hs_logging_tensor_options);
+BEGINS_WITH_SIZE(hs_checkpoint_saver_options);
+BEGINS_WITH_SIZE(hs_summary_saver_options);
+BEGINS_WITH_SIZE(hs_saver_listener_ops);
+
+static void the_codes_are_tensorflows(void **state)
+{
+    (void)state;
+    assert_int_equal(HS_OUT_OF_RANGE, 11);
+    assert_int_equal(HS_DATA_LOSS, 15);
+    assert_int_equal(HS_UNAUTHENTICATED, 16);
+    assert_int_equal(HS_STOP, 64);
+    assert_int_equal(HS_USER, 256);
+}
+
+static void the_header_and_the_library_are_of_one_version(void **state)
+{
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH);
+    assert_string_equal(text, HS_VERSION_STRING);
+    assert_string_equal(hs_version(), HS_VERSION_STRING);
+}
+
+/* A program that was compiled against larger headers opens a session, as long as it sets nothing new. */
+static void options_of_a_later_version_are_taken_if_nothing_new_is_set(void **state)
+{
+    struct {
+        hs_session_options known;
+        uint64_t unknown;
+    } later = {.known = {.size = sizeof later}};
+    (void)state;
+    hs_error err = {0};
+    hs_script *script = hs_script_new(NULL);
+    hs_session *session = hs_session_open(hs_script_backend(script), &later.known, &err);
+    assert_non_null(session);
+    hs_session_close(session, &err);
+    later.unknown = 1;
+    assert_null(hs_session_open(hs_script_backend(script), &later.known, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_session_options");
+    hs_script_free(script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_codes_are_tensorflows),
+        cmocka_unit_test(the_header_and_the_library_are_of_one_version),
+        cmocka_unit_test(options_of_a_later_version_are_taken_if_nothing_new_is_set),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

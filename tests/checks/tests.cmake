@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# Checks of the project itself.
+hooksess_test(checks abi)
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+add_test(NAME checks/floors COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${PROJECT_SOURCE_DIR}/src)
+add_test(NAME checks/readme COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/readme.py ${PROJECT_SOURCE_DIR})
+if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE)
+  add_test(NAME checks/exports COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh $<TARGET_FILE:hooksess_shared>
+                                       $<TARGET_FILE:hooksess_static> ${PROJECT_SOURCE_DIR}/include)
+endif()
+
+# Each public header compiles alone, as C and as C++, under strict warnings.
+enable_language(CXX)
+file(GLOB_RECURSE public_headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h)
+set(header_sources)
+foreach(header IN LISTS public_headers)
+  string(MAKE_C_IDENTIFIER ${header} identifier)
+  foreach(language IN ITEMS c cpp)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/headers/${identifier}.${language})
+    file(CONFIGURE OUTPUT ${file} CONTENT "#include <${header}>\nextern int ${identifier}_compiled;\n")
+    list(APPEND header_sources ${file})
+  endforeach()
+endforeach()
+add_library(check_headers OBJECT ${header_sources})
+set_target_properties(check_headers PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF CXX_STANDARD 11 CXX_EXTENSIONS OFF)
+target_compile_options(check_headers PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include)
+
+# A session on a backend and with hooks of others needs neither the built-in hooks nor the drivers.
+get_target_property(core_sources hooksess_objects SOURCES)
+list(FILTER core_sources EXCLUDE REGEX "^(hooks|drivers)/")
+list(TRANSFORM core_sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
+add_library(check_core SHARED ${core_sources} $<TARGET_OBJECTS:hooksess_wire>)
+hooksess_compile_options(check_core)
+target_include_directories(check_core PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/src/wire)
+target_link_libraries(check_core PRIVATE PkgConfig::hooksess_protobuf_c PkgConfig::hooksess_isal Threads::Threads m)
+add_dependencies(check_core hooksess_wire)
+if(NOT HOOKSESS_SANITIZE)
+  target_link_options(check_core PRIVATE -Wl,--no-undefined)
+endif()

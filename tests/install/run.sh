@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh BUILD SOURCE: installs the library, moves the tree, and builds programs against it alone: with find_package and with
+# pkg-config, shared and static, from C and from C++.
+set -eu
+build=$1 source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+DESTDIR= cmake --install "$build" --prefix "$work/first" >"$work/install.log"
+mv "$work/first" "$work/moved" # nothing in it may depend on where it was
+prefix=$work/moved
+libdir=$(dirname "$(find "$prefix" -name 'libhooksess.so' | head -1)")
+export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
+
+try() { # NAME COMMAND...: quiet unless it fails
+    name=$1
+    shift
+    "$@" >"$work/log" 2>&1 || { echo "FAILED: $name"; cat "$work/log"; exit 1; }
+    echo "ok: $name"
+}
+
+hook=$source/examples/custom_hook
+try "find_package, configure" cmake -S "$hook" -B "$work/alone" -DCMAKE_PREFIX_PATH="$prefix"
+try "find_package, build" cmake --build "$work/alone"
+try "find_package, run" "$work/alone/custom_hook" "$work/model"
+try "find_package, run again" "$work/alone/custom_hook" "$work/model"
+grep -q "already done" "$work/log" || { echo "FAILED: the second run did not find the first"; cat "$work/log"; exit 1; }
+
+for kind in shared static; do
+    mkdir "$work/$kind"
+    cp "$source/tests/install/client.c" "$work/$kind/client.c"
+    cp "$source/tests/install/client.c" "$work/$kind/client.cpp"
+    cp "$source/tests/install/CMakeLists.txt" "$work/$kind/"
+    try "find_package $kind, configure" cmake -S "$work/$kind" -B "$work/$kind/build" -DCMAKE_PREFIX_PATH="$prefix" -DKIND=$kind
+    try "find_package $kind, build" cmake --build "$work/$kind/build"
+    try "find_package $kind, run C" "$work/$kind/build/client_c"
+    try "find_package $kind, run C++" "$work/$kind/build/client_cpp"
+done
+
+for compiler in cc c++; do
+    language=$([ $compiler = cc ] && echo c || echo c++)
+    try "pkg-config shared, $language" $compiler -x $language "$source/tests/install/client.c" -x none -o "$work/client" $(pkg-config --cflags --libs hooksess)
+    try "pkg-config shared, $language, run" "$work/client"
+    # the static library by name: -lhooksess would find the shared one beside it
+    static=$(pkg-config --static --libs hooksess | sed "s|-lhooksess|$libdir/libhooksess.a|")
+    try "pkg-config static, $language" $compiler -x $language "$source/tests/install/client.c" -x none -o "$work/client" $(pkg-config --cflags hooksess) $static
+    try "pkg-config static, $language, run" env -u LD_LIBRARY_PATH "$work/client"
+done
+
+mkdir "$work/wrong"
+printf 'cmake_minimum_required(VERSION 3.22)\nproject(wrong C)\nfind_package(hooksess 0.2 REQUIRED)\n' >"$work/wrong/CMakeLists.txt"
+if cmake -S "$work/wrong" -B "$work/wrong/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1; then
+    echo "FAILED: a later version was asked for and found"
+    exit 1
+fi
+echo "ok: a version that is not there is not found"
