@@ -30,6 +30,7 @@ const hs_env *hs_backend_env(hs_backend backend)
 
 hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err)
 {
+    hs_error_clear(err);
     if (!HAS(backend, find) || !name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_find: no %s", name ? "backend" : "name");
     return backend.ops->find(backend.self, name, node, err);
@@ -57,6 +58,7 @@ bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out)
 
 hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err)
 {
+    hs_error_clear(err);
     *out = (hs_bytes){NULL, 0};
     if (!HAS(backend, graph_def))
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no graph to show",

@@ -71,6 +71,7 @@ static bool has_gaps(const dl_tensor *tensor)
 hs_code hs_tensor_from_dlpack(const struct DLManagedTensorVersioned *managed, const hs_memory *memory, hs_tensor *view,
                               hs_error *err)
 {
+    hs_error_clear(err);
     if (!managed || !view)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_from_dlpack: managed or view is NULL");
     const dl_tensor *tensor = &managed->tensor;

@@ -7,6 +7,16 @@
 /* RESOURCE_EXHAUSTED for want of `bytes`. */
 hs_code hs__no_memory(hs_error *err, size_t bytes, const char *what);
 
+/* hs_error_clear for the step's path. */
+static inline void hs__clear(hs_error *err)
+{
+    if (err) {
+        err->code = HS_OK;
+        err->os_error = 0;
+        err->message[0] = '\0';
+    }
+}
+
 /* Copies `from` to `to`, either of which may be NULL, and returns its code. */
 hs_code hs__error_copy(hs_error *to, const hs_error *from);
 

@@ -16,6 +16,35 @@ ProtobufCAllocator hs__proto_allocator(const hs_env *env)
     return (ProtobufCAllocator){proto_alloc, proto_free, (void *)env};
 }
 
+/* protobuf-c does not tell want of memory from bytes that make no sense. */
+typedef struct {
+    const hs_env *env;
+    bool failed;
+} watched_memory;
+
+static void *watched_alloc(void *data, size_t bytes)
+{
+    watched_memory *memory = data;
+    void *block = hs__alloc(memory->env, bytes, 1);
+    memory->failed |= !block;
+    return block;
+}
+
+static void watched_free(void *data, void *block)
+{
+    hs__free(((watched_memory *)data)->env, block);
+}
+
+ProtobufCMessage *hs__proto_unpack(const ProtobufCMessageDescriptor *of, const hs_env *env, const void *data, size_t bytes,
+                                   bool *no_memory)
+{
+    watched_memory memory = {.env = env};
+    ProtobufCAllocator allocator = {watched_alloc, watched_free, &memory};
+    ProtobufCMessage *message = protobuf_c_message_unpack(of, &allocator, bytes, data);
+    *no_memory = !message && memory.failed;
+    return message;
+}
+
 void hs__proto_pack(const ProtobufCMessage *message, hs__buffer *out)
 {
     size_t bytes = protobuf_c_message_get_packed_size(message);

@@ -9,6 +9,11 @@
 /* protobuf-c on the env's memory. The allocator must not outlive the env. */
 ProtobufCAllocator hs__proto_allocator(const hs_env *env);
 
+/* Reads a message; it is freed with protobuf_c_message_free_unpacked and hs__proto_allocator's. NULL: the bytes are no such
+ * message, or *no_memory says that there was no memory for it. */
+ProtobufCMessage *hs__proto_unpack(const ProtobufCMessageDescriptor *of, const hs_env *env, const void *data, size_t bytes,
+                                   bool *no_memory);
+
 /* Appends the serialised message. */
 void hs__proto_pack(const ProtobufCMessage *message, hs__buffer *out);
 

@@ -221,6 +221,7 @@ hs_code hs__error_copy(hs_error *to, const hs_error *from)
 
 hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *what, const char *macro, hs_error *err)
 {
+    hs_error_clear(err);
     size_t from_size;
     memcpy(&from_size, from, sizeof from_size);
     if (from_size < sizeof from_size)

@@ -136,6 +136,7 @@ hs_tensor hs_tensor_of(hs_dtype dtype, hs_shape shape, const void *data)
 
 hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err)
 {
+    hs__clear(err);
     if (!hs__dtype_valid((int64_t)tensor->dtype))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor has dtype %d, which there is not", (int)tensor->dtype);
     hs_shape shape = hs_tensor_shape(tensor);
@@ -160,6 +161,7 @@ hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err)
 
 hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err)
 {
+    hs__clear(err);
     if (!tensor->memory) {
         *host = *tensor;
         return HS_OK;

@@ -11,11 +11,13 @@
 static hs_code graph_text(const hs_env *env, hs_bytes graph, hs__buffer *text, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(env);
-    Hs__Pb__GraphDef *def = hs__pb__graph_def__unpack(&allocator, graph.size, graph.data);
+    bool no_memory;
+    ProtobufCMessage *def = hs__proto_unpack(&hs__pb__graph_def__descriptor, env, graph.data, graph.size, &no_memory);
     if (!def)
-        return hs_error_set(err, HS_INTERNAL, "the backend's graph is no GraphDef, or there is no memory to read it");
-    hs__proto_text(&def->base, text);
-    hs__pb__graph_def__free_unpacked(def, &allocator);
+        return no_memory ? hs__no_memory(err, graph.size, "the backend's graph")
+                         : hs_error_set(err, HS_INTERNAL, "the backend's graph is no GraphDef");
+    hs__proto_text(def, text);
+    protobuf_c_message_free_unpacked(def, &allocator);
     return hs__buffer_check(text, "the graph's text", err);
 }
 

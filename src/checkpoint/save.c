@@ -27,34 +27,52 @@ static void free_save(save *s)
         hs__free(s->env, texts[i]);
 }
 
-/* Which shard the data become: one whose file the checkpoint of that name, if there is one, does not use. */
-static void choose_shard(save *s)
+/* Which shard the data become: one whose file the checkpoint of that name, if there is one, does not use. A damaged one
+ * uses none; one that cannot be read just now may be whole, and is not to be lost. */
+static hs_code choose_shard(save *s, hs_error *err)
 {
     hs__bundle_reader reader;
+    hs_error cause = {0};
     s->shard = 0;
     s->shards = 1;
-    if (hs__bundle_reader_open(&reader, s->env, s->prefix, NULL))
-        return;
+    hs_code code = hs__bundle_reader_open(&reader, s->env, s->prefix, &cause);
+    if (code)
+        return code == HS_NOT_FOUND || code == HS_DATA_LOSS ? HS_OK : hs__error_copy(err, &cause);
     if (reader.shards == 1)
         s->shard = 1, s->shards = 2;
     hs__bundle_reader_close(&reader);
+    return HS_OK;
 }
 
-static hs_code name_files(save *s, const char *prefix, int64_t step, hs_error *err)
+static hs_code name_checkpoint(save *s, const char *prefix, int64_t step, hs_error *err)
 {
     s->prefix = step >= 0 ? hs__format(s->env, "%s-%lld", prefix, (long long)step) : hs__strdup(s->env, prefix);
-    if (!s->prefix)
-        return hs__no_memory(err, strlen(prefix), "a path");
-    choose_shard(s);
-    s->directory = hs__path_directory(s->env, s->prefix);
+    s->directory = s->prefix ? hs__path_directory(s->env, s->prefix) : NULL;
+    return s->directory ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
+}
+
+static hs_code name_files(save *s, hs_error *err)
+{
+    hs_code code = choose_shard(s, err);
+    if (code)
+        return code;
     s->index = hs__bundle_index_path(s->env, s->prefix);
     s->index_aside = hs__format(s->env, "%s.index.tmp", s->prefix);
     s->data = hs__bundle_data_path(s->env, s->prefix, s->shard, s->shards);
     s->data_aside = s->data ? hs__format(s->env, "%s.tmp", s->data) : NULL;
     s->meta = hs__format(s->env, "%s.meta", s->prefix);
-    if (!s->directory || !s->index || !s->index_aside || !s->data || !s->data_aside || !s->meta)
-        return hs__no_memory(err, strlen(prefix), "a path");
+    if (!s->index || !s->index_aside || !s->data || !s->data_aside || !s->meta)
+        return hs__no_memory(err, strlen(s->prefix), "a path");
     return HS_OK;
+}
+
+static hs_code check_collision(const save *s, const hs_save_options *options, hs_error *err)
+{
+    const char *state_file = options->state_file ? options->state_file : "checkpoint";
+    if (options->no_state_file || strcmp(hs__path_base(s->prefix), state_file) != 0)
+        return HS_OK;
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "cannot save '%s': the file that names the newest checkpoint is called alike", s->prefix);
 }
 
 /* One missing level is made, as TensorFlow does. */
@@ -241,12 +259,14 @@ static hs_code make_newest(save *s, const char *state_file, hs_error *err)
 static hs_code save_all(save *s, const hs_save_options *options, hs_error *err)
 {
     hs_code code;
-    if ((code = prepare_directory(s, err)))
+    if ((code = check_collision(s, options, err)) || (code = prepare_directory(s, err)) || (code = name_files(s, err)))
         return code;
     if ((code = write_bundle(s, err)) || (!options->no_meta_graph && (code = write_meta(s, err))) ||
         (code = commit(s, err))) {
         hs__file_remove(s->env, s->data_aside);
         hs__file_remove(s->env, s->index_aside);
+        if (!hs__file_exists(s->env, s->index)) /* it belongs to nothing */
+            hs__file_remove(s->env, s->meta);
         return code;
     }
     remove_data_files(s->env, s->prefix, s->shard, s->shards);
@@ -277,7 +297,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
     save s = {.saver = saver, .session = session, .env = &saver->env};
-    if (!(code = name_files(&s, prefix, step, err)))
+    if (!(code = name_checkpoint(&s, prefix, step, err)))
         code = save_all(&s, &options, err);
     free_save(&s);
     if (!code)

@@ -92,11 +92,14 @@ static hs_code add_entry(index_walk *walk, hs_bytes key, const Hs__Pb__BundleEnt
 
 static hs_code visit_header(index_walk *walk, hs_bytes value, hs_error *err)
 {
-    Hs__Pb__BundleHeaderProto *header = hs__pb__bundle_header_proto__unpack(&walk->allocator, value.size, value.data);
+    bool no_memory;
+    ProtobufCMessage *header =
+        hs__proto_unpack(&hs__pb__bundle_header_proto__descriptor, walk->reader->env, value.data, value.size, &no_memory);
     if (!header)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: the header cannot be read", walk->path);
-    hs_code code = check_header(walk, header, err);
-    hs__pb__bundle_header_proto__free_unpacked(header, &walk->allocator);
+        return no_memory ? hs__no_memory(err, value.size, walk->path)
+                         : hs_error_set(err, HS_DATA_LOSS, "%s: the header cannot be read", walk->path);
+    hs_code code = check_header(walk, (const Hs__Pb__BundleHeaderProto *)header, err);
+    protobuf_c_message_free_unpacked(header, &walk->allocator);
     return code;
 }
 
@@ -109,12 +112,16 @@ static hs_code visit(void *user, hs_bytes key, hs_bytes value, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "%s: has no header", walk->path);
     if (*(const char *)key.data == '\0')
         return HS_OK; /* the data of a slice; the whole tensor has an entry of its own, marked as sliced */
-    Hs__Pb__BundleEntryProto *proto = hs__pb__bundle_entry_proto__unpack(&walk->allocator, value.size, value.data);
+    bool no_memory;
+    ProtobufCMessage *proto =
+        hs__proto_unpack(&hs__pb__bundle_entry_proto__descriptor, walk->reader->env, value.data, value.size, &no_memory);
+    if (!proto && no_memory)
+        return hs__no_memory(err, value.size, walk->path);
     if (!proto)
         return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' cannot be read", walk->path, (int)key.size,
                             (const char *)key.data);
-    hs_code code = add_entry(walk, key, proto, err);
-    hs__pb__bundle_entry_proto__free_unpacked(proto, &walk->allocator);
+    hs_code code = add_entry(walk, key, (const Hs__Pb__BundleEntryProto *)proto, err);
+    protobuf_c_message_free_unpacked(proto, &walk->allocator);
     return code;
 }
 

@@ -52,13 +52,16 @@ static hs_code report(const nan_tensor *hook, hs_run_context *run, const hs_tens
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     nan_tensor *hook = self;
-    hs_tensor host;
+    hs_tensor copy;
     const hs_tensor *value = hs_values_tensor(values, 0);
-    hs_code code = hs_tensor_host(value, &hook->copy, &host, err);
-    if (code)
-        return code;
-    hs_nonfinite found = hs_tensor_nonfinite(&host);
-    return found.first_index < 0 ? HS_OK : report(hook, run, &host, &found, err);
+    if (value->memory) {
+        hs_code code = hs_tensor_host(value, &hook->copy, &copy, err);
+        if (code)
+            return code;
+        value = &copy;
+    }
+    hs_nonfinite found = hs_tensor_nonfinite(value);
+    return found.first_index < 0 ? HS_OK : report(hook, run, value, &found, err);
 }
 
 static void destroy(void *self)

@@ -26,9 +26,12 @@ hs_boundary hs_run_context_boundary(const hs_run_context *run)
 
 hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err)
 {
+    hs__clear(err);
     bool after = run->after;
     if (!run->has_step[after]) {
-        hs_code code = hs_raw_session_step(&run->session->raw, &run->step[after], err);
+        hs_raw_session *raw = &run->session->raw;
+        hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, &run->step[after], err)
+                                            : hs_raw_session_step(raw, &run->step[after], err);
         if (code)
             return code;
         run->has_step[after] = true;

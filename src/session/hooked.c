@@ -41,6 +41,8 @@ static hs_code new_frame(struct hs_session *session, hs_error *err)
     if (!made)
         return hs__no_memory(err, sizeof *made, "the plan of a run");
     hs__frame_init(made, &session->env);
+    for (size_t i = 0; i < session->n_hooks && session->n_frames == 0; i++)
+        session->hooks[i].values.frame = made; /* hooks are called at level 0 */
     session->frames[session->n_frames++] = made;
     return HS_OK;
 }
@@ -62,8 +64,7 @@ hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **ou
 
 static bool wants(const hs__hook *hook, int64_t kind)
 {
-    uint64_t kinds = hook->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
-    return (kinds ? kinds : HS_HOOK_TRAIN) >> kind & 1;
+    return hook->kinds >> kind & 1;
 }
 
 static hs_code add_request(struct hs_session *session, hs__hook *hook, hs__frame *frame, const hs_run_args *given,
@@ -84,12 +85,12 @@ static hs_code add_request(struct hs_session *session, hs__hook *hook, hs__frame
 static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
 {
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        hook->values.fragment = NULL;
-        if (!hook->ops.before_run || !wants(hook, session->context.kind))
+        if (!hook->before_run || !wants(hook, session->context.kind))
             continue;
         const hs_run_args *args = NULL;
         bool stopped = session->context.stop;
-        hs_code code = hook->ops.before_run(hook->self, &session->context, &args, err);
+        hook->values.fragment = NULL;
+        hs_code code = hook->before_run(hook->self, &session->context, &args, err);
         if (!code && args)
             code = add_request(session, hook, frame, args, err);
         if (code)
@@ -103,10 +104,10 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
 static hs_code call_after(struct hs_session *session, hs_error *err)
 {
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->ops.after_run || !wants(hook, session->context.kind))
+        if (!hook->after_run || !wants(hook, session->context.kind))
             continue;
         bool stopped = session->context.stop;
-        hs_code code = hook->ops.after_run(hook->self, &session->context, &hook->values, err);
+        hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
         if (code)
             return hs__hook_failed(session, hook, "after_run", code, err);
         if (session->context.stop && !stopped)
@@ -119,13 +120,14 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
 static void begin_context(struct hs_session *session, const hs_run_args *args, hs_boundary boundary)
 {
     static const hs_run_args nothing = {HS_RUN_ARGS};
-    session->context = (hs_run_context){
-        .session = session,
-        .args = args ? args : &nothing,
-        .kind = args ? args->kind : HS_RUN_TRAIN,
-        .boundary = boundary,
-        .after = boundary != 0,
-    };
+    hs_run_context *context = &session->context;
+    context->session = session;
+    context->args = args ? args : &nothing;
+    context->kind = args ? args->kind : HS_RUN_TRAIN;
+    context->boundary = boundary;
+    context->after = boundary != 0;
+    context->stop = context->boundary_requested = false;
+    context->has_step[0] = context->has_step[1] = context->has_now[0] = context->has_now[1] = false;
 }
 
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err)
@@ -137,7 +139,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
     hs_code first = hs__writer_cache_flush(&session->writers, err);
     hs_error error = {0};
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->ops.boundary || !wants(hook, session->context.kind))
+        if (!hook->ops.boundary || (which == HS_BOUNDARY_RUN && !wants(hook, session->context.kind)))
             continue;
         bool stopped = session->context.stop;
         hs_code code = hook->ops.boundary(hook->self, &session->context, &error);
@@ -186,8 +188,6 @@ hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, cons
         return code;
     begin_context(session, args, 0);
     session->level = 1; /* runs that callbacks make nest in this one */
-    for (size_t i = 0; i < session->n_hooks; i++)
-        session->hooks[i].values.frame = frame;
     if (!(code = call_before(session, frame, err)) && !(code = run_backend(session, frame, err)) &&
         !(code = call_after(session, err)) && hs__agree(session, session->context.boundary_requested))
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);

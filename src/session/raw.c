@@ -47,12 +47,13 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *given, const 
         return code;
     if (values)
         *values = own;
-    hs_error_clear(err);
+    hs__clear(err);
     return HS_OK;
 }
 
 hs_code hs_raw_session_step(hs_raw_session *raw, int64_t *step, hs_error *err)
 {
+    hs__clear(err);
     if (!raw || !raw->handle)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
     if (!raw->ops.global_step)
@@ -72,10 +73,12 @@ void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
 
 hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory, hs_summary_writer **writer, hs_error *err)
 {
+    hs__clear(err);
     return hs__writer_cache_get(&raw->owner->writers, directory, writer, err);
 }
 
 hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
 {
+    hs__clear(err);
     return hs__writer_cache_use(&raw->owner->writers, writer, err);
 }

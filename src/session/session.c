@@ -52,8 +52,11 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     if (!to->ops.save_state != !to->ops.load_state)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook '%s' has one of save_state and load_state, and not the other",
                             to->ops.name);
+    uint64_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
     to->self = from->self;
-    to->flags = from->flags;
+    to->kinds = kinds ? kinds : HS_HOOK_TRAIN;
+    to->before_run = to->ops.before_run;
+    to->after_run = to->ops.after_run;
     return HS_OK;
 }
 
@@ -365,7 +368,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         hs__error_copy(err, &error);
         return NULL;
     }
-    hs_error_clear(err);
+    hs__clear(err);
     return session;
 }
 
@@ -431,7 +434,7 @@ static hs_code ended(hs_session *session, hs_code code, const hs_error *error, h
         session->stop = true; /* from now on the caller can have seen it */
     if (!code) {
         session->last.code = HS_OK;
-        hs_error_clear(err);
+        hs__clear(err);
         return HS_OK;
     }
     session->last = *error;
@@ -449,7 +452,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     if (code)
         return code;
     hs_error *error = &session->last;
-    hs_error_clear(error);
+    hs__clear(error);
     if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %lld", (long long)args->kind);

@@ -18,14 +18,16 @@
  *   context.c, values.c, raw.c   what hooks see
  *   manager.c, scaffold.c   how variables get their first values */
 
-/* A hook as the session keeps it. */
+/* A hook as the session keeps it: first what every run looks at. */
 typedef struct hs__hook {
-    hs_hook_ops ops; /* complete */
     void *self;
-    uint64_t flags;
-    bool begun;
-    hs_run_args args;     /* a copy of args that were compiled against other headers */
+    hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
+    hs_code (*after_run)(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
+    uint64_t kinds;       /* a bit for each hs_run_kind that it wants */
     hs_run_values values; /* of the run at level 0; hooks are called at no other */
+    hs_hook_ops ops;      /* complete */
+    bool begun;
+    hs_run_args args; /* a copy of args that were compiled against other headers */
 } hs__hook;
 
 /* Who asks for fragments: the caller, raw runs, and each hook. */

@@ -40,6 +40,7 @@ void hs_summary_clear(hs_summary *summary)
 
 hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs_error *err)
 {
+    hs_error_clear(err);
     if (!tag || !*tag)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
     hs__encode_scalar(&summary->serialized, tag, strlen(tag), value);

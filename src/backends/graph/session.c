@@ -243,11 +243,8 @@ static hs_code execute_all(hs__graph_session *session, const hs_run_options *opt
     int64_t limit =
         options && options->timeout_ms > 0 ? hs_env_monotonic_ns(&graph->env) + options->timeout_ms * 1000000 : 0;
     for (size_t word = 0; word * 64 < graph->n_ops; word++) {
-        uint64_t bits = session->needed[word];
-        for (size_t rank = word * 64; bits; rank++, bits >>= 1) {
-            if (!(bits & 1))
-                continue;
-            const hs__graph_node *op = graph->order[rank];
+        for (uint64_t bits = session->needed[word]; bits; bits &= bits - 1) {
+            const hs__graph_node *op = graph->order[word * 64 + (size_t)__builtin_ctzll(bits)];
             hs_code code = !op->run ? HS_OK : traced ? execute_timed(session, op, err) : execute(session, op, err);
             if (code)
                 return code;
@@ -341,6 +338,7 @@ hs_tensor *hs_op_written(hs_op *op, size_t index)
 
 hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err)
 {
+    hs_error_clear(err);
     if (index >= op->node->n_outputs)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "it has %zu outputs, not an output %zu", op->node->n_outputs, index);
     const hs_output_def *output = &op->node->outputs[index];
