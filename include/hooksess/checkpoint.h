@@ -7,9 +7,10 @@
 /* Checkpoints: TensorFlow's V2 tensor bundles, written so that a crash at any instant leaves the newest finished one whole.
  *
  * A checkpoint is named by its prefix, "run/model.ckpt-1000": PREFIX.index, PREFIX.data-00000-of-00001 and, where the
- * backend has a graph to show, PREFIX.meta. It exists from the moment when its index has its name, which is the last thing
- * to be renamed, after everything was written aside and synced. The file `checkpoint` beside them says which is the newest;
- * its paths are relative to it, so that the directory can be moved. */
+ * backend has a graph to show, PREFIX.meta. It exists from the moment when its index has its name, after everything was
+ * written aside and synced. The file `checkpoint` beside them says which is the newest, and is replaced last: a save that
+ * was cut short between the two is as good as not made. Its paths are relative to it, so that the directory can be moved.
+ */
 
 HS_BEGIN_DECLS
 

@@ -62,8 +62,8 @@ typedef struct hs_hook_ops {
 
 #define HS_HOOK_OPS .size = sizeof(hs_hook_ops)
 
-/* What a hook's flags say. The first three: the kinds of run for which before_run, after_run and the run's boundary are called;
- * none of them means TRAIN. */
+/* What a hook's flags say. The first three: the kinds of run for which before_run, after_run and the run's boundary are
+ * called; none of them means TRAIN. */
 enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_HELD = 256 };
 
 /* A hook: its functions, its state, its flags. Travels by value. `ops` must live as long as the session. Frozen. */

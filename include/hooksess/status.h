@@ -58,8 +58,8 @@ HS_API hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va
 /* Sets an error from errno: its code by hs_code_from_errno, os_error, and the system's text after the message. */
 HS_API hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...) HS_PRINTF(3, 4);
 
-/* Puts text and ": " before the message that is there; code and os_error stay. Returns the code. */
-HS_API hs_code hs_error_prefix(hs_error *err, const char *format, ...) HS_PRINTF(2, 3);
+/* Puts text and ": " before the message that is there; code and os_error stay. */
+HS_API void hs_error_prefix(hs_error *err, const char *format, ...) HS_PRINTF(2, 3);
 
 /* Back to HS_OK and an empty message. */
 HS_API void hs_error_clear(hs_error *err);

@@ -38,7 +38,8 @@ typedef struct hs_summary_writer_options {
 #define HS_SUMMARY_WRITER_OPTIONS .size = sizeof(hs_summary_writer_options)
 
 /* Opens a new file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT, which has its version record on disk when this
- * returns. Missing directories are made. `options` may be NULL. The caller's to close. */
+ * returns. SECONDS may be later than the clock: TensorBoard reads files in the order of their names, and this one comes
+ * last. Missing directories are made. `options` may be NULL. The caller's to close. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
 /* The file's path; the writer's. */

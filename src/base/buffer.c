@@ -29,7 +29,7 @@ unsigned char *hs__buffer_room(hs__buffer *buffer, size_t bytes)
         buffer->failed = true;
         return NULL;
     }
-    return buffer->data + buffer->size;
+    return buffer->data ? buffer->data + buffer->size : NULL;
 }
 
 void hs__buffer_append(hs__buffer *buffer, const void *data, size_t bytes)

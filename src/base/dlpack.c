@@ -57,10 +57,11 @@ static hs_dtype dtype_of(dl_type type)
 
 static bool has_gaps(const dl_tensor *tensor)
 {
+    hs_shape shape = hs_shape_of(tensor->rank, tensor->shape);
+    if (hs_shape_elements(&shape) <= 0) /* nothing between which a gap could be, or no shape at all, which is told later */
+        return false;
     int64_t expected = 1;
     for (int32_t i = tensor->rank; tensor->strides && i-- > 0;) {
-        if (tensor->shape[i] == 0)
-            return false;
         if (tensor->shape[i] != 1 && tensor->strides[i] != expected)
             return true;
         expected *= tensor->shape[i];
@@ -86,6 +87,8 @@ hs_code hs_tensor_from_dlpack(const struct DLManagedTensorVersioned *managed, co
     if (tensor->rank < 0 || tensor->rank > HS_MAX_RANK)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a DLPack tensor has %d dimensions, more than %d", (int)tensor->rank,
                             HS_MAX_RANK);
+    if (tensor->rank && !tensor->shape)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a DLPack tensor of %d dimensions has no shape", (int)tensor->rank);
     if ((tensor->device_type == DL_CPU) != !memory)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a DLPack tensor on device %d:%d was given %s hs_memory",
                             (int)tensor->device_type, (int)tensor->device_id, memory ? "an" : "no");

@@ -23,6 +23,8 @@ static hs_code posix_open(void *user, const char *path, int mode, void **file, h
 {
     (void)user;
     static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, O_WRONLY | O_CREAT | O_APPEND};
+    if (mode < HS_OPEN_READ || mode > HS_OPEN_APPEND)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %d is no way to open a file", path, mode);
     size_t length = strlen(path) + 1;
     posix_file *made = malloc(sizeof *made + length);
     if (!made)

@@ -15,9 +15,10 @@ hs_code hs_state_read(hs_state_reader *in, void *data, size_t bytes, hs_error *e
     hs_error_clear(err);
     if (bytes > in->left)
         return hs_error_set(err, HS_DATA_LOSS, "the state has %zu more bytes, where %zu are read", in->left, bytes);
-    if (bytes)
+    if (bytes) { /* without any, in->at may be NULL */
         memcpy(data, in->at, bytes);
-    in->at += bytes;
+        in->at += bytes;
+    }
     in->left -= bytes;
     return HS_OK;
 }

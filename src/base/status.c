@@ -176,10 +176,10 @@ hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...)
     return code;
 }
 
-hs_code hs_error_prefix(hs_error *err, const char *format, ...)
+void hs_error_prefix(hs_error *err, const char *format, ...)
 {
     if (!err)
-        return HS_OK;
+        return;
     char before[HS_MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
@@ -188,7 +188,6 @@ hs_code hs_error_prefix(hs_error *err, const char *format, ...)
     int os_error = err->os_error;
     hs_error_set(err, err->code, "%s: %s", before, err->message);
     err->os_error = os_error;
-    return err->code;
 }
 
 void hs_error_clear(hs_error *err)

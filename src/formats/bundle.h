@@ -37,9 +37,11 @@ typedef struct hs__bundle_writer {
     hs__bundle_entry *entries;
     size_t n_entries, entries_capacity;
     hs__map names;
+    hs_code failed; /* of the first call that failed; after finish, FAILED_PRECONDITION */
 } hs__bundle_writer;
 
-/* Opens the data file `path`; it is to be `shard` of `shards`. After a failure too, the writer must be closed. */
+/* Opens the data file `path`; it is to be `shard` of `shards`. After a failure too, the writer must be closed; all other
+ * calls then fail alike, so that no bundle is finished that lacks something. */
 hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, const char *path, int32_t shard,
                                int32_t shards, hs_error *err);
 /* Appends a host tensor. INVALID_ARGUMENT for an empty name or one that is there already. */

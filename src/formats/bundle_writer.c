@@ -25,7 +25,7 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
 {
     *writer = (hs__bundle_writer){.env = env, .shard = shard, .shards = shards};
     hs__map_init(&writer->names, env);
-    return hs__file_open(&writer->data, env, path, HS_OPEN_WRITE, err);
+    return writer->failed = hs__file_open(&writer->data, env, path, HS_OPEN_WRITE, err);
 }
 
 static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
@@ -72,7 +72,7 @@ static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor,
     return code;
 }
 
-hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err)
+static hs_code add_tensor(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err)
 {
     if (!*name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
@@ -96,6 +96,18 @@ hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const
     writer->offset += entry.bytes;
     writer->entries[writer->n_entries++] = entry;
     return code;
+}
+
+static hs_code failed_before(const hs__bundle_writer *writer, hs_error *err)
+{
+    return hs_error_set(err, writer->failed, "the bundle is finished, or a former call for it failed");
+}
+
+hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err)
+{
+    if (writer->failed)
+        return failed_before(writer, err);
+    return writer->failed = add_tensor(writer, name, tensor, err);
 }
 
 static int by_name(const void *a, const void *b)
@@ -163,7 +175,7 @@ static hs_code sync_and_close(hs__file *file, hs_error *err)
     return code ? code : closed;
 }
 
-hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err)
+static hs_code finish(hs__bundle_writer *writer, const char *path, hs_error *err)
 {
     hs_code code = sync_and_close(&writer->data, err);
     if (code)
@@ -177,6 +189,15 @@ hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs
         code = sync_and_close(&file, err);
     hs__file_close(&file, NULL);
     hs__buffer_free(&index);
+    return code;
+}
+
+hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err)
+{
+    if (writer->failed)
+        return failed_before(writer, err);
+    hs_code code = finish(writer, path, err);
+    writer->failed = code ? code : HS_FAILED_PRECONDITION; /* nothing can follow */
     return code;
 }
 

@@ -141,6 +141,8 @@ static hs_code parse_text(parser *p, const ProtobufCFieldDescriptor *field, void
     hs__buffer text;
     hs__buffer_init(&text, p->allocator->allocator_data);
     hs_code code = read_string(p, &text);
+    if (!code && field->type == PROTOBUF_C_TYPE_STRING && text.size && memchr(text.data, 0, text.size))
+        code = fail(p, "a string has a zero byte in it", ""); /* protobuf-c's strings end there */
     unsigned char *copy = code ? NULL : p->allocator->alloc(p->allocator->allocator_data, text.size + 1);
     if (!code && !copy) {
         code = no_memory(p, text.size);
@@ -239,7 +241,7 @@ static hs_code parse_scalar(parser *p, const ProtobufCFieldDescriptor *field, vo
         return parse_integer(p, word, 0, UINT64_MAX, to);
     case PROTOBUF_C_TYPE_FLOAT:
         if (!(code = parse_real(p, word, &real)))
-            *(float *)to = (float)real;
+            *(float *)to = strtof(word, NULL); /* not by way of the double, which would round twice */
         return code;
     case PROTOBUF_C_TYPE_DOUBLE:
         return parse_real(p, word, to);
@@ -367,7 +369,9 @@ hs_code hs__proto_parse_text(const ProtobufCMessageDescriptor *of, const char *t
     if (!message)
         return no_memory(&p, of->sizeof_message);
     protobuf_c_message_init(of, message);
+    hs__c_numbers numbers = hs__c_numbers_begin();
     hs_code code = parse_fields(&p, message, '\0', 0);
+    hs__c_numbers_end(numbers);
     if (code)
         protobuf_c_message_free_unpacked(message, allocator);
     else

@@ -187,7 +187,24 @@ static void write_message(const ProtobufCMessage *message, int depth, hs__buffer
     }
 }
 
+/* Where there is no memory for C's locale, the one that is set stays. */
+hs__c_numbers hs__c_numbers_begin(void)
+{
+    hs__c_numbers numbers = {.c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    numbers.before = uselocale(numbers.c);
+    return numbers;
+}
+
+void hs__c_numbers_end(hs__c_numbers numbers)
+{
+    uselocale(numbers.before);
+    if (numbers.c)
+        freelocale(numbers.c);
+}
+
 void hs__proto_text(const ProtobufCMessage *message, hs__buffer *out)
 {
+    hs__c_numbers numbers = hs__c_numbers_begin();
     write_message(message, 0, out);
+    hs__c_numbers_end(numbers);
 }

@@ -33,7 +33,8 @@ static void add_entry(hs__buffer *block, size_t shared, hs_bytes key, hs_bytes v
     hs__buffer_varint(block, shared);
     hs__buffer_varint(block, key.size - shared);
     hs__buffer_varint(block, value.size);
-    hs__buffer_append(block, (const char *)key.data + shared, key.size - shared);
+    if (key.size > shared) /* the empty key's data may be NULL */
+        hs__buffer_append(block, (const char *)key.data + shared, key.size - shared);
     hs__buffer_append(block, value.data, value.size);
 }
 
@@ -98,6 +99,8 @@ void hs__table_add(hs__table_writer *table, hs_bytes key, hs_bytes value)
     add_entry(&table->block, shared, key, value);
     hs__buffer_clear(&table->key);
     hs__buffer_append(&table->key, key.data, key.size);
+    if (table->key.failed) /* the next key clears it */
+        table->out->failed = true;
     table->in_block++;
     table->n_entries++;
     if (table->block.size + table->restarts.size + 4 >= BLOCK_BYTES)
@@ -115,8 +118,6 @@ hs_code hs__table_finish(hs__table_writer *table, hs_error *err)
     put_handle(footer + n, index);
     hs__put64(footer + HANDLES, magic);
     hs__buffer_append(table->out, footer, sizeof footer);
-    if (table->key.failed)
-        table->out->failed = true;
     hs__buffer *const buffers[] = {&table->block, &table->restarts, &table->key, &table->index, &table->index_restarts};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         hs__buffer_free(buffers[i]);

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "base/env.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static test_env t;
+
+static int set_up(void **state)
+{
+    (void)state;
+    test_env_init(&t);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return t.live ? -1 : 0;
+}
+
+/* Which parts an environment is made of. */
+
+static void none_is_the_system(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_env taken;
+    assert_ok(hs__env_take(&taken, NULL, &err), &err);
+    assert_memory_equal(&taken, hs_env_default(), sizeof taken);
+}
+
+static void the_default_is_complete(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_env taken;
+    assert_ok(hs__env_take(&taken, hs_env_default(), &err), &err);
+    assert_non_null(taken.allocator.alloc);
+    assert_non_null(taken.clock.monotonic_ns);
+    assert_non_null(taken.logger.write);
+    assert_int_equal(taken.files.ops->size, sizeof(hs_file_system_ops));
+}
+
+static void what_is_left_out_is_the_system(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    const hs_env *system = hs_env_default();
+    hs_env taken, given = {HS_ENV, .clock = t.env.clock};
+    assert_ok(hs__env_take(&taken, &given, &err), &err);
+    assert_ptr_equal(taken.clock.user, &t);
+    assert_memory_equal(&taken.allocator, &system->allocator, sizeof taken.allocator);
+    assert_memory_equal(&taken.logger, &system->logger, sizeof taken.logger);
+    assert_memory_equal(&taken.files, &system->files, sizeof taken.files);
+}
+
+static void a_half_filled_allocator_is_refused(void **state)
+{
+    (void)state;
+    for (unsigned set = 1; set < 7; set++) { /* each proper subset of the three */
+        hs_error err = {0};
+        hs_env taken, given = {HS_ENV, .allocator = t.env.allocator};
+        if (!(set & 1))
+            given.allocator.alloc = NULL;
+        if (!(set & 2))
+            given.allocator.realloc = NULL;
+        if (!(set & 4))
+            given.allocator.free = NULL;
+        assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "allocator");
+    }
+}
+
+static void a_half_filled_clock_is_refused(void **state)
+{
+    (void)state;
+    for (unsigned set = 1; set < 7; set++) {
+        hs_error err = {0};
+        hs_env taken, given = {HS_ENV, .clock = t.env.clock};
+        if (!(set & 1))
+            given.clock.monotonic_ns = NULL;
+        if (!(set & 2))
+            given.clock.realtime_ns = NULL;
+        if (!(set & 4))
+            given.clock.sleep_ns = NULL;
+        assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "clock");
+    }
+}
+
+static void a_file_system_that_lacks_a_function_is_refused(void **state)
+{
+    (void)state;
+    typedef void (*function)(void);
+    for (size_t at = offsetof(hs_file_system_ops, open); at < sizeof(hs_file_system_ops); at += sizeof(function)) {
+        hs_error err = {0};
+        hs_file_system_ops ops = *t.env.files.ops;
+        function none = NULL;
+        memcpy((char *)&ops + at, &none, sizeof none);
+        hs_env taken, given = {HS_ENV, .files = {&ops, &t}};
+        assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "files");
+    }
+}
+
+static void forgotten_macros_are_named(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_file_system_ops ops = *t.env.files.ops;
+    ops.size = 0;
+    hs_env taken, given = {HS_ENV, .files = {&ops, &t}};
+    assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_FILE_SYSTEM_OPS");
+    given.size = 0;
+    assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_ENV");
+}
+
+static void a_refused_environment_changes_nothing(void **state)
+{
+    (void)state;
+    hs_env taken, before, given = {HS_ENV, .clock = t.env.clock};
+    given.clock.sleep_ns = NULL;
+    memset(&taken, 0x55, sizeof taken);
+    before = taken;
+    assert_int_equal(hs__env_take(&taken, &given, NULL), HS_INVALID_ARGUMENT);
+    assert_memory_equal(&taken, &before, sizeof taken);
+}
+
+/* Memory. */
+
+static void *dirty_alloc(void *user, size_t bytes)
+{
+    void *block = t.env.allocator.alloc(user, bytes);
+    if (block)
+        memset(block, 0xff, bytes);
+    return block;
+}
+
+static void memory_is_zeroed(void **state)
+{
+    (void)state;
+    hs_env env = t.env;
+    env.allocator.alloc = dirty_alloc;
+    const char zeros[100] = {0};
+    char *a = hs__alloc(&env, 25, 4), *b = hs_env_alloc(&env, 100);
+    assert_memory_equal(a, zeros, 100);
+    assert_memory_equal(b, zeros, 100);
+    hs__free(&env, a);
+    hs_env_free(&env, b);
+}
+
+static void sizes_that_do_not_fit_give_null(void **state)
+{
+    (void)state;
+    assert_null(hs__alloc(&t.env, SIZE_MAX / 2, 3));
+    assert_null(hs__realloc(&t.env, NULL, SIZE_MAX / 2, 3));
+    assert_null(hs__strndup(&t.env, "x", SIZE_MAX));
+    assert_int_equal(t.allocations, 0);
+}
+
+static void no_bytes_are_a_block_of_their_own(void **state)
+{
+    (void)state;
+    void *a = hs__alloc(&t.env, 0, 8), *b = hs__realloc(&t.env, NULL, 0, 8), *c = hs_env_alloc(&t.env, 0);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_non_null(c);
+    hs__free(&t.env, a);
+    hs__free(&t.env, b);
+    hs_env_free(&t.env, c);
+    hs_env_free(&t.env, NULL);
+}
+
+static void without_an_allocator_memory_is_the_system(void **state)
+{
+    (void)state;
+    hs_env only_a_clock = {HS_ENV, .clock = t.env.clock};
+    char *a = hs_env_alloc(NULL, 3), *b = hs_env_alloc(&only_a_clock, 3);
+    assert_int_equal(a[0] + a[1] + a[2] + b[0] + b[1] + b[2], 0);
+    hs_env_free(&only_a_clock, a);
+    hs_env_free(NULL, b);
+    assert_int_equal(t.allocations, 0);
+}
+
+static void texts_are_copied(void **state)
+{
+    (void)state;
+    char *a = hs__strdup(&t.env, "copy"), *b = hs__strndup(&t.env, "abcdef", 3), *c = hs__strdup(&t.env, "");
+    assert_string_equal(a, "copy");
+    assert_string_equal(b, "abc");
+    assert_string_equal(c, "");
+    hs__free(&t.env, a);
+    hs__free(&t.env, b);
+    hs__free(&t.env, c);
+}
+
+static void formatted_text_has_any_length(void **state)
+{
+    (void)state;
+    char *text = hs__format(&t.env, "%s%05000d%s", "<", 7, ">");
+    assert_int_equal(strlen(text), 5002);
+    assert_string_equal(text + 4999, "07>");
+    hs__free(&t.env, text);
+    t.fail_alloc_at = t.allocations + 1;
+    assert_null(hs__format(&t.env, "x"));
+}
+
+static void lists_grow_and_keep_what_they_have(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    int *items = NULL;
+    size_t capacity = 0;
+    for (int i = 0; i < 1000; i++) {
+        assert_ok(hs__reserve(&t.env, &items, &capacity, (size_t)i + 1, sizeof *items, &err), &err);
+        items[i] = i;
+    }
+    assert_true(t.allocations < 12); /* it doubles */
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(items[i], i);
+    hs__free(&t.env, items);
+}
+
+static void a_list_that_cannot_grow_stays(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    int *items = NULL;
+    size_t capacity = 0;
+    assert_ok(hs__reserve(&t.env, &items, &capacity, 1, sizeof *items, &err), &err);
+    int *before = items;
+    size_t room = capacity;
+    t.fail_alloc_at = t.allocations + 1;
+    assert_fails(hs__reserve(&t.env, &items, &capacity, room + 1, sizeof *items, &err), HS_RESOURCE_EXHAUSTED, &err, "");
+    assert_fails(hs__reserve(&t.env, &items, &capacity, SIZE_MAX, sizeof *items, &err), HS_RESOURCE_EXHAUSTED, &err, "");
+    assert_ptr_equal(items, before);
+    assert_int_equal(capacity, room);
+    hs__free(&t.env, items);
+}
+
+static void names_are_copied_into_one_block(void **state)
+{
+    (void)state;
+    char loss[] = "loss";
+    const char *const names[] = {loss, "", "accuracy", NULL};
+    const char *const *copy = hs__names_copy(&t.env, names);
+    memset(loss, 'x', 4);
+    assert_int_equal(hs__names_count(copy), 3);
+    assert_string_equal(copy[0], "loss");
+    assert_string_equal(copy[1], "");
+    assert_string_equal(copy[2], "accuracy");
+    assert_int_equal(t.live, 1);
+    hs__free(&t.env, (void *)copy);
+}
+
+static void no_names_are_an_empty_list(void **state)
+{
+    (void)state;
+    assert_int_equal(hs__names_count(NULL), 0);
+    const char *const *copy = hs__names_copy(&t.env, NULL);
+    assert_non_null(copy);
+    assert_null(copy[0]);
+    hs__free(&t.env, (void *)copy);
+    t.fail_alloc_at = t.allocations + 1;
+    assert_null(hs__names_copy(&t.env, HS_NAMES("a")));
+}
+
+/* Time. */
+
+static void time_is_what_the_clock_says(void **state)
+{
+    (void)state;
+    hs_env only_memory = {HS_ENV, .allocator = t.env.allocator};
+    assert_int_equal(hs_env_monotonic_ns(&t.env), t.now_ns);
+    hs_env_sleep_ns(&t.env, 250);
+    assert_int_equal(hs_env_realtime_ns(&t.env), t.now_ns);
+    assert_int_equal(t.now_ns, 1700000000000000250);
+    assert_true(hs_env_monotonic_ns(&only_memory) != t.now_ns);
+}
+
+static int64_t system_realtime_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void the_default_clock_is_the_system(void **state)
+{
+    (void)state;
+    int64_t before = system_realtime_ns(), found = hs_env_realtime_ns(NULL), after = system_realtime_ns();
+    assert_true(before <= found && found <= after);
+    int64_t start = hs_env_monotonic_ns(NULL);
+    hs_env_sleep_ns(NULL, 1000);
+    hs_env_sleep_ns(NULL, 0);
+    hs_env_sleep_ns(NULL, -5);
+    assert_true(hs_env_monotonic_ns(NULL) - start >= 1000);
+}
+
+/* The log. */
+
+static void log_lines_go_to_the_logger(void **state)
+{
+    (void)state;
+    hs_log(&t.env, HS_LOG_DEBUG, "step %d", 3);
+    hs_log(&t.env, HS_LOG_ERROR, "%s", "a % sign");
+    assert_string_equal(t.log, "DEBUG: step 3\nERROR: a % sign\n");
+}
+
+static void long_log_lines_are_cut_and_say_so(void **state)
+{
+    (void)state;
+    hs_log(&t.env, HS_LOG_INFO, "%05000d", 1);
+    size_t length = strlen(t.log);
+    assert_true(length > 2000 && length < 5000);
+    assert_string_equal(t.log + length - 5, "0...\n");
+}
+
+/* What is written to stderr meanwhile; to be freed. */
+static char *default_log(const hs_env *env)
+{
+    char *directory = test_make_directory(), path[600];
+    snprintf(path, sizeof path, "%s/stderr", directory);
+    fflush(stderr);
+    int kept = dup(STDERR_FILENO);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    dup2(fileno(file), STDERR_FILENO);
+    for (hs_log_level level = HS_LOG_DEBUG; level <= HS_LOG_ERROR; level++)
+        hs_log(env, level, "level %d", (int)level);
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    fclose(file);
+    char *text = test_read_file(path, NULL);
+    test_remove_directory(directory);
+    return text;
+}
+
+static void by_default_stderr_gets_info_and_above(void **state)
+{
+    (void)state;
+    hs_env only_memory = {HS_ENV, .allocator = t.env.allocator};
+    const hs_env *const envs[] = {NULL, &only_memory};
+    for (size_t i = 0; i < 2; i++) {
+        char *text = default_log(envs[i]);
+        assert_string_equal(text, "INFO: level 1\nWARNING: level 2\nERROR: level 3\n");
+        free(text);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(none_is_the_system),
+        TEST(the_default_is_complete),
+        TEST(what_is_left_out_is_the_system),
+        TEST(a_half_filled_allocator_is_refused),
+        TEST(a_half_filled_clock_is_refused),
+        TEST(a_file_system_that_lacks_a_function_is_refused),
+        TEST(forgotten_macros_are_named),
+        TEST(a_refused_environment_changes_nothing),
+        TEST(memory_is_zeroed),
+        TEST(sizes_that_do_not_fit_give_null),
+        TEST(no_bytes_are_a_block_of_their_own),
+        TEST(without_an_allocator_memory_is_the_system),
+        TEST(texts_are_copied),
+        TEST(formatted_text_has_any_length),
+        TEST(lists_grow_and_keep_what_they_have),
+        TEST(a_list_that_cannot_grow_stays),
+        TEST(names_are_copied_into_one_block),
+        TEST(no_names_are_an_empty_list),
+        TEST(time_is_what_the_clock_says),
+        TEST(the_default_clock_is_the_system),
+        TEST(log_lines_go_to_the_logger),
+        TEST(long_log_lines_are_cut_and_say_so),
+        TEST(by_default_stderr_gets_info_and_above),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

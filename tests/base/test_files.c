@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "base/files.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+static test_env t;
+static char *directory;
+static hs_error err;
+
+static int set_up(void **state)
+{
+    (void)state;
+    test_env_init(&t);
+    directory = test_make_directory();
+    hs_error_clear(&err);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    test_remove_directory(directory);
+    return t.live ? -1 : 0;
+}
+
+static const char *in(const char *name)
+{
+    return test_path(directory, name);
+}
+
+static void put(const char *name, const char *text)
+{
+    test_write_file(in(name), text, strlen(text));
+}
+
+static void assert_content(const char *name, const char *expected)
+{
+    char *text = test_read_file(in(name), NULL);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void assert_text(char *text, const char *expected)
+{
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    hs__free(&t.env, text);
+}
+
+/* Paths. */
+
+static void paths_are_joined(void **state)
+{
+    (void)state;
+    assert_text(hs__path_join(&t.env, "run", "model"), "run/model");
+    assert_text(hs__path_join(&t.env, "run/", "model"), "run/model");
+    assert_text(hs__path_join(&t.env, "/", "model"), "/model");
+    assert_text(hs__path_join(&t.env, "", "model"), "model");
+    assert_text(hs__path_join(&t.env, "run", "/abs/model"), "/abs/model");
+    assert_text(hs__path_join(&t.env, "a%s", "b%d"), "a%s/b%d");
+}
+
+static void paths_have_a_directory_and_a_base(void **state)
+{
+    (void)state;
+    assert_text(hs__path_directory(&t.env, "a/b/c"), "a/b");
+    assert_text(hs__path_directory(&t.env, "c"), ".");
+    assert_text(hs__path_directory(&t.env, "/c"), "/");
+    assert_text(hs__path_directory(&t.env, "a/"), "a");
+    assert_string_equal(hs__path_base("a/b/c"), "c");
+    assert_string_equal(hs__path_base("c"), "c");
+    assert_string_equal(hs__path_base("a/"), "");
+}
+
+static void paths_without_memory_are_null(void **state)
+{
+    (void)state;
+    t.fail_alloc_at = 1;
+    assert_null(hs__path_join(&t.env, "a", "b"));
+    t.fail_alloc_at = 2;
+    assert_null(hs__path_directory(&t.env, "a/b"));
+}
+
+/* Whole files. */
+
+static void contents_are_whole_and_ended_by_zero(void **state)
+{
+    (void)state;
+    char *data;
+    size_t bytes;
+    test_write_file(in("f"), "a\0b", 3);
+    assert_ok(hs__file_contents(&t.env, in("f"), 3, &data, &bytes, &err), &err);
+    assert_int_equal(bytes, 3);
+    assert_memory_equal(data, "a\0b", 4);
+    hs__free(&t.env, data);
+}
+
+static void the_contents_of_an_empty_file_are_no_bytes(void **state)
+{
+    (void)state;
+    char *data;
+    size_t bytes = 9;
+    put("f", "");
+    assert_ok(hs__file_contents(&t.env, in("f"), 0, &data, &bytes, &err), &err);
+    assert_int_equal(bytes, 0);
+    assert_text(data, "");
+}
+
+static void contents_that_cannot_be_had(void **state)
+{
+    (void)state;
+    char *data;
+    size_t bytes;
+    put("f", "1234");
+    assert_fails(hs__file_contents(&t.env, in("f"), 3, &data, &bytes, &err), HS_DATA_LOSS, &err, in("f"));
+    assert_fails(hs__file_contents(&t.env, in("none"), 3, &data, &bytes, &err), HS_NOT_FOUND, &err, in("none"));
+    assert_fails(hs__file_contents(&t.env, directory, 1 << 20, &data, &bytes, &err), HS_FAILED_PRECONDITION, &err,
+                 directory);
+}
+
+static void a_read_beyond_the_end_is_data_loss(void **state)
+{
+    (void)state;
+    hs__file file;
+    char data[8];
+    put("f", "12345");
+    assert_ok(hs__file_open(&file, &t.env, in("f"), HS_OPEN_READ, &err), &err);
+    assert_ok(hs__file_read(&file, 1, data, 4, in("f"), &err), &err);
+    assert_fails(hs__file_read(&file, 1, data, 5, in("f"), &err), HS_DATA_LOSS, &err, in("f"));
+    assert_ok(hs__file_close(&file, &err), &err);
+    assert_ok(hs__file_close(&file, &err), &err); /* closed already */
+}
+
+static hs_code read_contents(test_env *env, void *user)
+{
+    (void)user;
+    char *data;
+    size_t bytes;
+    hs_code code = hs__file_contents(&env->env, in("f"), 100, &data, &bytes, NULL);
+    if (!code)
+        hs__free(&env->env, data);
+    return code;
+}
+
+static void reading_may_fail_anywhere(void **state)
+{
+    (void)state;
+    put("f", "content");
+    test_each_allocation(read_contents, NULL);
+    test_each_file_call(read_contents, NULL, EIO, false, NULL);
+    test_each_file_call(read_contents, NULL, EIO, true, NULL);
+}
+
+/* Replacing. */
+
+static void replace_makes_and_replaces(void **state)
+{
+    (void)state;
+    assert_ok(hs__file_replace(&t.env, in("f"), "first text", 10, &err), &err);
+    assert_content("f", "first text");
+    assert_ok(hs__file_replace(&t.env, in("f"), "second", 6, &err), &err);
+    assert_content("f", "second");
+    assert_ok(hs__file_replace(&t.env, in("f"), "", 0, &err), &err);
+    assert_content("f", "");
+    assert_int_equal(test_count_files(directory, "f"), 1);
+}
+
+static void what_a_crash_left_beside_it_is_no_hindrance(void **state)
+{
+    (void)state;
+    put("f", "old");
+    put("f.tmp", "a torn and much longer text");
+    assert_ok(hs__file_replace(&t.env, in("f"), "new", 3, &err), &err);
+    assert_content("f", "new");
+    assert_int_equal(test_count_files(directory, "f"), 1);
+}
+
+static void replace_wants_its_directory(void **state)
+{
+    (void)state;
+    assert_fails(hs__file_replace(&t.env, in("none/f"), "x", 1, &err), HS_NOT_FOUND, &err, in("none/f"));
+}
+
+static hs_code replace(test_env *env, void *user)
+{
+    (void)user;
+    put("f", "the old text");
+    return hs__file_replace(&env->env, in("f"), "a new text, longer than the old", 31, NULL);
+}
+
+static void old_or_new_is_there(void *user)
+{
+    (void)user;
+    char *text = test_read_file(in("f"), NULL);
+    assert_non_null(text);
+    if (strcmp(text, "the old text") != 0)
+        assert_string_equal(text, "a new text, longer than the old");
+    free(text);
+    assert_int_equal(test_count_files(directory, ".tmp"), 0);
+}
+
+static void replacing_may_fail_anywhere(void **state)
+{
+    (void)state;
+    test_each_allocation(replace, NULL);
+    test_each_file_call(replace, old_or_new_is_there, ENOSPC, false, NULL);
+    test_each_file_call(replace, old_or_new_is_there, EIO, true, NULL);
+}
+
+/* The calls in their order, and the paths of some. */
+
+static char trace[1000];
+static hs_file_system_ops traced;
+
+static void note(const char *call, const char *path)
+{
+    strcat(strcat(trace, *trace ? " " : ""), call);
+    if (path)
+        strcat(strcat(trace, ":"), strcmp(path, directory) ? hs__path_base(path) : "");
+}
+
+static hs_code note_write(void *user, void *file, const void *data, size_t bytes, hs_error *error)
+{
+    note("write", NULL);
+    return t.env.files.ops->write(user, file, data, bytes, error);
+}
+
+static hs_code note_sync(void *user, void *file, hs_error *error)
+{
+    note("sync", NULL);
+    return t.env.files.ops->sync(user, file, error);
+}
+
+static hs_code note_close(void *user, void *file, hs_error *error)
+{
+    note("close", NULL);
+    return t.env.files.ops->close(user, file, error);
+}
+
+static hs_code note_rename(void *user, const char *from, const char *to, hs_error *error)
+{
+    note("rename", to);
+    return t.env.files.ops->rename(user, from, to, error);
+}
+
+static hs_code note_make_directory(void *user, const char *path, hs_error *error)
+{
+    note("make", path);
+    return t.env.files.ops->make_directory(user, path, error);
+}
+
+static hs_code note_sync_directory(void *user, const char *path, hs_error *error)
+{
+    note("sync_directory", path);
+    return t.env.files.ops->sync_directory(user, path, error);
+}
+
+static hs_env traced_env(void)
+{
+    trace[0] = '\0';
+    traced = *t.env.files.ops;
+    traced.write = note_write;
+    traced.sync = note_sync;
+    traced.close = note_close;
+    traced.rename = note_rename;
+    traced.make_directory = note_make_directory;
+    traced.sync_directory = note_sync_directory;
+    hs_env env = t.env;
+    env.files.ops = &traced;
+    return env;
+}
+
+static void replace_syncs_before_it_renames(void **state)
+{
+    (void)state;
+    hs_env env = traced_env();
+    assert_ok(hs__file_replace(&env, in("f"), "text", 4, &err), &err);
+    assert_string_equal(trace, "write sync close rename:f sync_directory:");
+}
+
+static void made_directories_are_synced_into_their_parents(void **state)
+{
+    (void)state;
+    hs_env env = traced_env();
+    assert_ok(hs__make_directories(&env, in("a/b"), &err), &err);
+    assert_string_equal(trace, "make:a sync_directory: make:b sync_directory:a");
+    trace[0] = '\0';
+    assert_ok(hs__make_directories(&env, in("a/b"), &err), &err);
+    assert_string_equal(trace, "");
+}
+
+/* Removing, and directories. */
+
+static void removing_a_missing_file_is_no_matter(void **state)
+{
+    (void)state;
+    put("f", "x");
+    assert_true(hs__file_exists(&t.env, in("f")));
+    hs__file_remove(&t.env, in("f"));
+    assert_false(hs__file_exists(&t.env, in("f")));
+    hs__file_remove(&t.env, in("f"));
+    assert_string_equal(t.log, "");
+}
+
+static void what_cannot_be_removed_is_logged(void **state)
+{
+    (void)state;
+    mkdir(in("d"), 0777);
+    hs__file_remove(&t.env, in("d"));
+    assert_contains(t.log, "WARNING: ");
+    assert_contains(t.log, in("d"));
+}
+
+static void all_missing_levels_are_made(void **state)
+{
+    (void)state;
+    assert_ok(hs__make_directories(&t.env, in("a/b/c"), &err), &err);
+    assert_true(test_exists(directory, "a/b/c"));
+    assert_ok(hs__make_directories(&t.env, in("a/b//d///"), &err), &err);
+    assert_true(test_exists(directory, "a/b/d"));
+    assert_ok(hs__make_directories(&t.env, in("a/b/d"), &err), &err);
+    assert_ok(hs__make_directories(&t.env, "/", &err), &err);
+}
+
+static void only_the_last_level_is_made(void **state)
+{
+    (void)state;
+    assert_ok(hs__make_directory(&t.env, in("a"), &err), &err);
+    assert_ok(hs__make_directory(&t.env, in("a"), &err), &err);
+    assert_fails(hs__make_directory(&t.env, in("x/y"), &err), HS_NOT_FOUND, &err, in("x/y"));
+}
+
+static void a_file_in_the_way_of_a_directory(void **state)
+{
+    (void)state;
+    put("f", "x");
+    assert_fails(hs__make_directory(&t.env, in("f"), &err), HS_FAILED_PRECONDITION, &err, in("f"));
+    assert_fails(hs__make_directories(&t.env, in("f/a"), &err), HS_FAILED_PRECONDITION, &err, in("f"));
+    assert_content("f", "x");
+}
+
+static hs_code not_there_yet(void *user, const char *path, hs_file_stat *out, hs_error *error)
+{
+    (void)user, (void)out;
+    return hs_error_set(error, HS_NOT_FOUND, "%s", path);
+}
+
+static void another_process_may_be_faster(void **state)
+{
+    (void)state;
+    hs_env env = traced_env();
+    traced.stat = not_there_yet; /* and then it is */
+    mkdir(in("d"), 0777);
+    assert_ok(hs__make_directory(&env, in("d"), &err), &err);
+    assert_int_equal(err.code, HS_OK);
+}
+
+static hs_code make_levels(test_env *env, void *user)
+{
+    (void)user;
+    char *top = test_make_directory();
+    hs_code code = hs__make_directories(&env->env, test_path(top, "a/b/c"), NULL);
+    assert_true(code || test_exists(top, "a/b/c"));
+    test_remove_directory(top);
+    return code;
+}
+
+static void making_directories_may_fail_anywhere(void **state)
+{
+    (void)state;
+    test_each_allocation(make_levels, NULL);
+    test_each_file_call(make_levels, NULL, ENOSPC, false, NULL);
+    test_each_file_call(make_levels, NULL, ENOSPC, true, NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(paths_are_joined),
+        TEST(paths_have_a_directory_and_a_base),
+        TEST(paths_without_memory_are_null),
+        TEST(contents_are_whole_and_ended_by_zero),
+        TEST(the_contents_of_an_empty_file_are_no_bytes),
+        TEST(contents_that_cannot_be_had),
+        TEST(a_read_beyond_the_end_is_data_loss),
+        TEST(reading_may_fail_anywhere),
+        TEST(replace_makes_and_replaces),
+        TEST(what_a_crash_left_beside_it_is_no_hindrance),
+        TEST(replace_wants_its_directory),
+        TEST(replacing_may_fail_anywhere),
+        TEST(replace_syncs_before_it_renames),
+        TEST(made_directories_are_synced_into_their_parents),
+        TEST(removing_a_missing_file_is_no_matter),
+        TEST(what_cannot_be_removed_is_logged),
+        TEST(all_missing_levels_are_made),
+        TEST(only_the_last_level_is_made),
+        TEST(a_file_in_the_way_of_a_directory),
+        TEST(another_process_may_be_faster),
+        TEST(making_directories_may_fail_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract of a file system, as env.h states it, kept by the system's own. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const hs_file_system_ops *fs;
+static char *directory;
+static hs_error err;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fs = hs_env_default()->files.ops;
+    directory = test_make_directory();
+    hs_error_clear(&err);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    test_remove_directory(directory);
+    return 0;
+}
+
+static const char *in(const char *name)
+{
+    return test_path(directory, name);
+}
+
+static void put(const char *name, const char *text)
+{
+    test_write_file(in(name), text, strlen(text));
+}
+
+static void assert_content(const char *name, const char *expected)
+{
+    char *text = test_read_file(in(name), NULL);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void *open_file(const char *name, int mode)
+{
+    void *file = NULL;
+    assert_ok(fs->open(NULL, in(name), mode, &file, &err), &err);
+    return file;
+}
+
+static void close_file(void *file)
+{
+    assert_ok(fs->close(NULL, file, &err), &err);
+}
+
+/* Writes each text by a call of its own. */
+static void write_file(const char *name, int mode, const char *const *texts)
+{
+    void *file = open_file(name, mode);
+    for (; *texts; texts++)
+        assert_ok(fs->write(NULL, file, *texts, strlen(*texts), &err), &err);
+    assert_ok(fs->sync(NULL, file, &err), &err);
+    close_file(file);
+}
+
+/* Opening. */
+
+static void reading_a_missing_file_is_not_found(void **state)
+{
+    (void)state;
+    void *file;
+    assert_fails(fs->open(NULL, in("none"), HS_OPEN_READ, &file, &err), HS_NOT_FOUND, &err, in("none"));
+    assert_false(test_exists(directory, "none"));
+}
+
+static void writing_in_a_missing_directory_is_not_found(void **state)
+{
+    (void)state;
+    void *file;
+    assert_fails(fs->open(NULL, in("none/f"), HS_OPEN_WRITE, &file, &err), HS_NOT_FOUND, &err, in("none/f"));
+    assert_fails(fs->open(NULL, in("none/f"), HS_OPEN_APPEND, &file, &err), HS_NOT_FOUND, &err, in("none/f"));
+}
+
+static void a_directory_is_no_file_to_write(void **state)
+{
+    (void)state;
+    void *file;
+    mkdir(in("d"), 0777);
+    assert_fails(fs->open(NULL, in("d"), HS_OPEN_WRITE, &file, &err), HS_FAILED_PRECONDITION, &err, in("d"));
+    assert_fails(fs->open(NULL, in("d"), HS_OPEN_APPEND, &file, &err), HS_FAILED_PRECONDITION, &err, in("d"));
+}
+
+static void a_directory_is_no_file_to_read(void **state)
+{
+    (void)state;
+    void *file = NULL;
+    char data[4];
+    size_t got;
+    mkdir(in("d"), 0777);
+    hs_code code = fs->open(NULL, in("d"), HS_OPEN_READ, &file, &err);
+    if (!code) { /* the system may say so at the first read */
+        code = fs->read(NULL, file, 0, data, sizeof data, &got, &err);
+        fs->close(NULL, file, NULL);
+    }
+    assert_fails(code, HS_FAILED_PRECONDITION, &err, in("d"));
+}
+
+static void a_file_is_no_directory_on_the_way(void **state)
+{
+    (void)state;
+    void *file;
+    put("f", "x");
+    assert_fails(fs->open(NULL, in("f/g"), HS_OPEN_READ, &file, &err), HS_FAILED_PRECONDITION, &err, in("f/g"));
+}
+
+/* Writing. */
+
+static void writes_follow_each_other(void **state)
+{
+    (void)state;
+    write_file("f", HS_OPEN_WRITE, HS_NAMES("one ", "", "two"));
+    assert_content("f", "one two");
+}
+
+static void opening_for_writing_empties(void **state)
+{
+    (void)state;
+    put("f", "a long old text");
+    write_file("f", HS_OPEN_WRITE, HS_NAMES("new"));
+    assert_content("f", "new");
+}
+
+static void appending_goes_on_at_the_end(void **state)
+{
+    (void)state;
+    put("f", "old ");
+    write_file("f", HS_OPEN_APPEND, HS_NAMES("new ", "newer"));
+    assert_content("f", "old new newer");
+}
+
+static void appending_makes_a_missing_file(void **state)
+{
+    (void)state;
+    write_file("f", HS_OPEN_APPEND, HS_NAMES("first"));
+    assert_content("f", "first");
+}
+
+static void a_full_disk_is_resource_exhausted(void **state)
+{
+    (void)state;
+    void *file;
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    assert_ok(fs->open(NULL, "/dev/full", HS_OPEN_APPEND, &file, &err), &err);
+    assert_fails(fs->write(NULL, file, "x", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "/dev/full");
+    assert_int_not_equal(err.os_error, 0);
+    fs->close(NULL, file, NULL);
+}
+
+static void a_file_that_is_read_cannot_be_written(void **state)
+{
+    (void)state;
+    put("f", "kept");
+    void *file = open_file("f", HS_OPEN_READ);
+    assert_int_not_equal(fs->write(NULL, file, "x", 1, &err), HS_OK);
+    assert_contains(err.message, in("f"));
+    close_file(file);
+    assert_content("f", "kept");
+}
+
+/* Reading. */
+
+static void assert_read(void *file, uint64_t offset, size_t bytes, const char *expected)
+{
+    char data[64];
+    size_t got = 999;
+    assert_ok(fs->read(NULL, file, offset, data, bytes, &got, &err), &err);
+    assert_int_equal(got, strlen(expected));
+    assert_memory_equal(data, expected, got);
+}
+
+static void reads_start_anywhere_and_are_short_at_the_end_only(void **state)
+{
+    (void)state;
+    put("f", "0123456789");
+    void *file = open_file("f", HS_OPEN_READ);
+    assert_read(file, 3, 4, "3456");
+    assert_read(file, 0, 10, "0123456789");
+    assert_read(file, 8, 5, "89");
+    assert_read(file, 10, 5, "");
+    assert_read(file, 1000, 5, "");
+    assert_read(file, 0, 0, "");
+    close_file(file);
+}
+
+static void an_open_file_shows_what_is_added(void **state)
+{
+    (void)state;
+    put("f", "old");
+    void *file = open_file("f", HS_OPEN_READ);
+    assert_read(file, 3, 5, "");
+    write_file("f", HS_OPEN_APPEND, HS_NAMES("new"));
+    assert_read(file, 3, 5, "new");
+    close_file(file);
+}
+
+static void offsets_go_beyond_four_gibibytes(void **state)
+{
+    (void)state;
+    const int64_t far = (int64_t)5 << 30;
+    put("f", "start");
+    if (sizeof(off_t) < 8 || truncate(in("f"), (off_t)far) != 0) /* a hole, which takes no room */
+        skip();
+    write_file("f", HS_OPEN_APPEND, HS_NAMES("end"));
+    void *file = open_file("f", HS_OPEN_READ);
+    assert_read(file, (uint64_t)far, 5, "end");
+    close_file(file);
+    hs_file_stat found;
+    assert_ok(fs->stat(NULL, in("f"), &found, &err), &err);
+    assert_int_equal(found.bytes, far + 3);
+}
+
+/* Names. */
+
+static void rename_replaces(void **state)
+{
+    (void)state;
+    put("a", "new");
+    put("b", "old");
+    assert_ok(fs->rename(NULL, in("a"), in("b"), &err), &err);
+    assert_content("b", "new");
+    assert_false(test_exists(directory, "a"));
+}
+
+static void renaming_a_missing_file_is_not_found(void **state)
+{
+    (void)state;
+    put("b", "old");
+    assert_fails(fs->rename(NULL, in("a"), in("b"), &err), HS_NOT_FOUND, &err, in("a"));
+    assert_content("b", "old");
+}
+
+static void a_directory_is_not_replaced_by_a_file(void **state)
+{
+    (void)state;
+    put("a", "new");
+    mkdir(in("b"), 0777);
+    assert_fails(fs->rename(NULL, in("a"), in("b"), &err), HS_FAILED_PRECONDITION, &err, in("b"));
+    assert_content("a", "new");
+}
+
+static void remove_removes_files(void **state)
+{
+    (void)state;
+    put("f", "x");
+    assert_ok(fs->remove(NULL, in("f"), &err), &err);
+    assert_false(test_exists(directory, "f"));
+    assert_fails(fs->remove(NULL, in("f"), &err), HS_NOT_FOUND, &err, in("f"));
+}
+
+static void remove_leaves_directories(void **state)
+{
+    (void)state;
+    mkdir(in("d"), 0777);
+    assert_int_not_equal(fs->remove(NULL, in("d"), &err), HS_OK);
+    assert_int_not_equal(err.code, HS_NOT_FOUND);
+    assert_true(test_exists(directory, "d"));
+}
+
+static void make_directory_makes_one_level(void **state)
+{
+    (void)state;
+    assert_ok(fs->make_directory(NULL, in("d"), &err), &err);
+    assert_ok(fs->make_directory(NULL, in("d/e"), &err), &err);
+    assert_true(test_exists(directory, "d/e"));
+    assert_fails(fs->make_directory(NULL, in("x/y"), &err), HS_NOT_FOUND, &err, in("x/y"));
+}
+
+static void make_directory_finds_what_is_there(void **state)
+{
+    (void)state;
+    put("f", "x");
+    mkdir(in("d"), 0777);
+    assert_fails(fs->make_directory(NULL, in("d"), &err), HS_ALREADY_EXISTS, &err, in("d"));
+    assert_fails(fs->make_directory(NULL, in("f"), &err), HS_ALREADY_EXISTS, &err, in("f"));
+    assert_fails(fs->make_directory(NULL, in("f/d"), &err), HS_FAILED_PRECONDITION, &err, in("f/d"));
+}
+
+static void sync_directory_wants_a_directory(void **state)
+{
+    (void)state;
+    put("f", "x");
+    assert_ok(fs->sync_directory(NULL, directory, &err), &err);
+    assert_fails(fs->sync_directory(NULL, in("none"), &err), HS_NOT_FOUND, &err, in("none"));
+    assert_fails(fs->sync_directory(NULL, in("f"), &err), HS_FAILED_PRECONDITION, &err, in("f"));
+}
+
+/* Looking. */
+
+static void stat_tells_size_and_time(void **state)
+{
+    (void)state;
+    hs_file_stat found;
+    const struct timespec times[] = {{1234567890, 0}, {1234567890, 987654321}};
+    put("f", "12345");
+    assert_int_equal(utimensat(AT_FDCWD, in("f"), times, 0), 0);
+    assert_ok(fs->stat(NULL, in("f"), &found, &err), &err);
+    assert_int_equal(found.bytes, 5);
+    assert_false(found.is_directory);
+    assert_int_equal(found.modified_ns, 1234567890987654321);
+}
+
+static void stat_tells_directories_and_missing_files(void **state)
+{
+    (void)state;
+    hs_file_stat found;
+    put("f", "x");
+    assert_ok(fs->stat(NULL, directory, &found, &err), &err);
+    assert_true(found.is_directory);
+    assert_fails(fs->stat(NULL, in("none"), &found, &err), HS_NOT_FOUND, &err, in("none"));
+    assert_fails(fs->stat(NULL, in("f/none"), &found, &err), HS_FAILED_PRECONDITION, &err, in("f/none"));
+}
+
+typedef struct {
+    size_t n, stop_at;
+    char names[200];
+} listing;
+
+static int take_name(void *visitor, const char *name)
+{
+    listing *l = visitor;
+    strcat(strcat(l->names, name), " ");
+    return ++l->n == l->stop_at;
+}
+
+static void list_visits_each_name_but_the_dots(void **state)
+{
+    (void)state;
+    listing l = {0};
+    put("a", "");
+    put(".hidden", "");
+    mkdir(in("sub"), 0777);
+    put("sub/inner", "");
+    assert_ok(fs->list(NULL, directory, take_name, &l, &err), &err);
+    assert_int_equal(l.n, 3);
+    assert_contains(l.names, "a ");
+    assert_contains(l.names, ".hidden ");
+    assert_contains(l.names, "sub ");
+}
+
+static void list_ends_where_the_visitor_says(void **state)
+{
+    (void)state;
+    listing l = {.stop_at = 2};
+    put("a", "");
+    put("b", "");
+    put("c", "");
+    assert_ok(fs->list(NULL, directory, take_name, &l, &err), &err);
+    assert_int_equal(l.n, 2);
+}
+
+static void list_wants_a_directory(void **state)
+{
+    (void)state;
+    listing l = {0};
+    put("f", "x");
+    assert_fails(fs->list(NULL, in("none"), take_name, &l, &err), HS_NOT_FOUND, &err, in("none"));
+    assert_fails(fs->list(NULL, in("f"), take_name, &l, &err), HS_FAILED_PRECONDITION, &err, in("f"));
+    assert_int_equal(l.n, 0);
+}
+
+static void errors_may_be_null(void **state)
+{
+    (void)state;
+    void *file;
+    assert_int_equal(fs->open(NULL, in("none"), HS_OPEN_READ, &file, NULL), HS_NOT_FOUND);
+    assert_int_equal(fs->remove(NULL, in("none"), NULL), HS_NOT_FOUND);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(reading_a_missing_file_is_not_found),
+        TEST(writing_in_a_missing_directory_is_not_found),
+        TEST(a_directory_is_no_file_to_write),
+        TEST(a_directory_is_no_file_to_read),
+        TEST(a_file_is_no_directory_on_the_way),
+        TEST(writes_follow_each_other),
+        TEST(opening_for_writing_empties),
+        TEST(appending_goes_on_at_the_end),
+        TEST(appending_makes_a_missing_file),
+        TEST(a_full_disk_is_resource_exhausted),
+        TEST(a_file_that_is_read_cannot_be_written),
+        TEST(reads_start_anywhere_and_are_short_at_the_end_only),
+        TEST(an_open_file_shows_what_is_added),
+        TEST(offsets_go_beyond_four_gibibytes),
+        TEST(rename_replaces),
+        TEST(renaming_a_missing_file_is_not_found),
+        TEST(a_directory_is_not_replaced_by_a_file),
+        TEST(remove_removes_files),
+        TEST(remove_leaves_directories),
+        TEST(make_directory_makes_one_level),
+        TEST(make_directory_finds_what_is_there),
+        TEST(sync_directory_wants_a_directory),
+        TEST(stat_tells_size_and_time),
+        TEST(stat_tells_directories_and_missing_files),
+        TEST(list_visits_each_name_but_the_dots),
+        TEST(list_ends_where_the_visitor_says),
+        TEST(list_wants_a_directory),
+        TEST(errors_may_be_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

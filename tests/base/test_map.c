@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "base/map.h"
+
+static test_env t;
+static hs__map map;
+
+static int set_up(void **state)
+{
+    (void)state;
+    test_env_init(&t);
+    hs__map_init(&map, &t.env);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hs__map_free(&map);
+    return t.live ? -1 : 0;
+}
+
+static const char *name_of(size_t i)
+{
+    static char name[40];
+    snprintf(name, sizeof name, "layer_%zu/weights", i);
+    return name;
+}
+
+static void add(const char *name, size_t value)
+{
+    hs_error err = {0};
+    assert_ok(hs__map_add(&map, name, value, NULL, &err), &err);
+}
+
+static void an_empty_map_has_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(hs__map_find(&map, ""), HS__NONE);
+    assert_int_equal(hs__map_find(&map, "x"), HS__NONE);
+    assert_int_equal(t.allocations, 0);
+}
+
+static void thousands_of_names_are_found(void **state)
+{
+    (void)state;
+    const size_t n = 5000;
+    for (size_t i = 0; i < n; i++)
+        add(name_of(i), i);
+    assert_int_equal(map.n, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(hs__map_find(&map, name_of(i)), i);
+    assert_int_equal(hs__map_find(&map, name_of(n)), HS__NONE);
+}
+
+static void names_differ_by_every_byte(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"", "a", "A", "ab", "ba", "a ", "a\xff", "a/b"};
+    size_t n = sizeof names / sizeof *names;
+    for (size_t i = 0; i < n; i++)
+        add(names[i], i);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(hs__map_find(&map, names[i]), i);
+    assert_int_equal(hs__map_find(&map, "b"), HS__NONE);
+}
+
+static void the_name_is_copied_and_stays(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    char name[] = "first";
+    const char *kept = NULL;
+    assert_ok(hs__map_add(&map, name, 1, &kept, &err), &err);
+    memset(name, 'x', sizeof name - 1);
+    for (size_t i = 0; i < 100; i++) /* the table moves, the names do not */
+        add(name_of(i), i);
+    assert_string_equal(kept, "first");
+    assert_int_equal(hs__map_find(&map, "first"), 1);
+    assert_int_equal(hs__map_find(&map, name), HS__NONE);
+}
+
+static void a_failed_add_leaves_the_map_as_it_was(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    for (size_t i = 0; i < 8; i++) /* the next one makes it grow */
+        add(name_of(i), i);
+    for (size_t n = 1; n <= 2; n++) {
+        t.fail_alloc_at = t.allocations + n;
+        assert_fails(hs__map_add(&map, "more", 99, NULL, &err), HS_RESOURCE_EXHAUSTED, &err, "");
+        assert_int_equal(hs__map_find(&map, "more"), HS__NONE);
+        assert_int_equal(hs__map_find(&map, name_of(7)), 7);
+    }
+    add("more", 99);
+    assert_int_equal(hs__map_find(&map, "more"), 99);
+}
+
+static void a_freed_map_is_empty_and_usable(void **state)
+{
+    (void)state;
+    add("x", 1);
+    hs__map_free(&map);
+    assert_int_equal(hs__map_find(&map, "x"), HS__NONE);
+    add("y", 2);
+    assert_int_equal(hs__map_find(&map, "y"), 2);
+}
+
+static void the_hash_knows_where_names_end(void **state)
+{
+    (void)state;
+    uint64_t start = HS__HASH_START;
+    assert_true(hs__hash(hs__hash(start, "a"), "bc") != hs__hash(hs__hash(start, "ab"), "c"));
+    assert_true(hs__hash(hs__hash(start, ""), "a") != hs__hash(start, "a"));
+}
+
+static hs_code fill_map(test_env *env, void *user)
+{
+    (void)user;
+    hs__map filled;
+    hs__map_init(&filled, &env->env);
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < 40 && !code; i++)
+        code = hs__map_add(&filled, name_of(i), i, NULL, NULL);
+    hs__map_free(&filled);
+    return code;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    test_each_allocation(fill_map, NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(an_empty_map_has_nothing),
+        TEST(thousands_of_names_are_found),
+        TEST(names_differ_by_every_byte),
+        TEST(the_name_is_copied_and_stays),
+        TEST(a_failed_add_leaves_the_map_as_it_was),
+        TEST(a_freed_map_is_empty_and_usable),
+        TEST(the_hash_knows_where_names_end),
+        TEST(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

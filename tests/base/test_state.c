@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "base/state.h"
+
+static test_env t;
+static hs_state_writer out;
+
+static int set_up(void **state)
+{
+    (void)state;
+    test_env_init(&t);
+    hs__buffer_init(&out.buffer, &t.env);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hs__buffer_free(&out.buffer);
+    return t.live ? -1 : 0;
+}
+
+static void write_state(const void *data, size_t bytes)
+{
+    hs_error err = {0};
+    assert_ok(hs_state_write(&out, data, bytes, &err), &err);
+}
+
+static hs_state_reader reader(void)
+{
+    return (hs_state_reader){.at = out.buffer.data, .left = out.buffer.size};
+}
+
+static void what_is_written_is_read_in_its_order(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    int64_t position = 123456789, found_position = 0;
+    double loss = 0.25, found_loss = 0;
+    write_state(&position, sizeof position);
+    write_state(&loss, sizeof loss);
+    hs_state_reader in = reader();
+    assert_int_equal(hs_state_left(&in), 16);
+    assert_ok(hs_state_read(&in, &found_position, sizeof position, &err), &err);
+    assert_int_equal(hs_state_left(&in), 8);
+    assert_ok(hs_state_read(&in, &found_loss, sizeof loss, &err), &err);
+    assert_int_equal(found_position, position);
+    assert_true(found_loss == loss);
+    assert_int_equal(hs_state_left(&in), 0);
+}
+
+static void pieces_need_not_be_those_that_were_written(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    char found[5] = "";
+    write_state("ab", 2);
+    write_state("cd", 2);
+    hs_state_reader in = reader();
+    assert_ok(hs_state_read(&in, found, 1, &err), &err);
+    assert_ok(hs_state_read(&in, found + 1, 3, &err), &err);
+    assert_string_equal(found, "abcd");
+}
+
+static void reading_beyond_the_end_copies_nothing(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    char found[8] = "before.";
+    write_state("abc", 3);
+    hs_state_reader in = reader();
+    assert_fails(hs_state_read(&in, found, 4, &err), HS_DATA_LOSS, &err, "3 more bytes");
+    assert_string_equal(found, "before.");
+    assert_int_equal(hs_state_left(&in), 3);
+    assert_ok(hs_state_read(&in, found, 3, &err), &err);
+    assert_memory_equal(found, "abc", 3);
+}
+
+static void no_bytes_are_fine(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    write_state(NULL, 0);
+    hs_state_reader in = reader();
+    assert_int_equal(hs_state_left(&in), 0);
+    assert_ok(hs_state_read(&in, NULL, 0, &err), &err);
+    assert_fails(hs_state_read(&in, &err, 1, &err), HS_DATA_LOSS, &err, "");
+}
+
+static void after_a_failure_further_writes_fail(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    t.fail_alloc_at = 1;
+    assert_fails(hs_state_write(&out, "a", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
+    assert_fails(hs_state_write(&out, "b", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
+    assert_fails(hs_state_write(&out, NULL, 0, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
+}
+
+static void success_clears_the_error(void **state)
+{
+    (void)state;
+    hs_error err = {HS_INTERNAL, 1, "old"};
+    char found;
+    assert_ok(hs_state_write(&out, "a", 1, &err), &err);
+    assert_int_equal(err.code, HS_OK);
+    hs_state_reader in = reader();
+    hs_error_set(&err, HS_INTERNAL, "old");
+    assert_ok(hs_state_read(&in, &found, 1, &err), &err);
+    assert_int_equal(err.code, HS_OK);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_written_is_read_in_its_order),  TEST(pieces_need_not_be_those_that_were_written),
+        TEST(reading_beyond_the_end_copies_nothing), TEST(no_bytes_are_fine),
+        TEST(after_a_failure_further_writes_fail),   TEST(success_clears_the_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

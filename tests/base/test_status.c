@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+
+static void codes_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(hs_code_name(HS_OK), "OK");
+    assert_string_equal(hs_code_name(HS_CANCELLED), "CANCELLED");
+    assert_string_equal(hs_code_name(HS_RESOURCE_EXHAUSTED), "RESOURCE_EXHAUSTED");
+    assert_string_equal(hs_code_name(HS_OUT_OF_RANGE), "OUT_OF_RANGE");
+    assert_string_equal(hs_code_name(HS_DATA_LOSS), "DATA_LOSS");
+    assert_string_equal(hs_code_name(HS_UNAUTHENTICATED), "UNAUTHENTICATED");
+    assert_string_equal(hs_code_name(HS_STOP), "STOP");
+    assert_string_equal(hs_code_name(HS_USER), "USER");
+    assert_string_equal(hs_code_name(HS_USER + 1000), "USER");
+}
+
+static void numbers_that_are_no_code_are_unknown(void **state)
+{
+    (void)state;
+    const hs_code none[] = {-1, 17, 63, 65, 255, INT32_MIN};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_string_equal(hs_code_name(none[i]), "UNKNOWN_CODE");
+}
+
+static void each_code_has_its_own_name(void **state)
+{
+    (void)state;
+    for (hs_code a = HS_OK; a <= HS_UNAUTHENTICATED; a++)
+        for (hs_code b = HS_OK; b < a; b++)
+            assert_string_not_equal(hs_code_name(a), hs_code_name(b));
+}
+
+static void errno_has_a_code(void **state)
+{
+    (void)state;
+    static const struct {
+        int os_error;
+        hs_code code;
+    } rows[] = {
+        {0, HS_OK},
+        {ENOENT, HS_NOT_FOUND},
+        {EEXIST, HS_ALREADY_EXISTS},
+        {EACCES, HS_PERMISSION_DENIED},
+        {EROFS, HS_PERMISSION_DENIED},
+        {ENOSPC, HS_RESOURCE_EXHAUSTED},
+        {EDQUOT, HS_RESOURCE_EXHAUSTED},
+        {ENOMEM, HS_RESOURCE_EXHAUSTED},
+        {EMFILE, HS_RESOURCE_EXHAUSTED},
+        {EISDIR, HS_FAILED_PRECONDITION},
+        {ENOTDIR, HS_FAILED_PRECONDITION},
+        {EINVAL, HS_INVALID_ARGUMENT},
+        {ENAMETOOLONG, HS_INVALID_ARGUMENT},
+        {EFBIG, HS_OUT_OF_RANGE},
+        {EXDEV, HS_UNIMPLEMENTED},
+        {EAGAIN, HS_UNAVAILABLE},
+        {ETIMEDOUT, HS_DEADLINE_EXCEEDED},
+        {ESTALE, HS_ABORTED},
+        {ECANCELED, HS_CANCELLED},
+        {EIO, HS_UNKNOWN},
+        {-5, HS_UNKNOWN},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(hs_code_from_errno(rows[i].os_error), rows[i].code);
+}
+
+static void set_writes_code_and_message(void **state)
+{
+    (void)state;
+    hs_error err = {HS_INTERNAL, 7, "something older and longer"};
+    assert_int_equal(hs_error_set(&err, HS_NOT_FOUND, "%s has %d", "a", 3), HS_NOT_FOUND);
+    assert_int_equal(err.code, HS_NOT_FOUND);
+    assert_int_equal(err.os_error, 0);
+    assert_string_equal(err.message, "a has 3");
+}
+
+static void set_passes_codes_of_the_program(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    assert_int_equal(hs_error_set(&err, HS_USER + 5, "mine"), HS_USER + 5);
+    assert_int_equal(err.code, HS_USER + 5);
+}
+
+static void null_errors_are_allowed(void **state)
+{
+    (void)state;
+    assert_int_equal(hs_error_set(NULL, HS_ABORTED, "%d", 1), HS_ABORTED);
+    assert_int_equal(hs_error_set_errno(NULL, ENOENT, "%d", 1), HS_NOT_FOUND);
+    hs_error_prefix(NULL, "%d", 1);
+    hs_error_clear(NULL);
+}
+
+/* `n` times the letter, ended by a zero byte. */
+static const char *letters(char letter, size_t n)
+{
+    static char text[2 * HS_MESSAGE_SIZE];
+    memset(text, letter, n);
+    text[n] = '\0';
+    return text;
+}
+
+static void long_messages_are_cut_and_say_so(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_INTERNAL, "%s", letters('x', HS_MESSAGE_SIZE));
+    assert_int_equal(strlen(err.message), HS_MESSAGE_SIZE - 1);
+    assert_string_equal(err.message + HS_MESSAGE_SIZE - 5, "x...");
+}
+
+static void a_message_that_just_fits_is_whole(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_INTERNAL, "%s", letters('x', HS_MESSAGE_SIZE - 1));
+    assert_string_equal(err.message, letters('x', HS_MESSAGE_SIZE - 1));
+}
+
+static void set_takes_its_own_message_as_an_argument(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_INTERNAL, "inner");
+    hs_error_set(&err, HS_ABORTED, "outer: %s, %s", err.message, err.message);
+    assert_string_equal(err.message, "outer: inner, inner");
+}
+
+static void set_errno_adds_the_system_text(void **state)
+{
+    (void)state;
+    hs_error err;
+    char expected[200];
+    snprintf(expected, sizeof expected, "f.txt: %s", strerror(ENOENT));
+    assert_int_equal(hs_error_set_errno(&err, ENOENT, "%s", "f.txt"), HS_NOT_FOUND);
+    assert_int_equal(err.os_error, ENOENT);
+    assert_string_equal(err.message, expected);
+}
+
+static void set_errno_of_none_still_fails(void **state)
+{
+    (void)state;
+    hs_error err;
+    assert_int_equal(hs_error_set_errno(&err, 0, "odd"), HS_UNKNOWN);
+    assert_says(&err, HS_UNKNOWN, "odd");
+}
+
+static void set_errno_takes_its_own_message_and_cuts(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_INTERNAL, "%s", letters('y', HS_MESSAGE_SIZE - 10));
+    hs_error_set_errno(&err, ENOSPC, "%s", err.message);
+    assert_int_equal(err.code, HS_RESOURCE_EXHAUSTED);
+    assert_in_range(strlen(err.message), HS_MESSAGE_SIZE - 10, HS_MESSAGE_SIZE - 1);
+}
+
+static void prefix_keeps_code_and_os_error(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set_errno(&err, EACCES, "f");
+    char expected[200];
+    snprintf(expected, sizeof expected, "step 7: f: %s", strerror(EACCES));
+    hs_error_prefix(&err, "step %d", 7);
+    assert_int_equal(err.code, HS_PERMISSION_DENIED);
+    assert_int_equal(err.os_error, EACCES);
+    assert_string_equal(err.message, expected);
+}
+
+static void prefix_takes_its_own_message_as_an_argument(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_INTERNAL, "m");
+    hs_error_prefix(&err, "<%s>", err.message);
+    assert_string_equal(err.message, "<m>: m");
+}
+
+static void a_long_prefix_is_cut(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_INTERNAL, "m");
+    hs_error_prefix(&err, "%s", letters('p', HS_MESSAGE_SIZE + 100));
+    assert_int_equal(strlen(err.message), HS_MESSAGE_SIZE - 1);
+    assert_string_equal(err.message + HS_MESSAGE_SIZE - 4, "...");
+}
+
+static void clear_empties_all(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set_errno(&err, EIO, "f");
+    hs_error_clear(&err);
+    assert_int_equal(err.code, HS_OK);
+    assert_int_equal(err.os_error, 0);
+    assert_string_equal(err.message, "");
+}
+
+static void copy_takes_all(void **state)
+{
+    (void)state;
+    hs_error from, to = {0};
+    hs_error_set_errno(&from, ENOSPC, "disk");
+    assert_int_equal(hs__error_copy(&to, &from), HS_RESOURCE_EXHAUSTED);
+    assert_int_equal(to.code, from.code);
+    assert_int_equal(to.os_error, ENOSPC);
+    assert_string_equal(to.message, from.message);
+}
+
+static void copy_takes_null_and_itself(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_ABORTED, "kept");
+    assert_int_equal(hs__error_copy(&err, &err), HS_ABORTED);
+    assert_string_equal(err.message, "kept");
+    assert_int_equal(hs__error_copy(NULL, &err), HS_ABORTED);
+    assert_int_equal(hs__error_copy(&err, NULL), HS_OK);
+    assert_int_equal(err.code, HS_OK);
+}
+
+static void no_memory_says_for_what(void **state)
+{
+    (void)state;
+    hs_error err;
+    assert_fails(hs__no_memory(&err, 12345, "a list"), HS_RESOURCE_EXHAUSTED, &err, "a list (12345 bytes)");
+}
+
+/* A struct as three versions of a header have it. */
+typedef struct {
+    size_t size;
+    int64_t first;
+} old_options;
+
+typedef struct {
+    size_t size;
+    int64_t first, second;
+} options;
+
+typedef struct {
+    size_t size;
+    int64_t first, second, third;
+} new_options;
+
+static hs_code take(options *to, const void *from, hs_error *err)
+{
+    memset(to, 0x55, sizeof *to);
+    return hs_struct_take(to, sizeof *to, from, "options", "OPTIONS", err);
+}
+
+static void take_copies_the_same_version(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    options to, from = {sizeof from, 1, 2};
+    assert_ok(take(&to, &from, &err), &err);
+    assert_memory_equal(&to, &from, sizeof to);
+}
+
+static void take_fills_an_older_version_with_zeros(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    options to;
+    old_options from = {sizeof from, 1};
+    assert_ok(take(&to, &from, &err), &err);
+    assert_int_equal(to.size, sizeof to);
+    assert_int_equal(to.first, 1);
+    assert_int_equal(to.second, 0);
+}
+
+static void take_lets_unset_newer_fields_pass(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    options to;
+    new_options from = {sizeof from, 1, 2, 0};
+    assert_ok(take(&to, &from, &err), &err);
+    assert_int_equal(to.size, sizeof to);
+    assert_int_equal(to.second, 2);
+}
+
+static void take_refuses_set_newer_fields(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    options to;
+    new_options from = {sizeof from, 1, 2, (int64_t)1 << 56}; /* only the very last byte */
+    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options");
+    assert_contains(err.message, HS_VERSION_STRING);
+}
+
+static void take_refuses_a_forgotten_macro(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    options to, from = {0, 1, 2};
+    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "OPTIONS");
+    from.size = sizeof from.size - 1;
+    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 7");
+}
+
+static void take_of_nothing_but_a_size_is_all_zero(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    options to;
+    size_t from = sizeof from;
+    assert_ok(take(&to, &from, &err), &err);
+    assert_int_equal(to.size, sizeof to);
+    assert_int_equal(to.first, 0);
+}
+
+static void take_clears_the_error(void **state)
+{
+    (void)state;
+    hs_error err = {HS_INTERNAL, 1, "old"};
+    options to, from = {sizeof from, 1, 2};
+    assert_ok(take(&to, &from, &err), &err);
+    assert_int_equal(err.code, HS_OK);
+    assert_string_equal(err.message, "");
+}
+
+static void versions_agree(void **state)
+{
+    (void)state;
+    char text[40];
+    snprintf(text, sizeof text, "%d.%d.%d", HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH);
+    assert_string_equal(HS_VERSION_STRING, text);
+    assert_string_equal(hs_version(), text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codes_have_names),
+        cmocka_unit_test(numbers_that_are_no_code_are_unknown),
+        cmocka_unit_test(each_code_has_its_own_name),
+        cmocka_unit_test(errno_has_a_code),
+        cmocka_unit_test(set_writes_code_and_message),
+        cmocka_unit_test(set_passes_codes_of_the_program),
+        cmocka_unit_test(null_errors_are_allowed),
+        cmocka_unit_test(long_messages_are_cut_and_say_so),
+        cmocka_unit_test(a_message_that_just_fits_is_whole),
+        cmocka_unit_test(set_takes_its_own_message_as_an_argument),
+        cmocka_unit_test(set_errno_adds_the_system_text),
+        cmocka_unit_test(set_errno_of_none_still_fails),
+        cmocka_unit_test(set_errno_takes_its_own_message_and_cuts),
+        cmocka_unit_test(prefix_keeps_code_and_os_error),
+        cmocka_unit_test(prefix_takes_its_own_message_as_an_argument),
+        cmocka_unit_test(a_long_prefix_is_cut),
+        cmocka_unit_test(clear_empties_all),
+        cmocka_unit_test(copy_takes_all),
+        cmocka_unit_test(copy_takes_null_and_itself),
+        cmocka_unit_test(no_memory_says_for_what),
+        cmocka_unit_test(take_copies_the_same_version),
+        cmocka_unit_test(take_fills_an_older_version_with_zeros),
+        cmocka_unit_test(take_lets_unset_newer_fields_pass),
+        cmocka_unit_test(take_refuses_set_newer_fields),
+        cmocka_unit_test(take_refuses_a_forgotten_macro),
+        cmocka_unit_test(take_of_nothing_but_a_size_is_all_zero),
+        cmocka_unit_test(take_clears_the_error),
+        cmocka_unit_test(versions_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

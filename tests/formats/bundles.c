@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/bundles.h"
+
+#include "base/proto.h"
+#include "formats/table.h"
+
+test_env t;
+hs_error err;
+char *directory;
+
+int set_up(void **state)
+{
+    (void)state;
+    test_env_init(&t);
+    hs_error_clear(&err);
+    directory = test_make_directory();
+    return 0;
+}
+
+int tear_down(void **state)
+{
+    (void)state;
+    test_remove_directory(directory);
+    return t.live ? -1 : 0;
+}
+
+const char *in(const char *name)
+{
+    return test_path(directory, name);
+}
+
+hs_code try_write_bundle(const hs_env *env, const named_tensor *tensors, size_t n)
+{
+    hs__bundle_writer writer;
+    hs_code code = hs__bundle_writer_open(&writer, env, DATA, 0, 1, &err);
+    for (size_t i = 0; i < n && !code; i++)
+        code = hs__bundle_writer_add(&writer, tensors[i].name, &tensors[i].value, &err);
+    if (!code)
+        code = hs__bundle_writer_finish(&writer, INDEX, &err);
+    hs__bundle_writer_close(&writer);
+    return code;
+}
+
+void write_bundle(const named_tensor *tensors, size_t n)
+{
+    assert_ok(try_write_bundle(&t.env, tensors, n), &err);
+}
+
+hs__bundle_reader open_bundle(void)
+{
+    hs__bundle_reader reader;
+    assert_ok(hs__bundle_reader_open(&reader, &t.env, PREFIX, &err), &err);
+    return reader;
+}
+
+const hs__bundle_entry *find_entry(const hs__bundle_reader *reader, const char *name)
+{
+    const hs__bundle_entry *entry = hs__bundle_find(reader, name);
+    if (!entry)
+        fail_msg("no '%s' in the bundle", name);
+    assert_string_equal(entry->name, name);
+    return entry;
+}
+
+static void assert_strings(const hs_string *found, const hs_tensor *expected)
+{
+    const hs_string *strings = expected->data;
+    for (size_t i = 0; i < expected->bytes / sizeof *strings; i++) {
+        assert_int_equal(found[i].bytes, strings[i].bytes);
+        if (found[i].bytes)
+            assert_memory_equal(found[i].data, strings[i].data, strings[i].bytes);
+    }
+}
+
+void assert_tensor(hs__bundle_reader *reader, const char *name, const hs_tensor *expected)
+{
+    const hs__bundle_entry *entry = find_entry(reader, name);
+    hs_shape shape = hs_tensor_shape(expected);
+    assert_int_equal(entry->dtype, expected->dtype);
+    assert_true(hs_shape_equal(&entry->shape, &shape));
+    assert_ok(hs__bundle_check(reader, entry, &err), &err);
+    size_t bytes = hs__bundle_read_bytes(entry);
+    void *data = malloc(bytes ? bytes : 1);
+    assert_ok(hs__bundle_read(reader, entry, data, &err), &err);
+    assert_ok(hs__bundle_verify(reader, entry, &err), &err);
+    if (expected->dtype == HS_STRING) {
+        assert_strings(data, expected);
+    } else {
+        assert_int_equal(bytes, expected->bytes);
+        if (bytes)
+            assert_memory_equal(data, expected->data, bytes);
+    }
+    free(data);
+}
+
+/* Indices by hand. */
+
+static struct {
+    hs__buffer bytes;
+    hs__table_writer table;
+} made;
+
+void index_begin(void)
+{
+    hs__buffer_init(&made.bytes, &t.env);
+    hs__table_begin(&made.table, &t.env, &made.bytes);
+}
+
+void index_put(const char *key, size_t key_bytes, const void *value, size_t bytes)
+{
+    hs__table_add(&made.table, (hs_bytes){key, key_bytes}, (hs_bytes){value, bytes});
+}
+
+void index_put_message(const char *key, const ProtobufCMessage *message)
+{
+    hs__buffer value;
+    hs__buffer_init(&value, &t.env);
+    hs__proto_pack(message, &value);
+    index_put(key, strlen(key), value.data, value.size);
+    hs__buffer_free(&value);
+}
+
+void index_put_header(int32_t shards)
+{
+    Hs__Pb__VersionDef version = HS__PB__VERSION_DEF__INIT;
+    Hs__Pb__BundleHeaderProto header = HS__PB__BUNDLE_HEADER_PROTO__INIT;
+    version.producer = 1;
+    header.version = &version;
+    header.num_shards = shards;
+    index_put_message("", &header.base);
+}
+
+void index_end(void)
+{
+    assert_ok(hs__table_finish(&made.table, &err), &err);
+    test_write_file(INDEX, made.bytes.data, made.bytes.size);
+    hs__buffer_free(&made.bytes);
+}
+
+typedef struct {
+    const char *key;
+    unsigned char *value;
+    size_t bytes;
+} search;
+
+static hs_code look(void *user, hs_bytes key, hs_bytes value, hs_error *error)
+{
+    (void)error;
+    search *s = user;
+    if (key.size == strlen(s->key) && (!key.size || memcmp(key.data, s->key, key.size) == 0)) {
+        s->value = malloc(value.size + 1);
+        s->bytes = value.size;
+        memcpy(s->value, value.data, value.size);
+    }
+    return HS_OK;
+}
+
+unsigned char *index_value(const char *key, size_t *bytes)
+{
+    size_t size;
+    char *index = test_read_file(INDEX, &size);
+    search s = {.key = key};
+    assert_non_null(index);
+    assert_ok(hs__table_read(&t.env, (hs_bytes){index, size}, "index", look, &s, &err), &err);
+    free(index);
+    *bytes = s.bytes;
+    return s.value;
+}

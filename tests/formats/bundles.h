@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_TESTS_FORMATS_BUNDLES_H
+#define HS_TESTS_FORMATS_BUNDLES_H
+
+/* What the tests of bundles share: one bundle in a directory of its own, written by the writer or by hand. */
+
+#include "support/test.h"
+
+#include "bundle.pb-c.h"
+
+#include "formats/bundle.h"
+
+extern test_env t;
+extern hs_error err;
+extern char *directory;
+
+int set_up(void **state);
+int tear_down(void **state);
+
+/* A path in the directory; the bundle's prefix, its index and its only data file. */
+const char *in(const char *name);
+#define PREFIX in("b")
+#define INDEX  in("b.index")
+#define DATA   in("b.data-00000-of-00001")
+
+typedef struct named_tensor {
+    const char *name;
+    hs_tensor value;
+} named_tensor;
+
+/* Writes the bundle, which must succeed, or may not. */
+void write_bundle(const named_tensor *tensors, size_t n);
+hs_code try_write_bundle(const hs_env *env, const named_tensor *tensors, size_t n);
+
+/* Opens the bundle, which must succeed. */
+hs__bundle_reader open_bundle(void);
+const hs__bundle_entry *find_entry(const hs__bundle_reader *reader, const char *name);
+/* The tensor is in the bundle, reads as this one, and is found to be right. */
+void assert_tensor(hs__bundle_reader *reader, const char *name, const hs_tensor *expected);
+
+/* An index made by hand: begin, keys in their order, end. */
+void index_begin(void);
+void index_put(const char *key, size_t key_bytes, const void *value, size_t bytes);
+void index_put_message(const char *key, const ProtobufCMessage *message);
+void index_put_header(int32_t shards);
+void index_end(void);
+
+/* The value under a key in the index file, or NULL; to be freed with free. */
+unsigned char *index_value(const char *key, size_t *bytes);
+
+#endif

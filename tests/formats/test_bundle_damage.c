@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bundles that are damaged, and ones whose index lies. */
+#include "formats/bundles.h"
+
+#include "base/buffer.h"
+#include "base/crc32c.h"
+
+static const float numbers[6] = {1, 2, 3, 4, 5, 6};
+
+/* Opens the bundle and reads its tensor `name`, also only to verify it; both must say the same. */
+static hs_code outcome(const char *name)
+{
+    hs__bundle_reader reader;
+    hs_code code = hs__bundle_reader_open(&reader, &t.env, PREFIX, &err);
+    if (code)
+        return code;
+    const hs__bundle_entry *entry = find_entry(&reader, name);
+    static char data[1 << 21];
+    bool fits = hs__bundle_check(&reader, entry, NULL) != HS_OK || hs__bundle_read_bytes(entry) <= sizeof data;
+    hs_code verified = hs__bundle_verify(&reader, entry, &err);
+    code = fits ? hs__bundle_read(&reader, entry, data, &err) : verified;
+    assert_int_equal(code, verified);
+    hs__bundle_reader_close(&reader);
+    return code;
+}
+
+static void assert_outcome(hs_code code, const char *why)
+{
+    assert_fails(outcome("x"), code, &err, why);
+}
+
+/* Damage of the data. */
+
+static void change_data(size_t at, unsigned char flip)
+{
+    size_t bytes;
+    char *data = test_read_file(DATA, &bytes);
+    assert_true(at < bytes);
+    data[at] = (char)(data[at] ^ flip);
+    test_write_file(DATA, data, bytes);
+    free(data);
+}
+
+static void tb_017_every_inverted_byte_is_data_loss(void **state)
+{
+    (void)state;
+    write_bundle(&(named_tensor){"x", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers)}, 1);
+    for (size_t at = 0; at < sizeof numbers; at++) {
+        change_data(at, 0xff);
+        assert_outcome(HS_DATA_LOSS, "checksum mismatch of 'x'");
+        assert_contains(err.message, DATA);
+        change_data(at, 0xff);
+    }
+    assert_ok(outcome("x"), &err);
+}
+
+static void tb_017_a_flipped_bit_of_a_large_tensor_is_data_loss(void **state)
+{
+    (void)state;
+    enum { N = (1 << 18) + 100 };
+    static const size_t places[] = {0, (1 << 18) - 1, 1 << 18, N - 1};
+    static unsigned char large[N];
+    write_bundle(&(named_tensor){"x", hs_tensor_of(HS_UINT8, HS_SHAPE(N), large)}, 1);
+    for (size_t i = 0; i < 4; i++) {
+        change_data(places[i], 0x10);
+        assert_outcome(HS_DATA_LOSS, "checksum mismatch");
+        change_data(places[i], 0x10);
+    }
+}
+
+static void tb_019_every_inverted_byte_of_strings_is_data_loss(void **state)
+{
+    (void)state;
+    const hs_string strings[] = {{"hello", 5}, {"world!", 6}};
+    write_bundle(&(named_tensor){"x", hs_tensor_of(HS_STRING, HS_SHAPE(2), strings)}, 1);
+    for (size_t at = 0; at < 2 + 4 + 11; at++) { /* lengths, their checksum, text */
+        change_data(at, 0xff);
+        assert_outcome(HS_DATA_LOSS, at < 2 ? "lengths of 'x'" : "checksum mismatch");
+        change_data(at, 0xff);
+    }
+    assert_ok(outcome("x"), &err);
+}
+
+static void every_flipped_bit_of_strings_is_data_loss(void **state)
+{
+    (void)state;
+    const hs_string strings[] = {{"ab", 2}, {"", 0}, {"c", 1}};
+    write_bundle(&(named_tensor){"x", hs_tensor_of(HS_STRING, HS_SHAPE(3), strings)}, 1);
+    for (size_t bit = 0; bit < 8 * (3 + 4 + 3); bit++) {
+        change_data(bit / 8, (unsigned char)(1 << bit % 8));
+        assert_outcome(HS_DATA_LOSS, "'x'");
+        change_data(bit / 8, (unsigned char)(1 << bit % 8));
+    }
+}
+
+static void a_truncated_data_file_is_data_loss(void **state)
+{
+    (void)state;
+    write_bundle(&(named_tensor){"x", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers)}, 1);
+    for (size_t bytes = 0; bytes < sizeof numbers; bytes++) {
+        test_write_file(DATA, numbers, bytes);
+        assert_outcome(HS_DATA_LOSS, "too few for 'x'");
+    }
+}
+
+/* Damage of the index. */
+
+static void tb_044s_every_truncation_of_the_index_is_data_loss(void **state)
+{
+    (void)state;
+    size_t bytes;
+    write_bundle(&(named_tensor){"x", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers)}, 1);
+    char *index = test_read_file(INDEX, &bytes);
+    while (bytes-- > 0) {
+        test_write_file(INDEX, index, bytes);
+        assert_outcome(HS_DATA_LOSS, INDEX);
+    }
+    free(index);
+}
+
+static void every_flipped_bit_of_the_index_is_found_or_harmless(void **state)
+{
+    (void)state;
+    size_t bytes;
+    write_bundle(&(named_tensor){"x", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers)}, 1);
+    char *index = test_read_file(INDEX, &bytes);
+    for (size_t bit = 0; bit < 8 * bytes; bit++) {
+        index[bit / 8] = (char)(index[bit / 8] ^ 1 << bit % 8);
+        test_write_file(INDEX, index, bytes);
+        hs_code code = outcome("x");
+        assert_true(code == HS_DATA_LOSS || code == HS_OK); /* the footer has unused bytes, the meta-index is not read */
+        assert_true(code == HS_DATA_LOSS || bit / 8 >= 41); /* all of the first block counts */
+        index[bit / 8] = (char)(index[bit / 8] ^ 1 << bit % 8);
+    }
+    free(index);
+}
+
+/* An index with one entry that claims what it likes. */
+
+typedef struct {
+    const char *why;
+    hs_code code;
+    int dtype; /* 0: float */
+    size_t n_dims;
+    int64_t dims[9];
+    int64_t offset, size;
+    int32_t shard;
+    bool unknown_rank;
+} claim;
+
+static void write_claim(const claim *c)
+{
+    Hs__Pb__TensorShapeProto__Dim dims[9], *pointers[9];
+    Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
+    Hs__Pb__BundleEntryProto entry = HS__PB__BUNDLE_ENTRY_PROTO__INIT;
+    for (size_t i = 0; i < c->n_dims; i++) {
+        dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
+        dims[i].size = c->dims[i];
+        pointers[i] = &dims[i];
+    }
+    shape.n_dim = c->n_dims;
+    shape.dim = pointers;
+    shape.unknown_rank = c->unknown_rank;
+    entry.dtype = (Hs__Pb__DataType)(c->dtype ? c->dtype : HS_FLOAT);
+    entry.shape = &shape;
+    entry.shard_id = c->shard;
+    entry.offset = c->offset;
+    entry.size = c->size;
+    entry.crc32c = hs__crc32c_mask(hs__crc32c(0, numbers, sizeof numbers));
+    index_begin();
+    index_put_header(1);
+    index_put_message("x", &entry.base);
+    index_end();
+    test_write_file(DATA, numbers, sizeof numbers);
+}
+
+static void assert_claims(const claim *claims, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        write_claim(&claims[i]);
+        assert_outcome(claims[i].code, claims[i].why);
+    }
+}
+#define ASSERT_CLAIMS(claims) assert_claims(claims, sizeof claims / sizeof *claims)
+
+static void an_honest_claim_is_read(void **state)
+{
+    (void)state;
+    write_claim(&(claim){.n_dims = 1, .dims = {6}, .size = 24});
+    assert_ok(outcome("x"), &err);
+}
+
+static void claims_of_a_place_are_checked(void **state)
+{
+    (void)state;
+    const claim claims[] = {
+        {"data file -1 of 1", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .shard = -1},
+        {"data file 1 of 1", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .shard = 1},
+        {"data file 2147483647", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .shard = INT32_MAX},
+        {"24 bytes at -1", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .offset = -1},
+        {"24 bytes at -9223372036854775808", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .offset = INT64_MIN},
+        {"too few for 'x'", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .offset = 1},
+        {"too few for 'x'", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .offset = 25},
+        {"too few for 'x'", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .offset = INT64_MAX},
+        {"too few for 'x'", HS_DATA_LOSS, .n_dims = 1, .dims = {0}, .size = 0, .offset = 1000},
+        {"-24 bytes at 0", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = -24},
+    };
+    ASSERT_CLAIMS(claims);
+}
+
+static void tb_042s_claims_of_a_size_are_checked(void **state)
+{
+    (void)state;
+    const claim claims[] = {
+        {"need 24", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 20},
+        {"need 24", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 0},
+        {"need 24", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 28},
+        {"need 28", HS_DATA_LOSS, .n_dims = 1, .dims = {7}, .size = 24},
+        {"need 0", HS_DATA_LOSS, .n_dims = 1, .dims = {0}, .size = 24},
+        {"need 4", HS_DATA_LOSS, .size = 24}, /* a scalar */
+        {"need 48", HS_DATA_LOSS, .dtype = HS_DOUBLE, .n_dims = 1, .dims = {6}, .size = 24},
+        {"need 28", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {24}, .size = 24},
+        {"too few for 'x'", HS_DATA_LOSS, .n_dims = 1, .dims = {(int64_t)1 << 40}, .size = (int64_t)4 << 40},
+        {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {1}, .size = (int64_t)1 << 50},
+    };
+    ASSERT_CLAIMS(claims);
+}
+
+static void tb_043s_claims_of_a_shape_are_checked(void **state)
+{
+    (void)state;
+    const int64_t large = (int64_t)1 << 40;
+    const claim claims[] = {
+        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 1, .dims = {-6}, .size = 24},
+        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 2, .dims = {-2, -3}, .size = 24},
+        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 2, .dims = {0, -1}, .size = 0},
+        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 2, .dims = {large, large}, .size = 24},
+        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 1, .dims = {((int64_t)1 << 62) + 6}, .size = 24}, /* wraps to 24 */
+        {"shape that cannot be", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {INT64_MAX}, .size = 24},
+        {"not supported", HS_UNIMPLEMENTED, .n_dims = 9, .dims = {1, 1, 1, 1, 1, 1, 1, 1, 6}, .size = 24},
+        {"not supported", HS_UNIMPLEMENTED, .n_dims = 1, .dims = {6}, .size = 24, .unknown_rank = true},
+        {"type (20)", HS_UNIMPLEMENTED, .dtype = 20, .n_dims = 1, .dims = {6}, .size = 24},
+        {"type (-1)", HS_UNIMPLEMENTED, .dtype = -1, .n_dims = 1, .dims = {6}, .size = 24},
+        {"type (101)", HS_UNIMPLEMENTED, .dtype = 101, .n_dims = 1, .dims = {6}, .size = 24},
+    };
+    ASSERT_CLAIMS(claims);
+}
+
+static void what_cannot_be_read_does_not_keep_the_rest_from_it(void **state)
+{
+    (void)state;
+    write_bundle(&(named_tensor){"good", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers)}, 1);
+    size_t bytes;
+    unsigned char *good = index_value("good", &bytes);
+    index_begin();
+    index_put_header(1);
+    index_put("a", 1, "\x08\x14", 2); /* of type 20 */
+    index_put("good", 4, good, bytes);
+    index_end();
+    free(good);
+    assert_fails(outcome("a"), HS_UNIMPLEMENTED, &err, "'a'");
+    assert_ok(outcome("good"), &err);
+}
+
+/* Strings whose lengths lie, under right checksums. */
+static void assert_lengths(const char *lengths, size_t n, const uint64_t *values, const char *why)
+{
+    unsigned char data[100] = {0};
+    uint32_t crc = 0;
+    memcpy(data, lengths, n);
+    for (size_t i = 0; i < 2; i++) {
+        unsigned char fixed[8];
+        hs__put64(fixed, values[i]);
+        crc = hs__crc32c(crc, fixed, values[i] <= UINT32_MAX ? 4 : 8);
+    }
+    hs__put32(data + n, hs__crc32c_mask(crc));
+    write_claim(&(claim){.dtype = HS_STRING, .n_dims = 1, .dims = {2}, .size = (int64_t)n + 4 + 3});
+    test_write_file(DATA, data, n + 4 + 3); /* three bytes of text */
+    assert_outcome(HS_DATA_LOSS, why);
+}
+
+static void lengths_of_strings_are_checked(void **state)
+{
+    (void)state;
+    assert_lengths("\1\1", 2, (uint64_t[]){1, 1}, "where its lengths need 2");
+    assert_lengths("\4\2", 2, (uint64_t[]){4, 2}, "where its lengths need 6");
+    assert_lengths("\1\100", 2, (uint64_t[]){1, 64}, "the lengths of 'x' cannot be read");
+    assert_lengths("\1\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1", 11, (uint64_t[]){1, UINT64_MAX - 1}, "cannot be read");
+    assert_lengths("\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\4", 11, (uint64_t[]){UINT64_MAX, 4}, "cannot be read");
+    assert_lengths("\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 13, (uint64_t[]){1, 0}, "cannot be read");
+    assert_lengths("\1\2", 2, (uint64_t[]){2, 1}, "checksum mismatch of the lengths");
+}
+
+/* Lengths that take so many bytes that their checksum would lie beyond the end. */
+static void lengths_leave_room_for_their_checksum(void **state)
+{
+    (void)state;
+    write_claim(&(claim){.dtype = HS_STRING, .n_dims = 1, .dims = {1}, .size = 5});
+    test_write_file(DATA, "\200\000abc", 5);
+    assert_outcome(HS_DATA_LOSS, "lengths of 'x'");
+    test_write_file(DATA, "\x80\x80\x80\x80\x00", 5);
+    assert_outcome(HS_DATA_LOSS, "lengths of 'x'");
+}
+
+/* Indices that are no bundle's. */
+
+static void assert_no_bundle(const char *why)
+{
+    hs__bundle_reader reader;
+    index_end();
+    assert_fails(hs__bundle_reader_open(&reader, &t.env, PREFIX, &err), HS_DATA_LOSS, &err, why);
+    assert_contains(err.message, INDEX);
+}
+
+static void an_index_needs_a_header(void **state)
+{
+    (void)state;
+    index_begin();
+    assert_no_bundle("has no header");
+    index_begin();
+    index_put("x", 1, "\x08\1", 2);
+    assert_no_bundle("has no header");
+}
+
+static void a_header_must_make_sense(void **state)
+{
+    (void)state;
+    index_begin();
+    index_put("", 0, "\xff\xff", 2);
+    assert_no_bundle("the header cannot be read");
+    index_begin();
+    index_put_header(0);
+    assert_no_bundle("has 0 data files");
+    index_begin();
+    index_put_header(-3);
+    assert_no_bundle("has -3 data files");
+}
+
+static void tb_043s_an_entry_must_make_sense(void **state)
+{
+    (void)state;
+    index_begin();
+    index_put_header(1);
+    index_put("broken", 6, "\x08", 1);
+    assert_no_bundle("the entry of 'broken' cannot be read");
+}
+
+static void names_come_once(void **state)
+{
+    (void)state;
+    index_begin();
+    index_put_header(1);
+    index_put("x", 1, "\x08\1", 2);
+    index_put("x", 1, "\x08\1", 2);
+    assert_no_bundle("keys out of order");
+    index_begin();
+    index_put_header(1);
+    index_put_header(1);
+    assert_no_bundle("keys out of order");
+}
+
+static void names_have_no_zero_byte(void **state)
+{
+    (void)state;
+    index_begin();
+    index_put_header(1);
+    index_put("a\0b", 3, "\x08\1", 2);
+    assert_no_bundle("zero byte");
+}
+
+static void tb_044s_other_files_are_no_bundle(void **state)
+{
+    (void)state;
+    hs__bundle_reader reader;
+    test_write_file(INDEX, "", 0);
+    assert_fails(hs__bundle_reader_open(&reader, &t.env, PREFIX, &err), HS_DATA_LOSS, &err, INDEX);
+    char text[1000];
+    memset(text, 'x', sizeof text);
+    test_write_file(INDEX, text, sizeof text);
+    assert_fails(hs__bundle_reader_open(&reader, &t.env, PREFIX, &err), HS_DATA_LOSS, &err, "magic");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(tb_017_every_inverted_byte_is_data_loss),
+        TEST(tb_017_a_flipped_bit_of_a_large_tensor_is_data_loss),
+        TEST(tb_019_every_inverted_byte_of_strings_is_data_loss),
+        TEST(every_flipped_bit_of_strings_is_data_loss),
+        TEST(a_truncated_data_file_is_data_loss),
+        TEST(tb_044s_every_truncation_of_the_index_is_data_loss),
+        TEST(every_flipped_bit_of_the_index_is_found_or_harmless),
+        TEST(an_honest_claim_is_read),
+        TEST(claims_of_a_place_are_checked),
+        TEST(tb_042s_claims_of_a_size_are_checked),
+        TEST(tb_043s_claims_of_a_shape_are_checked),
+        TEST(what_cannot_be_read_does_not_keep_the_rest_from_it),
+        TEST(lengths_of_strings_are_checked),
+        TEST(lengths_leave_room_for_their_checksum),
+        TEST(an_index_needs_a_header),
+        TEST(a_header_must_make_sense),
+        TEST(tb_043s_an_entry_must_make_sense),
+        TEST(names_come_once),
+        TEST(names_have_no_zero_byte),
+        TEST(tb_044s_other_files_are_no_bundle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

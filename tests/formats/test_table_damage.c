@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables that are not in order: damaged ones, and ones that are wrong with right checksums. */
+#include "formats/tables.h"
+
+#include "base/crc32c.h"
+
+static void assert_refused(hs_code code, const char *why)
+{
+    assert_fails(read_exactly(file.size), code, &err, why);
+    assert_contains(err.message, "file: ");
+}
+
+static void keys_out_of_order_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {{"b", "a"}, {"a", "a"}, {"ab", "a"}, {"\x80", "\x7f"}};
+    finish();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hs__buffer_clear(&file);
+        hs__table_begin(&table, &t.env, &file);
+        add(wrong[i][0], "1");
+        add(wrong[i][1], "2");
+        finish();
+        assert_refused(HS_DATA_LOSS, "keys out of order");
+    }
+}
+
+static void keys_out_of_order_over_blocks_are_refused(void **state)
+{
+    (void)state;
+    char *large = calloc(300001, 1);
+    memset(large, 'v', 300000);
+    add("b", large);
+    add("a", "");
+    finish();
+    assert_refused(HS_DATA_LOSS, "keys out of order");
+    free(large);
+}
+
+/* Damage. */
+
+static void a_few_entries(void)
+{
+    char key[20];
+    for (int i = 0; i < 18; i++) {
+        snprintf(key, sizeof key, "layer/%02d", i);
+        add(key, "some value");
+    }
+    finish();
+}
+
+static void every_truncation_is_data_loss(void **state)
+{
+    (void)state;
+    a_few_entries();
+    for (size_t bytes = 0; bytes < file.size; bytes++)
+        assert_fails(read_exactly(bytes), HS_DATA_LOSS, &err, "file: ");
+}
+
+static void tb_044s_short_files_and_other_files_are_no_tables(void **state)
+{
+    (void)state;
+    a_few_entries();
+    assert_fails(read_exactly(47), HS_DATA_LOSS, &err, "too few");
+    file.data[file.size - 1] ^= 1;
+    assert_refused(HS_DATA_LOSS, "magic");
+    file.data[file.size - 1] ^= 1;
+    file.data[5] ^= 1;
+    assert_refused(HS_DATA_LOSS, "checksum");
+}
+
+static void every_flipped_bit_is_found_or_harmless(void **state)
+{
+    (void)state;
+    a_few_entries();
+    assert_ok(read_exactly(file.size), &err);
+    hs__buffer right = seen.bytes;
+    hs__buffer_init(&seen.bytes, &t.env);
+    for (size_t bit = 0; bit < 8 * file.size; bit++) {
+        file.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        hs_code code = read_exactly(file.size);
+        assert_true(code == HS_OK || code == HS_DATA_LOSS);
+        if (!code) {
+            assert_int_equal(seen.bytes.size, right.size);
+            assert_memory_equal(seen.bytes.data, right.data, right.size);
+        }
+        file.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    hs__buffer_free(&right);
+}
+
+/* Tables made by hand, with right checksums. */
+
+static uint64_t data_size, data_offset; /* of the last block */
+
+static void put_block(const void *entries, size_t bytes, uint32_t restarts, unsigned char type)
+{
+    data_offset = file.size;
+    data_size = bytes + 8;
+    hs__buffer_append(&file, entries, bytes);
+    hs__buffer_fixed32(&file, 0);
+    hs__buffer_fixed32(&file, restarts);
+    hs__buffer_append(&file, &type, 1);
+    hs__buffer_fixed32(&file, hs__crc32c_mask(hs__crc32c(0, file.data + data_offset, (size_t)data_size + 1)));
+}
+
+static void put_footer(uint64_t offset, uint64_t size)
+{
+    unsigned char footer[FOOTER] = {0, 0};
+    size_t n = 2 + hs__put_varint(footer + 2, offset);
+    hs__put_varint(footer + n, size);
+    hs__put64(footer + 40, 0xdb4775248b80fb57u);
+    hs__buffer_append(&file, footer, FOOTER);
+}
+
+/* A table of one block. */
+static void make_table(const void *entries, size_t bytes, uint32_t restarts, unsigned char type)
+{
+    unsigned char index[40] = {0, 1, 0, 'z'};
+    hs__buffer_clear(&file);
+    put_block(entries, bytes, restarts, type);
+    size_t n = hs__put_varint(index + 4, data_offset);
+    n += hs__put_varint(index + 4 + n, data_size);
+    index[2] = (unsigned char)n;
+    put_block(index, 4 + n, 1, 0);
+    put_footer(data_offset, data_size);
+}
+
+static void tables_made_by_hand_are_read(void **state)
+{
+    (void)state;
+    finish();
+    make_table("\0\1\1ab\1\1\1cd", 10, 1, 0);
+    assert_ok(read_exactly(file.size), &err);
+    assert_int_equal(seen.n, 2);
+    assert_memory_equal(seen.bytes.data, "\1a\1b\2ac\1d", 9);
+}
+
+static void a_compressed_block_is_unimplemented(void **state)
+{
+    (void)state;
+    finish();
+    make_table("\0\1\1ab", 5, 1, 1);
+    assert_refused(HS_UNIMPLEMENTED, "compressed (type 1)");
+}
+
+static void wrong_entries_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } rows[] = {
+        {"\1\1\1ab", 5},                                      /* shares a byte with nothing */
+        {"\0\1\0a\2\1\0b", 8},                                /* shares more than there is */
+        {"\0\7\1ab", 5},                                      /* key beyond the end */
+        {"\0\1\2ab", 5},                                      /* value beyond the end */
+        {"\0\1", 2},                                          /* lengths cut */
+        {"\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\1ab", 14}, /* lengths whose sum wraps */
+        {"\0\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\1ab", 14},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\1ab", 14}, /* a length of more than 64 bits */
+    };
+    finish();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        make_table(rows[i].bytes, rows[i].n, 1, 0);
+        assert_refused(HS_DATA_LOSS, "a wrong entry");
+    }
+}
+
+static void wrong_numbers_of_restarts_are_refused(void **state)
+{
+    (void)state;
+    static const uint32_t wrong[] = {3, 1000, UINT32_MAX, 1u << 30};
+    finish();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        make_table("\0\1\1ab", 5, wrong[i], 0);
+        assert_refused(HS_DATA_LOSS, "restarts");
+    }
+}
+
+static void handles_beyond_the_file_are_refused(void **state)
+{
+    (void)state;
+    static const uint64_t wrong[][2] = {
+        {0, 1000}, {1000, 10}, {UINT64_MAX, 10},    {10, UINT64_MAX}, {UINT64_MAX - 5, 10},
+        {0, 0},    {0, 3},     {5, UINT64_MAX - 4}, {53, 8},          {50, 8}, /* the file has 61 */
+    };
+    finish();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hs__buffer_clear(&file);
+        put_block("", 0, 1, 0);
+        put_footer(wrong[i][0], wrong[i][1]);
+        assert_refused(HS_DATA_LOSS, "a block reaches beyond the end");
+    }
+}
+
+static void an_index_without_handles_is_refused(void **state)
+{
+    (void)state;
+    finish();
+    hs__buffer_clear(&file);
+    put_block("\0\1\1a\x80", 5, 1, 0);
+    put_footer(data_offset, data_size);
+    assert_refused(HS_DATA_LOSS, "a wrong index entry");
+}
+
+static void a_footer_without_handles_is_refused(void **state)
+{
+    (void)state;
+    a_few_entries();
+    memset(file.data + file.size - FOOTER, 0xff, 40);
+    assert_refused(HS_DATA_LOSS, "a wrong footer");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(keys_out_of_order_are_refused),          TEST(keys_out_of_order_over_blocks_are_refused),
+        TEST(every_truncation_is_data_loss),          TEST(tb_044s_short_files_and_other_files_are_no_tables),
+        TEST(every_flipped_bit_is_found_or_harmless), TEST(tables_made_by_hand_are_read),
+        TEST(a_compressed_block_is_unimplemented),    TEST(wrong_entries_are_refused),
+        TEST(wrong_numbers_of_restarts_are_refused),  TEST(handles_beyond_the_file_are_refused),
+        TEST(an_index_without_handles_is_refused),    TEST(a_footer_without_handles_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
