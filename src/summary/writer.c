@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,7 +50,7 @@ static void write_out(hs_summary_writer *writer, bool sync, hs_error *err)
 
 static bool has_work(const hs_summary_writer *writer)
 {
-    return writer->closing || writer->flush_wanted || writer->sync_wanted || writer->pending.size >= writer->limit / 2;
+    return writer->closing || writer->flush_wanted || writer->sync_wanted || writer->pending.size > writer->limit / 2;
 }
 
 /* Waits for work, or until it is time to write what there is. */
@@ -97,22 +98,52 @@ static void *write_loop(void *user)
 
 /* Opening and closing. */
 
+#define NAME_PREFIX "events.out.tfevents."
+
+/* The seconds in the names of those files of a directory that come after `name`; -1: none does. */
+typedef struct {
+    const char *name;
+    long long latest;
+} successors;
+
+static int note_successor(void *user, const char *name)
+{
+    enum { MOST_DIGITS = 10 };
+    successors *after = user;
+    const char *digits = name + sizeof NAME_PREFIX - 1;
+    if (strncmp(name, NAME_PREFIX, sizeof NAME_PREFIX - 1) != 0 || strcmp(name, after->name) <= 0 ||
+        strspn(digits, "0123456789") > MOST_DIGITS)
+        return 0;
+    long long seconds = strtoll(digits, NULL, 10);
+    if (seconds > after->latest)
+        after->latest = seconds;
+    return 0;
+}
+
+/* TensorBoard reads a directory's files in the order of their names, and forgets what the runs before had at the steps of a
+ * new one. So the name comes after all that are there, whatever the clock says. */
 static hs_code make_path(hs_summary_writer *writer, const char *directory, const char *suffix, hs_error *err)
 {
+    const hs_env *env = &writer->env;
     char host[128] = "host";
     if (gethostname(host, sizeof host) == 0)
         host[sizeof host - 1] = '\0';
-    long long seconds = (long long)(hs_env_realtime_ns(&writer->env) / 1000000000);
+    long long seconds = (long long)(hs_env_realtime_ns(env) / 1000000000);
     for (unsigned count = 0;; count++) {
-        char *name = hs__format(&writer->env, "events.out.tfevents.%010lld.%s.%ld.%u%s", seconds, host, (long)getpid(),
-                                count, suffix);
-        writer->path = name ? hs__path_join(&writer->env, directory, name) : NULL;
-        hs__free(&writer->env, name);
-        if (!writer->path)
-            return hs__no_memory(err, strlen(directory), "a path");
-        if (!hs__file_exists(&writer->env, writer->path))
+        char *name = hs__format(env, NAME_PREFIX "%010lld.%s.%ld.%u%s", seconds, host, (long)getpid(), count, suffix);
+        successors after = {name, -1};
+        writer->path = name ? hs__path_join(env, directory, name) : NULL;
+        hs_code code = writer->path ? env->files.ops->list(env->files.user, directory, note_successor, &after, err)
+                                    : hs__no_memory(err, strlen(directory), "a path");
+        hs__free(env, name);
+        if (code)
+            return code;
+        if (after.latest >= 0)
+            seconds = after.latest + 1;
+        else if (!hs__file_exists(env, writer->path))
             return HS_OK;
-        hs__free(&writer->env, writer->path);
+        hs__free(env, writer->path);
+        writer->path = NULL;
     }
 }
 

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of interoperability share: the programs, their folders, and a quiet TensorFlow."""
+import logging
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+for name, value in {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": "-1"}.items():
+    os.environ.setdefault(name, value)
+
+import tensorflow  # after its environment is set
+
+tensorflow.get_logger().setLevel(logging.ERROR)
+logging.getLogger("tensorboard").setLevel(logging.ERROR)
+tf = tensorflow.compat.v1
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("HOOKSESS_BUILD", SOURCE / "build/release"))
+TIMEOUT = 120  # of one run of one program, in seconds; none needs more than a few
+
+
+def program(name):
+    return str(BUILD / "tests/interop" / name)
+
+
+def finish(status, name, *arguments):
+    """Runs a program of the tests' own, which must end with this status."""
+    done = subprocess.run([program(name), *map(str, arguments)], capture_output=True, text=True, timeout=TIMEOUT)
+    if done.returncode != status:
+        raise AssertionError(f"{name} ended with {done.returncode} instead of {status}: {done.stderr}")
+    return done
+
+
+def run(name, *arguments):
+    """A run that ends well; returns what it printed."""
+    return finish(0, name, *arguments).stdout
+
+
+def run_failing(name, *arguments, status=1):
+    """A run that must not end well; returns what it complained of."""
+    return finish(status, name, *arguments).stderr
+
+
+class TestCase(unittest.TestCase):
+    """A test with a directory of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.directory = pathlib.Path(folder.name)
+
+    def path(self, name):
+        return str(self.directory / name)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trainer of the examples: what it leaves behind, and that nothing is lost when it is killed."""
+import random
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import support
+from support import TestCase, tf
+
+TRAINER = support.BUILD / "examples/trainer/trainer"
+STEPS = 400
+SAVE_STEPS = 25
+SHORT = ["--max-steps", str(STEPS), "--save-steps", str(SAVE_STEPS), "--seed", "7", "--threads", "1", "--no-progress",
+         "--summary-steps", "10", "--eval-steps", "200"]
+SMALL = ["--hidden", "32,16"]
+SLOTS = {"sgd": [], "momentum": ["momentum"], "adam": ["adam_m", "adam_v"]}
+LONGEST_DELAY = 0.03  # seconds, in which a fast machine makes some dozens of steps
+LAST_LINE = re.compile(r"test accuracy (0\.\d{4}) at step (\d+)")
+TIMEOUT = 300
+
+
+class TrainerCase(TestCase):
+    def command(self, name, *options):
+        """The trainer with a model directory and a losses file of that name."""
+        return [str(TRAINER), "--model-dir", self.path(name), "--losses", self.path(name + ".losses"), *SHORT, *options]
+
+    def train(self, name, *options):
+        """Trains to the end. Returns the last line."""
+        done = subprocess.run(self.command(name, *options), capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.rstrip("\n").rsplit("\n", 1)[-1]
+
+    def newest(self, name):
+        """The step of the checkpoint that a new run would go on from; 0 if there is none."""
+        state = tf.train.get_checkpoint_state(self.path(name))
+        return int(state.model_checkpoint_path.rsplit("-", 1)[1]) if state else 0
+
+    def kill_after(self, name, delay, *options):
+        """Kills it so many seconds after it has saved its next checkpoint."""
+        before = self.newest(name)
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(self.command(name, *options), **quiet) as trainer:
+            until = time.monotonic() + TIMEOUT
+            while self.newest(name) <= before and trainer.poll() is None and time.monotonic() < until:
+                time.sleep(0.002)
+            time.sleep(delay)
+            trainer.kill()
+        self.assertEqual(trainer.returncode, -signal.SIGKILL, "it was over before it could be killed")
+
+    def losses(self, name):
+        return (self.directory / (name + ".losses")).read_bytes()
+
+    def tensors(self, name, step=STEPS):
+        """All of a checkpoint: {name: (type, shape, bytes)}."""
+        reader = tf.train.load_checkpoint(self.path(f"{name}/model.ckpt-{step}"))
+        arrays = {tensor: reader.get_tensor(tensor) for tensor in reader.get_variable_to_shape_map()}
+        return {tensor: (array.dtype, array.shape, array.tobytes()) for tensor, array in arrays.items()}
+
+    def first_steps(self, name):
+        """The first step of each run in that directory, as its event file has it (from each of its summary savers)."""
+        starts = [{event.step for event in tf.train.summary_iterator(str(path))
+                   if event.session_log.status == tf.SessionLog.START}
+                  for path in sorted((self.directory / name).glob("events.*"))]
+        return [step for steps in starts for step in steps]
+
+    def charts(self, name):
+        return EventAccumulator(self.path(name), size_guidance={"scalars": 0}).Reload()
+
+    def assert_one_line(self, name):
+        """The chart has the losses, each step once. Returns its steps."""
+        losses = dict(line.split() for line in self.losses(name).decode().splitlines())
+        points = [(event.step, event.value) for event in self.charts(name).Scalars("loss")]
+        steps = [step for step, _ in points]
+        self.assertEqual(steps, sorted(set(steps)))
+        self.assertEqual(points, [(step, float.fromhex(losses[str(step)])) for step in steps])
+        return steps
+
+
+class Files(TrainerCase):
+    """What one run leaves behind."""
+
+    def variables_of(self, optimizer):
+        layers = [f"{kind}{layer}" for kind in "wb" for layer in (1, 2, 3)]
+        return {"global_step", *layers, *(f"{slot}/{layer}" for slot in SLOTS[optimizer] for layer in layers)}
+
+    def test_the_newest_checkpoint_has_every_variable(self):
+        for optimizer in SLOTS:
+            with self.subTest(optimizer=optimizer):
+                self.train(optimizer, *SMALL, "--optimizer", optimizer)
+                self.assertEqual(tf.train.latest_checkpoint(self.path(optimizer)),
+                                 self.path(f"{optimizer}/model.ckpt-{STEPS}"))
+                names = {name for name, _ in tf.train.list_variables(self.path(optimizer))}
+                variables = {name for name in names if not name.startswith("hooksess/")}
+                self.assertEqual(variables, self.variables_of(optimizer))
+                self.assertTrue(names - variables, "the position in the data is missing")
+
+    def test_shapes_and_step_are_the_models(self):
+        self.train("run", *SMALL)
+        shapes = dict(tf.train.list_variables(self.path("run")))
+        self.assertEqual([shapes[name] for name in ("w1", "b1", "w3", "b3")], [[784, 32], [32], [16, 10], [10]])
+        self.assertEqual(tf.train.load_variable(self.path("run"), "global_step"), STEPS)
+
+    def test_the_charts_are_read(self):
+        self.train("run", *SMALL)
+        tags = self.charts("run").Tags()["scalars"]
+        self.assertIn("loss", tags)
+        self.assertTrue([tag for tag in tags if "accuracy" in tag], tags)
+        self.assertEqual(self.assert_one_line("run"), list(range(1, STEPS + 1, 10)))
+
+    def test_every_step_has_its_loss(self):
+        self.train("run", *SMALL)
+        steps = [int(line.split()[0]) for line in self.losses("run").splitlines()]
+        self.assertEqual(steps, list(range(1, STEPS + 1)))
+
+    def test_the_last_line_tells_accuracy_and_step(self):
+        found = LAST_LINE.fullmatch(self.train("run", *SMALL))
+        self.assertTrue(found)
+        self.assertEqual(int(found[2]), STEPS)
+        self.assertGreater(float(found[1]), 0.5)
+
+
+class Again(TrainerCase):
+    def test_the_same_command_makes_the_same_run(self):
+        lines = [self.train(name, *SMALL) for name in ("one", "two")]
+        self.assertEqual(lines[0], lines[1])
+        self.assertEqual(self.tensors("one"), self.tensors("two"))
+        self.assertEqual(self.losses("one"), self.losses("two"))
+
+    def test_started_when_it_is_finished_it_trains_nothing(self):
+        last = self.train("run", *SMALL)
+        files = {path.name: path.stat().st_mtime_ns for path in (self.directory / "run").glob("model.ckpt-*")}
+        losses = self.losses("run")
+        self.assertEqual(self.train("run", *SMALL), last)
+        self.assertEqual(self.losses("run"), losses)
+        self.assertEqual({path.name: path.stat().st_mtime_ns for path in (self.directory / "run").glob("model.ckpt-*")},
+                         files)
+
+    def test_a_longer_run_goes_on_from_a_shorter_one(self):
+        self.train("short", *SMALL, "--max-steps", "110")
+        self.assertEqual(self.train("short", *SMALL), self.train("long", *SMALL))
+        self.assertEqual(self.first_steps("short"), [1, 111])
+        self.assertEqual(self.tensors("short"), self.tensors("long"))
+        self.assertEqual(self.losses("short"), self.losses("long"))
+
+    def test_fresh_starts_anew(self):
+        last = self.train("run", *SMALL)
+        self.assertEqual(self.train("run", *SMALL, "--fresh"), last)
+        self.assertEqual(self.first_steps("run"), [1])
+
+
+class Killed(TrainerCase):
+    """kill -9 at three instants, then the same command: the run is the one that was never killed."""
+
+    def assert_survives(self, seed, *options):
+        delays = random.Random(seed)
+        last = self.train("whole", *options)
+        for _ in range(3):
+            self.kill_after("killed", delays.uniform(0, LONGEST_DELAY), *options)
+        self.assertEqual(self.train("killed", *options), last)
+        firsts = self.first_steps("killed")
+        self.assertEqual((len(firsts), firsts[0], firsts), (4, 1, sorted(set(firsts))))
+        self.assert_one_line("killed")
+        self.assertEqual(self.losses("killed"), self.losses("whole"))
+        self.assertEqual(self.tensors("killed"), self.tensors("whole"))
+
+    def test_gradient_descent(self):
+        self.assert_survives(1, "--optimizer", "sgd")
+
+    def test_momentum(self):
+        self.assert_survives(2, "--optimizer", "momentum")
+
+    def test_adam(self):
+        self.assert_survives(3, "--optimizer", "adam")
+
+    def test_on_two_threads_and_saving_often(self):
+        self.assert_survives(4, "--threads", "2", "--save-steps", "5")
+
+
+def sanitized():
+    cache = support.BUILD / "CMakeCache.txt"
+    return bool(re.search(r"^HOOKSESS_SANITIZE:\w+=.+", cache.read_text(), re.M)) if cache.exists() else False
+
+
+class Accuracy(TestCase):
+    @unittest.skipIf(sanitized(), "takes too long under sanitizers")
+    def test_ten_epochs_of_defaults_reach_87_percent(self):
+        done = subprocess.run([str(TRAINER), "--model-dir", self.path("run"), "--no-progress"], capture_output=True,
+                              text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = LAST_LINE.fullmatch(done.stdout.rstrip("\n").rsplit("\n", 1)[-1])
+        self.assertTrue(found, done.stdout[-500:])
+        self.assertGreaterEqual(float(found[1]), 0.87)
+        self.assertEqual(int(found[2]), 4690)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# What this library writes and reads, judged by TensorFlow and TensorBoard themselves: programs of the tests' own, which see
+# the public headers alone, and the tests, in Python.
+set(interop_programs)
+foreach(program IN ITEMS save_checkpoint dump_checkpoint train_model write_events)
+  add_executable(interop_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c)
+  hooksess_compile_options(interop_${program})
+  set_target_properties(interop_${program} PROPERTIES OUTPUT_NAME ${program}
+                                                      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/interop)
+  target_link_libraries(interop_${program} PRIVATE hooksess::hooksess)
+  list(APPEND interop_programs interop_${program})
+endforeach()
+target_sources(interop_save_checkpoint PRIVATE ${CMAKE_CURRENT_LIST_DIR}/values.c)
+add_custom_target(interop_programs DEPENDS ${interop_programs})
+
+set(HOOKSESS_PYTHON "" CACHE FILEPATH "A Python that has tensorflow and tensorboard, for the tests of interoperability")
+set(interop_judges 1)
+if(HOOKSESS_PYTHON)
+  execute_process(
+    COMMAND ${HOOKSESS_PYTHON} -c
+            "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, ('tensorflow', 'tensorboard'))))"
+    RESULT_VARIABLE interop_judges)
+endif()
+if(NOT interop_judges EQUAL 0)
+  message(STATUS "No tests of interoperability: HOOKSESS_PYTHON names no Python that has tensorflow and tensorboard")
+  return()
+endif()
+
+# Without the libraries that the trainer needs there is none to test.
+file(GLOB interop_tests RELATIVE ${CMAKE_CURRENT_LIST_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.py)
+if(NOT TARGET trainer)
+  list(REMOVE_ITEM interop_tests test_trainer.py)
+endif()
+foreach(test IN LISTS interop_tests)
+  string(REGEX REPLACE "^test_(.*)[.]py$" "interop/\\1" name ${test})
+  add_test(NAME ${name} COMMAND ${HOOKSESS_PYTHON} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p ${test})
+  set_tests_properties(${name} PROPERTIES LABELS interop TIMEOUT 600
+                                          ENVIRONMENT "HOOKSESS_BUILD=${PROJECT_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
+endforeach()
