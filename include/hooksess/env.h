@@ -42,8 +42,9 @@ typedef struct hs_logger {
 /* How a file is opened. */
 enum {
     HS_OPEN_READ = 0,
-    HS_OPEN_WRITE = 1, /* a new, empty file; one that is there is emptied */
-    HS_OPEN_APPEND = 2 /* writing goes on at the end; a missing file is made */
+    HS_OPEN_WRITE = 1,  /* a new, empty file; one that is there is emptied */
+    HS_OPEN_APPEND = 2, /* writing goes on at the end; a missing file is made */
+    HS_OPEN_NEW = 3     /* a file that is not there yet; HS_ALREADY_EXISTS if it is */
 };
 
 /* What is known of a path. Frozen. */

@@ -8,7 +8,9 @@ char *hs__path_join(const hs_env *env, const char *directory, const char *name)
     size_t length = strlen(directory);
     if (length == 0 || name[0] == '/')
         return hs__strdup(env, name);
-    return hs__format(env, directory[length - 1] == '/' ? "%s%s" : "%s/%s", directory, name);
+    while (length && directory[length - 1] == '/')
+        length--;
+    return hs__format(env, "%.*s/%s", (int)length, directory, name);
 }
 
 const char *hs__path_base(const char *path)

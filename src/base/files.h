@@ -6,7 +6,8 @@
 
 /* What the library does with files, over the env's file system. */
 
-/* "DIRECTORY/NAME"; just NAME where the directory is "" or NAME is absolute. NULL without memory. */
+/* "DIRECTORY/NAME", whatever slashes DIRECTORY ends with; just NAME where the directory is "" or NAME is absolute. NULL
+ * without memory. */
 char *hs__path_join(const hs_env *env, const char *directory, const char *name);
 /* The part before the last '/', "." if there is none, "/" of "/x". */
 char *hs__path_directory(const hs_env *env, const char *path);

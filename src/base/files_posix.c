@@ -22,8 +22,9 @@ typedef struct {
 static hs_code posix_open(void *user, const char *path, int mode, void **file, hs_error *err)
 {
     (void)user;
-    static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, O_WRONLY | O_CREAT | O_APPEND};
-    if (mode < HS_OPEN_READ || mode > HS_OPEN_APPEND)
+    static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, O_WRONLY | O_CREAT | O_APPEND,
+                                O_WRONLY | O_CREAT | O_EXCL};
+    if (mode < HS_OPEN_READ || mode > HS_OPEN_NEW)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %d is no way to open a file", path, mode);
     size_t length = strlen(path) + 1;
     posix_file *made = malloc(sizeof *made + length);

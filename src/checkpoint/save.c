@@ -219,11 +219,29 @@ static void delete_checkpoint(const hs_env *env, const char *prefix)
     hs__free(env, meta);
 }
 
+/* A state file speaks of its own directory: what the saver kept in another one stays there, and is no more of its business.
+ */
+static void forget_other_directories(save *s)
+{
+    hs_saver *saver = s->saver;
+    size_t n = 0;
+    for (size_t i = 0; i < saver->n_kept; i++) {
+        char *directory = hs__path_directory(s->env, saver->kept[i].path);
+        if (directory && strcmp(directory, s->directory) != 0)
+            hs__free(s->env, saver->kept[i].path);
+        else
+            saver->kept[n++] = saver->kept[i];
+        hs__free(s->env, directory);
+    }
+    saver->n_kept = n;
+}
+
 /* Steps 4 and 5: the new one becomes the newest, then those that are too many go. */
 static hs_code make_newest(save *s, const char *state_file, hs_error *err)
 {
     hs_saver *saver = s->saver;
     double now = (double)hs_env_realtime_ns(s->env) / 1e9;
+    forget_other_directories(s);
     hs_code code = hs__saver_keep(saver, s->prefix, now, err);
     if (code)
         return code;

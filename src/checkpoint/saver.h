@@ -41,7 +41,13 @@ hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *sessi
 hs_code hs__saver_keep(hs_saver *saver, const char *path, double timestamp, hs_error *err);
 hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
 
-/* restore.c. Restores the newest valid checkpoint of a directory: the one that the state file calls the newest, then the
+/* restore.c. Whose fault a failure is: that of the files, so that another checkpoint may do; or not. */
+typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
+hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs__restore_fault *whose, hs_error *err);
+/* Tells the session where it stands now. */
+hs_code hs__note_restored(hs_raw_session *session, const char *prefix, hs_error *err);
+
+/* newest.c. Restores the newest valid checkpoint of a directory: the one that the state file calls the newest, then the
  * others it names, then any that are found. *restored is the path, to be freed with hs__free; NULL: there is none. Each
  * that is passed over is a warning in the log; if there are some and none can be read, that is an error. A checkpoint that
  * can be read but does not fit is an error at once. */

@@ -47,9 +47,15 @@ static size_t make_hooks(hs_hook *hooks, const hs_training_options *options, hs_
 
 static hs_code check_options(const hs_training_options *options, hs_error *err)
 {
+    const double often[] = {options->save_checkpoint_secs, (double)options->save_checkpoint_steps,
+                            options->save_summaries_secs, (double)options->save_summaries_steps};
     if ((options->n_hooks && !options->hooks) || (options->n_chief_only_hooks && !options->chief_only_hooks))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options: a list of hooks is NULL, and its number is not 0");
+    for (size_t i = 0; i < sizeof often / sizeof *often; i++)
+        if (often[i] < 0 && often[i] != HS_NEVER)
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "hs_training_options: something is to be saved every %g; off is HS_NEVER", often[i]);
     return HS_OK;
 }
 

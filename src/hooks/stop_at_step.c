@@ -23,7 +23,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (code)
         return code;
     if (!hook->last_step)
-        hook->last_step = step + hook->num_steps;
+        hook->last_step = step > INT64_MAX - hook->num_steps ? INT64_MAX : step + hook->num_steps;
     if (step >= hook->last_step) {
         hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_INFO,
                "step %lld: the last step, %lld, is reached; nothing is left to do", (long long)step,

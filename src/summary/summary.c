@@ -43,8 +43,15 @@ hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs
     hs_error_clear(err);
     if (!tag || !*tag)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
-    hs__encode_scalar(&summary->serialized, tag, strlen(tag), value);
-    return hs__buffer_check(&summary->serialized, "a summary", err);
+    hs__buffer *out = &summary->serialized;
+    size_t before = out->size;
+    hs__encode_scalar(out, tag, strlen(tag), value);
+    hs_code code = hs__buffer_check(out, "a summary", err);
+    if (code) { /* takes back the part that there was memory for */
+        out->size = before;
+        out->failed = false;
+    }
+    return code;
 }
 
 hs_string hs_summary_serialized(const hs_summary *summary)

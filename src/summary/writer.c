@@ -120,29 +120,41 @@ static int note_successor(void *user, const char *name)
     return 0;
 }
 
-/* TensorBoard reads a directory's files in the order of their names, and forgets what the runs before had at the steps of a
- * new one. So the name comes after all that are there, whatever the clock says. */
-static hs_code make_path(hs_summary_writer *writer, const char *directory, const char *suffix, hs_error *err)
+/* The path of a file that comes after all that are there, whatever the clock says: TensorBoard reads a directory's files in
+ * the order of their names, and forgets what the runs before had at the steps of a new one. */
+static hs_code choose_path(hs_summary_writer *writer, const char *directory, const char *suffix, const char *host,
+                           long long *seconds, unsigned count, hs_error *err)
 {
     const hs_env *env = &writer->env;
+    for (;;) {
+        char *name = hs__format(env, NAME_PREFIX "%010lld.%s.%ld.%u%s", *seconds, host, (long)getpid(), count, suffix);
+        successors after = {name, -1};
+        hs_code code = name ? env->files.ops->list(env->files.user, directory, note_successor, &after, err)
+                            : hs__no_memory(err, strlen(directory), "a path");
+        if (!code && after.latest < 0 && !(writer->path = hs__path_join(env, directory, name)))
+            code = hs__no_memory(err, strlen(directory), "a path");
+        hs__free(env, name);
+        if (code || after.latest < 0)
+            return code;
+        *seconds = after.latest + 1;
+    }
+}
+
+/* Another writer of this process may be given the same name at this very moment: then the count tells them apart. */
+static hs_code open_new(hs_summary_writer *writer, const char *directory, const char *suffix, hs_error *err)
+{
     char host[128] = "host";
     if (gethostname(host, sizeof host) == 0)
         host[sizeof host - 1] = '\0';
-    long long seconds = (long long)(hs_env_realtime_ns(env) / 1000000000);
+    long long seconds = (long long)(hs_env_realtime_ns(&writer->env) / 1000000000);
     for (unsigned count = 0;; count++) {
-        char *name = hs__format(env, NAME_PREFIX "%010lld.%s.%ld.%u%s", seconds, host, (long)getpid(), count, suffix);
-        successors after = {name, -1};
-        writer->path = name ? hs__path_join(env, directory, name) : NULL;
-        hs_code code = writer->path ? env->files.ops->list(env->files.user, directory, note_successor, &after, err)
-                                    : hs__no_memory(err, strlen(directory), "a path");
-        hs__free(env, name);
+        hs_code code = choose_path(writer, directory, suffix, host, &seconds, count, err);
         if (code)
             return code;
-        if (after.latest >= 0)
-            seconds = after.latest + 1;
-        else if (!hs__file_exists(env, writer->path))
-            return HS_OK;
-        hs__free(env, writer->path);
+        code = hs__file_open(&writer->file, &writer->env, writer->path, HS_OPEN_NEW, err);
+        if (code != HS_ALREADY_EXISTS)
+            return code;
+        hs__free(&writer->env, writer->path);
         writer->path = NULL;
     }
 }
@@ -157,11 +169,9 @@ static void add_version(hs_summary_writer *writer)
 }
 
 /* The version record is on disk before anything else is done. */
-static hs_code open_file(hs_summary_writer *writer, hs_error *err)
+static hs_code write_version(hs_summary_writer *writer, hs_error *err)
 {
-    hs_code code = hs__file_open(&writer->file, &writer->env, writer->path, HS_OPEN_WRITE, err);
-    if (code)
-        return code;
+    hs_code code;
     add_version(writer);
     if (!(code = hs__buffer_check(&writer->pending, "an event", err)) &&
         !(code = hs__file_write(&writer->file, writer->pending.data, writer->pending.size, err)))
@@ -265,8 +275,8 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
     if (!writer)
         return NULL;
     const char *suffix = options.name_suffix ? options.name_suffix : "";
-    if (hs__make_directories(&writer->env, directory, err) || make_path(writer, directory, suffix, err) ||
-        open_file(writer, err) || start_thread(writer, err)) {
+    if (hs__make_directories(&writer->env, directory, err) || open_new(writer, directory, suffix, err) ||
+        write_version(writer, err) || start_thread(writer, err)) {
         hs__file_close(&writer->file, NULL);
         free_writer(writer);
         return NULL;

@@ -234,7 +234,7 @@ static const hs_hook_ops fetch_ops = {HS_HOOK_OPS, .name = "fetcher", .before_ru
 static void bench_hundred(void)
 {
     static fetcher fetchers[MANY];
-    static char names[MANY][16];
+    static char names[MANY][32];
     static double values[MANY];
     hs_hook hooks[MANY];
     uint64_t count = 0;

@@ -12,7 +12,8 @@ HS_BEGIN_DECLS
 
 typedef enum hs_on_nan {
     HS_NAN_FAIL = 0, /* the run fails with HS_FAILED_PRECONDITION: no end is called, nothing is saved */
-    HS_NAN_STOP = 1  /* a warning in the log, and a stop */
+    HS_NAN_STOP =
+        1 /* a warning in the log, and a stop: a good end, with which a checkpoint_saver saves the model as it is */
 } hs_on_nan;
 
 typedef struct hs_nan_tensor_options {

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Restoring the newest valid checkpoint of a directory. */
+#include "checkpoint/saver.h"
+
+#include "base/files.h"
+#include "checkpoint/state_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Candidates of a directory, best first. */
+typedef struct {
+    const hs_env *env;
+    const char *directory;
+    char **paths;
+    size_t n, capacity;
+    size_t named; /* the first of them are those that the state file names */
+    bool failed;
+} candidates;
+
+static void add_candidate(candidates *all, const char *path)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->paths[i], path) == 0)
+            return;
+    char *copy = hs__strdup(all->env, path);
+    if (!copy || hs__reserve(all->env, &all->paths, &all->capacity, all->n + 1, sizeof *all->paths, NULL)) {
+        hs__free(all->env, copy);
+        all->failed = true;
+        return;
+    }
+    all->paths[all->n++] = copy;
+}
+
+static int found_file(void *user, const char *name)
+{
+    candidates *all = user;
+    size_t length = strlen(name);
+    if (length > 6 && strcmp(name + length - 6, ".index") == 0) {
+        char *stem = hs__strndup(all->env, name, length - 6);
+        char *path = stem ? hs__path_join(all->env, all->directory, stem) : NULL;
+        if (path)
+            add_candidate(all, path);
+        else
+            all->failed = true;
+        hs__free(all->env, path);
+        hs__free(all->env, stem);
+    }
+    return 0;
+}
+
+/* The step in a path's name; -1 if it has none. */
+static long long step_in(const char *path)
+{
+    const char *dash = strrchr(path, '-');
+    char *end;
+    long long step = dash ? strtoll(dash + 1, &end, 10) : -1;
+    return dash && end > dash + 1 && !*end ? step : -1;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    long long x = step_in(*(char *const *)a), y = step_in(*(char *const *)b);
+    return (x < y) - (x > y);
+}
+
+/* What the state file says comes first, newest first; then whatever else lies there. HS_OK also where the state file is
+ * damaged. */
+static hs_code gather(candidates *all, const char *state_file, hs_error *err)
+{
+    hs__checkpoint_state state;
+    hs_error cause = {0};
+    hs_code code = hs__checkpoint_state_read(&state, all->env, all->directory, state_file, &cause);
+    bool damaged = code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT;
+    if (damaged)
+        hs_log(all->env, HS_LOG_WARNING, "%s; looking through the directory", cause.message);
+    else if (code && code != HS_NOT_FOUND)
+        return hs__error_copy(err, &cause);
+    if (!code) {
+        add_candidate(all, state.newest);
+        for (size_t i = state.n; i-- > 0;)
+            add_candidate(all, state.paths[i]);
+        hs__checkpoint_state_free(&state);
+    }
+    all->named = all->n;
+    hs_file_stat found;
+    if (all->env->files.ops->stat(all->env->files.user, all->directory, &found, NULL) == HS_OK && found.is_directory &&
+        (code = all->env->files.ops->list(all->env->files.user, all->directory, found_file, all, err)))
+        return code;
+    if (all->n > all->named)
+        qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);
+    if (all->failed)
+        return hs__no_memory(err, all->n * sizeof *all->paths, "the list of checkpoints");
+    return HS_OK;
+}
+
+static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidates *all, const char **taken, hs_error *err)
+{
+    hs_error first = {0};
+    *taken = NULL;
+    for (size_t i = 0; i < all->n && !*taken; i++) {
+        hs_error cause = {0};
+        hs__restore_fault whose;
+        hs_code code = hs__restore(saver, session, all->paths[i], &whose, &cause);
+        if (!code) {
+            *taken = all->paths[i];
+            return HS_OK;
+        }
+        if (whose == HS__FAULT_OF_THE_MODEL || code == HS_RESOURCE_EXHAUSTED)
+            return hs__error_copy(err, &cause);
+        hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' is passed over: %s", all->paths[i], cause.message);
+        if (!first.code)
+            first = cause;
+    }
+    if (all->n == 0)
+        return HS_OK;
+    return hs_error_set(err, first.code == HS_NOT_FOUND ? HS_NOT_FOUND : HS_DATA_LOSS,
+                        "%s: none of its %zu checkpoints can be restored; nothing was changed. The newest, '%s': %s",
+                        all->directory, all->n, all->paths[0], first.message);
+}
+
+/* What the state file names, and what was restored, stay in the saver's list, so that they are deleted in their turn.
+ * Others that lie there may be somebody's own, or were to be kept for ever. */
+static hs_code adopt(hs_saver *saver, const candidates *all, const char *taken, hs_error *err)
+{
+    const char **paths = hs__alloc(&saver->env, all->named + 2, sizeof *paths);
+    if (!paths)
+        return hs__no_memory(err, all->named * sizeof *paths, "the list of checkpoints");
+    bool taken_named = false;
+    for (size_t i = 0; i < all->named; i++) {
+        paths[i] = all->paths[all->named - 1 - i];
+        taken_named |= paths[i] == taken;
+    }
+    if (!taken_named)
+        paths[all->named] = taken;
+    hs_code code = hs_saver_recover(saver, paths, err);
+    hs__free(&saver->env, paths);
+    return code;
+}
+
+hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory, char **restored, hs_error *err)
+{
+    candidates all = {.env = &saver->env, .directory = directory};
+    const char *taken = NULL;
+    *restored = NULL;
+    hs_code code = gather(&all, NULL, err);
+    if (!code)
+        code = try_each(saver, session, &all, &taken, err);
+    if (!code && taken && !(code = adopt(saver, &all, taken, err)) && !(code = hs__note_restored(session, taken, err))) {
+        *restored = hs__strdup(&session->env, taken);
+        if (!*restored)
+            code = hs__no_memory(err, strlen(taken), "a path");
+    }
+    for (size_t i = 0; i < all.n; i++)
+        hs__free(all.env, all.paths[i]);
+    hs__free(all.env, all.paths);
+    return code;
+}

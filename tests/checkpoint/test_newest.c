@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding and restoring the newest checkpoint of a directory that may be damaged. */
+#include "checkpoint/model.h"
+
+#include "checkpoint/saver.h"
+
+#include <unistd.h>
+
+/* Three checkpoints, 8, 9 and 10, so that the order of names is not that of steps. */
+static fixture *with_three(void **state)
+{
+    fixture *f = *state;
+    for (int64_t step = 8; step <= 10; step++)
+        save_at(f, step);
+    return f;
+}
+
+static void assert_restores(fixture *f, int64_t step)
+{
+    test_env_clear_log(&f->t);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, step));
+    assert_string_equal(f->restored, file_of(f, step, NULL));
+}
+
+static void the_newest_is_restored(void **state)
+{
+    fixture *f = with_three(state);
+    assert_restores(f, 10);
+    assert_lacks(f->t.log, "WARNING");
+}
+
+static void the_state_file_says_which_is_the_newest(void **state)
+{
+    fixture *f = with_three(state);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-9\"\n");
+    assert_restores(f, 9);
+    assert_string_equal(f->m.err.message, "");
+}
+
+static void an_empty_directory_has_none(void **state)
+{
+    fixture *f = *state;
+    assert_ok(restore_newest(f), &f->err);
+    assert_string_equal(f->restored, "");
+    assert_true(model_is(&f->m, -7));
+}
+
+static void a_missing_directory_has_none(void **state)
+{
+    fixture *f = *state;
+    char *path = NULL;
+    assert_ok(hs__restore_newest(f->saver, model_raw(&f->m), test_path(f->directory, "none"), &path, &f->err), &f->err);
+    assert_null(path);
+}
+
+/* Damage to the newest: the one before is taken, and the log says why. */
+
+static void assert_passes_over(fixture *f, const char *why)
+{
+    assert_restores(f, 9);
+    assert_contains(f->t.log, "WARNING: checkpoint '");
+    assert_contains(f->t.log, "model.ckpt-10' is passed over: ");
+    assert_contains(f->t.log, why);
+}
+
+static void truncated_data(void **state)
+{
+    fixture *f = with_three(state);
+    truncate_to(file_of(f, 10, DATA), 11);
+    assert_passes_over(f, "has 11 bytes, too few");
+}
+
+static void a_flipped_bit_of_the_data(void **state)
+{
+    fixture *f = with_three(state);
+    flip_bit(file_of(f, 10, DATA), 77);
+    assert_passes_over(f, "checksum mismatch");
+}
+
+static void a_flipped_bit_of_the_index(void **state)
+{
+    fixture *f = with_three(state);
+    flip_bit(file_of(f, 10, "index"), 200);
+    assert_passes_over(f, "model.ckpt-10.index");
+}
+
+static void a_truncated_index(void **state)
+{
+    fixture *f = with_three(state);
+    truncate_to(file_of(f, 10, "index"), 60);
+    assert_passes_over(f, "model.ckpt-10.index");
+}
+
+static void missing_data(void **state)
+{
+    fixture *f = with_three(state);
+    assert_int_equal(unlink(file_of(f, 10, DATA)), 0);
+    assert_passes_over(f, "No such file");
+}
+
+static void a_missing_index(void **state)
+{
+    fixture *f = with_three(state);
+    assert_int_equal(unlink(file_of(f, 10, "index")), 0);
+    assert_passes_over(f, "No such file");
+}
+
+static void two_damaged_ones(void **state)
+{
+    fixture *f = with_three(state);
+    truncate_to(file_of(f, 10, DATA), 0);
+    flip_bit(file_of(f, 9, DATA), 5);
+    assert_restores(f, 8);
+    assert_contains(f->t.log, "model.ckpt-10' is passed over");
+    assert_contains(f->t.log, "model.ckpt-9' is passed over");
+}
+
+static void damage_everything(fixture *f)
+{
+    truncate_to(file_of(f, 10, DATA), 0);
+    flip_bit(file_of(f, 9, DATA), 5);
+    assert_int_equal(unlink(file_of(f, 8, DATA)), 0);
+}
+
+static void all_damaged_is_an_error(void **state)
+{
+    fixture *f = with_three(state);
+    damage_everything(f);
+    assert_fails(restore_newest(f), HS_DATA_LOSS, &f->err, "none of its 3 checkpoints can be restored");
+    assert_contains(f->err.message, "model.ckpt-10");
+    assert_true(model_is(&f->m, -7));
+    assert_string_equal(f->restored, "");
+}
+
+static void a_session_never_starts_anew_beside_damaged_ones(void **state)
+{
+    fixture *f = with_three(state);
+    damage_everything(f);
+    model_close(&f->m);
+    model_set(&f->m, -7);
+    assert_int_equal(model_open(&f->m, &f->t.env, f->directory), HS_DATA_LOSS);
+    assert_null(f->m.session);
+    assert_true(model_is(&f->m, -7));
+}
+
+static void a_state_file_without_its_checkpoints_is_an_error(void **state)
+{
+    fixture *f = *state;
+    write_state(f, "model_checkpoint_path: \"model.ckpt-10\"\n");
+    assert_fails(restore_newest(f), HS_NOT_FOUND, &f->err, "none of its 1 checkpoints");
+}
+
+/* Another model's: going back in time would not help. */
+static void one_that_does_not_fit_is_not_passed_over(void **state)
+{
+    fixture *f = with_three(state);
+    double wrong[3] = {0};
+    hs_graph *graph = hs_graph_new(&f->t.env);
+    hs_graph_variable(graph, "bias", HS_DOUBLE, HS_SHAPE(3), wrong);
+    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = f->directory};
+    assert_null(hs_session_open(hs_graph_backend(graph), &options, &f->err));
+    hs_graph_free(graph);
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "model.ckpt-10");
+    assert_lacks(f->t.log, "passed over");
+}
+
+/* Damage to the state file: the directory is looked through, by step. */
+
+static void assert_scans(fixture *f, const char *text)
+{
+    write_state(f, text);
+    assert_restores(f, 10);
+    assert_contains(f->t.log, "looking through the directory");
+}
+
+static void a_damaged_state_file(void **state)
+{
+    assert_scans(with_three(state), "model_checkpoint_path: \"model.ck");
+}
+
+static void an_empty_state_file(void **state)
+{
+    assert_scans(with_three(state), "");
+}
+
+static void a_state_file_that_names_no_newest(void **state)
+{
+    assert_scans(with_three(state), "all_model_checkpoint_paths: \"model.ckpt-8\"\n");
+}
+
+static void a_missing_state_file(void **state)
+{
+    fixture *f = with_three(state);
+    assert_int_equal(unlink(test_path(f->directory, "checkpoint")), 0);
+    assert_restores(f, 10);
+}
+
+static void a_state_file_that_names_what_is_gone(void **state)
+{
+    fixture *f = with_three(state);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-99\"\n");
+    assert_restores(f, 10);
+    assert_contains(f->t.log, "model.ckpt-99' is passed over");
+}
+
+static void a_moved_directory(void **state)
+{
+    fixture *f = with_three(state);
+    char moved[1024];
+    snprintf(moved, sizeof moved, "%s-moved", f->directory);
+    assert_int_equal(rename(f->directory, moved), 0);
+    free(f->directory);
+    f->directory = strdup(moved);
+    assert_restores(f, 10);
+    assert_lacks(f->t.log, "WARNING");
+}
+
+/* The list goes on where it was. */
+
+static void the_list_of_kept_ones_goes_on_after_a_restart(void **state)
+{
+    fixture *f = with_three(state);
+    assert_restores(f, 10);
+    for (int64_t step = 11; step <= 13; step++)
+        save_at(f, step);
+    assert_false(has_file(f, 8, "index") || has_file(f, 8, DATA));
+    for (int64_t step = 9; step <= 13; step++)
+        assert_true(has_file(f, step, "index"));
+    assert_string_equal(hs_saver_checkpoint(f->saver, 0), file_of(f, 9, NULL));
+}
+
+/* A checkpoint that somebody put there, or kept for ever, is not the saver's to delete. */
+static void cm_016_others_are_not_deleted(void **state)
+{
+    fixture *f = *state;
+    hs_save_options apart = {HS_SAVE_OPTIONS, .no_state_file = true};
+    save_at(f, 1);
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "best"), -1, &apart, &f->err), &f->err);
+    assert_restores(f, 1);
+    for (int64_t step = 2; step <= 7; step++)
+        save_at(f, step);
+    assert_false(has_file(f, 1, "index"));
+    assert_true(test_exists(f->directory, "best.index"));
+}
+
+static void what_was_kept_for_ever_stays_when_fewer_are_kept(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    for (int64_t step = 1; step <= 8; step++)
+        save_at(f, step);
+    assert_restores(f, 8);
+    save_at(f, 9);
+    for (int64_t step = 1; step <= 9; step++)
+        assert_true(has_file(f, step, "index"));
+}
+
+static void a_damaged_one_is_deleted_in_its_turn(void **state)
+{
+    fixture *f = with_three(state);
+    flip_bit(file_of(f, 10, DATA), 5);
+    assert_restores(f, 9);
+    for (int64_t step = 11; step <= 15; step++)
+        save_at(f, step);
+    assert_false(has_file(f, 10, "index"));
+    assert_restores(f, 15);
+    assert_lacks(f->t.log, "WARNING");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(the_newest_is_restored),
+        with_fixture(the_state_file_says_which_is_the_newest),
+        with_fixture(an_empty_directory_has_none),
+        with_fixture(a_missing_directory_has_none),
+        with_fixture(truncated_data),
+        with_fixture(a_flipped_bit_of_the_data),
+        with_fixture(a_flipped_bit_of_the_index),
+        with_fixture(a_truncated_index),
+        with_fixture(missing_data),
+        with_fixture(a_missing_index),
+        with_fixture(two_damaged_ones),
+        with_fixture(all_damaged_is_an_error),
+        with_fixture(a_session_never_starts_anew_beside_damaged_ones),
+        with_fixture(a_state_file_without_its_checkpoints_is_an_error),
+        with_fixture(one_that_does_not_fit_is_not_passed_over),
+        with_fixture(a_damaged_state_file),
+        with_fixture(an_empty_state_file),
+        with_fixture(a_state_file_that_names_no_newest),
+        with_fixture(a_missing_state_file),
+        with_fixture(a_state_file_that_names_what_is_gone),
+        with_fixture(a_moved_directory),
+        with_fixture(the_list_of_kept_ones_goes_on_after_a_restart),
+        with_fixture(cm_016_others_are_not_deleted),
+        with_fixture(what_was_kept_for_ever_stays_when_fewer_are_kept),
+        with_fixture(a_damaged_one_is_deleted_in_its_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Restoring one checkpoint, and what does not fit. */
+#include "checkpoint/model.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static hs_code restore(fixture *f, int64_t step)
+{
+    return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, step, NULL), &f->err);
+}
+
+static void everything_comes_back(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    model_set(&f->m, 9);
+    assert_ok(restore(f, 3), &f->err);
+    assert_true(model_is(&f->m, 3));
+    assert_string_equal(hs_saver_last_path(f->saver), file_of(f, 3, NULL));
+    assert_string_equal(hs_raw_session_restored_from(model_raw(&f->m)), file_of(f, 3, NULL));
+}
+
+static void training_goes_on_from_there(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    model_set(&f->m, 9);
+    assert_ok(restore(f, 3), &f->err);
+    assert_ok(model_train(&f->m, 2), &f->m.err);
+    assert_true(model_is(&f->m, 5));
+}
+
+static void only_the_savers_variables_are_touched(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    model_set(&f->m, 9);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = HS_NAMES("global_step")});
+    assert_ok(restore(f, 3), &f->err);
+    assert_int_equal(f->m.step, 3);
+    f->m.step = 9;
+    assert_true(model_is(&f->m, 9));
+}
+
+static void tensors_that_the_model_lacks_are_left_alone(void **state)
+{
+    fixture *f = *state;
+    int64_t step = 0;
+    save_at(f, 3);
+    hs_graph *graph = hs_graph_new(&f->t.env);
+    hs_graph_global_step(graph, NULL, &step);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
+    assert_ok(hs_saver_restore(f->saver, hs_session_raw(session), file_of(f, 3, NULL), &f->err), &f->err);
+    assert_int_equal(step, 3);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+static void null_arguments(void **state)
+{
+    fixture *f = *state;
+    hs_raw_session *raw = model_raw(&f->m);
+    assert_fails(hs_saver_restore(NULL, raw, "x", &f->err), HS_INVALID_ARGUMENT, &f->err, "saver is NULL");
+    assert_fails(hs_saver_restore(f->saver, NULL, "x", &f->err), HS_INVALID_ARGUMENT, &f->err, "no session");
+    assert_fails(hs_saver_restore(f->saver, raw, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no checkpoint is named");
+    assert_fails(hs_saver_restore(f->saver, raw, "", &f->err), HS_INVALID_ARGUMENT, &f->err, "no checkpoint is named");
+}
+
+static void a_missing_checkpoint(void **state)
+{
+    fixture *f = *state;
+    model_set(&f->m, 9);
+    assert_fails(restore(f, 4), HS_NOT_FOUND, &f->err, "model.ckpt-4");
+    assert_true(model_is(&f->m, 9));
+    assert_null(hs_saver_last_path(f->saver));
+    assert_null(hs_raw_session_restored_from(model_raw(&f->m)));
+}
+
+static void a_variable_that_is_not_there_anymore(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = HS_NAMES("gone")});
+    assert_fails(restore(f, 3), HS_INVALID_ARGUMENT, &f->err, "'gone'");
+}
+
+/* Models that a checkpoint does not fit. */
+
+typedef struct {
+    hs_graph *graph;
+    hs_session *session;
+    float memory[64];
+    int64_t step;
+} other;
+
+static void other_begin(other *o, const hs_env *env)
+{
+    memset(o, 0x5a, sizeof *o);
+    o->graph = hs_graph_new(env);
+    o->step = 77;
+    hs_graph_global_step(o->graph, NULL, &o->step);
+}
+
+/* Tries the checkpoint of step 3 on it, and sees that it is as it was. */
+static void other_refuses(other *o, fixture *f, hs_code expected, const char *message)
+{
+    other before;
+    o->session = hs_session_open(hs_graph_backend(o->graph), NULL, &f->err);
+    assert_non_null(o->session);
+    before = *o;
+    hs_code code = hs_saver_restore(f->saver, hs_session_raw(o->session), file_of(f, 3, NULL), &f->err);
+    assert_memory_equal(&before, o, sizeof *o);
+    hs_session_close(o->session, NULL);
+    hs_graph_free(o->graph);
+    assert_fails(code, expected, &f->err, message);
+}
+
+static void all_that_does_not_fit_is_listed(void **state)
+{
+    fixture *f = *state;
+    other o;
+    save_at(f, 3);
+    other_begin(&o, &f->t.env);
+    hs_graph_variable(o.graph, "weights", HS_FLOAT, HS_SHAPE(3, 2), o.memory);
+    hs_graph_variable(o.graph, "bias", HS_FLOAT, HS_SHAPE(2), o.memory + 6);
+    hs_graph_variable(o.graph, "momentum", HS_FLOAT, HS_SHAPE(3), o.memory + 8);
+    other_refuses(&o, f, HS_INVALID_ARGUMENT, "1 missing, 2 different");
+    assert_contains(f->err.message, "'weights' is float [2,3] there and float [3,2] in the model");
+    assert_contains(f->err.message, "'bias' is double [2] there and float [2] in the model");
+    assert_contains(f->err.message, "'momentum' is missing");
+}
+
+static void missing_tensors_alone_are_not_found(void **state)
+{
+    fixture *f = *state;
+    other o;
+    save_at(f, 3);
+    other_begin(&o, &f->t.env);
+    hs_graph_variable(o.graph, "momentum", HS_FLOAT, HS_SHAPE(3), o.memory);
+    hs_graph_variable(o.graph, "velocity", HS_FLOAT, HS_SHAPE(3), o.memory + 3);
+    other_refuses(&o, f, HS_NOT_FOUND, "'momentum' is missing; 'velocity' is missing");
+}
+
+/* The message has an end; the log has all of it. */
+static void a_long_list_goes_to_the_log_whole(void **state)
+{
+    fixture *f = *state;
+    other o;
+    char name[64];
+    save_at(f, 3);
+    other_begin(&o, &f->t.env);
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "layer_with_a_long_name_%02d", i);
+        hs_graph_variable(o.graph, name, HS_FLOAT, HS_SCALAR, o.memory + i);
+    }
+    other_refuses(&o, f, HS_NOT_FOUND, "40 missing");
+    assert_lacks(f->err.message, "name_39");
+    assert_contains(f->t.log, "ERROR: ");
+    assert_contains(f->t.log, "'layer_with_a_long_name_00' is missing");
+    assert_contains(f->t.log, "'layer_with_a_long_name_39' is missing");
+}
+
+/* Opening a session on one checkpoint. */
+
+static hs_code open_at(fixture *f, const char *directory, const char *path)
+{
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = directory, .checkpoint_path = path};
+    f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
+    return f->err.code;
+}
+
+static void a_session_on_a_path(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    save_at(f, 4);
+    assert_ok(open_at(f, NULL, file_of(f, 3, NULL)), &f->err);
+    assert_true(model_is(&f->m, 3));
+}
+
+static void a_session_on_a_path_that_is_not_there(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_fails(open_at(f, NULL, file_of(f, 4, NULL)), HS_NOT_FOUND, &f->err, "model.ckpt-4");
+    assert_true(model_is(&f->m, 3));
+}
+
+static void a_session_on_a_damaged_path(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    save_at(f, 4);
+    flip_bit(file_of(f, 4, DATA), 100);
+    assert_fails(open_at(f, NULL, file_of(f, 4, NULL)), HS_DATA_LOSS, &f->err, "model.ckpt-4.data");
+    assert_contains(f->err.message, "checksum");
+    assert_true(model_is(&f->m, 4)); /* not the one before: it was not asked for */
+}
+
+static void a_session_takes_one_of_path_and_directory(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_fails(open_at(f, f->directory, file_of(f, 3, NULL)), HS_INVALID_ARGUMENT, &f->err, "give one of the two");
+}
+
+/* Reading fails between the check and the copy. */
+static void failing_midway_leaves_the_model_as_it_was(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    size_t before = f->t.file_calls;
+    assert_ok(restore(f, 3), &f->err);
+    size_t calls = f->t.file_calls - before;
+    f->t.fail_file_errno = EIO;
+    f->t.fail_file_on = true;
+    for (size_t n = 1; n <= calls; n++) {
+        model_set(&f->m, 9);
+        f->t.fail_file_at = f->t.file_calls + n;
+        hs_code code = restore(f, 3);
+        f->t.fail_file_at = 0;
+        assert_true(code ? model_is(&f->m, 9) : model_is(&f->m, 3));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(everything_comes_back),
+        with_fixture(training_goes_on_from_there),
+        with_fixture(only_the_savers_variables_are_touched),
+        with_fixture(tensors_that_the_model_lacks_are_left_alone),
+        with_fixture(null_arguments),
+        with_fixture(a_missing_checkpoint),
+        with_fixture(a_variable_that_is_not_there_anymore),
+        with_fixture(all_that_does_not_fit_is_listed),
+        with_fixture(missing_tensors_alone_are_not_found),
+        with_fixture(a_long_list_goes_to_the_log_whole),
+        with_fixture(a_session_on_a_path),
+        with_fixture(a_session_on_a_path_that_is_not_there),
+        with_fixture(a_session_on_a_damaged_path),
+        with_fixture(a_session_takes_one_of_path_and_directory),
+        with_fixture(failing_midway_leaves_the_model_as_it_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

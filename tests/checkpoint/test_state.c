@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State that rides in a checkpoint: the graph's and the hooks'. */
+#include "checkpoint/model.h"
+
+#include "formats/bundle.h"
+
+/* A position in the data, say. */
+typedef struct {
+    int64_t value;
+    size_t bytes; /* how many of its 8 are written and read */
+    hs_code fail_save, fail_load;
+    bool silent;
+} cursor;
+
+static hs_code fail_as(const cursor *c, hs_code code, hs_error *err)
+{
+    return code && !c->silent ? hs_error_set(err, code, "the disk of the data is gone") : code;
+}
+
+static hs_code save_cursor(void *self, hs_state_writer *out, hs_error *err)
+{
+    const cursor *c = self;
+    return c->fail_save ? fail_as(c, c->fail_save, err) : hs_state_write(out, &c->value, c->bytes, err);
+}
+
+static hs_code load_cursor(void *self, hs_state_reader *in, hs_error *err)
+{
+    cursor *c = self;
+    return c->fail_load ? fail_as(c, c->fail_load, err) : hs_state_read(in, &c->value, c->bytes, err);
+}
+
+static const hs_hook_ops hook_ops = {HS_HOOK_OPS, .name = "counter", .save_state = save_cursor, .load_state = load_cursor};
+
+/* Opens the model with a state, and with n hooks that have one. */
+static hs_code open_with(fixture *f, cursor *graphs, cursor *hooks, size_t n)
+{
+    hs_hook list[2];
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    if (graphs)
+        hs_graph_state(f->m.graph, "loader", save_cursor, load_cursor, graphs);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (hs_hook){.ops = &hook_ops, .self = &hooks[i]};
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = list, .n_hooks = n, .checkpoint_dir = f->directory};
+    f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
+    return f->err.code;
+}
+
+static void the_graphs_state_comes_back(void **state)
+{
+    fixture *f = *state;
+    cursor saved = {.value = 41, .bytes = 8}, loaded = {.bytes = 8};
+    assert_ok(open_with(f, &saved, NULL, 0), &f->err);
+    save_at(f, 1);
+    saved.value = 42; /* later than what was saved */
+    assert_ok(open_with(f, &loaded, NULL, 0), &f->err);
+    assert_int_equal(loaded.value, 41);
+}
+
+static void hooks_of_one_name_each_get_their_own_back(void **state)
+{
+    fixture *f = *state;
+    cursor saved[2] = {{.value = 5, .bytes = 8}, {.value = 6, .bytes = 8}}, loaded[2] = {{.bytes = 8}, {.bytes = 8}};
+    assert_ok(open_with(f, NULL, saved, 2), &f->err);
+    save_at(f, 1);
+    assert_ok(open_with(f, NULL, loaded, 2), &f->err);
+    assert_int_equal(loaded[0].value, 5);
+    assert_int_equal(loaded[1].value, 6);
+}
+
+static void it_is_listed_under_the_reserved_prefix(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.value = 5, .bytes = 8}, h = {.value = 6, .bytes = 4};
+    hs_tensor info;
+    assert_ok(open_with(f, &c, &h, 1), &f->err);
+    save_at(f, 1);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 1, NULL), &f->err);
+    assert_non_null(reader);
+    assert_ok(hs_checkpoint_find(reader, "hooksess/state/loader", &info, &f->err), &f->err);
+    assert_int_equal(info.dtype, HS_UINT8);
+    assert_int_equal(info.rank, 1);
+    assert_int_equal(info.dims[0], 8);
+    assert_ok(hs_checkpoint_find(reader, "hooksess/hook/counter", &info, &f->err), &f->err);
+    assert_int_equal(info.dims[0], 4);
+    hs_checkpoint_close(reader);
+}
+
+static void state_may_be_empty(void **state)
+{
+    fixture *f = *state;
+    cursor saved = {.value = 5}, loaded = {.value = 6};
+    assert_ok(open_with(f, &saved, NULL, 0), &f->err);
+    save_at(f, 1);
+    assert_ok(open_with(f, &loaded, NULL, 0), &f->err);
+    assert_int_equal(loaded.value, 6);
+    assert_lacks(f->t.log, "starts anew");
+}
+
+static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.value = 5, .bytes = 8};
+    save_at(f, 1);
+    model_set(&f->m, 9);
+    assert_ok(open_with(f, &c, NULL, 0), &f->err);
+    assert_true(model_is(&f->m, 1));
+    assert_int_equal(c.value, 5);
+    assert_contains(f->t.log, "INFO: checkpoint '");
+    assert_contains(f->t.log, "has no state 'hooksess/state/loader'; it starts anew");
+}
+
+static void state_that_nobody_asks_for_is_passed_over(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.value = 5, .bytes = 8};
+    assert_ok(open_with(f, &c, &c, 1), &f->err);
+    save_at(f, 1);
+    assert_ok(open_with(f, NULL, NULL, 0), &f->err);
+    assert_true(model_is(&f->m, 1));
+}
+
+/* Failures. */
+
+static void a_failing_save_fails_the_checkpoint(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.fail_save = HS_UNAVAILABLE};
+    assert_ok(open_with(f, &c, NULL, 0), &f->err);
+    hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
+    assert_fails(code, HS_UNAVAILABLE, &f->err, "saving the state 'hooksess/state/loader': the disk of the data is gone");
+    assert_int_equal(test_count_files(f->directory, ""), 2);
+    c.silent = true;
+    code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
+    assert_fails(code, HS_UNAVAILABLE, &f->err, "it failed with UNAVAILABLE");
+}
+
+/* Saves a state of so many bytes, and tries to load it by `c`. */
+static hs_code load_by(fixture *f, size_t bytes, cursor *c)
+{
+    cursor saved = {.value = 5, .bytes = bytes};
+    assert_ok(open_with(f, &saved, NULL, 0), &f->err);
+    save_at(f, 1);
+    model_set(&f->m, 9);
+    return open_with(f, c, NULL, 0);
+}
+
+static void a_failing_load_fails_the_restore(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.fail_load = HS_UNAVAILABLE};
+    assert_fails(load_by(f, 8, &c), HS_UNAVAILABLE, &f->err, "the disk of the data is gone");
+    assert_contains(f->err.message, "model.ckpt-1': loading the state 'hooksess/state/loader'");
+    assert_true(model_is(&f->m, 9));
+}
+
+static void a_failing_load_without_a_message(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.fail_load = HS_USER + 3, .silent = true};
+    assert_fails(load_by(f, 8, &c), HS_USER + 3, &f->err, "it failed with USER");
+}
+
+static void bytes_that_are_not_read(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.bytes = 3};
+    assert_fails(load_by(f, 8, &c), HS_INVALID_ARGUMENT, &f->err, "5 of its 8 bytes were not read");
+    assert_true(model_is(&f->m, 9));
+}
+
+static void bytes_that_are_not_there(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.value = 3, .bytes = 8};
+    assert_fails(load_by(f, 7, &c), HS_DATA_LOSS, &f->err, "has 7 more bytes, where 8 are read");
+    assert_int_equal(c.value, 3);
+}
+
+/* A bundle with everything that the model needs, but for its state, which is of another type. */
+static void write_foreign(const fixture *f)
+{
+    const hs_env *env = hs_env_default();
+    hs__bundle_writer writer;
+    float numbers[2] = {1, 2};
+    const struct {
+        const char *name;
+        hs_tensor value;
+    } tensors[] = {
+        {"weights", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), f->m.weights)},
+        {"bias", hs_tensor_of(HS_DOUBLE, HS_SHAPE(2), f->m.bias)},
+        {"global_step", hs_tensor_of(HS_INT64, HS_SCALAR, &f->m.step)},
+        {"hooksess/state/loader", hs_tensor_of(HS_FLOAT, HS_SHAPE(2), numbers)},
+    };
+    assert_int_equal(hs__bundle_writer_open(&writer, env, file_of(f, 1, DATA), 0, 1, NULL), HS_OK);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        assert_int_equal(hs__bundle_writer_add(&writer, tensors[i].name, &tensors[i].value, NULL), HS_OK);
+    assert_int_equal(hs__bundle_writer_finish(&writer, file_of(f, 1, "index"), NULL), HS_OK);
+    hs__bundle_writer_close(&writer);
+}
+
+static void state_of_another_type_is_damage(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.value = 5, .bytes = 8};
+    write_foreign(f);
+    assert_fails(open_with(f, &c, NULL, 0), HS_DATA_LOSS, &f->err, "'hooksess/state/loader' is no vector of uint8");
+    assert_int_equal(c.value, 5);
+}
+
+static void damaged_state_gives_way_to_the_checkpoint_before(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.value = 5, .bytes = 8};
+    size_t bytes;
+    assert_ok(open_with(f, &c, NULL, 0), &f->err);
+    save_at(f, 1);
+    c.value = 6;
+    save_at(f, 2);
+    free(test_read_file(file_of(f, 2, DATA), &bytes));
+    flip_bit(file_of(f, 2, DATA), 8 * (bytes - 1)); /* the states come last */
+    assert_ok(open_with(f, &c, NULL, 0), &f->err);
+    assert_true(model_is(&f->m, 1));
+    assert_int_equal(c.value, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(the_graphs_state_comes_back),
+        with_fixture(hooks_of_one_name_each_get_their_own_back),
+        with_fixture(it_is_listed_under_the_reserved_prefix),
+        with_fixture(state_may_be_empty),
+        with_fixture(a_checkpoint_without_it_is_restored_all_the_same),
+        with_fixture(state_that_nobody_asks_for_is_passed_over),
+        with_fixture(a_failing_save_fails_the_checkpoint),
+        with_fixture(a_failing_load_fails_the_restore),
+        with_fixture(a_failing_load_without_a_message),
+        with_fixture(bytes_that_are_not_read),
+        with_fixture(bytes_that_are_not_there),
+        with_fixture(state_of_another_type_is_damage),
+        with_fixture(damaged_state_gives_way_to_the_checkpoint_before),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

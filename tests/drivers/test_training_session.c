@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session with the usual hooks. */
+#include "checkpoint/model.h"
+#include "hooks/stage.h"
+#include "summary/events.h"
+
+#include <errno.h>
+
+/* The stage, and a model on it. */
+typedef struct {
+    stage *s;
+    model m;
+} training;
+
+static void begin_training(training *t, stage *s, hs_training_options options)
+{
+    *t = (training){.s = s};
+    model_set(&t->m, 0);
+    model_build(&t->m, &s->t.env);
+    t->m.session = s->session = hs_training_session_open(hs_graph_backend(t->m.graph), &options, &s->err);
+    if (!s->session)
+        fail_msg("%s", s->err.message);
+}
+
+static void end_training(training *t)
+{
+    t->s->session = NULL;
+    t->s->outcome = model_close(&t->m);
+    assert_ok(t->s->outcome.error.code, &t->s->outcome.error);
+}
+
+/* The global step, as a run gives it. */
+static int64_t fetch_step(stage *s)
+{
+    const hs_run_values *values;
+    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("global_step")};
+    assert_ok(hs_session_run_args(s->session, &args, &values, &s->err), &s->err);
+    return (int64_t)hs_values_number(values, 0);
+}
+
+/* The global step of a second session on the directory, with default settings. */
+static int64_t step_of_second_session(stage *s)
+{
+    training t;
+    begin_training(&t, s, (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory});
+    int64_t step = fetch_step(s);
+    end_training(&t);
+    return step;
+}
+
+static void ms_010_saved_at_the_end_and_restored(void **state)
+{
+    stage *s = *state;
+    training t;
+    begin_training(&t, s, (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory});
+    for (int64_t step = 0; step < 2; step++) {
+        assert_int_equal(fetch_step(s), step);
+        stage_run(s, "train", 1, 0);
+    }
+    assert_int_equal(fetch_step(s), 2);
+    end_training(&t);
+    assert_int_equal(step_of_second_session(s), 2);
+}
+
+static void ms_011_every_hundred_steps(void **state)
+{
+    stage *s = *state;
+    training t;
+    begin_training(
+        &t, s, (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_steps = 100});
+    stage_run(s, "train", 99, 0);
+    assert_int_equal(latest_step(s->directory), 0);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 100);
+    end_training(&t);
+    assert_int_equal(step_of_second_session(s), 100);
+}
+
+static void ms_012_every_tenth_of_a_second(void **state)
+{
+    stage *s = *state;
+    training t;
+    begin_training(&t, s,
+                   (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_secs = 0.1});
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 0);
+    test_env_advance(&s->t, 0.2);
+    stage_run(s, "train", 10, 0);
+    assert_int_equal(latest_step(s->directory), 2);
+    end_training(&t);
+    assert_int_equal(step_of_second_session(s), 11);
+}
+
+/* TensorFlow's 0 turns saving off. Here it is the default, and HS_NEVER is off. */
+static int64_t step_after_saving_every(stage *s, double secs)
+{
+    training t;
+    hs_hook hook = hs_script_watch(s->script, "mine", hs_stop_at_step(.last_step = 100));
+    begin_training(&t, s,
+                   (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_secs = secs,
+                                         .chief_only_hooks = &hook, .n_chief_only_hooks = 1});
+    assert_int_equal(fetch_step(s), 0);
+    stage_run(s, "train", 2, 0);
+    assert_int_equal(fetch_step(s), 2);
+    end_training(&t);
+    assert_int_equal(count_of(hs_script_calls(s->script), "mine.begin"), 1);
+    return step_of_second_session(s);
+}
+
+static void ms_015_never_is_off(void **state)
+{
+    assert_int_equal(step_after_saving_every(*state, HS_NEVER), 0);
+}
+
+static void ms_015_zero_is_the_default(void **state)
+{
+    assert_int_equal(step_after_saving_every(*state, 0), 2);
+}
+
+static void ms_015_either_of_a_pair_may_be_never(void **state)
+{
+    stage *s = *state;
+    training t;
+    begin_training(&t, s,
+                   (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory,
+                                         .save_checkpoint_steps = HS_NEVER, .save_summaries_secs = HS_NEVER});
+    stage_run(s, "train", 1, 0);
+    end_training(&t);
+    assert_int_equal(test_count_files(s->directory, ""), 2);
+    begin_training(&t, s,
+                   (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory,
+                                         .save_checkpoint_secs = HS_NEVER, .save_checkpoint_steps = 1,
+                                         .save_summaries_steps = HS_NEVER});
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 1);
+    end_training(&t);
+    assert_lacks(events_text(s->directory), "start");
+}
+
+static void ms_017_no_graph_files(void **state)
+{
+    stage *s = *state;
+    training t;
+    begin_training(&t, s,
+                   (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_steps = 1,
+                                         .no_graph_def = true});
+    for (int i = 0; i < 2; i++) {
+        assert_false(test_exists(s->directory, "graph.pbtxt"));
+        assert_int_equal(test_count_files(s->directory, ".meta"), 0);
+        stage_run(s, "train", 1, 0);
+    }
+    end_training(&t);
+}
+
+/* Options. */
+
+static void refuses(stage *s, hs_training_options options, hs_code code, const char *message)
+{
+    s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);
+    assert_null(s->session);
+    assert_says(&s->err, code, message);
+    assert_int_equal(test_count_files(s->directory, ""), 2);
+}
+
+static void ms_127s_both_secs_and_steps(void **state)
+{
+    stage *s = *state;
+    refuses(s,
+            (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_secs = 10,
+                                  .save_checkpoint_steps = 10},
+            HS_INVALID_ARGUMENT, "hook 'checkpoint_saver', begin: each of save_secs and save_steps");
+    refuses(s,
+            (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_summaries_secs = 10,
+                                  .save_summaries_steps = 10},
+            HS_INVALID_ARGUMENT, "hook 'summary_saver', begin: each of save_secs and save_steps");
+}
+
+static void options_that_make_no_sense(void **state)
+{
+    stage *s = *state;
+    refuses(s, (hs_training_options){.checkpoint_dir = s->directory}, HS_INVALID_ARGUMENT, "HS_TRAINING_OPTIONS");
+    refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .n_hooks = 1}, HS_INVALID_ARGUMENT, "a list of hooks is NULL");
+    refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .n_chief_only_hooks = 1}, HS_INVALID_ARGUMENT,
+            "a list of hooks is NULL");
+    refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .group = (const hs_group *)s}, HS_UNIMPLEMENTED, "group");
+}
+
+static void without_options_it_is_a_plain_session(void **state)
+{
+    stage *s = *state;
+    s->session = hs_training_session_open(hs_script_backend(s->script), NULL, &s->err);
+    assert_non_null(s->session);
+    stage_run(s, "train", 2, 0);
+    stage_close(s);
+    assert_int_equal(s->outcome.step, 2);
+    assert_int_equal(s->outcome.last_saved_step, -1);
+}
+
+static void the_target_is_passed_on(void **state)
+{
+    stage *s = *state;
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_training_options options = {HS_TRAINING_OPTIONS, .target = "grpc://elsewhere:2222"};
+    assert_null(hs_training_session_open(hs_graph_backend(graph), &options, &s->err));
+    assert_says(&s->err, HS_INVALID_ARGUMENT, "grpc://elsewhere:2222");
+    hs_graph_free(graph);
+}
+
+static void the_scaffold_is_the_callers(void **state)
+{
+    stage *s = *state;
+    training t;
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1}, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = saver}, NULL);
+    begin_training(&t, s,
+                   (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_steps = 1,
+                                         .scaffold = scaffold});
+    assert_ptr_equal(hs_session_scaffold(s->session), scaffold);
+    stage_run(s, "train", 3, 0);
+    end_training(&t);
+    assert_int_equal(test_count_files(s->directory, ".index"), 1);
+    hs_scaffold_free(scaffold);
+    hs_saver_free(saver);
+}
+
+/* Rhythms by default. */
+
+static void checkpoints_are_saved_every_ten_minutes_by_default(void **state)
+{
+    stage *s = *state;
+    training t;
+    begin_training(&t, s, (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory});
+    test_env_advance(&s->t, 599);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 0);
+    test_env_advance(&s->t, 1);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 2);
+    end_training(&t);
+}
+
+/* A script with a summary op that gives a Summary, in a scaffold. */
+static hs_scaffold *with_summary(stage *s, hs_summary *summary, hs_string *bytes, hs_tensor *value)
+{
+    hs_summary_scalar(summary, "loss", 0.5, NULL);
+    *bytes = hs_summary_serialized(summary);
+    *value = hs_tensor_of(HS_STRING, HS_SCALAR, bytes);
+    hs_script_constant(s->script, "merged", value);
+    return hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .summary_op = "merged"}, NULL);
+}
+
+static void summaries_are_saved_every_hundred_steps_by_default(void **state)
+{
+    stage *s = *state;
+    hs_string bytes;
+    hs_tensor value;
+    hs_summary *summary = hs_summary_new(NULL);
+    hs_scaffold *scaffold = with_summary(s, summary, &bytes, &value);
+    hs_training_options options = {HS_TRAINING_OPTIONS, .summary_dir = s->directory, .scaffold = scaffold};
+    s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);
+    assert_non_null(s->session);
+    stage_run(s, "train", 201, 0);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version start@1 loss=0.5@1 loss=0.5@101 loss=0.5@201");
+    hs_scaffold_free(scaffold);
+    hs_summary_free(summary);
+}
+
+static void summaries_have_a_directory_of_their_own(void **state)
+{
+    stage *s = *state;
+    training t;
+    char *summaries = strdup(test_path(s->directory, "summaries"));
+    char *checkpoints = strdup(test_path(s->directory, "checkpoints"));
+    begin_training(&t, s,
+                   (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = checkpoints, .summary_dir = summaries});
+    stage_run(s, "train", 1, 0);
+    end_training(&t);
+    assert_string_equal(events_text(summaries), "version start@1");
+    assert_string_equal(events_text(checkpoints), "version graph meta checkpoint@0 checkpoint@1");
+    assert_int_equal(test_count_files(summaries, "ckpt"), 0);
+    free(summaries);
+    free(checkpoints);
+}
+
+/* The hooks' order. */
+
+static void the_programs_hooks_come_first_the_chiefs_before_the_others(void **state)
+{
+    stage *s = *state;
+    hs_hook chief =
+        hs_script_watch(s->script, "chief", hs_logging_tensor(.tensors = HS_NAMES("global_step"), .at_end = true));
+    hs_hook other =
+        hs_script_watch(s->script, "other", hs_logging_tensor(.tensors = HS_NAMES("global_step"), .at_end = true));
+    hs_training_options options = {HS_TRAINING_OPTIONS,        .hooks = &other,         .n_hooks = 1,
+                                   .chief_only_hooks = &chief, .n_chief_only_hooks = 1, .checkpoint_dir = s->directory};
+    s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);
+    assert_non_null(s->session);
+    assert_contains(hs_script_calls(s->script), "chief.begin other.begin chief.create other.create");
+    stage_run(s, "train", 1, 0);
+    assert_contains(hs_script_calls(s->script), "chief.before other.before run chief.after other.after");
+}
+
+/* Both need a global step; the first one says so. */
+static void the_summary_saver_comes_before_the_checkpoint_saver(void **state)
+{
+    stage *s = *state;
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory};
+    assert_null(hs_training_session_open(hs_graph_backend(graph), &options, &s->err));
+    assert_says(&s->err, HS_FAILED_PRECONDITION, "hook 'summary_saver', begin");
+    options.save_summaries_steps = HS_NEVER;
+    assert_null(hs_training_session_open(hs_graph_backend(graph), &options, &s->err));
+    assert_says(&s->err, HS_FAILED_PRECONDITION, "hook 'checkpoint_saver', begin");
+    hs_graph_free(graph);
+}
+
+static void count_destroy(void *self)
+{
+    ++*(int *)self;
+}
+
+static void hooks_are_destroyed_once_also_when_opening_fails(void **state)
+{
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "counted", .destroy = count_destroy};
+    stage *s = *state;
+    int destroyed[3] = {0};
+    hs_hook hooks[] = {{.ops = &ops, .self = &destroyed[0]}, {.ops = &ops, .self = &destroyed[1]}};
+    hs_hook chief[] = {{.ops = &ops, .self = &destroyed[1]}, {.ops = &ops, .self = &destroyed[2]}};
+    hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = 2, .chief_only_hooks = chief,
+                                   .n_chief_only_hooks = 2};
+    hs_session_close(hs_training_session_open(hs_script_backend(s->script), &options, NULL), NULL);
+    assert_true(destroyed[0] == 1 && destroyed[1] == 1 && destroyed[2] == 1);
+    options.group = (const hs_group *)s; /* refused by the session */
+    assert_null(hs_training_session_open(hs_script_backend(s->script), &options, NULL));
+    assert_true(destroyed[0] == 2 && destroyed[1] == 2 && destroyed[2] == 2);
+    options.hooks = NULL; /* refused before: those of the list that is there */
+    assert_null(hs_training_session_open(hs_script_backend(s->script), &options, NULL));
+    assert_true(destroyed[0] == 2 && destroyed[1] == 3 && destroyed[2] == 3);
+}
+
+/* From run to run. */
+
+static void a_run_that_crashed_goes_on_from_its_last_checkpoint(void **state)
+{
+    stage *s = *state;
+    training t;
+    hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_steps = 5};
+    begin_training(&t, s, options);
+    stage_run(s, "train", 7, 0);
+    hs_session_fail(s->session, HS_ABORTED, "as if killed");
+    s->session = NULL;
+    model_close(&t.m);
+    begin_training(&t, s, options);
+    assert_true(model_is(&t.m, 5));
+    stage_run(s, "train", 2, 0);
+    assert_true(model_is(&t.m, 7));
+    end_training(&t);
+    assert_contains(events_text(s->directory), " start@6 "); /* what TensorBoard has of steps 6 and 7 goes */
+}
+
+static void what_is_done_is_done(void **state)
+{
+    stage *s = *state;
+    training t;
+    for (int i = 0; i < 2; i++) {
+        hs_hook hook = hs_stop_at_step(.last_step = 3);
+        begin_training(
+            &t, s,
+            (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .hooks = &hook, .n_hooks = 1});
+        while (!hs_session_should_stop(s->session))
+            stage_run(s, "train", 1, 0);
+        end_training(&t);
+        assert_int_equal(s->outcome.reason, i ? HS_REASON_ALREADY_DONE : HS_REASON_STOPPED);
+        assert_int_equal(s->outcome.step, 3);
+        assert_int_equal(s->outcome.last_saved_step, 3);
+    }
+    assert_int_equal(count_of(events_text(s->directory), "checkpoint@3"), 1);
+    assert_int_equal(count_of(events_text(s->directory), "start@"), 1);
+}
+
+/* Failures. */
+
+static hs_code train_three_steps(test_env *t, void *user)
+{
+    model m = {.step = 0};
+    hs_error err = {0};
+    test_remove_directory(strdup(user));
+    model_set(&m, 0);
+    model_build(&m, &t->env);
+    hs_hook hook = hs_stop_at_step(.last_step = 3, .env = &t->env);
+    hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = user, .save_checkpoint_steps = 2, .hooks = &hook,
+                                   .n_hooks = 1};
+    hs_session *session = hs_training_session_open(hs_graph_backend(m.graph), &options, &err);
+    while (!hs_session_should_stop(session) && !hs_session_run(session, "train", &err))
+        continue;
+    hs_session_close(session, &err);
+    hs_graph_free(m.graph);
+    return err.code;
+}
+
+/* Started again without failures, it ends where it should. */
+static void it_can_be_finished(void *user)
+{
+    static test_env t; /* takes the log */
+    model m = {.step = 0};
+    test_env_init(&t);
+    model_set(&m, 0);
+    assert_ok(model_open(&m, &t.env, user), &m.err);
+    assert_true(model_is(&m, m.step));
+    assert_ok(model_train(&m, 3 - (int)m.step), &m.err);
+    assert_true(model_is(&m, 3));
+    model_close(&m);
+}
+
+static void each_allocation_and_each_file_call(void **state)
+{
+    const stage *s = *state;
+    char directory[1024];
+    snprintf(directory, sizeof directory, "%s/run", s->directory);
+    test_each_allocation(train_three_steps, directory);
+    test_each_file_call(train_three_steps, it_can_be_finished, ENOSPC, false, directory);
+    test_each_file_call(train_three_steps, it_can_be_finished, EIO, true, directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(ms_010_saved_at_the_end_and_restored),
+        with_stage(ms_011_every_hundred_steps),
+        with_stage(ms_012_every_tenth_of_a_second),
+        with_stage(ms_015_never_is_off),
+        with_stage(ms_015_zero_is_the_default),
+        with_stage(ms_015_either_of_a_pair_may_be_never),
+        with_stage(ms_017_no_graph_files),
+        with_stage(ms_127s_both_secs_and_steps),
+        with_stage(options_that_make_no_sense),
+        with_stage(without_options_it_is_a_plain_session),
+        with_stage(the_target_is_passed_on),
+        with_stage(the_scaffold_is_the_callers),
+        with_stage(checkpoints_are_saved_every_ten_minutes_by_default),
+        with_stage(summaries_are_saved_every_hundred_steps_by_default),
+        with_stage(summaries_have_a_directory_of_their_own),
+        with_stage(the_programs_hooks_come_first_the_chiefs_before_the_others),
+        with_stage(the_summary_saver_comes_before_the_checkpoint_saver),
+        with_stage(hooks_are_destroyed_once_also_when_opening_fails),
+        with_stage(a_run_that_crashed_goes_on_from_its_last_checkpoint),
+        with_stage(what_is_done_is_done),
+        with_stage(each_allocation_and_each_file_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When checkpoints are saved, by which saver, and what happens when one cannot be. Listeners are in
+ * test_checkpoint_listeners.c, files in test_checkpoint_files.c. */
+#include "hooks/stage.h"
+#include "summary/events.h"
+
+#include <sys/stat.h>
+
+static hs_hook by_steps(const stage *s, int64_t steps)
+{
+    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = steps);
+}
+
+static hs_hook by_secs(const stage *s, double secs)
+{
+    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_secs = secs);
+}
+
+/* One run, after so many seconds. The step of the newest checkpoint then. */
+static int64_t saved_after_run(stage *s, double secs)
+{
+    test_env_advance(&s->t, secs);
+    stage_run(s, "train", 1, 0);
+    return latest_step(s->directory);
+}
+
+/* Options. */
+
+static void bh_019_both_saver_and_scaffold(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = saver}, NULL);
+    stage_refuses(
+        s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .scaffold = scaffold),
+        HS_INVALID_ARGUMENT, "both saver and scaffold");
+    hs_scaffold_free(scaffold);
+    hs_saver_free(saver);
+}
+
+static void bh_020_both_secs_and_steps(void **state)
+{
+    stage *s = *state;
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_secs = 10, .save_steps = 20),
+                  HS_INVALID_ARGUMENT, "each of save_secs and save_steps");
+}
+
+static void bh_021_neither_secs_nor_steps(void **state)
+{
+    stage *s = *state;
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory), HS_INVALID_ARGUMENT,
+                  "none of save_secs and save_steps");
+}
+
+static void names_that_make_no_sense(void **state)
+{
+    stage *s = *state;
+    stage_refuses(s, hs_checkpoint_saver(.save_steps = 1), HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "", .save_steps = 1), HS_INVALID_ARGUMENT,
+                  "checkpoint_dir is missing");
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .checkpoint_basename = "a/b"),
+                  HS_INVALID_ARGUMENT, "checkpoint_basename 'a/b'");
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .checkpoint_basename = ""),
+                  HS_INVALID_ARGUMENT, "checkpoint_basename ''");
+    stage_refuses(s, hs_checkpoint_saver_hook(&(hs_checkpoint_saver_options){.checkpoint_dir = "x", .save_steps = 1}),
+                  HS_INVALID_ARGUMENT, "HS_CHECKPOINT_SAVER");
+}
+
+static void bh_076s_a_graph_without_a_global_step(void **state)
+{
+    stage *s = *state;
+    counted c;
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_hook hook = by_steps(s, 1);
+    hs_code code = stage_try(s, count_calls(&c, hs_graph_backend(graph)), &hook, 1);
+    hs_graph_free(graph);
+    assert_fails(code, HS_FAILED_PRECONDITION, &s->err, "hook 'checkpoint_saver', begin: the graph has no global step");
+    assert_int_equal(c.opens, 0);
+}
+
+/* When. */
+
+static void bh_022_by_seconds_the_first_run_saves(void **state)
+{
+    stage *s = *state;
+    stage_open(s, without_creation(by_secs(s, 2)));
+    assert_int_equal(latest_step(s->directory), -1);
+    assert_int_equal(saved_after_run(s, 0), 1);
+}
+
+static void bh_028_by_seconds(void **state)
+{
+    stage *s = *state;
+    stage_open(s, without_creation(by_secs(s, 2)));
+    assert_int_equal(saved_after_run(s, 0), 1);
+    assert_int_equal(saved_after_run(s, 0.5), 1);
+    assert_int_equal(saved_after_run(s, 2), 3);
+    assert_int_equal(saved_after_run(s, 0.1), 3);
+    assert_int_equal(saved_after_run(s, 0.1), 3);
+    assert_int_equal(saved_after_run(s, 7.3), 6);
+}
+
+static void bh_030_by_steps_the_first_run_saves(void **state)
+{
+    stage *s = *state;
+    stage_open(s, without_creation(by_steps(s, 2)));
+    assert_int_equal(saved_after_run(s, 0), 1);
+}
+
+static void bh_031_by_steps(void **state)
+{
+    static const int64_t saved[] = {1, 1, 3, 3, 5};
+    stage *s = *state;
+    stage_open(s, without_creation(by_steps(s, 2)));
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(saved_after_run(s, 0), saved[i]);
+}
+
+static void bh_032_saves_at_the_end(void **state)
+{
+    stage *s = *state;
+    stage_open(s, without_creation(by_secs(s, 2)));
+    assert_int_equal(saved_after_run(s, 0), 1);
+    assert_int_equal(saved_after_run(s, 0), 1);
+    stage_close(s);
+    assert_int_equal(latest_step(s->directory), 2);
+}
+
+/* TensorFlow's hook has to be told that a run makes several steps. */
+static void bh_037_runs_of_five_steps_the_first_saves(void **state)
+{
+    stage *s = *state;
+    hs_script_steps_per_run(s->script, 5);
+    stage_open(s, without_creation(by_steps(s, 10)));
+    assert_int_equal(saved_after_run(s, 0), 5);
+}
+
+static void bh_039_runs_of_five_steps_the_end_saves(void **state)
+{
+    stage *s = *state;
+    hs_script_steps_per_run(s->script, 5);
+    stage_open(s, without_creation(by_steps(s, 10)));
+    assert_int_equal(saved_after_run(s, 0), 5);
+    assert_int_equal(saved_after_run(s, 0), 5);
+    stage_close(s);
+    assert_int_equal(latest_step(s->directory), 10);
+}
+
+/* The first creation; the others come with recovery. */
+static void bh_082s_creation_saves_and_marks_the_timer(void **state)
+{
+    stage *s = *state;
+    stage_open(s, by_steps(s, 2));
+    assert_int_equal(latest_step(s->directory), 0);
+    assert_int_equal(saved_after_run(s, 0), 0);
+    assert_int_equal(saved_after_run(s, 0), 2);
+    assert_int_equal(saved_after_run(s, 0), 2);
+    assert_int_equal(saved_after_run(s, 0), 4);
+}
+
+static void a_step_is_not_saved_twice(void **state)
+{
+    stage *s = *state;
+    hs_script_op(s->script, "noop");
+    stage_open(s, by_secs(s, 1));
+    stage_run(s, "noop", 5, 2);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version checkpoint@0");
+    assert_int_equal(s->outcome.last_saved_step, 0);
+}
+
+/* One read of the step serves all hooks; TensorFlow's make one each. */
+static void bh_089s_by_steps_the_step_is_read_once_a_run(void **state)
+{
+    stage *s = *state;
+    counted c;
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = 100), by_steps(s, 50)};
+    assert_ok(stage_try(s, count_calls(&c, hs_script_backend(s->script)), hooks, 2), &s->err);
+    c.step_reads = 0;
+    stage_run(s, "train", 7, 0);
+    assert_int_equal(c.step_reads, 7);
+    stage_close(s);
+}
+
+static void bh_089s_by_seconds_the_step_is_read_when_it_is_time(void **state)
+{
+    stage *s = *state;
+    counted c;
+    hs_hook hook = by_secs(s, 10);
+    assert_ok(stage_try(s, count_calls(&c, hs_script_backend(s->script)), &hook, 1), &s->err);
+    c.step_reads = 0;
+    stage_run(s, "train", 7, 1);
+    assert_int_equal(c.step_reads, 0);
+    assert_int_equal(saved_after_run(s, 10), 8);
+    assert_int_equal(c.step_reads, 1);
+    stage_close(s);
+}
+
+/* By which saver. */
+
+static void bh_018_bh_091s_the_graphs_only_saver(void **state)
+{
+    stage *s = *state;
+    stage_open(s, without_creation(by_steps(s, 1)));
+    assert_int_equal(saved_after_run(s, 0), 1);
+    const void *saver;
+    assert_int_equal(hs_backend_collection(hs_script_backend(s->script), HS_SAVERS, &saver, 1), 1);
+    assert_contains(hs_saver_last_path(saver), "model.ckpt-1");
+}
+
+static void bh_091s_the_saver_that_is_given(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1}, NULL);
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver));
+    stage_run(s, "train", 3, 0);
+    stage_close(s);
+    assert_int_equal(test_count_files(s->directory, ".index"), 1);
+    hs_saver_free(saver);
+}
+
+/* A session with this hook, and with a scaffold that has this saver. */
+static hs_code open_with_saver(stage *s, hs_hook hook, hs_scaffold *scaffold)
+{
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .scaffold = scaffold};
+    s->session = hs_session_open(hs_script_backend(s->script), &options, &s->err);
+    return s->session ? HS_OK : s->err.code;
+}
+
+static void bh_091s_the_scaffolds_saver(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2}, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = saver}, NULL);
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .scaffold = scaffold);
+    assert_ok(open_with_saver(s, hook, scaffold), &s->err);
+    stage_run(s, "train", 4, 0);
+    stage_close(s);
+    assert_int_equal(test_count_files(s->directory, ".index"), 2);
+    hs_scaffold_free(scaffold);
+    hs_saver_free(saver);
+}
+
+static void bh_091s_none_or_several_savers_fail_the_first_save(void **state)
+{
+    stage *s = *state;
+    hs_backend backend = hs_script_backend(s->script);
+    hs_saver *savers[2] = {hs_saver_new(NULL, NULL), hs_saver_new(NULL, NULL)};
+    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = savers[0]}, NULL);
+    for (int n = 0; n <= 2; n += 2) {
+        assert_ok(open_with_saver(s, without_creation(by_steps(s, 1)), scaffold), &s->err); /* not yet */
+        assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err, "neither a saver nor a scaffold");
+        assert_contains(s->err.message, n ? "has 2 items" : "has 0 items");
+        hs_session_close(s->session, NULL);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(backend.ops->add_to_collection(backend.self, HS_SAVERS, savers[i], NULL, NULL), HS_OK);
+    }
+    s->session = NULL;
+    hs_scaffold_free(scaffold);
+    hs_saver_free(savers[0]);
+    hs_saver_free(savers[1]);
+}
+
+/* Failures. */
+
+static void bh_087s_a_save_that_failed_waits_for_the_next_interval(void **state)
+{
+    stage *s = *state;
+    stage_open(s, by_steps(s, 3));
+    stage_run(s, "train", 2, 0);
+    s->t.fail_file_at = s->t.file_calls + 3;
+    s->t.fail_file_on = true;
+    assert_fails(stage_run_once(s, "train"), HS_RESOURCE_EXHAUSTED, &s->err, "hook 'checkpoint_saver', boundary at step 3");
+    s->t.fail_file_at = 0;
+    assert_int_equal(saved_after_run(s, 0), 0);
+    assert_int_equal(saved_after_run(s, 0), 0);
+    assert_int_equal(saved_after_run(s, 0), 6);
+}
+
+static void bh_087s_a_first_save_that_fails_fails_the_opening(void **state)
+{
+    stage *s = *state;
+    hs_hook hook = by_steps(s, 3);
+    assert_int_equal(mkdir(test_path(s->directory, "model.ckpt-0.index.tmp"), 0700), 0); /* in the way */
+    assert_fails(stage_try(s, hs_script_backend(s->script), &hook, 1), HS_FAILED_PRECONDITION, &s->err,
+                 "hook 'checkpoint_saver', boundary at step 0");
+    assert_int_equal(latest_step(s->directory), -1);
+}
+
+static void a_run_that_failed_is_not_saved(void **state)
+{
+    stage *s = *state;
+    hs_script_fail_at(s->script, 3, HS_UNAVAILABLE, "lost");
+    stage_open(s, by_steps(s, 2));
+    stage_run(s, "train", 2, 0);
+    assert_int_equal(stage_run_once(s, "train"), HS_UNAVAILABLE);
+    s->outcome = hs_session_close(s->session, NULL);
+    s->session = NULL;
+    assert_int_equal(latest_step(s->directory), 2);
+    assert_int_equal(s->outcome.last_saved_step, 2);
+}
+
+static void a_last_save_that_fails_makes_the_outcome_a_failure(void **state)
+{
+    stage *s = *state;
+    stage_open(s, by_steps(s, 100));
+    stage_run(s, "train", 2, 0);
+    s->t.fail_file_at = s->t.file_calls + 3;
+    s->t.fail_file_on = true;
+    s->outcome = hs_session_close(s->session, &s->err);
+    s->session = NULL;
+    assert_says(&s->err, HS_RESOURCE_EXHAUSTED, "checkpoint_saver");
+    assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
+    assert_int_equal(s->outcome.step, 2);
+    assert_int_equal(s->outcome.last_saved_step, 0);
+    assert_int_equal(latest_step(s->directory), 0);
+}
+
+/* The end of the input is a good end. */
+static void the_end_of_the_input_saves(void **state)
+{
+    stage *s = *state;
+    hs_script_fail_at(s->script, 3, HS_OUT_OF_RANGE, "no more data");
+    stage_open(s, by_steps(s, 100));
+    stage_run(s, "train", 2, 0);
+    assert_int_equal(stage_run_once(s, "train"), HS_OUT_OF_RANGE);
+    stage_close(s);
+    assert_int_equal(s->outcome.reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(latest_step(s->directory), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(bh_019_both_saver_and_scaffold),
+        with_stage(bh_020_both_secs_and_steps),
+        with_stage(bh_021_neither_secs_nor_steps),
+        with_stage(names_that_make_no_sense),
+        with_stage(bh_076s_a_graph_without_a_global_step),
+        with_stage(bh_022_by_seconds_the_first_run_saves),
+        with_stage(bh_028_by_seconds),
+        with_stage(bh_030_by_steps_the_first_run_saves),
+        with_stage(bh_031_by_steps),
+        with_stage(bh_032_saves_at_the_end),
+        with_stage(bh_037_runs_of_five_steps_the_first_saves),
+        with_stage(bh_039_runs_of_five_steps_the_end_saves),
+        with_stage(bh_082s_creation_saves_and_marks_the_timer),
+        with_stage(a_step_is_not_saved_twice),
+        with_stage(bh_089s_by_steps_the_step_is_read_once_a_run),
+        with_stage(bh_089s_by_seconds_the_step_is_read_when_it_is_time),
+        with_stage(bh_018_bh_091s_the_graphs_only_saver),
+        with_stage(bh_091s_the_saver_that_is_given),
+        with_stage(bh_091s_the_scaffolds_saver),
+        with_stage(bh_091s_none_or_several_savers_fail_the_first_save),
+        with_stage(bh_087s_a_save_that_failed_waits_for_the_next_interval),
+        with_stage(bh_087s_a_first_save_that_fails_fails_the_opening),
+        with_stage(a_run_that_failed_is_not_saved),
+        with_stage(a_last_save_that_fails_makes_the_outcome_a_failure),
+        with_stage(the_end_of_the_input_saves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/stage.h"
+
+#include <math.h>
+
+#define NOT_A_NUMBER ((double)NAN)
+#define INFINITE     ((double)INFINITY)
+
+/* A script whose loss takes these values, with the hook watching it, and each call written down. */
+static void open_on_series(stage *s, int64_t on_nan, const double *values, size_t n)
+{
+    hs_script_series(s->script, "loss", values, n);
+    stage_open(s, hs_script_watch(s->script, NULL, hs_nan_tensor(.tensor = "loss", .on_nan = on_nan)));
+}
+
+/* A script whose loss is this tensor. What comes of the first run? */
+static hs_code run_on_value(stage *s, const hs_tensor *value)
+{
+    hs_script_constant(s->script, "loss", value);
+    stage_open(s, hs_nan_tensor(.tensor = "loss"));
+    hs_code code = stage_run_once(s, "train");
+    hs_session_close(s->session, NULL);
+    s->session = NULL;
+    return code;
+}
+
+static void bh_098s_the_loss_is_fetched_in_every_run(void **state)
+{
+    stage *s = *state;
+    open_on_series(s, HS_NAN_FAIL, (double[]){1, 2, 3}, 3);
+    for (int i = 0; i < 3; i++) {
+        stage_run(s, "train", 1, 0);
+        assert_string_equal(hs_script_last_run(s->script), "fetch train loss; feed");
+    }
+    stage_close(s);
+}
+
+static void bh_098s_nan_fails_the_run(void **state)
+{
+    stage *s = *state;
+    open_on_series(s, HS_NAN_FAIL, (double[]){1, NOT_A_NUMBER}, 2);
+    stage_run(s, "train", 1, 0);
+    assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err,
+                 "hook 'nan_tensor', after_run at step 2: tensor 'loss', double [], is not finite at step 2");
+    assert_contains(s->err.message, "first at index 0; 1 NaN, 0 +infinity, 0 -infinity");
+    s->outcome = hs_session_close(s->session, &s->err);
+    s->session = NULL;
+    assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
+    assert_string_equal(s->outcome.hook, "nan_tensor");
+    assert_lacks(hs_script_calls(s->script), "end");
+}
+
+static void bh_098s_nan_stops_with_a_warning(void **state)
+{
+    stage *s = *state;
+    open_on_series(s, HS_NAN_STOP, (double[]){1, NOT_A_NUMBER}, 2);
+    stage_run(s, "train", 1, 0);
+    assert_false(hs_session_should_stop(s->session));
+    stage_run(s, "train", 1, 0);
+    assert_true(hs_session_should_stop(s->session));
+    assert_contains(s->t.log, "WARNING: tensor 'loss', double [], is not finite at step 2");
+    stage_close(s);
+    assert_int_equal(s->outcome.reason, HS_REASON_STOPPED);
+    assert_string_equal(s->outcome.hook, "nan_tensor");
+    assert_contains(hs_script_calls(s->script), "end");
+}
+
+/* TensorFlow goes on with an infinite loss. */
+static void bh_098s_infinity_is_not_finite_either(void **state)
+{
+    stage *s = *state;
+    open_on_series(s, HS_NAN_FAIL, (double[]){INFINITE}, 1);
+    assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err, "0 NaN, 1 +infinity, 0 -infinity");
+    hs_session_close(s->session, NULL);
+    open_on_series(s, HS_NAN_STOP, (double[]){1, -INFINITE, 1}, 3);
+    stage_run(s, "train", 1, 0);
+    assert_true(hs_session_should_stop(s->session));
+    assert_contains(s->t.log, "0 NaN, 0 +infinity, 1 -infinity");
+    stage_close(s);
+}
+
+static void nothing_is_saved_over_a_nan(void **state)
+{
+    stage *s = *state;
+    hs_script_series(s->script, "loss", (double[]){1, NOT_A_NUMBER}, 2);
+    hs_hook hooks[] = {hs_nan_tensor(.tensor = "loss"),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(stage_run_once(s, "train"), HS_FAILED_PRECONDITION);
+    s->outcome = hs_session_close(s->session, NULL);
+    s->session = NULL;
+    assert_int_equal(latest_step(s->directory), 1);
+    assert_int_equal(s->outcome.last_saved_step, 1);
+}
+
+static void every_element_is_looked_at(void **state)
+{
+    stage *s = *state;
+    float values[1000] = {0};
+    values[613] = values[999] = NAN;
+    values[700] = INFINITY;
+    hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SHAPE(10, 100), values);
+    assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err,
+                 "float [10,100], is not finite at step 1: first at index 613; 2 NaN, 1 +infinity, 0 -infinity");
+}
+
+static void every_kind_of_float(void **state)
+{
+    stage *s = *state;
+    const uint16_t half_nan = 0x7e00, half_largest = 0x7bff, bfloat_infinity = 0x7f80;
+    const float complex_nan[2] = {1, NAN};
+    hs_tensor loss = hs_tensor_of(HS_HALF, HS_SCALAR, &half_nan);
+    assert_int_equal(run_on_value(s, &loss), HS_FAILED_PRECONDITION);
+    loss = hs_tensor_of(HS_HALF, HS_SCALAR, &half_largest);
+    assert_ok(run_on_value(s, &loss), &s->err);
+    loss = hs_tensor_of(HS_BFLOAT16, HS_SCALAR, &bfloat_infinity);
+    assert_int_equal(run_on_value(s, &loss), HS_FAILED_PRECONDITION);
+    loss = hs_tensor_of(HS_COMPLEX64, HS_SCALAR, complex_nan);
+    assert_int_equal(run_on_value(s, &loss), HS_FAILED_PRECONDITION);
+}
+
+static void integers_are_finite(void **state)
+{
+    stage *s = *state;
+    const int32_t bits = 0x7fc00000;
+    hs_tensor loss = hs_tensor_of(HS_INT32, HS_SCALAR, &bits);
+    assert_ok(run_on_value(s, &loss), &s->err);
+}
+
+static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
+{
+    (void)device;
+    const float number = NAN;
+    memcpy(host, &number, bytes);
+    return user ? hs_error_set(err, HS_UNAVAILABLE, "no device") : HS_OK;
+}
+
+static void memory_of_a_device_is_brought_to_the_host(void **state)
+{
+    stage *s = *state;
+    const float garbage = 1;
+    hs_memory memory = {HS_MEMORY, .to_host = to_host};
+    hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &garbage);
+    loss.memory = &memory;
+    assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "1 NaN");
+    memory.user = &memory;
+    assert_fails(run_on_value(s, &loss), HS_UNAVAILABLE, &s->err, "hook 'nan_tensor', after_run at step 2: no device");
+}
+
+static void options_that_make_no_sense(void **state)
+{
+    stage_refuses(*state, hs_nan_tensor(.tensor = NULL), HS_INVALID_ARGUMENT, "no tensor is named");
+    stage_refuses(*state, hs_nan_tensor(.tensor = ""), HS_INVALID_ARGUMENT, "no tensor is named");
+    stage_refuses(*state, hs_nan_tensor(.tensor = "global_step", .on_nan = 2), HS_INVALID_ARGUMENT, "on_nan is 2");
+    stage_refuses(*state, hs_nan_tensor(.tensor = "unknown"), HS_NOT_FOUND, "'unknown'");
+    stage_refuses(*state, hs_nan_tensor(.tensor = "train"), HS_INVALID_ARGUMENT, "'train' is an op");
+    stage_refuses(*state, hs_nan_tensor_hook(&(hs_nan_tensor_options){.tensor = "global_step"}), HS_INVALID_ARGUMENT,
+                  "HS_NAN_TENSOR");
+}
+
+static hs_code run_twice(test_env *t, void *user)
+{
+    (void)user;
+    hs_error err = {0};
+    const float number = 1;
+    hs_memory memory = {HS_MEMORY, .to_host = to_host};
+    hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &number);
+    loss.memory = &memory;
+    hs_script *script = hs_script_new(&t->env);
+    if (!script || hs_script_constant(script, "loss", &loss)) {
+        hs_script_free(script);
+        return HS_RESOURCE_EXHAUSTED;
+    }
+    hs_hook hook = hs_nan_tensor(.tensor = "loss", .on_nan = HS_NAN_STOP, .env = &t->env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
+    while (!hs_session_should_stop(session) && !hs_session_run(session, "train", &err))
+        continue;
+    hs_session_close(session, &err);
+    hs_script_free(script);
+    return err.code;
+}
+
+static void each_allocation(void **state)
+{
+    (void)state;
+    test_each_allocation(run_twice, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(bh_098s_the_loss_is_fetched_in_every_run),
+        with_stage(bh_098s_nan_fails_the_run),
+        with_stage(bh_098s_nan_stops_with_a_warning),
+        with_stage(bh_098s_infinity_is_not_finite_either),
+        with_stage(nothing_is_saved_over_a_nan),
+        with_stage(every_element_is_looked_at),
+        with_stage(every_kind_of_float),
+        with_stage(integers_are_finite),
+        with_stage(memory_of_a_device_is_brought_to_the_host),
+        with_stage(options_that_make_no_sense),
+        cmocka_unit_test(each_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

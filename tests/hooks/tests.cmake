@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+foreach(module timer stop_at_step logging_tensor nan_tensor)
+  hooksess_test(hooks ${module} hooks/stage.c)
+endforeach()
+foreach(module summary_saver checkpoint_saver checkpoint_listeners checkpoint_files)
+  hooksess_test(hooks ${module} hooks/stage.c summary/events.c checkpoint/model.c)
+endforeach()

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "summary/writer_cache.h"
+#include "summary/events.h"
+
+#include <errno.h>
+
+typedef struct {
+    test_env t;
+    hs_env env; /* complete */
+    char *directory;
+    hs__writer_cache cache;
+    hs_error err;
+} fixture;
+
+static int setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    test_env_init(&f->t);
+    assert_int_equal(hs__env_take(&f->env, &f->t.env, NULL), HS_OK);
+    f->directory = test_make_directory();
+    hs__writer_cache_init(&f->cache, &f->env);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    hs__writer_cache_close(&f->cache, NULL);
+    test_remove_directory(f->directory);
+    size_t left = f->t.live;
+    free(f);
+    assert_int_equal(left, 0);
+    return 0;
+}
+#define with_cache(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+static hs_summary_writer *get(fixture *f, const char *name)
+{
+    hs_summary_writer *writer;
+    assert_ok(hs__writer_cache_get(&f->cache, test_path(f->directory, name), &writer, &f->err), &f->err);
+    return writer;
+}
+
+static void one_writer_a_directory(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *a = get(f, "a"), *b = get(f, "b");
+    assert_ptr_not_equal(a, b);
+    assert_ptr_equal(get(f, "a"), a);
+    assert_ptr_equal(get(f, "a/"), a);
+    assert_ptr_equal(get(f, "a///"), a);
+    assert_ptr_not_equal(get(f, "ab"), a);
+    assert_int_equal(test_count_files(test_path(f->directory, "a"), "events"), 1);
+}
+
+static void flushing_flushes_each(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
+    hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
+    assert_ok(hs__writer_cache_flush(&f->cache, &f->err), &f->err);
+    assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
+    assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
+}
+
+static void closing_writes_what_is_queued(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
+    hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
+    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
+    assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
+    assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
+}
+
+static void a_writer_of_the_programs_is_flushed_and_not_closed(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *own = hs_summary_writer_open(f->directory, NULL, &f->err);
+    assert_ok(hs__writer_cache_use(&f->cache, own, &f->err), &f->err);
+    assert_ok(hs__writer_cache_use(&f->cache, own, &f->err), &f->err);
+    assert_int_equal(f->cache.n, 1);
+    hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
+    assert_ok(hs__writer_cache_flush(&f->cache, &f->err), &f->err);
+    assert_string_equal(events_text(f->directory), "version loss=1@1");
+    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
+    assert_ok(hs_summary_writer_scalar(own, "loss", 2, 2, &f->err), &f->err);
+    assert_ok(hs_summary_writer_close(own, &f->err), &f->err);
+    assert_string_equal(events_text(f->directory), "version loss=1@1 loss=2@2");
+}
+
+static void a_directory_is_needed(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *writer;
+    assert_fails(hs__writer_cache_get(&f->cache, NULL, &writer, &f->err), HS_INVALID_ARGUMENT, &f->err, "directory");
+    assert_fails(hs__writer_cache_get(&f->cache, "", &writer, &f->err), HS_INVALID_ARGUMENT, &f->err, "directory");
+}
+
+static void a_directory_that_cannot_be_used_is_not_kept(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *writer;
+    const char *path = test_path(f->directory, "file");
+    test_write_file(path, "x", 1);
+    assert_fails(hs__writer_cache_get(&f->cache, path, &writer, &f->err), HS_FAILED_PRECONDITION, &f->err,
+                 "not a directory");
+    assert_int_equal(f->cache.n, 0);
+}
+
+/* The first writer fails; the others are written all the same, and the first error is the one that counts. */
+static void one_that_fails_keeps_none_from_being_written(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
+    hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
+    f->t.fail_file_at = f->t.file_calls + 1;
+    assert_fails(hs__writer_cache_flush(&f->cache, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
+    assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
+    assert_fails(hs__writer_cache_close(&f->cache, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
+}
+
+static hs_code get_and_use(test_env *t, void *user)
+{
+    hs_env env;
+    hs_error err = {0};
+    hs__writer_cache cache;
+    hs_summary_writer *writer;
+    events_remove(user);
+    hs_code code = hs__env_take(&env, &t->env, &err);
+    hs__writer_cache_init(&cache, &env);
+    if (!code)
+        code = hs__writer_cache_get(&cache, user, &writer, &err);
+    if (!code)
+        code = hs_summary_writer_scalar(writer, "loss", 1, 1, &err);
+    hs_code flushed = hs__writer_cache_flush(&cache, &err), closed = hs__writer_cache_close(&cache, &err);
+    return code ? code : flushed ? flushed : closed;
+}
+
+static void each_allocation_and_each_file_call(void **state)
+{
+    const fixture *f = *state;
+    test_each_allocation(get_and_use, f->directory);
+    test_each_file_call(get_and_use, NULL, EIO, false, f->directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_cache(one_writer_a_directory),
+        with_cache(flushing_flushes_each),
+        with_cache(closing_writes_what_is_queued),
+        with_cache(a_writer_of_the_programs_is_flushed_and_not_closed),
+        with_cache(a_directory_is_needed),
+        with_cache(a_directory_that_cannot_be_used_is_not_kept),
+        with_cache(one_that_fails_keeps_none_from_being_written),
+        with_cache(each_allocation_and_each_file_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event-file writer with many threads, slow disks and broken ones. */
+#include "summary/events.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A disk whose writes can be held up, and that counts them. */
+typedef struct {
+    hs_env env;
+    hs_file_system_ops ops;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool held;
+    size_t writes, largest;
+    int64_t now_ns;
+} disk;
+
+static hs_code disk_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
+{
+    disk *d = user;
+    pthread_mutex_lock(&d->lock);
+    d->writes++;
+    d->largest = bytes > d->largest ? bytes : d->largest;
+    pthread_cond_broadcast(&d->changed);
+    while (d->held)
+        pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+    return hs_env_default()->files.ops->write(NULL, file, data, bytes, err);
+}
+
+static int64_t disk_now(void *user)
+{
+    return ((disk *)user)->now_ns;
+}
+
+static void disk_sleep(void *user, int64_t ns)
+{
+    (void)user, (void)ns;
+}
+
+static void disk_init(disk *d)
+{
+    *d = (disk){.env = {HS_ENV}, .ops = *hs_env_default()->files.ops, .now_ns = 1700000000000000000};
+    d->ops.write = disk_write;
+    d->env.files = (hs_file_system){&d->ops, d};
+    d->env.clock = (hs_clock){disk_now, disk_now, disk_sleep, d};
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, NULL);
+}
+
+static void hold(disk *d, bool held)
+{
+    pthread_mutex_lock(&d->lock);
+    d->held = held;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void wait_for_writes(disk *d, size_t n)
+{
+    pthread_mutex_lock(&d->lock);
+    while (d->writes < n)
+        pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static hs_summary_writer *open_on(disk *d, const char *directory, hs_summary_writer_options options)
+{
+    hs_error err;
+    options.env = &d->env;
+    hs_summary_writer *writer = hs_summary_writer_open(directory, &options, &err);
+    if (!writer)
+        fail_msg("%s", err.message);
+    return writer;
+}
+
+static int setup(void **state)
+{
+    *state = test_make_directory();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    test_remove_directory(*state);
+    return 0;
+}
+#define with_directory(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+/* Many threads. */
+
+enum { THREADS = 8, EVENTS = 400 };
+
+typedef struct {
+    hs_summary_writer *writer;
+    int index;
+    bool flushes;
+    size_t failures;
+    atomic_int added;
+} adder;
+
+static void *add_many(void *user)
+{
+    adder *a = user;
+    char tag[16];
+    snprintf(tag, sizeof tag, "t%d", a->index);
+    for (int i = 0; i < EVENTS; i++) {
+        a->failures += hs_summary_writer_scalar(a->writer, tag, i, i, NULL) != HS_OK;
+        atomic_fetch_add(&a->added, 1);
+        if (a->flushes && i % 97 == a->index)
+            a->failures += hs_summary_writer_flush(a->writer, i % 2, NULL) != HS_OK;
+    }
+    return NULL;
+}
+
+/* Each thread's events, in its order. */
+static void check_order(const Hs__Pb__Event *event, void *user)
+{
+    int64_t *next = user;
+    if (event->what_case != HS__PB__EVENT__WHAT_SUMMARY)
+        return;
+    Hs__Pb__Summary *summary = hs__pb__summary__unpack(NULL, event->summary.len, event->summary.data);
+    assert_non_null(summary);
+    int thread = summary->value[0]->tag[1] - '0';
+    assert_in_range(thread, 0, THREADS - 1);
+    assert_int_equal(event->step, next[thread]++);
+    hs__pb__summary__free_unpacked(summary, NULL);
+}
+
+static void add_from_threads(const char *directory, int64_t queue_bytes)
+{
+    hs_error err;
+    pthread_t threads[THREADS];
+    adder adders[THREADS];
+    int64_t next[THREADS] = {0};
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = queue_bytes};
+    hs_summary_writer *writer = hs_summary_writer_open(directory, &options, &err);
+    assert_non_null(writer);
+    for (int i = 0; i < THREADS; i++) {
+        adders[i] = (adder){.writer = writer, .index = i, .flushes = true};
+        assert_int_equal(pthread_create(&threads[i], NULL, add_many, &adders[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_ok(hs_summary_writer_close(writer, &err), &err);
+    assert_true(events_each(directory, check_order, next));
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(adders[i].failures, 0);
+        assert_int_equal(next[i], EVENTS);
+    }
+}
+
+static void many_threads_lose_nothing(void **state)
+{
+    add_from_threads(*state, 0);
+}
+
+static void many_threads_and_a_queue_that_is_always_full(void **state)
+{
+    add_from_threads(*state, 1);
+}
+
+/* The queue. */
+
+static void adding_waits_while_the_queue_is_full(void **state)
+{
+    enum { LIMIT = 4096, LEAST = 40, MOST = 64 }; /* bytes of an event */
+    disk d;
+    hs_error err;
+    pthread_t thread;
+    disk_init(&d);
+    adder a = {.writer = open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = LIMIT})};
+    hold(&d, true);
+    assert_int_equal(pthread_create(&thread, NULL, add_many, &a), 0);
+    while (atomic_load(&a.added) < LIMIT * 3 / 2 / MOST) /* what is being written, and what waits */
+        sched_yield();
+    assert_in_range(atomic_load(&a.added), 0, 2 * (LIMIT + MOST) / LEAST);
+    hold(&d, false);
+    pthread_join(thread, NULL);
+    assert_ok(hs_summary_writer_close(a.writer, &err), &err);
+    assert_int_equal(a.failures, 0);
+    assert_true(d.largest < LIMIT + MOST);
+    int64_t next[THREADS] = {0};
+    assert_true(events_each(*state, check_order, next));
+    assert_int_equal(next[0], EVENTS);
+}
+
+static void events_are_written_after_flush_secs(void **state)
+{
+    disk d;
+    hs_error err;
+    disk_init(&d);
+    hs_summary_writer *writer =
+        open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .flush_secs = 60});
+    assert_ok(hs_summary_writer_scalar(writer, "early", 1, 1, &err), &err);
+    d.now_ns += 59000000000;
+    assert_ok(hs_summary_writer_scalar(writer, "early", 2, 2, &err), &err);
+    assert_int_equal(d.writes, 1); /* the version's */
+    d.now_ns += 1000000000;
+    assert_ok(hs_summary_writer_scalar(writer, "late", 3, 3, &err), &err);
+    wait_for_writes(&d, 2); /* for ever, if nothing were written */
+    assert_ok(hs_summary_writer_close(writer, &err), &err);
+    assert_string_equal(events_text(*state), "version early=1@1 early=2@2 late=3@3");
+}
+
+/* With nothing to do the thread sleeps, however small the queue. */
+static void an_idle_writer_uses_no_processor(void **state)
+{
+    disk d;
+    disk_init(&d);
+    hs_summary_writer *writer =
+        open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = 1});
+    struct timespec nap = {.tv_nsec = 40000000};
+    clock_t before = clock();
+    nanosleep(&nap, NULL);
+    clock_t used = clock() - before;
+    hs_summary_writer_close(writer, NULL);
+    assert_true(used < CLOCKS_PER_SEC / 100);
+}
+
+static void signals_are_not_the_writers(void **state)
+{
+    sigset_t user, before, pending;
+    int received;
+    hs_error err;
+    hs_summary_writer *writer = hs_summary_writer_open(*state, NULL, &err);
+    assert_non_null(writer);
+    sigemptyset(&user);
+    sigaddset(&user, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &user, &before);
+    kill(getpid(), SIGUSR1); /* another thread that does not block it would end the program */
+    sigpending(&pending);
+    assert_true(sigismember(&pending, SIGUSR1));
+    sigwait(&user, &received);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    hs_summary_writer_close(writer, NULL);
+}
+
+/* Broken disks. */
+
+/* Every n-th event is flushed, so that errors are seen. All is tried, and the first error returned. */
+static hs_code write_some(test_env *t, void *user)
+{
+    hs_error err = {0}, first = {0};
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t->env};
+    events_remove(user); /* each file that is there makes looking for a free name longer */
+    hs_summary_writer *writer = hs_summary_writer_open(user, &options, &first);
+    if (!writer)
+        return first.code;
+    for (int i = 0; i < 6; i++) {
+        if (hs_summary_writer_scalar(writer, "loss", i, i, &err) && !first.code)
+            first = err;
+        if (hs_summary_writer_flush(writer, i % 2, &err) && !first.code)
+            first = err;
+    }
+    if (hs_summary_writer_session_log(writer, HS_SESSION_CHECKPOINT, "path", "message", 6, &err) && !first.code)
+        first = err;
+    if (hs_summary_writer_close(writer, &err) && !first.code)
+        first = err;
+    return first.code;
+}
+
+/* Whatever failed: the first events are there, whole, and after what is torn there is nothing. */
+static void the_file_is_good_up_to_where_it_ends(void *user)
+{
+    const char *whole = "version loss=0@0 loss=1@1 loss=2@2 loss=3@3 loss=4@4 loss=5@5 checkpoint@6";
+    const char *text = events_text(user);
+    const char *damage = strstr(text, " DAMAGED");
+    size_t good = damage ? (size_t)(damage - text) : strlen(text);
+    assert_int_equal(strncmp(text, whole, good), 0);
+}
+
+static void each_file_call(void **state)
+{
+    test_each_file_call(write_some, the_file_is_good_up_to_where_it_ends, ENOSPC, false, *state);
+    test_each_file_call(write_some, the_file_is_good_up_to_where_it_ends, EIO, true, *state);
+}
+
+static void each_allocation(void **state)
+{
+    test_each_allocation(write_some, *state);
+}
+
+static void an_error_comes_back_from_flush_and_close(void **state)
+{
+    static test_env t;
+    hs_error err;
+    test_env_init(&t);
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env};
+    hs_summary_writer *writer = hs_summary_writer_open(*state, &options, &err);
+    assert_ok(hs_summary_writer_scalar(writer, "loss", 1, 1, &err), &err);
+    t.fail_file_at = t.file_calls + 1; /* this one alone */
+    assert_fails(hs_summary_writer_flush(writer, false, &err), HS_RESOURCE_EXHAUSTED, &err, "injected");
+    assert_int_equal(err.os_error, ENOSPC);
+    assert_fails(hs_summary_writer_flush(writer, true, &err), HS_RESOURCE_EXHAUSTED, &err, "injected");
+    assert_fails(hs_summary_writer_scalar(writer, "loss", 2, 2, &err), HS_RESOURCE_EXHAUSTED, &err, "injected");
+    assert_fails(hs_summary_writer_close(writer, &err), HS_RESOURCE_EXHAUSTED, &err, "injected");
+    assert_int_equal(t.live, 0);
+}
+
+/* Adding more than the queue takes, to a disk that is full: nobody waits for ever. */
+static void adding_to_a_broken_disk_does_not_hang(void **state)
+{
+    static test_env t;
+    hs_error err;
+    test_env_init(&t);
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env, .queue_bytes = 256};
+    adder a = {.writer = hs_summary_writer_open(*state, &options, &err)};
+    t.fail_file_at = t.file_calls + 1;
+    t.fail_file_on = true;
+    add_many(&a);
+    assert_true(a.failures > 0);
+    assert_fails(hs_summary_writer_close(a.writer, &err), HS_RESOURCE_EXHAUSTED, &err, "injected");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_directory(many_threads_lose_nothing),
+        with_directory(many_threads_and_a_queue_that_is_always_full),
+        with_directory(adding_waits_while_the_queue_is_full),
+        with_directory(events_are_written_after_flush_secs),
+        with_directory(an_idle_writer_uses_no_processor),
+        with_directory(signals_are_not_the_writers),
+        with_directory(each_file_call),
+        with_directory(each_allocation),
+        with_directory(an_error_comes_back_from_flush_and_close),
+        with_directory(adding_to_a_broken_disk_does_not_hang),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+hooksess_test(summary summary)
+hooksess_test(summary writer summary/events.c)
+hooksess_test(summary writer_faults summary/events.c)
+hooksess_test(summary writer_cache summary/events.c)
