@@ -148,6 +148,23 @@ static void appending_makes_a_missing_file(void **state)
     assert_content("f", "first");
 }
 
+static void a_new_file_must_not_be_there(void **state)
+{
+    (void)state;
+    void *file;
+    write_file("f", HS_OPEN_NEW, HS_NAMES("first"));
+    assert_fails(fs->open(NULL, in("f"), HS_OPEN_NEW, &file, &err), HS_ALREADY_EXISTS, &err, "f: cannot open it");
+    assert_content("f", "first");
+}
+
+static void a_mode_that_there_is_not(void **state)
+{
+    (void)state;
+    void *file;
+    assert_fails(fs->open(NULL, in("f"), 4, &file, &err), HS_INVALID_ARGUMENT, &err, "no way to open");
+    assert_fails(fs->open(NULL, in("f"), -1, &file, &err), HS_INVALID_ARGUMENT, &err, "no way to open");
+}
+
 static void a_full_disk_is_resource_exhausted(void **state)
 {
     (void)state;
@@ -393,6 +410,8 @@ int main(void)
         TEST(opening_for_writing_empties),
         TEST(appending_goes_on_at_the_end),
         TEST(appending_makes_a_missing_file),
+        TEST(a_new_file_must_not_be_there),
+        TEST(a_mode_that_there_is_not),
         TEST(a_full_disk_is_resource_exhausted),
         TEST(a_file_that_is_read_cannot_be_written),
         TEST(reads_start_anywhere_and_are_short_at_the_end_only),

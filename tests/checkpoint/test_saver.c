@@ -68,6 +68,22 @@ static void sa_047s_no_state_file_nor_deletion(void **state)
     assert_string_equal(hs_saver_last_path(f->saver), file_of(f, 3, NULL));
 }
 
+static void another_directory_has_a_list_of_its_own(void **state)
+{
+    fixture *f = *state;
+    char other[1024];
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    save_at(f, 1);
+    snprintf(other, sizeof other, "%s/other", f->directory);
+    assert_ok(save(f, "other/model.ckpt", 2, NULL), &f->err);
+    assert_true(has_file(f, 1, "index")); /* not deleted: it is no business of the other directory's list */
+    char *text = test_read_file(test_path(other, "checkpoint"), NULL);
+    assert_lacks(text, "model.ckpt-1\"");
+    free(text);
+    assert_string_equal(hs_saver_checkpoint(f->saver, 0), test_path(other, "model.ckpt-2"));
+    assert_null(hs_saver_checkpoint(f->saver, 1));
+}
+
 static void the_state_file_has_the_name_it_is_given(void **state)
 {
     fixture *f = *state;
@@ -355,6 +371,7 @@ int main(void)
         with_fixture(nothing_is_left_beside_the_checkpoint),
         with_fixture(sa_026_no_meta_graph),
         with_fixture(sa_047s_no_state_file_nor_deletion),
+        with_fixture(another_directory_has_a_list_of_its_own),
         with_fixture(the_state_file_has_the_name_it_is_given),
         with_fixture(saving_in_the_working_directory),
         with_fixture(five_are_kept_by_default),

@@ -182,6 +182,10 @@ static void options_that_make_no_sense(void **state)
     refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .n_hooks = 1}, HS_INVALID_ARGUMENT, "a list of hooks is NULL");
     refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .n_chief_only_hooks = 1}, HS_INVALID_ARGUMENT,
             "a list of hooks is NULL");
+    refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_summaries_secs = -2},
+            HS_INVALID_ARGUMENT, "off is HS_NEVER");
+    refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_steps = -5},
+            HS_INVALID_ARGUMENT, "every -5");
     refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .group = (const hs_group *)s}, HS_UNIMPLEMENTED, "group");
 }
 
@@ -359,6 +363,23 @@ static void a_run_that_crashed_goes_on_from_its_last_checkpoint(void **state)
     assert_contains(events_text(s->directory), " start@6 "); /* what TensorBoard has of steps 6 and 7 goes */
 }
 
+/* "DIR" and "DIR//" are one place: what was just restored from it is not saved over itself. */
+static void a_directory_may_end_with_slashes(void **state)
+{
+    stage *s = *state;
+    char slashes[1024];
+    snprintf(slashes, sizeof slashes, "%s//", s->directory);
+    for (int i = 0; i < 2; i++) {
+        training t;
+        begin_training(&t, s, (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = i ? slashes : s->directory});
+        if (i == 0)
+            stage_run(s, "train", 2, 0);
+        end_training(&t);
+    }
+    assert_int_equal(s->outcome.last_saved_step, 2);
+    assert_int_equal(count_of(events_text(s->directory), "checkpoint@2"), 1);
+}
+
 static void what_is_done_is_done(void **state)
 {
     stage *s = *state;
@@ -445,6 +466,7 @@ int main(void)
         with_stage(the_summary_saver_comes_before_the_checkpoint_saver),
         with_stage(hooks_are_destroyed_once_also_when_opening_fails),
         with_stage(a_run_that_crashed_goes_on_from_its_last_checkpoint),
+        with_stage(a_directory_may_end_with_slashes),
         with_stage(what_is_done_is_done),
         with_stage(each_allocation_and_each_file_call),
     };
