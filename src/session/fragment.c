@@ -49,7 +49,7 @@ void hs__fragments_free(hs__fragments *all)
 static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **at)
 {
     const hs__token *token = (*at)++;
-    if (!fetch || (int)fetch->kind != token->kind ||
+    if (!fetch || !token->kind || (int)fetch->kind != token->kind || /* an end is no node, nor is one without a kind */
         (key ? !token->key || strcmp(key, token->key) != 0 : token->key != NULL))
         return false;
     if (fetch->kind == HS_FETCH_LEAF)
@@ -68,7 +68,7 @@ static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **
 
 static bool same(const hs_run_args *args, const hs__fragment *fragment)
 {
-    if (fragment->flat != !args->fetches)
+    if (fragment->flat != !args->fetches || (args->names && args->fetches))
         return false;
     if (args->fetches) {
         const hs__token *at = fragment->tokens;
@@ -266,7 +266,7 @@ typedef struct {
     hs__fragments *all;
     hs__fragment *to;
     hs__buffer path; /* of the leaf that is compiled, ended by a zero */
-    hs__map paths;
+    hs__map paths;   /* of all dicts' children */
     size_t token, leaf;
     hs_error *err;
 } compile;
@@ -279,13 +279,27 @@ static hs_code add_leaf(compile *c, const char *key, const char *name, const cha
     hs_code code = seat_of(c->all, name, &token->name, &c->to->leaves[c->leaf], c->err);
     if (!code)
         code = intern_text(c->all, path, &c->to->paths[c->leaf], c->err);
-    if (!code && !c->to->flat) {
-        if (hs__map_find(&c->paths, path) != HS__NONE)
-            return hs_error_set(c->err, HS_INVALID_ARGUMENT, "the fetches have '%s' twice", path);
-        code = hs__map_add(&c->paths, path, c->leaf, NULL, c->err);
-    }
     c->leaf++;
     return code;
+}
+
+/* The path so far; NULL without memory. */
+static const char *path_of(compile *c)
+{
+    hs__buffer_append(&c->path, "", 1);
+    c->path.size -= !c->path.failed;
+    return c->path.failed ? NULL : (const char *)c->path.data;
+}
+
+/* The path ends with a key, which is to be the only one of that name in its dict. */
+static hs_code check_unique(compile *c)
+{
+    const char *path = path_of(c);
+    if (!path)
+        return hs__buffer_check(&c->path, "a path", c->err);
+    if (hs__map_find(&c->paths, path) != HS__NONE)
+        return hs_error_set(c->err, HS_INVALID_ARGUMENT, "the fetches have '%s' twice", path);
+    return hs__map_add(&c->paths, path, 0, NULL, c->err);
 }
 
 static hs_code compile_tree(compile *c, const hs_fetch *fetch, const char *key);
@@ -304,7 +318,7 @@ static hs_code compile_child(compile *c, const hs_fetch *child, const char *key,
         hs__buffer_append(&c->path, key, strlen(key));
     else
         hs__buffer_text(&c->path, "%zu", number);
-    if ((code = hs__buffer_check(&c->path, "a path", c->err)))
+    if ((code = hs__buffer_check(&c->path, "a path", c->err)) || (key && (code = check_unique(c))))
         return code;
     code = compile_tree(c, child, kept);
     c->path.size = before;
@@ -315,10 +329,8 @@ static hs_code compile_tree(compile *c, const hs_fetch *fetch, const char *key)
 {
     hs_code code = HS_OK;
     if (fetch->kind == HS_FETCH_LEAF) {
-        hs__buffer_append(&c->path, "", 1);
-        c->path.size -= !c->path.failed;
-        code = hs__buffer_check(&c->path, "a path", c->err);
-        return code ? code : add_leaf(c, key, fetch->name, (const char *)c->path.data);
+        const char *path = path_of(c);
+        return path ? add_leaf(c, key, fetch->name, path) : hs__buffer_check(&c->path, "a path", c->err);
     }
     c->to->tokens[c->token++] = (hs__token){.kind = (int)fetch->kind, .key = key};
     if (fetch->kind == HS_FETCH_LIST)

@@ -95,6 +95,8 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
             code = add_request(session, hook, frame, args, err);
         if (code)
             return hs__hook_failed(session, hook, "before_run", code, err);
+        if (err->code)
+            hs__clear(err); /* the hook has got over it; it is not what fails next */
         if (session->context.stop && !stopped)
             hs__request_stop_by(session, hook->ops.name);
     }
@@ -110,6 +112,8 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
         hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
         if (code)
             return hs__hook_failed(session, hook, "after_run", code, err);
+        if (err->code)
+            hs__clear(err);
         if (session->context.stop && !stopped)
             hs__request_stop_by(session, hook->ops.name);
     }

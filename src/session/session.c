@@ -334,6 +334,7 @@ static hs_outcome shut(hs_session *session, hs_code last, hs_error *error)
     if (error->code && !outcome.error.code) {
         outcome.reason = HS_REASON_FAILED;
         outcome.error = *error;
+        outcome.hook[0] = '\0'; /* it may have stopped the session, but did not fail */
     }
     return outcome;
 }
@@ -384,19 +385,24 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         hs__error_copy(err, &none.error);
         return none;
     }
-    if (session->level || session->in_backend) {
+    if (session->level || session->in_backend || session->in_step || session->closing) {
         hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
-        hs_error_set(&refused.error, HS_FAILED_PRECONDITION, "a session cannot be closed from inside its own run");
+        hs_error_set(&refused.error, HS_FAILED_PRECONDITION, "a session cannot be closed from its own callbacks");
         hs__error_copy(err, &refused.error);
         return refused;
     }
+    session->closing = true;
     hs_code last = session->fail.code ? session->fail.code : session->last.code;
     hs_error error = {0}, threads = {0};
     hs_coordinator_error(session->coordinator, &threads);
-    if (!is_clean(last))
+    if (!is_clean(last)) {
         error = session->threads_failed_first ? threads : session->fail.code ? session->fail : session->last;
-    else
+        if (session->threads_failed_first || session->fail.code)
+            session->failed_hook[0] = '\0'; /* it is no hook's error */
+    } else {
+        session->failed_hook[0] = '\0'; /* a good run has made up for it */
         call_ends(session, &error);
+    }
     if (!error.code)
         hs_coordinator_error(session->coordinator, &error);
     hs_outcome outcome = shut(session, last, &error);
@@ -417,9 +423,9 @@ static hs_code check_runnable(const hs_session *session, hs_error *err)
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "there is no session to run: it was not opened, or is closed already");
-    if (session->level || session->in_backend)
+    if (session->level || session->in_backend || session->closing)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "a session cannot be run from inside its own run; run its raw session");
+                            "a session cannot be run from its own callbacks; run its raw session");
     if (session->stop)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the session was asked to stop%s%s: it runs no more (hs_session_should_stop)",
@@ -430,7 +436,7 @@ static hs_code check_runnable(const hs_session *session, hs_error *err)
 /* Keeps what the run came to. The success is the fast path. */
 static hs_code ended(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
-    if (atomic_load_explicit(&session->stop_request, memory_order_relaxed))
+    if (!session->in_step && atomic_load_explicit(&session->stop_request, memory_order_relaxed))
         session->stop = true; /* from now on the caller can have seen it */
     if (!code) {
         session->last.code = HS_OK;
@@ -453,6 +459,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
         return code;
     hs_error *error = &session->last;
     hs__clear(error);
+    session->failed_hook[0] = '\0';
     if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %lld", (long long)args->kind);
@@ -502,7 +509,10 @@ hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_run_step: the step function is NULL");
     hs_step_context context = {.session = session};
     hs_error error = {0};
+    bool outer = session->in_step;
+    session->in_step = true;
     code = step(user, &context, &error);
+    session->in_step = outer;
     if (context.stop && !code)
         code = HS_STOP;
     if (code == HS_STOP) {
@@ -522,8 +532,11 @@ void hs_session_request_stop(hs_session *session)
 
 void hs_session_fail(hs_session *session, hs_code code, const char *why)
 {
-    if (session)
-        hs_error_set(&session->fail, code, "%s", why ? why : code ? "the caller gave up" : "");
+    if (!session)
+        return;
+    hs_error_set(&session->fail, code, "%s", why ? why : code ? "the caller gave up" : "");
+    if (is_clean(session->last.code)) /* of a run that failed it is known already */
+        session->threads_failed_first = !is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
 }
 
 /* Accessors. */

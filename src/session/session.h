@@ -62,16 +62,18 @@ struct hs_session {
     hs__frame **frames; /* by level */
     size_t n_frames, frames_capacity;
     uint64_t runs;
-    size_t level;                /* of a run that would be made now: how many are in the middle of their callbacks */
-    bool in_backend;             /* the backend is running: nothing may be called */
+    size_t level;    /* of a run that would be made now: how many are in the middle of their callbacks */
+    bool in_backend; /* the backend is running: nothing may be called */
+    bool in_step;    /* a step function is running: its runs belong together */
+    bool closing;
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[2]; /* of raw runs: made by the caller, made in a callback */
     hs_run_context context;
 
-    bool stop;                /* a stop that the caller could see when its last run returned */
-    atomic_bool stop_request; /* from any thread or signal handler */
-    bool step_stop;           /* a step function asked to stop */
+    bool stop;      /* a stop that the caller could see when its last run returned */
+    bool step_stop; /* a step function asked to stop */
     bool already_done;
+    atomic_int stop_request; /* from any thread or signal handler; a word of its own, as compilers read bools together */
     char stop_hook[64], failed_hook[64];
     hs_error last;             /* of the last run; code HS_OK: it was good */
     hs_error fail;             /* the caller's own, from hs_session_fail */

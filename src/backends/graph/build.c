@@ -100,7 +100,7 @@ static bool is_name(const char *name)
 static hs_code check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err)
 {
     if (!name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a %s has no name", what);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a new %s has no name", what);
     if (!is_name(name))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s '%s': a name is letters, digits and _ . / -, and begins with none of / -", what, name);
@@ -443,6 +443,10 @@ hs_code hs_graph_collect(hs_graph *graph, const char *key, const char *name)
     if (code)
         return code;
     hs_error error = {0};
-    hs__graph_collect(graph, key, name, true, NULL, &error);
+    if (key && strcmp(key, HS_SAVERS) == 0)
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "collection '%s' has savers, not names such as '%s'", key,
+                     name ? name : "(NULL)");
+    else
+        hs__graph_collect(graph, key, name, true, NULL, &error);
     return keep(graph, &error);
 }

@@ -130,6 +130,7 @@ typedef struct hs__graph_session {
     hs__graph_node **stack; /* of ops whose inputs are to be looked at */
     uint64_t run;           /* the number of this run */
     int64_t step;           /* the global step before it */
+    bool check_inputs;      /* it needs a variable that was not initialised when it began */
     int64_t *trace;         /* two times an op, while a run is traced */
     hs__buffer metadata;
 } hs__graph_session;

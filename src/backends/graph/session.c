@@ -26,6 +26,8 @@ static hs_code place_outputs(hs__graph_session *session, const hs__graph_node *o
         *tensor = hs_tensor_of(output->dtype, output->shape, output->data);
         tensor->memory = output->memory;
         bool open = hs_shape_elements(&output->shape) < 0;
+        if (open)
+            tensor->rank = -1; /* until it is set */
         if (!output->data && !open && output->dtype != HS_STRING)
             code = own(session, op->slot + i, tensor->bytes, err);
     }
@@ -176,9 +178,8 @@ static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size
     } else if (node->kind == HS__PLACEHOLDER) {
         return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' has to be fed; %s%s%s", node->name,
                             by ? "op '" : "it", by ? by->name : "", by ? "' needs it" : " is fetched");
-    } else if (!session->initialized[slot] && by) {
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised; op '%s' reads it",
-                            node->name, by->name);
+    } else if (!session->initialized[slot]) {
+        session->check_inputs = true; /* an op that comes before may initialise it */
     }
     return HS_OK;
 }
@@ -208,10 +209,24 @@ static hs_code mark(hs__graph_session *session, const hs_backend_call *call, hs_
     return HS_OK;
 }
 
+static hs_code check_inputs(const hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+{
+    for (size_t i = 0; i < op->n_inputs; i++) {
+        const hs__graph_node *node = op->inputs[i].node;
+        if (node->kind == HS__VARIABLE && !session->initialized[node->slot] && !is_fed(session, node->slot))
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised; op '%s' reads it",
+                                node->name, op->name);
+    }
+    return HS_OK;
+}
+
 static hs_code execute(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
 {
     hs_op op = {session, node};
-    hs_code code = node->run(node->self, &op, err);
+    hs_code code = session->check_inputs ? check_inputs(session, node, err) : HS_OK;
+    if (code)
+        return code;
+    code = node->run(node->self, &op, err);
     if (code) {
         if (err && !err->message[0])
             hs_error_set(err, code, "op '%s' failed with %s", node->name, hs_code_name(code));
@@ -235,13 +250,19 @@ static hs_code execute_timed(hs__graph_session *session, const hs__graph_node *o
     return code;
 }
 
+/* When a run of at most `ms` has to be over. */
+static int64_t limit_of(const hs_env *env, int64_t ms)
+{
+    int64_t now = hs_env_monotonic_ns(env);
+    return ms < (INT64_MAX - now) / 1000000 ? now + ms * 1000000 : INT64_MAX;
+}
+
 /* Executes the needed ops in their order. `advanced` counts those that advance the step. */
 static hs_code execute_all(hs__graph_session *session, const hs_run_options *options, int64_t *advanced, hs_error *err)
 {
     const hs_graph *graph = session->graph;
     bool traced = options && options->trace_level >= HS_TRACE_SOFTWARE;
-    int64_t limit =
-        options && options->timeout_ms > 0 ? hs_env_monotonic_ns(&graph->env) + options->timeout_ms * 1000000 : 0;
+    int64_t limit = options && options->timeout_ms > 0 ? limit_of(&graph->env, options->timeout_ms) : 0;
     for (size_t word = 0; word * 64 < graph->n_ops; word++) {
         for (uint64_t bits = session->needed[word]; bits; bits &= bits - 1) {
             const hs__graph_node *op = graph->order[word * 64 + (size_t)__builtin_ctzll(bits)];
@@ -300,6 +321,7 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
 {
     hs__graph_session *session = self;
     session->run++;
+    session->check_inputs = false;
     memset(session->needed, 0, (session->graph->n_ops + 63) / 64 * sizeof *session->needed);
     const int64_t *step = step_of(session);
     session->step = step ? *step : 0;
@@ -308,12 +330,12 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
     for (size_t i = 0; !code && i < call->n_feeds; i++)
         code = take_feed(session, &call->feeds[i], err);
     if (code || (code = mark(session, call, err)) || (code = execute_all(session, call->options, &advanced, err)) ||
-        (code = advance(session, advanced, err)) || (code = collect(session, call, err)))
+        (code = collect(session, call, err)))
         return code;
     const hs_run_options *options = call->options;
     if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs))
-        return hs__graph_metadata(session, call, err);
-    return HS_OK;
+        code = hs__graph_metadata(session, call, err);
+    return code ? code : advance(session, advanced, err); /* last: only a good run is a step. Values are views and see it */
 }
 
 /* Inside an op's function. */

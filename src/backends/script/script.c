@@ -277,7 +277,10 @@ static hs_code backend_find(void *self, const char *name, hs_node *node, hs_erro
 {
     const hs_script *script = self;
     size_t length = strlen(name);
-    char *base = length > 2 && strcmp(name + length - 2, ":0") == 0 ? hs__strndup(&script->env, name, length - 2) : NULL;
+    bool is_output = length > 2 && strcmp(name + length - 2, ":0") == 0;
+    char *base = is_output ? hs__strndup(&script->env, name, length - 2) : NULL;
+    if (is_output && !base)
+        return hs__no_memory(err, length, "a name");
     size_t at = hs__map_find(&script->names, base ? base : name);
     hs__free(&script->env, base);
     if (at == HS__NONE)

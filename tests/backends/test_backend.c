@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "backends/backend.h"
+
+static hs_code find(void *self, const char *name, hs_node *node, hs_error *err)
+{
+    (void)self, (void)name, (void)err;
+    *node = (hs_node){.output = 7};
+    return HS_OK;
+}
+
+static hs_code open_session(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    (void)target, (void)config, (void)err;
+    *session = self;
+    return HS_OK;
+}
+
+static hs_code run(void *session, hs_backend_call *call, hs_error *err)
+{
+    (void)session, (void)call, (void)err;
+    return HS_OK;
+}
+
+static hs_code close_session(void *session, hs_error *err)
+{
+    (void)session, (void)err;
+    return HS_OK;
+}
+
+/* All that is required and nothing else. */
+static const hs_backend_ops least = {
+    HS_BACKEND_OPS, .name = "least", .find = find, .open = open_session, .run = run, .close = close_session,
+};
+
+static void functions_left_out_have_defaults(void **state)
+{
+    (void)state;
+    hs_backend backend = {&least, NULL};
+    hs_variable variable;
+    const void *item;
+    assert_ptr_equal(hs_backend_env(backend), hs_env_default());
+    assert_false(hs_backend_finalized(backend));
+    assert_null(hs_backend_global_step_name(backend));
+    assert_int_equal(hs_backend_collection(backend, HS_SAVERS, &item, 1), 0);
+    assert_false(hs_backend_variable(backend, 0, &variable));
+}
+
+static void no_graph_to_show_is_unimplemented(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_bytes graph = {"x", 1};
+    assert_fails(hs_backend_graph_def((hs_backend){&least, NULL}, &graph, &err), HS_UNIMPLEMENTED, &err, "least");
+    assert_null(graph.data);
+    assert_int_equal(graph.size, 0);
+    assert_fails(hs_backend_graph_def((hs_backend){NULL, NULL}, &graph, &err), HS_UNIMPLEMENTED, &err, "?");
+}
+
+static void find_passes_on_and_refuses_null(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_node node = {0};
+    assert_ok(hs_backend_find((hs_backend){&least, NULL}, "x", &node, &err), &err);
+    assert_int_equal(node.output, 7);
+    assert_fails(hs_backend_find((hs_backend){&least, NULL}, NULL, &node, &err), HS_INVALID_ARGUMENT, &err, "name");
+    assert_fails(hs_backend_find((hs_backend){NULL, NULL}, "x", &node, &err), HS_INVALID_ARGUMENT, &err, "backend");
+}
+
+static void each_required_function_is_missed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        hs_backend_ops ops = least, taken;
+        hs_error err = {0};
+        ops.find = i == 0 ? NULL : ops.find;
+        ops.open = i == 1 ? NULL : ops.open;
+        ops.run = i == 2 ? NULL : ops.run;
+        ops.close = i == 3 ? NULL : ops.close;
+        assert_fails(hs__backend_take(&taken, (hs_backend){&ops, NULL}, &err), HS_INVALID_ARGUMENT, &err, "least");
+    }
+}
+
+static void no_functions_and_no_size_are_refused(void **state)
+{
+    (void)state;
+    hs_backend_ops ops = least, taken;
+    hs_error err = {0};
+    assert_fails(hs__backend_take(&taken, (hs_backend){NULL, NULL}, &err), HS_INVALID_ARGUMENT, &err, "ops is NULL");
+    ops.size = 0;
+    assert_fails(hs__backend_take(&taken, (hs_backend){&ops, NULL}, &err), HS_INVALID_ARGUMENT, &err, "HS_BACKEND_OPS");
+}
+
+/* A backend that was compiled before the last functions were added. */
+static void an_older_backend_lacks_what_came_later(void **state)
+{
+    (void)state;
+    hs_backend_ops old = least, taken;
+    hs_error err = {0};
+    old.size = offsetof(hs_backend_ops, read_variable);
+    memset((char *)&old + old.size, 0x5a, sizeof old - old.size); /* not its memory */
+    assert_ok(hs__backend_take(&taken, (hs_backend){&old, NULL}, &err), &err);
+    assert_null(taken.global_step);
+    assert_null(taken.write_variable);
+    old.size = offsetof(hs_backend_ops, graph_def);
+    assert_int_equal(hs_backend_graph_def((hs_backend){&old, NULL}, &(hs_bytes){NULL, 0}, &err), HS_UNIMPLEMENTED);
+}
+
+static void a_session_on_an_incomplete_backend_does_not_open(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_backend_ops ops = least;
+    ops.run = NULL;
+    assert_null(hs_session_open((hs_backend){NULL, NULL}, NULL, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_backend.ops is NULL");
+    assert_null(hs_session_open((hs_backend){&ops, NULL}, NULL, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "backend 'least' lacks");
+}
+
+/* No variables, no global step, no collections, nothing to finalize. */
+static void a_session_runs_on_the_least_backend(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    int self;
+    hs_session *session = hs_session_open((hs_backend){&least, &self}, NULL, &err);
+    assert_ok(hs_session_run(session, "x", &err), &err);
+    assert_ok(hs_session_run(session, "y:3", &err), &err);
+    assert_int_equal(hs_raw_session_step(hs_session_raw(session), &(int64_t){0}, &err), HS_FAILED_PRECONDITION);
+    assert_says(&err, HS_FAILED_PRECONDITION, "'least' has no global step");
+    hs_outcome outcome = hs_session_close(session, &err);
+    assert_int_equal(outcome.reason, HS_REASON_CLOSED);
+    assert_int_equal(outcome.step, -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_left_out_have_defaults),
+        cmocka_unit_test(no_graph_to_show_is_unimplemented),
+        cmocka_unit_test(find_passes_on_and_refuses_null),
+        cmocka_unit_test(each_required_function_is_missed),
+        cmocka_unit_test(no_functions_and_no_size_are_refused),
+        cmocka_unit_test(an_older_backend_lacks_what_came_later),
+        cmocka_unit_test(a_session_on_an_incomplete_backend_does_not_open),
+        cmocka_unit_test(a_session_runs_on_the_least_backend),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

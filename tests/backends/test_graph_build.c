@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/bare.h"
+
+#include <hooksess/testing.h>
+
+/* The graph kept this as its first error. */
+#define assert_kept(b, code, text) assert_says(hs_graph_error((b)->graph), code, text)
+
+static void an_empty_graph_has_no_error_and_opens(void **state)
+{
+    bare *b = *state;
+    assert_int_equal(hs_graph_error(b->graph)->code, HS_OK);
+    assert_false(hs_graph_has(b->graph, "x"));
+    bare_open(b);
+}
+
+static void names_of_the_allowed_letters_are_taken(void **state)
+{
+    bare *b = *state;
+    double x;
+    const char *const names[] = {"a", "Z9", "_x", ".hidden", "0", "layer_1/w-2.b"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(hs_graph_value(b->graph, names[i], HS_DOUBLE, HS_SCALAR, &x), HS_OK);
+        assert_true(hs_graph_has(b->graph, names[i]));
+    }
+}
+
+static void names_with_other_letters_are_refused(void **state)
+{
+    bare *b = *state;
+    double x;
+    const char *const names[] = {"", "/x", "-x", "a b", "loss:0", "^x", "a\n", "\xc3\xa4"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(hs_graph_value(b->graph, names[i], HS_DOUBLE, HS_SCALAR, &x), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_value(b->graph, NULL, HS_DOUBLE, HS_SCALAR, &x), HS_INVALID_ARGUMENT);
+}
+
+static void names_reserved_for_state_are_refused(void **state)
+{
+    bare *b = *state;
+    double x;
+    hs_graph_variable(b->graph, "hooksess/hook/x", HS_DOUBLE, HS_SCALAR, &x);
+    assert_kept(b, HS_INVALID_ARGUMENT, "'hooksess/hook/x': names under hooksess/ are reserved");
+}
+
+static void names_are_copied(void **state)
+{
+    bare *b = *state;
+    char name[] = "loss", input[] = "loss";
+    double x = 3;
+    hs_graph_value(b->graph, name, HS_DOUBLE, HS_SCALAR, &x);
+    const char *inputs[] = {input, NULL};
+    hs_graph_op(b->graph, .name = "more", .run = bare_add_one, .inputs = inputs, .outputs = BARE_SCALAR);
+    name[0] = input[0] = '?';
+    inputs[0] = NULL;
+    bare_open(b);
+    assert_true(bare_number(b, "more") == 4);
+}
+
+static void a_name_is_taken_once_whatever_it_names(void **state)
+{
+    bare *b = *state;
+    double x;
+    hs_graph_value(b->graph, "x", HS_DOUBLE, HS_SCALAR, &x);
+    assert_int_equal(bare_op(b, .name = "x"), HS_ALREADY_EXISTS);
+    assert_int_equal(hs_graph_variable(b->graph, "x", HS_DOUBLE, HS_SCALAR, &x), HS_ALREADY_EXISTS);
+    assert_int_equal(hs_graph_placeholder(b->graph, "x", HS_DOUBLE, HS_SCALAR), HS_ALREADY_EXISTS);
+    assert_kept(b, HS_ALREADY_EXISTS, "op 'x'"); /* the first error of the three */
+}
+
+static void opening_reports_the_first_building_error(void **state)
+{
+    bare *b = *state;
+    hs_graph_value(b->graph, "first", HS_DOUBLE, HS_SCALAR, NULL);
+    hs_graph_value(b->graph, "second", HS_DOUBLE, HS_SCALAR, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
+        assert_says(&b->err, HS_INVALID_ARGUMENT, "value 'first': its data is NULL");
+    }
+    assert_fails(b->ops->finalize(b->graph, true, &b->err), HS_INVALID_ARGUMENT, &b->err, "'first'");
+    assert_fails(b->ops->open(b->graph, "", (hs_bytes){NULL, 0}, &b->session, &b->err), HS_INVALID_ARGUMENT, &b->err,
+                 "'first'");
+}
+
+/* Hooks that are not begun are destroyed all the same, so the error comes before them. */
+static void a_building_error_comes_before_the_hooks(void **state)
+{
+    bare *b = *state;
+    hs_script *script = hs_script_new(&b->t.env);
+    hs_hook_ops ops = {HS_HOOK_OPS, .name = "h"};
+    hs_hook hook = hs_script_watch(script, NULL, (hs_hook){.ops = &ops});
+    hs_graph_value(b->graph, "x", HS_DOUBLE, HS_SCALAR, NULL);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
+    assert_string_equal(hs_script_calls(script), "");
+    hs_script_free(script);
+}
+
+static hs_code no_copy(void *user, void *host, const void *device, size_t bytes, hs_error *err)
+{
+    (void)user, (void)host, (void)device, (void)bytes, (void)err;
+    return HS_OK;
+}
+
+static void variables_are_checked(void **state)
+{
+    bare *b = *state;
+    double x;
+    hs_memory half = {HS_MEMORY}, one_way = {HS_MEMORY, .to_host = no_copy}, no_size = {.to_host = no_copy};
+    no_size.from_host = no_copy;
+    const struct {
+        hs_variable_def def;
+        const char *says;
+    } cases[] = {
+        {{HS_VARIABLE_DEF, .name = "a", .dtype = 99}, "99 is no dtype"},
+        {{HS_VARIABLE_DEF, .name = "b", .dtype = HS_STRING}, "strings cannot be variables"},
+        {{HS_VARIABLE_DEF, .name = "c", .dtype = HS_DOUBLE, .shape = HS_SHAPE(-1)}, "dimension 0 is -1"},
+        {{HS_VARIABLE_DEF, .name = "d", .dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE}, "rank -1"},
+        {{HS_VARIABLE_DEF, .name = "e", .dtype = HS_DOUBLE, .shape = HS_SHAPE(INT64_MAX, 2)}, "too large"},
+        {{HS_VARIABLE_DEF, .name = "f", .dtype = HS_DOUBLE, .shape = HS_SHAPE(INT64_MAX / 4)}, "too large"},
+        {{HS_VARIABLE_DEF, .name = "g", .dtype = HS_DOUBLE, .data = &x, .memory = &half}, "to_host and from_host"},
+        {{HS_VARIABLE_DEF, .name = "i", .dtype = HS_DOUBLE, .data = &x, .memory = &one_way}, "to_host and from_host"},
+        {{HS_VARIABLE_DEF, .name = "j", .dtype = HS_DOUBLE, .data = &x, .memory = &no_size}, "HS_MEMORY"},
+        {{HS_VARIABLE_DEF, .dtype = HS_DOUBLE}, "a new variable has no name"},
+        {{.name = "h", .dtype = HS_DOUBLE}, "HS_VARIABLE_DEF"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hs_graph *graph = hs_graph_new(&b->t.env);
+        assert_int_equal(hs_graph_add_variable(graph, &cases[i].def), HS_INVALID_ARGUMENT);
+        assert_says(hs_graph_error(graph), HS_INVALID_ARGUMENT, cases[i].says);
+        hs_graph_free(graph);
+    }
+}
+
+static void definitions_that_are_null_are_refused(void **state)
+{
+    bare *b = *state;
+    assert_int_equal(hs_graph_add_variable(b->graph, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_add_op(b->graph, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_add_op(NULL, &(hs_op_def){HS_OP_DEF, .name = "x"}), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_variable(NULL, "x", HS_DOUBLE, HS_SCALAR, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_collect(b->graph, NULL, "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_state(b->graph, "x", NULL, NULL, NULL), HS_INVALID_ARGUMENT);
+    assert_false(hs_graph_has(NULL, "x"));
+    assert_false(hs_graph_has(b->graph, NULL));
+}
+
+static void outputs_are_checked(void **state)
+{
+    bare *b = *state;
+    double x;
+    const struct {
+        hs_op_def def;
+        const char *says;
+    } cases[] = {
+        {{HS_OP_DEF, .name = "a", .outputs = BARE_SCALAR}, "op 'a': it has outputs, but no function"},
+        {{HS_OP_DEF, .name = "b", .run = bare_fail, .outputs = HS_OUTPUTS({.dtype = 15 + 50})}, "65 is no dtype"},
+        {{HS_OP_DEF, .name = "c", .run = bare_fail, .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = {.rank = 9}})}, "rank 9"},
+        {{HS_OP_DEF, .name = "d", .run = bare_fail, .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = {1, 0, {-1}}, .data = &x})},
+         "output 0 has data, so its shape must not be open"},
+        {{HS_OP_DEF, .run = bare_fail}, "a new op has no name"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hs_graph *graph = hs_graph_new(&b->t.env);
+        assert_int_equal(hs_graph_add_op(graph, &cases[i].def), HS_INVALID_ARGUMENT);
+        assert_says(hs_graph_error(graph), HS_INVALID_ARGUMENT, cases[i].says);
+        hs_graph_free(graph);
+    }
+}
+
+static void a_second_global_step_is_refused(void **state)
+{
+    bare *b = *state;
+    assert_int_equal(hs_graph_global_step(b->graph, "steps", NULL), HS_OK);
+    assert_string_equal(hs_backend_global_step_name(hs_graph_backend(b->graph)), "steps");
+    assert_int_equal(hs_graph_global_step(b->graph, NULL, NULL), HS_ALREADY_EXISTS);
+    assert_kept(b, HS_ALREADY_EXISTS, "the graph has one already, 'steps'");
+}
+
+static void a_fitting_variable_is_the_global_step(void **state)
+{
+    bare *b = *state;
+    double floating = 0;
+    int64_t step = 41;
+    assert_null(hs_backend_global_step_name(hs_graph_backend(b->graph)));
+    hs_graph_variable(b->graph, "other", HS_DOUBLE, HS_SCALAR, &floating);
+    hs_graph_variable(b->graph, "global_step", HS_INT64, HS_SCALAR, &step);
+    bare_op(b, .name = "train", .advances_step = true);
+    bare_open(b);
+    bare_number(b, "train");
+    assert_int_equal(step, 42);
+}
+
+static void an_unfit_global_step_is_found_when_it_is_needed(void **state)
+{
+    bare *b = *state;
+    double step = 0;
+    assert_int_equal(hs_graph_variable(b->graph, "global_step", HS_DOUBLE, HS_SCALAR, &step), HS_OK);
+    assert_null(hs_backend_global_step_name(hs_graph_backend(b->graph)));
+    assert_int_equal(bare_op(b, .name = "train", .advances_step = true), HS_ALREADY_EXISTS);
+    assert_kept(b, HS_ALREADY_EXISTS, "global_step");
+}
+
+static hs_code no_save(void *self, hs_state_writer *out, hs_error *err)
+{
+    (void)self, (void)out, (void)err;
+    return HS_OK;
+}
+
+static hs_code no_load(void *self, hs_state_reader *in, hs_error *err)
+{
+    (void)self, (void)in, (void)err;
+    return HS_OK;
+}
+
+static void states_are_checked(void **state)
+{
+    bare *b = *state;
+    assert_int_equal(hs_graph_state(b->graph, "rng", no_save, NULL, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_state(b->graph, "rng", NULL, no_load, NULL), HS_INVALID_ARGUMENT);
+    assert_kept(b, HS_INVALID_ARGUMENT, "state 'rng': save or load is NULL");
+    assert_int_equal(hs_graph_state(b->graph, "a b", no_save, no_load, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_state(b->graph, NULL, no_save, no_load, NULL), HS_INVALID_ARGUMENT);
+}
+
+static void states_are_listed_in_their_order(void **state)
+{
+    bare *b = *state;
+    int self;
+    assert_int_equal(hs_graph_state(b->graph, "loader", no_save, no_load, &self), HS_OK);
+    assert_int_equal(hs_graph_state(b->graph, "rng", no_save, no_load, NULL), HS_OK);
+    assert_int_equal(hs_graph_state(b->graph, "loader", no_save, no_load, NULL), HS_ALREADY_EXISTS);
+    assert_string_equal(b->ops->state(b->graph, 0)->name, "loader");
+    assert_ptr_equal(b->ops->state(b->graph, 0)->self, &self);
+    assert_string_equal(b->ops->state(b->graph, 1)->name, "rng");
+    assert_null(b->ops->state(b->graph, 2));
+}
+
+static void collections_keep_copies_in_their_order(void **state)
+{
+    bare *b = *state;
+    char name[] = "merged";
+    const void *items[2] = {NULL, NULL};
+    hs_backend backend = hs_graph_backend(b->graph);
+    hs_graph_collect(b->graph, HS_SUMMARY_OP, name);
+    hs_graph_collect(b->graph, HS_SUMMARY_OP, "other");
+    name[0] = '?';
+    assert_int_equal(hs_backend_collection(backend, HS_SUMMARY_OP, items, 1), 2);
+    assert_string_equal(items[0], "merged");
+    assert_null(items[1]);
+    assert_int_equal(hs_backend_collection(backend, HS_SUMMARY_OP, items, 2), 2);
+    assert_string_equal(items[1], "other");
+    assert_int_equal(hs_backend_collection(backend, "nothing", items, 2), 0);
+}
+
+/* Its items are savers, and a name would be taken for one. */
+static void a_name_in_the_collection_of_savers_is_refused(void **state)
+{
+    bare *b = *state;
+    assert_int_equal(hs_graph_collect(b->graph, HS_SAVERS, "my_saver"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_backend_collection(hs_graph_backend(b->graph), HS_SAVERS, NULL, 0), 0);
+    assert_kept(b, HS_INVALID_ARGUMENT, "savers");
+}
+
+static void no_graph_is_a_backend_that_does_not_open(void **state)
+{
+    bare *b = *state;
+    assert_int_equal(hs_graph_error(NULL)->code, HS_RESOURCE_EXHAUSTED);
+    assert_null(hs_session_open(hs_graph_backend(NULL), NULL, &b->err));
+    assert_says(&b->err, HS_RESOURCE_EXHAUSTED, "hs_graph_new had no memory");
+    assert_null(hs_graph_of(hs_graph_backend(NULL)));
+    assert_int_equal(hs_backend_find(hs_graph_backend(NULL), "x", &(hs_node){0}, NULL), HS_RESOURCE_EXHAUSTED);
+    hs_graph_free(NULL);
+}
+
+static void a_backend_knows_its_graph(void **state)
+{
+    bare *b = *state;
+    hs_script *script = hs_script_new(&b->t.env);
+    assert_ptr_equal(hs_graph_of(hs_graph_backend(b->graph)), b->graph);
+    assert_null(hs_graph_of(hs_script_backend(script)));
+    hs_script_free(script);
+}
+
+static void a_half_filled_env_is_reported_by_opening(void **state)
+{
+    bare *b = *state;
+    hs_env env = {HS_ENV, .clock = {.monotonic_ns = b->t.env.clock.monotonic_ns}};
+    hs_graph *graph = hs_graph_new(&env);
+    assert_null(hs_session_open(hs_graph_backend(graph), NULL, &b->err));
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "hs_env.clock");
+    hs_graph_free(graph);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(an_empty_graph_has_no_error_and_opens),
+        test(names_of_the_allowed_letters_are_taken),
+        test(names_with_other_letters_are_refused),
+        test(names_reserved_for_state_are_refused),
+        test(names_are_copied),
+        test(a_name_is_taken_once_whatever_it_names),
+        test(opening_reports_the_first_building_error),
+        test(a_building_error_comes_before_the_hooks),
+        test(variables_are_checked),
+        test(definitions_that_are_null_are_refused),
+        test(outputs_are_checked),
+        test(a_second_global_step_is_refused),
+        test(a_fitting_variable_is_the_global_step),
+        test(an_unfit_global_step_is_found_when_it_is_needed),
+        test(states_are_checked),
+        test(states_are_listed_in_their_order),
+        test(collections_keep_copies_in_their_order),
+        test(a_name_in_the_collection_of_savers_is_refused),
+        test(no_graph_is_a_backend_that_does_not_open),
+        test(a_backend_knows_its_graph),
+        test(a_half_filled_env_is_reported_by_opening),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

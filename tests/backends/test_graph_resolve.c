@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From names to nodes, and the order in which ops are executed. */
+#include "backends/bare.h"
+
+/* Runs the names and says which ops were executed. */
+static const char *executed(bare *b, const char *const *names)
+{
+    b->trace[0] = '\0';
+    assert_ok(bare_run(b, names, NULL, NULL), &b->err);
+    return b->trace;
+}
+
+/* A traced op with an output of its own. */
+static hs_code traced_one(void *self, hs_op *op, hs_error *err)
+{
+    *(double *)hs_op_output(op, 0)->data = 1;
+    return bare_traced(self, op, err);
+}
+
+#define value_op(b, ...) hs_graph_op((b)->graph, .run = traced_one, .self = (b), .outputs = BARE_SCALAR, __VA_ARGS__)
+
+static void independent_ops_go_in_the_order_of_definition(void **state)
+{
+    bare *b = *state;
+    bare_op(b, .name = "c");
+    bare_op(b, .name = "a");
+    bare_op(b, .name = "b");
+    bare_open(b);
+    assert_string_equal(executed(b, HS_NAMES("b", "a", "c")), "c a b");
+}
+
+static void inputs_and_control_inputs_come_first(void **state)
+{
+    bare *b = *state;
+    value_op(b, .name = "loss", .inputs = HS_NAMES("logits"), .control_inputs = HS_NAMES("check"));
+    value_op(b, .name = "logits", .inputs = HS_NAMES("batch:0"));
+    bare_op(b, .name = "check", .control_inputs = HS_NAMES("logits"));
+    value_op(b, .name = "batch");
+    bare_open(b);
+    assert_string_equal(executed(b, HS_NAMES("loss")), "batch logits check loss");
+}
+
+static void nothing_is_executed_that_nobody_needs(void **state)
+{
+    bare *b = *state;
+    value_op(b, .name = "batch");
+    value_op(b, .name = "loss", .inputs = HS_NAMES("batch"));
+    value_op(b, .name = "accuracy", .inputs = HS_NAMES("batch"));
+    bare_op(b, .name = "train", .inputs = HS_NAMES("loss"));
+    bare_open(b);
+    assert_string_equal(executed(b, HS_NAMES("train")), "batch loss train");
+    assert_string_equal(executed(b, HS_NAMES("accuracy")), "batch accuracy");
+    assert_string_equal(executed(b, NULL), "");
+}
+
+static void each_op_is_executed_once_a_run(void **state)
+{
+    bare *b = *state;
+    value_op(b, .name = "batch");
+    value_op(b, .name = "left", .inputs = HS_NAMES("batch", "batch"));
+    value_op(b, .name = "right", .inputs = HS_NAMES("batch"));
+    value_op(b, .name = "both", .inputs = HS_NAMES("left", "right"), .control_inputs = HS_NAMES("left"));
+    bare_open(b);
+    assert_string_equal(executed(b, HS_NAMES("both", "batch", "left")), "batch left right both");
+}
+
+static void a_group_brings_its_inputs_about(void **state)
+{
+    bare *b = *state;
+    value_op(b, .name = "a");
+    bare_op(b, .name = "b");
+    hs_graph_op(b->graph, .name = "group", .inputs = HS_NAMES("a"), .control_inputs = HS_NAMES("b"));
+    hs_graph_op(b->graph, .name = "groups", .control_inputs = HS_NAMES("group"));
+    bare_open(b);
+    assert_string_equal(executed(b, HS_NAMES("groups")), "a b");
+    assert_null(b->values[0].data);
+}
+
+static void variables_and_values_need_no_op(void **state)
+{
+    bare *b = *state;
+    double v = 1, w = 2;
+    hs_graph_value(b->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
+    hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    bare_op(b, .name = "write_v", .writes = HS_NAMES("v"));
+    bare_open(b);
+    assert_string_equal(executed(b, HS_NAMES("v", "w")), "");
+    assert_true(hs_tensor_number(&b->values[1], 0) == 2);
+}
+
+static void a_long_chain_is_ordered_without_recursion(void **state)
+{
+    bare *b = *state;
+    enum { N = 20000 };
+    char name[16], before[16];
+    double x = 0;
+    hs_graph_value(b->graph, "op0", HS_DOUBLE, HS_SCALAR, &x);
+    for (int i = N; i > 0; i--) { /* each refers to one that comes later */
+        snprintf(name, sizeof name, "op%d", i);
+        snprintf(before, sizeof before, "op%d", i - 1);
+        hs_graph_op(b->graph, .name = name, .run = bare_add_one, .inputs = HS_NAMES(before), .outputs = BARE_SCALAR);
+    }
+    bare_open(b);
+    assert_true(bare_number(b, "op20000") == N);
+}
+
+static void a_cycle_is_named(void **state)
+{
+    bare *b = *state;
+    value_op(b, .name = "a", .inputs = HS_NAMES("b"));
+    value_op(b, .name = "b", .inputs = HS_NAMES("c"));
+    value_op(b, .name = "c", .control_inputs = HS_NAMES("a"));
+    assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'a' depends on itself, through 'c'");
+    assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "op 'a' depends on itself");
+}
+
+/* The search begins outside of the cycle, and must not run round in it. */
+static void a_cycle_that_others_lead_to_is_named(void **state)
+{
+    bare *b = *state;
+    bare_op(b, .name = "train", .control_inputs = HS_NAMES("a"));
+    bare_op(b, .name = "a", .control_inputs = HS_NAMES("b"));
+    bare_op(b, .name = "b", .control_inputs = HS_NAMES("a"));
+    assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'a' depends on itself, through 'b'");
+}
+
+static void a_graph_that_nobody_finalized_is_checked_too(void **state)
+{
+    bare *b = *state;
+    value_op(b, .name = "a", .inputs = HS_NAMES("a"));
+    assert_fails(b->ops->open(b->graph, NULL, (hs_bytes){NULL, 0}, &b->session, &b->err), HS_INVALID_ARGUMENT, &b->err,
+                 "op 'a' depends on itself");
+    assert_null(b->session);
+}
+
+static void an_op_that_needs_itself_is_named(void **state)
+{
+    bare *b = *state;
+    bare_op(b, .name = "fine");
+    bare_op(b, .name = "selfish", .control_inputs = HS_NAMES("selfish"));
+    assert_fails(bare_try_open(b), HS_INVALID_ARGUMENT, &b->err, "op 'selfish' depends on itself");
+}
+
+static void an_op_may_read_what_it_writes(void **state)
+{
+    bare *b = *state;
+    double w = 5;
+    hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    hs_graph_op(b->graph, .name = "bump", .run = bare_bump, .inputs = HS_NAMES("w"), .writes = HS_NAMES("w"));
+    bare_open(b);
+    bare_number(b, "bump");
+    assert_true(w == 6);
+}
+
+static void references_that_lead_nowhere_are_named(void **state)
+{
+    bare *b = *state;
+    const struct {
+        hs_op_def def;
+        hs_code code;
+        const char *says;
+    } cases[] = {
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("lost")}, HS_NOT_FOUND, "op 'op' has the input 'lost', which is not"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:1")}, HS_INVALID_ARGUMENT, "'one:1', but 'one' has 1 outputs"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:x")}, HS_INVALID_ARGUMENT, "'one:x'"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:")}, HS_INVALID_ARGUMENT, "'one:'"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("none")}, HS_INVALID_ARGUMENT, "'none' has 0 outputs"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("v:1")}, HS_INVALID_ARGUMENT, "'v:1'"},
+        {{HS_OP_DEF, .name = "op", .control_inputs = HS_NAMES("lost")}, HS_NOT_FOUND, "control input 'lost'"},
+        {{HS_OP_DEF, .name = "op", .control_inputs = HS_NAMES("v")}, HS_NOT_FOUND, "'v', which is no op"},
+        {{HS_OP_DEF, .name = "op", .writes = HS_NAMES("lost")}, HS_NOT_FOUND, "writes 'lost'"},
+        {{HS_OP_DEF, .name = "op", .writes = HS_NAMES("one")}, HS_NOT_FOUND, "neither a variable nor a value"},
+    };
+    double v;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hs_graph *graph = hs_graph_new(&b->t.env);
+        hs_graph_value(graph, "v", HS_DOUBLE, HS_SCALAR, &v);
+        hs_graph_op(graph, .name = "one", .run = traced_one, .self = b, .outputs = BARE_SCALAR);
+        hs_graph_op(graph, .name = "none", .run = bare_traced, .self = b);
+        assert_int_equal(hs_graph_add_op(graph, &cases[i].def), HS_OK); /* it might still be defined */
+        assert_null(hs_session_open(hs_graph_backend(graph), NULL, &b->err));
+        assert_says(&b->err, cases[i].code, cases[i].says);
+        hs_graph_free(graph);
+    }
+}
+
+/* What was refused because of a name that is missing can be mended. */
+static void a_missing_name_may_be_added_after_a_failed_opening(void **state)
+{
+    bare *b = *state;
+    bare_op(b, .name = "train", .control_inputs = HS_NAMES("later"));
+    assert_int_equal(bare_try_open(b), HS_NOT_FOUND);
+    assert_int_equal(bare_op(b, .name = "later"), HS_OK);
+    bare_open(b);
+    assert_string_equal(executed(b, HS_NAMES("train")), "later train");
+}
+
+static void names_resolve_to_ops_and_outputs(void **state)
+{
+    bare *b = *state;
+    hs_backend backend = hs_graph_backend(b->graph);
+    hs_node bare_name, output, second;
+    value_op(b, .name = "one");
+    hs_graph_op(b->graph, .name = "two", .run = traced_one, .self = b,
+                .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64}));
+    assert_ok(hs_backend_find(backend, "one", &bare_name, &b->err), &b->err);
+    assert_ok(hs_backend_find(backend, "one:0", &output, &b->err), &b->err);
+    assert_true(bare_name.op == output.op && bare_name.output == 0 && output.output == 0 && output.n_outputs == 1);
+    assert_ok(hs_backend_find(backend, "two", &bare_name, &b->err), &b->err);
+    assert_ok(hs_backend_find(backend, "two:1", &second, &b->err), &b->err);
+    assert_true(bare_name.op == second.op && bare_name.output == -1 && second.output == 1 && second.n_outputs == 2);
+}
+
+static void names_that_are_not_there_are_not_found(void **state)
+{
+    bare *b = *state;
+    hs_backend backend = hs_graph_backend(b->graph);
+    hs_node node;
+    value_op(b, .name = "one");
+    bare_op(b, .name = "none");
+    const char *const names[] = {"lost", "", ":0", "one:1", "one:-1", "one:x", "one:0x", "one:", "none:0", "lost:0"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_fails(hs_backend_find(backend, names[i], &node, &b->err), HS_NOT_FOUND, &b->err, names[i]);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(independent_ops_go_in_the_order_of_definition),
+        test(inputs_and_control_inputs_come_first),
+        test(nothing_is_executed_that_nobody_needs),
+        test(each_op_is_executed_once_a_run),
+        test(a_group_brings_its_inputs_about),
+        test(variables_and_values_need_no_op),
+        test(a_long_chain_is_ordered_without_recursion),
+        test(a_cycle_is_named),
+        test(a_cycle_that_others_lead_to_is_named),
+        test(a_graph_that_nobody_finalized_is_checked_too),
+        test(an_op_that_needs_itself_is_named),
+        test(an_op_may_read_what_it_writes),
+        test(references_that_lead_nowhere_are_named),
+        test(a_missing_name_may_be_added_after_a_failed_opening),
+        test(names_resolve_to_ops_and_outputs),
+        test(names_that_are_not_there_are_not_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

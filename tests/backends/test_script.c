@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include <hooksess/testing.h>
+
+typedef struct {
+    hs_script *script;
+    hs_session *session;
+    hs_error err;
+    const hs_run_values *values;
+} played;
+
+static int setup(void **state)
+{
+    played *p = calloc(1, sizeof *p);
+    p->script = hs_script_new(NULL);
+    *state = p;
+    return p->script ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    played *p = *state;
+    if (p->session)
+        hs_session_close(p->session, NULL);
+    hs_script_free(p->script);
+    free(p);
+    return 0;
+}
+
+static void open_session(played *p, const hs_hook *hooks, size_t n)
+{
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n};
+    p->session = hs_session_open(hs_script_backend(p->script), &options, &p->err);
+    assert_non_null(p->session);
+}
+
+static hs_code run(played *p, const char *const *names, const hs_feed *feeds)
+{
+    if (!p->session)
+        open_session(p, NULL, 0);
+    return hs_session_run_args(p->session, &(hs_run_args){HS_RUN_ARGS, .names = names, .feeds = feeds}, &p->values,
+                               &p->err);
+}
+
+static void train_advances_the_step(void **state)
+{
+    played *p = *state;
+    assert_ok(run(p, HS_NAMES("train", "global_step"), NULL), &p->err);
+    assert_true(hs_values_number(p->values, 1) == 1);
+    hs_script_steps_per_run(p->script, 5);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_int_equal(hs_session_step(p->session), 6);
+    hs_script_set_step(p->script, 100);
+    assert_ok(run(p, HS_NAMES("global_step"), NULL), &p->err);
+    assert_true(hs_values_number(p->values, 0) == 100);
+}
+
+static void a_series_plays_one_value_a_run(void **state)
+{
+    played *p = *state;
+    double values[] = {3, 2};
+    assert_int_equal(hs_script_series(p->script, "loss", values, 2), HS_OK);
+    values[0] = 9; /* it was copied */
+    assert_ok(run(p, HS_NAMES("loss"), NULL), &p->err);
+    assert_true(hs_values_number(p->values, 0) == 3);
+    assert_ok(run(p, HS_NAMES("loss:0"), NULL), &p->err);
+    assert_true(hs_values_number(p->values, 0) == 2);
+    assert_fails(run(p, HS_NAMES("loss"), NULL), HS_OUT_OF_RANGE, &p->err, "'loss' has 2 values, and this is run 3");
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err); /* who does not fetch it goes on */
+}
+
+static void a_series_is_replaced_by_another(void **state)
+{
+    played *p = *state;
+    hs_script_series(p->script, "loss", (double[]){1}, 1);
+    hs_script_series(p->script, "loss", (double[]){7, 8, 9}, 3);
+    assert_ok(run(p, HS_NAMES("loss"), NULL), &p->err);
+    assert_true(hs_values_number(p->values, 0) == 7);
+    assert_int_equal(hs_script_series(p->script, "empty", NULL, 0), HS_OK);
+    assert_int_equal(run(p, HS_NAMES("empty"), NULL), HS_OUT_OF_RANGE);
+}
+
+static void constants_and_placeholders_give_what_they_are_given(void **state)
+{
+    played *p = *state;
+    const double three = 3, four = 4;
+    hs_tensor constant = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &three), fed = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &four);
+    hs_script_constant(p->script, "c", &constant);
+    hs_script_placeholder(p->script, "x");
+    assert_ok(run(p, HS_NAMES("c", "x"), HS_FEEDS({"x", fed})), &p->err);
+    assert_true(hs_values_number(p->values, 0) == 3 && hs_values_number(p->values, 1) == 4);
+    assert_ok(run(p, HS_NAMES("c"), HS_FEEDS({"c", fed})), &p->err);
+    assert_true(hs_values_number(p->values, 0) == 4);
+    assert_fails(run(p, HS_NAMES("x"), NULL), HS_INVALID_ARGUMENT, &p->err, "placeholder 'x' has to be fed");
+}
+
+static void a_run_fails_where_the_script_says(void **state)
+{
+    played *p = *state;
+    hs_script_fail_at(p->script, 2, HS_ABORTED, "first thought");
+    hs_script_fail_at(p->script, 2, HS_UNAVAILABLE, "worker lost");
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_fails(run(p, HS_NAMES("train"), NULL), HS_UNAVAILABLE, &p->err, "worker lost");
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_int_equal(hs_session_step(p->session), 2); /* the failed run did not train */
+}
+
+static void a_run_may_take_long_and_fail(void **state)
+{
+    played *p = *state;
+    int64_t start = hs_env_monotonic_ns(hs_script_env(p->script));
+    hs_script_delay_at(p->script, 1, 2);
+    hs_script_fail_at(p->script, 1, HS_DEADLINE_EXCEEDED, "too slow");
+    assert_int_equal(run(p, HS_NAMES("train"), NULL), HS_DEADLINE_EXCEEDED);
+    assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)) - start, 2000000000);
+}
+
+static void time_passes_where_the_script_says(void **state)
+{
+    played *p = *state;
+    int64_t start = hs_env_monotonic_ns(hs_script_env(p->script));
+    hs_script_delay_at(p->script, 1, 0.5);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_int_equal(hs_env_monotonic_ns(hs_script_env(p->script)) - start, 500000000);
+    hs_script_advance(p->script, 1);
+    hs_env_sleep_ns(hs_script_env(p->script), 7);
+    assert_int_equal(hs_env_realtime_ns(hs_script_env(p->script)) - start, 1500000007);
+}
+
+static void metadata_is_played(void **state)
+{
+    played *p = *state;
+    hs_script_metadata_at(p->script, 1, (hs_bytes){"abc", 3});
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_int_equal(hs_values_metadata(p->values).size, 3);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_int_equal(hs_values_metadata(p->values).size, 0);
+}
+
+static void the_last_run_is_described(void **state)
+{
+    played *p = *state;
+    const double x = 1;
+    hs_script_placeholder(p->script, "x");
+    assert_string_equal(hs_script_last_run(p->script), "");
+    assert_int_equal(hs_script_runs(p->script), 0);
+    assert_ok(run(p, HS_NAMES("x", "train"), HS_FEEDS({"x", hs_tensor_of(HS_DOUBLE, HS_SCALAR, &x)})), &p->err);
+    assert_string_equal(hs_script_last_run(p->script), "fetch x train; feed x");
+    hs_debug_watch watch = {.node_name = "w"};
+    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 3, .timeout_ms = 9, .debug_watches = &watch,
+                              .n_debug_watches = 1};
+    hs_run_args args = {HS_RUN_ARGS, .options = &options};
+    assert_ok(hs_session_run_args(p->session, &args, NULL, &p->err), &p->err);
+    assert_string_equal(hs_script_last_run(p->script),
+                        "fetch; feed; trace 3 timeout 9 pool 0 graphs 0 oom 0 disk 0 watch w");
+    assert_int_equal(hs_script_runs(p->script), 2);
+}
+
+static void names_that_are_not_there_are_not_found(void **state)
+{
+    played *p = *state;
+    hs_script_op(p->script, "op");
+    assert_ok(run(p, HS_NAMES("op"), NULL), &p->err);
+    assert_null(hs_values_tensor(p->values, 0));
+    assert_fails(run(p, HS_NAMES("lost"), NULL), HS_NOT_FOUND, &p->err, "'lost'");
+    assert_int_equal(run(p, HS_NAMES("global_step:1"), NULL), HS_NOT_FOUND);
+}
+
+static void notes_and_calls_stand_in_their_order(void **state)
+{
+    played *p = *state;
+    assert_string_equal(hs_script_calls(p->script), "");
+    hs_script_note(p->script, "now");
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    assert_string_equal(hs_script_calls(p->script), "now run");
+    hs_script_clear_calls(p->script);
+    assert_string_equal(hs_script_calls(p->script), "");
+}
+
+static void collections_are_kept_in_their_order(void **state)
+{
+    played *p = *state;
+    hs_backend backend = hs_script_backend(p->script);
+    const void *items[2] = {NULL, NULL};
+    assert_ok(backend.ops->add_to_collection(p->script, "key", "one", NULL, &p->err), &p->err);
+    assert_ok(backend.ops->add_to_collection(p->script, "key", "other", NULL, &p->err), &p->err);
+    assert_int_equal(hs_backend_collection(backend, "key", items, 1), 2);
+    assert_string_equal(items[0], "one");
+    assert_null(items[1]); /* there was room for one only */
+}
+
+/* Watching. */
+
+static hs_code do_nothing(void *self, hs_run_context *context, hs_error *err)
+{
+    (void)self, (void)context, (void)err;
+    return HS_OK;
+}
+
+static void count(void *self)
+{
+    ++*(int *)self;
+}
+
+static const hs_hook_ops counting = {HS_HOOK_OPS, .name = "counting", .boundary = do_nothing, .destroy = count};
+
+static void a_watched_hook_is_recorded_with_its_label(void **state)
+{
+    played *p = *state;
+    int destroyed = 0;
+    hs_hook hook = hs_script_watch(p->script, "h", (hs_hook){&counting, &destroyed, 0});
+    open_session(p, &hook, 1);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    hs_session_close(p->session, NULL);
+    p->session = NULL;
+    assert_string_equal(hs_script_calls(p->script),
+                        "h.begin h.create h.boundary h.before run h.after h.end h.boundary h.close");
+    assert_int_equal(destroyed, 1);
+}
+
+static void without_a_label_the_words_stand_alone(void **state)
+{
+    played *p = *state;
+    static const hs_hook_ops empty = {HS_HOOK_OPS, .name = "empty"};
+    hs_hook hook = hs_script_watch(p->script, NULL, (hs_hook){&empty, NULL, 0});
+    open_session(p, &hook, 1);
+    assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
+    hs_session_close(p->session, NULL);
+    p->session = NULL;
+    assert_string_equal(hs_script_calls(p->script), "begin create before run after end close");
+}
+
+static void a_held_hook_outlives_its_watch(void **state)
+{
+    played *p = *state;
+    int destroyed = 0;
+    hs_hook held = hs_hook_hold((hs_hook){&counting, &destroyed, HS_HOOK_EVAL});
+    hs_hook watched = hs_script_watch(p->script, NULL, held);
+    assert_int_equal(watched.flags, HS_HOOK_EVAL); /* the watch itself is not held */
+    hs_hook_destroy(watched);
+    assert_int_equal(destroyed, 0);
+    hs_hook_destroy(held);
+    assert_int_equal(destroyed, 1);
+}
+
+/* What cannot be watched is given back; the session says what is wrong with it. */
+static void a_hook_without_functions_is_not_watched(void **state)
+{
+    played *p = *state;
+    static const hs_hook_ops no_size = {.name = "x"};
+    assert_null(hs_script_watch(p->script, "x", (hs_hook){0}).ops);
+    assert_ptr_equal(hs_script_watch(p->script, "x", (hs_hook){.ops = &no_size}).ops, &no_size);
+}
+
+static hs_code save_int(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_write(out, self, sizeof(int), err);
+}
+
+static hs_code load_int(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs_state_read(in, self, sizeof(int), err);
+}
+
+/* The state of a watched hook rides in the checkpoint as ever. */
+static void a_watched_hook_keeps_its_state(void **state)
+{
+    played *p = *state;
+    static const hs_hook_ops stateful = {HS_HOOK_OPS, .name = "stateful", .save_state = save_int, .load_state = load_int};
+    char *directory = test_make_directory();
+    int remembered = 41;
+    hs_hook hook = hs_script_watch(p->script, NULL, (hs_hook){&stateful, &remembered, 0});
+    open_session(p, &hook, 1);
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    const char *prefix = test_path(directory, "model");
+    assert_ok(hs_saver_save(saver, hs_session_raw(p->session), prefix, -1, NULL, &p->err), &p->err);
+    hs_saver_free(saver);
+    hs_session_close(p->session, NULL);
+    remembered = 0;
+    hook = hs_script_watch(p->script, NULL, (hs_hook){&stateful, &remembered, 0});
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_path = prefix};
+    p->session = hs_session_open(hs_script_backend(p->script), &options, &p->err);
+    assert_int_equal(p->err.code, HS_OK);
+    assert_int_equal(remembered, 41);
+    test_remove_directory(directory);
+}
+
+static void what_a_script_cannot_be_made_of(void **state)
+{
+    played *p = *state;
+    hs_env env = {HS_ENV, .allocator = {.alloc = hs_env_default()->allocator.alloc}};
+    assert_null(hs_script_new(&env)); /* a half-filled allocator */
+    assert_int_not_equal(hs_script_op(p->script, NULL), HS_OK);
+    assert_int_not_equal(hs_script_series(p->script, NULL, NULL, 0), HS_OK);
+    hs_script_free(NULL);
+}
+
+/* Every allocation. */
+
+static hs_code whole_script(test_env *t, void *user)
+{
+    (void)user;
+    hs_error err = {0};
+    hs_script *script = hs_script_new(&t->env);
+    if (!script)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_code code = hs_script_series(script, "loss", (double[]){1, 2}, 2);
+    if (!code)
+        code = hs_script_fail_at(script, 2, HS_RESOURCE_EXHAUSTED, "as planned");
+    hs_hook hook = hs_script_watch(script, "h", (hs_hook){&counting, user, 0});
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
+    if (session && !code)
+        code = hs_session_run(session, "loss:0", &err);
+    hs_outcome outcome = hs_session_close(session, &err);
+    hs_script_free(script);
+    return code ? code : outcome.error.code;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    int destroyed = 0;
+    test_each_allocation(whole_script, &destroyed);
+    assert_true(destroyed > 0);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(train_advances_the_step),
+        test(a_series_plays_one_value_a_run),
+        test(a_series_is_replaced_by_another),
+        test(constants_and_placeholders_give_what_they_are_given),
+        test(a_run_fails_where_the_script_says),
+        test(a_run_may_take_long_and_fail),
+        test(time_passes_where_the_script_says),
+        test(metadata_is_played),
+        test(the_last_run_is_described),
+        test(names_that_are_not_there_are_not_found),
+        test(notes_and_calls_stand_in_their_order),
+        test(collections_are_kept_in_their_order),
+        test(a_watched_hook_is_recorded_with_its_label),
+        test(without_a_label_the_words_stand_alone),
+        test(a_held_hook_outlives_its_watch),
+        test(a_hook_without_functions_is_not_watched),
+        test(a_watched_hook_keeps_its_state),
+        test(what_a_script_cannot_be_made_of),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

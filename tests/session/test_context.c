@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a hook sees of the run: its context, and the raw session. */
+#include "session/probe.h"
+
+static hs_code keep_context(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_BEFORE)
+        p->user = call->run;
+    if (call->point == PROBE_AFTER)
+        assert_ptr_equal(p->user, call->run);
+    return HS_OK;
+}
+
+static void ms_120s_one_context_for_all_of_a_run(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = keep_context);
+    play_probe(p, b, .act = keep_context);
+    play_open_probes(p, 2);
+    play_train(p);
+    assert_ptr_equal(p->a.user, p->b.user);
+    assert_non_null(p->a.user);
+}
+
+static hs_code look_at_the_args(probe *p, const probe_call *call)
+{
+    if (!call->run)
+        return HS_OK;
+    const hs_run_args *args = hs_run_context_original_args(call->run);
+    if (call->point == PROBE_BOUNDARY) {
+        assert_true(!args->names && !args->fetches && !args->feeds);
+        return HS_OK;
+    }
+    assert_string_equal(args->names[0], "b");
+    assert_null(args->names[1]);
+    assert_string_equal(args->feeds[0].name, "b");
+    assert_null(args->feeds[1].name); /* a's own is not there */
+    assert_ptr_equal(hs_run_context_session(call->run), p->raw);
+    return HS_OK;
+}
+
+static void ms_120s_the_original_args_are_the_callers_alone(void **state)
+{
+    play *p = *state;
+    const double one = 1;
+    hs_run_args mine = {HS_RUN_ARGS, .names = HS_NAMES("five"), .feeds = (hs_feed[]){play_feed("a", &one), {NULL}}};
+    play_probe(p, a, .wants = &mine, .act = look_at_the_args);
+    play_probe(p, b, .act = look_at_the_args);
+    play_open_probes(p, 2);
+    assert_ok(play_run(p, HS_NAMES("b"), (hs_feed[]){play_feed("b", &one), {NULL}}), &p->err);
+    assert_int_equal(p->b.calls[PROBE_AFTER], 1);
+}
+
+/* Each listing is a hook of its own, though it is the same object. */
+static const hs_run_args five_then_ten[] = {{HS_RUN_ARGS, .names = HS_NAMES("five")},
+                                            {HS_RUN_ARGS, .names = HS_NAMES("ten")}};
+
+static hs_code alternate(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_CREATE || call->point == PROBE_BEFORE)
+        p->wants = &five_then_ten[p->calls[PROBE_BEFORE] % 2];
+    if (call->point == PROBE_AFTER)
+        assert_true(p->number == (p->calls[PROBE_AFTER] % 2 ? 5 : 10));
+    return HS_OK;
+}
+
+static void ms_123s_each_listing_of_a_hook_sees_its_own_request(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = alternate);
+    hs_hook hook = play_watch(p, &p->a);
+    play_open(p, (hs_hook[]){hook, hook}, 2);
+    play_calls(p);
+    for (int i = 0; i < 2; i++) {
+        play_train(p);
+        assert_string_equal(hs_script_last_run(p->script), "fetch train five ten; feed");
+        assert_string_equal(play_calls(p), "a.before a.before run a.after a.after");
+    }
+}
+
+/* The step. */
+
+static int step_reads;
+
+static hs_code read_step(void *session, int64_t *step, hs_error *err)
+{
+    step_reads++;
+    return hs_script_backend(NULL).ops->global_step(session, step, err);
+}
+
+static hs_code ask_for_the_step(probe *p, const probe_call *call)
+{
+    int64_t step = -1;
+    if (!call->run)
+        return HS_OK;
+    hs_error_set(call->err, HS_INTERNAL, "of old");
+    assert_ok(hs_run_context_step(call->run, &step, call->err), call->err);
+    assert_int_equal(call->err->code, HS_OK);
+    if (call->point == PROBE_BEFORE)
+        assert_int_equal(step, p->calls[PROBE_BEFORE] - 1);
+    if (call->point == PROBE_AFTER)
+        assert_int_equal(step, p->calls[PROBE_AFTER]);
+    if (call->point == PROBE_BEFORE)
+        hs_run_context_request_boundary(call->run);
+    return HS_OK;
+}
+
+static void the_step_is_read_once_before_and_once_after(void **state)
+{
+    play *p = *state;
+    p->spied = *p->backend.ops;
+    p->spied.global_step = read_step;
+    p->backend.ops = &p->spied;
+    play_probe(p, a, .act = ask_for_the_step);
+    play_probe(p, b, .act = ask_for_the_step);
+    play_open_probes(p, 2);
+    for (int i = 0; i < 3; i++) {
+        step_reads = 0;
+        assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
+        assert_int_equal(step_reads, 2);
+    }
+}
+
+static void the_step_is_not_read_where_nobody_asks(void **state)
+{
+    play *p = *state;
+    p->spied = *p->backend.ops;
+    p->spied.global_step = read_step;
+    p->backend.ops = &p->spied;
+    play_open_probes(p, 2);
+    step_reads = 0;
+    assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
+    assert_int_equal(step_reads, 0);
+}
+
+static hs_code expect_no_step(probe *p, const probe_call *call)
+{
+    int64_t step = 77;
+    (void)p;
+    if (call->run)
+        assert_fails(hs_run_context_step(call->run, &step, call->err), HS_FAILED_PRECONDITION, call->err, "no global step");
+    return HS_OK;
+}
+
+static void a_graph_without_a_step_says_so(void **state)
+{
+    play *p = *state;
+    hs_graph *graph = hs_graph_new(&p->t.env);
+    p->backend = hs_graph_backend(graph);
+    play_probe(p, a, .act = expect_no_step);
+    play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
+    assert_ok(hs_session_run_args(p->session, NULL, NULL, &p->err), &p->err);
+    assert_int_equal(hs_session_step(p->session), -1);
+    assert_int_equal(play_close(p)->step, -1);
+    hs_graph_free(graph);
+}
+
+/* The time. */
+
+/* What a hook saw, and the script whose clock it moves: its own work takes time. */
+typedef struct {
+    hs_script *script;
+    int64_t times[PROBE_POINTS];
+} timed;
+
+static hs_code ask_for_the_time(probe *p, const probe_call *call)
+{
+    timed *seen = p->user;
+    if (!call->run)
+        return HS_OK;
+    seen->times[call->point] = hs_run_context_now(call->run);
+    hs_script_advance(seen->script, 1);
+    hs_run_context_request_boundary(call->run);
+    return HS_OK;
+}
+
+static void the_time_is_read_once_before_and_once_after(void **state)
+{
+    play *p = *state;
+    timed a = {.script = p->script}, b = {.script = p->script};
+    play_probe(p, a, .act = ask_for_the_time, .user = &a);
+    play_probe(p, b, .act = ask_for_the_time, .user = &b);
+    play_open_probes(p, 2);
+    int64_t start = hs_env_monotonic_ns(hs_script_env(p->script));
+    play_train(p);
+    assert_memory_equal(a.times, b.times, sizeof a.times);
+    assert_int_equal(a.times[PROBE_BEFORE], start);
+    assert_int_equal(a.times[PROBE_AFTER], start + 2000000000);
+    assert_int_equal(a.times[PROBE_BOUNDARY], a.times[PROBE_AFTER]);
+    p->a.act = p->b.act = NULL;
+}
+
+static hs_code not_in_the_run(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->run && call->point != PROBE_BOUNDARY)
+        assert_int_equal(hs_run_context_boundary(call->run), 0);
+    return HS_OK;
+}
+
+static hs_code note_boundary(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_BOUNDARY) {
+        *(int *)p->user = *(int *)p->user * 10 + (int)hs_run_context_boundary(call->run);
+        assert_int_equal(hs_run_context_kind(call->run), HS_RUN_TRAIN);
+        assert_true(hs_run_context_agree(call->run, true));
+        assert_false(hs_run_context_agree(call->run, false));
+        hs_run_context_request_boundary(call->run); /* without effect */
+    }
+    if (call->point == PROBE_AFTER)
+        hs_run_context_request_boundary(call->run);
+    return not_in_the_run(p, call);
+}
+
+static void a_boundary_says_which_it_is(void **state)
+{
+    play *p = *state;
+    int seen = 0;
+    play_probe(p, a, .act = note_boundary, .user = &seen);
+    play_open_probes(p, 1);
+    play_train(p);
+    play_close(p);
+    assert_int_equal(seen, 123); /* HS_BOUNDARY_CREATED, _RUN, _END */
+}
+
+/* Kinds of run. */
+
+static hs_code ask_for_a_boundary(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_BEFORE) {
+        hs_run_context_request_boundary(call->run);
+        p->user = (void *)(intptr_t)hs_run_context_kind(call->run);
+    }
+    return HS_OK;
+}
+
+static const char *calls_of_kind(play *p, int64_t kind)
+{
+    play_calls(p);
+    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .kind = kind}), &p->err);
+    return play_calls(p);
+}
+
+static void hooks_are_called_for_their_kinds_of_run(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .act = ask_for_a_boundary);
+    hs_hook train = play_watch(p, &p->a), all = play_watch(p, &p->b), eval = play_watch(p, &p->c);
+    all.flags = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX;
+    eval.flags = HS_HOOK_EVAL;
+    play_open(p, (hs_hook[]){train, all, eval}, 3);
+    assert_string_equal(calls_of_kind(p, HS_RUN_TRAIN), "a.before b.before run a.after b.after a.boundary b.boundary");
+    assert_string_equal(calls_of_kind(p, HS_RUN_EVAL), "b.before c.before run b.after c.after b.boundary c.boundary");
+    assert_true(p->b.user == (void *)(intptr_t)HS_RUN_EVAL);
+    assert_string_equal(calls_of_kind(p, HS_RUN_AUX), "b.before run b.after b.boundary");
+}
+
+/* The boundaries of opening and closing are everybody's, and so is all else that is no run. */
+static void hooks_of_other_kinds_are_opened_and_closed_all_the_same(void **state)
+{
+    play *p = *state;
+    hs_hook eval = play_watch(p, &p->a);
+    eval.flags = HS_HOOK_EVAL;
+    play_open(p, &eval, 1);
+    play_train(p);
+    play_close(p);
+    assert_string_equal(play_calls(p), "a.begin a.create a.boundary run a.end a.boundary a.close");
+}
+
+/* The raw session. */
+
+static void the_raw_session_keeps_what_is_saved(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    assert_null(hs_raw_session_restored_from(raw));
+    assert_ptr_equal(hs_raw_session_backend(raw).self, p->script);
+    hs_raw_session_saved(raw, 12);
+    assert_int_equal(play_close(p)->last_saved_step, 12);
+}
+
+/* Values of the caller's raw run are good until its next. */
+static void the_caller_may_make_raw_runs(void **state)
+{
+    play *p = *state;
+    const hs_run_values *values;
+    play_open(p, NULL, 0);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    for (int i = 0; i < 4; i++) {
+        hs_run_args args = {HS_RUN_ARGS, .names = i % 2 ? HS_NAMES("five", "ten") : HS_NAMES("ten")};
+        assert_ok(hs_raw_session_run(raw, &args, &values, &p->err), &p->err);
+        assert_int_equal(hs_values_count(values), i % 2 ? 2 : 1);
+        assert_true(hs_values_number_at(values, "ten") == 10);
+    }
+    assert_ok(hs_raw_session_run(raw, NULL, NULL, &p->err), &p->err);
+    assert_fails(hs_raw_session_run(raw, &(hs_run_args){.kind = 1}, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err,
+                 "HS_RUN_ARGS");
+}
+
+/* Event files. */
+
+static hs_code write_an_event(probe *p, const probe_call *call)
+{
+    static hs_summary_writer *writer;
+    const char *directory = p->user;
+    if (call->point == PROBE_CREATE)
+        assert_ok(hs_raw_session_summary_writer(call->raw, directory, &writer, call->err), call->err);
+    if (call->point == PROBE_AFTER)
+        hs_run_context_request_boundary(call->run);
+    if (call->point == PROBE_AFTER)
+        assert_ok(hs_summary_writer_scalar(writer, "my_tag", 1, 1, call->err), call->err);
+    if (call->point != PROBE_BOUNDARY || hs_run_context_boundary(call->run) != HS_BOUNDARY_RUN)
+        return HS_OK;
+    size_t bytes = 0;
+    char *file = test_read_file(hs_summary_writer_path(writer), &bytes);
+    bool found = false;
+    for (size_t i = 0; i + 6 <= bytes; i++)
+        found |= memcmp(file + i, "my_tag", 6) == 0;
+    free(file);
+    assert_true(found);
+    return HS_OK;
+}
+
+static void event_files_are_flushed_before_a_boundary(void **state)
+{
+    play *p = *state;
+    char *directory = test_make_directory();
+    play_probe(p, a, .act = write_an_event, .user = directory);
+    play_open_probes(p, 1);
+    play_train(p);
+    assert_int_equal(p->a.calls[PROBE_BOUNDARY], 2);
+    play_close(p);
+    test_remove_directory(directory);
+}
+
+/* The disk fills up in the last moment: the first error there was is the outcome's. */
+static void an_event_file_that_fails_spoils_a_good_end(void **state)
+{
+    play *p = *state;
+    char *directory = test_make_directory();
+    hs_summary_writer *writer;
+    play_probe(p, a, .stops_at = 1);
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    assert_ok(hs_raw_session_summary_writer(raw, directory, &writer, &p->err), &p->err);
+    assert_ok(hs_summary_writer_scalar(writer, "tag", 1, 1, &p->err), &p->err);
+    p->t.fail_file_at = p->t.file_calls + 1;
+    p->t.fail_file_on = true;
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_int_equal(p->err.code, HS_RESOURCE_EXHAUSTED);
+    assert_int_equal(p->a.calls[PROBE_CLOSE], 1);
+    test_remove_directory(directory);
+}
+
+static void a_directory_has_one_writer_for_all(void **state)
+{
+    play *p = *state;
+    char *directory = test_make_directory();
+    hs_summary_writer *one, *other, *own = hs_summary_writer_open(directory, NULL, &p->err);
+    play_open(p, NULL, 0);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    assert_ok(hs_raw_session_use_writer(raw, own, &p->err), &p->err);
+    assert_ok(hs_raw_session_summary_writer(raw, directory, &one, &p->err), &p->err);
+    assert_ok(hs_raw_session_summary_writer(raw, test_path(directory, ""), &other, &p->err), &p->err);
+    assert_ptr_equal(one, other);
+    assert_int_equal(hs_raw_session_summary_writer(raw, "", &other, &p->err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_raw_session_summary_writer(raw, NULL, &other, &p->err), HS_INVALID_ARGUMENT);
+    play_close(p);
+    assert_ok(hs_summary_writer_close(own, &p->err), &p->err); /* it is the program's */
+    assert_int_equal(test_count_files(directory, "tfevents"), 2);
+    test_remove_directory(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        play_test(ms_120s_one_context_for_all_of_a_run),
+        play_test(ms_120s_the_original_args_are_the_callers_alone),
+        play_test(ms_123s_each_listing_of_a_hook_sees_its_own_request),
+        play_test(the_step_is_read_once_before_and_once_after),
+        play_test(the_step_is_not_read_where_nobody_asks),
+        play_test(a_graph_without_a_step_says_so),
+        play_test(the_time_is_read_once_before_and_once_after),
+        play_test(a_boundary_says_which_it_is),
+        play_test(hooks_are_called_for_their_kinds_of_run),
+        play_test(hooks_of_other_kinds_are_opened_and_closed_all_the_same),
+        play_test(the_raw_session_keeps_what_is_saved),
+        play_test(the_caller_may_make_raw_runs),
+        play_test(event_files_are_flushed_before_a_boundary),
+        play_test(an_event_file_that_fails_spoils_a_good_end),
+        play_test(a_directory_has_one_writer_for_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

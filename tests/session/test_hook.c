@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks by themselves: holding and destroying them. */
+#include "session/probe.h"
+
+static int destroyed_without_self;
+
+static void count_without_self(void *self)
+{
+    assert_null(self);
+    destroyed_without_self++;
+}
+
+static const hs_hook_ops stateless = {HS_HOOK_OPS, .name = "stateless", .destroy = count_without_self};
+
+static void holding_changes_the_copy_only(void **state)
+{
+    (void)state;
+    probe a = {.name = "a"};
+    hs_hook hook = probe_hook(&a);
+    hook.flags = HS_HOOK_EVAL;
+    hs_hook held = hs_hook_hold(hook);
+    assert_int_equal(hook.flags, HS_HOOK_EVAL);
+    assert_int_equal(held.flags, HS_HOOK_EVAL | HS_HOOK_HELD);
+    assert_ptr_equal(held.self, hook.self);
+    assert_ptr_equal(held.ops, hook.ops);
+}
+
+static void each_self_is_destroyed_once(void **state)
+{
+    (void)state;
+    probe a = {.name = "a"}, b = {.name = "b"};
+    hs_hook list[] = {probe_hook(&a), probe_hook(&b), probe_hook(&a), probe_hook(&a)};
+    hs_hooks_destroy(list, 4);
+    assert_int_equal(a.destroyed, 1);
+    assert_int_equal(b.destroyed, 1);
+}
+
+static void held_anywhere_in_the_list_is_held(void **state)
+{
+    (void)state;
+    probe a = {.name = "a"}, b = {.name = "b"};
+    hs_hook list[] = {probe_hook(&a), hs_hook_hold(probe_hook(&b)), hs_hook_hold(probe_hook(&a)), probe_hook(&b)};
+    hs_hooks_destroy(list, 4);
+    assert_int_equal(a.destroyed, 0);
+    assert_int_equal(b.destroyed, 0);
+    hs_hook_destroy(list[2]); /* who holds it destroys it */
+    assert_int_equal(a.destroyed, 1);
+}
+
+static void hooks_without_a_self_are_not_one(void **state)
+{
+    (void)state;
+    destroyed_without_self = 0;
+    hs_hooks_destroy((hs_hook[]){{.ops = &stateless}, {.ops = &stateless}}, 2);
+    assert_int_equal(destroyed_without_self, 2);
+}
+
+static void there_may_be_nothing_to_destroy(void **state)
+{
+    (void)state;
+    static const hs_hook_ops nothing = {HS_HOOK_OPS, .name = "nothing"};
+    hs_hooks_destroy(NULL, 0);
+    hs_hook_destroy((hs_hook){0});
+    hs_hook_destroy((hs_hook){.ops = &nothing});
+}
+
+/* Of a hook that was compiled against headers in which it was the last member, or was not there at all. */
+static void destroy_is_looked_for_where_the_hook_has_it(void **state)
+{
+    (void)state;
+    probe a = {.name = "a"};
+    hs_hook hook = probe_hook(&a);
+    a.ops.size = offsetof(hs_hook_ops, destroy);
+    hs_hook_destroy(hook);
+    assert_int_equal(a.destroyed, 0);
+    a.ops.size = offsetof(hs_hook_ops, destroy) + sizeof a.ops.destroy;
+    hs_hook_destroy(hook);
+    assert_int_equal(a.destroyed, 1);
+}
+
+static void an_older_hook_is_opened_and_run(void **state)
+{
+    play *p = *state;
+    hs_hook hook = probe_hook(&p->a);
+    p->a.ops.size = offsetof(hs_hook_ops, end); /* before end, close and what follows were added */
+    play_open(p, &hook, 1);
+    play_train(p);
+    assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
+    assert_int_equal(p->a.calls[PROBE_AFTER], 1);
+    assert_int_equal(p->a.calls[PROBE_END] + p->a.calls[PROBE_CLOSE], 0);
+}
+
+/* The list is the session's own; the functions stay the hook's. */
+static void the_list_of_hooks_is_copied(void **state)
+{
+    play *p = *state;
+    hs_hook list[] = {probe_hook(&p->a)};
+    play_open(p, list, 1);
+    list[0] = (hs_hook){0};
+    play_train(p);
+    play_close(p);
+    assert_int_equal(p->a.calls[PROBE_AFTER], 1);
+    assert_int_equal(p->a.destroyed, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(holding_changes_the_copy_only),     cmocka_unit_test(each_self_is_destroyed_once),
+        cmocka_unit_test(held_anywhere_in_the_list_is_held), cmocka_unit_test(hooks_without_a_self_are_not_one),
+        cmocka_unit_test(there_may_be_nothing_to_destroy),   cmocka_unit_test(destroy_is_looked_for_where_the_hook_has_it),
+        play_test(an_older_hook_is_opened_and_run),          play_test(the_list_of_hooks_is_copied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which callback is called when, as strings. */
+#include "session/probe.h"
+
+#define BEGUN   "a.begin b.begin"
+#define CREATED BEGUN " a.create b.create"
+#define OPENED  CREATED " a.boundary b.boundary"
+#define RUN     "a.before b.before run a.after b.after"
+#define BOUND   "a.boundary b.boundary"
+#define CLOSED  "b.close a.close"
+
+static void ms_094s_all_go_forward_and_close_goes_back(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 2);
+    assert_string_equal(play_calls(p), OPENED);
+    play_train(p);
+    assert_string_equal(play_calls(p), RUN);
+    play_close(p);
+    assert_string_equal(play_calls(p), "a.end b.end " BOUND " " CLOSED);
+}
+
+/* The whole life of a session with one run, in which one callback of one hook fails. */
+static void any_callback_may_fail(void **state)
+{
+    static const struct {
+        probe_point point;
+        int hook;
+        const char *calls;
+    } cases[] = {
+        {PROBE_BEGIN, 0, "a.begin a.close"},
+        {PROBE_BEGIN, 1, BEGUN " " CLOSED},
+        {PROBE_CREATE, 0, BEGUN " a.create " CLOSED},
+        {PROBE_CREATE, 1, CREATED " " CLOSED},
+        {PROBE_BOUNDARY, 0, CREATED " a.boundary " CLOSED},
+        {PROBE_BOUNDARY, 1, OPENED " " CLOSED},
+        {PROBE_BEFORE, 0, OPENED " a.before " CLOSED},
+        {PROBE_BEFORE, 1, OPENED " a.before b.before " CLOSED},
+        {PROBE_AFTER, 0, OPENED " a.before b.before run a.after " CLOSED},
+        {PROBE_AFTER, 1, OPENED " " RUN " " CLOSED},
+        {PROBE_END, 0, OPENED " " RUN " a.end b.end " BOUND " " CLOSED},
+        {PROBE_END, 1, OPENED " " RUN " a.end b.end " BOUND " " CLOSED},
+    };
+    play *p = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        probe hooks[] = {{.name = "a"}, {.name = "b"}};
+        probe *failing = &hooks[cases[i].hook];
+        failing->fails_in = cases[i].point;
+        failing->fails_at = 1;
+        failing->message = "as told";
+        if (play_try_open(p, (hs_hook[]){play_watch(p, &hooks[0]), play_watch(p, &hooks[1])}, 2))
+            hs_session_run(p->session, "train", &p->err);
+        play_close(p);
+        assert_string_equal(play_calls(p), cases[i].calls);
+        assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
+        assert_says(&p->outcome.error, HS_INTERNAL, "as told");
+        assert_contains(p->outcome.error.message, failing->name);
+        assert_int_equal(hooks[0].destroyed + hooks[1].destroyed, 2);
+    }
+}
+
+/* The outcome of the failure is what every hook's close sees. */
+static void close_tells_each_hook_how_it_ended(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .fails_in = PROBE_AFTER, .fails_at = 2, .message = "as told");
+    play_open_probes(p, 2);
+    play_train(p);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
+    play_close(p);
+    assert_int_equal(p->a.outcome.reason, HS_REASON_FAILED);
+    assert_string_equal(p->a.outcome.hook, "b");
+    assert_string_equal(p->a.outcome.error.message, "hook 'b', after_run at step 2: as told");
+    assert_int_equal(p->b.outcome.step, 2);
+}
+
+static hs_code ask_for_a_boundary(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_AFTER && p->calls[PROBE_AFTER] == 2)
+        hs_run_context_request_boundary(call->run);
+    return HS_OK;
+}
+
+static void a_boundary_comes_after_every_after_run(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = ask_for_a_boundary);
+    play_open_probes(p, 2);
+    play_train(p);
+    play_calls(p);
+    play_train(p);
+    assert_string_equal(play_calls(p), RUN " " BOUND);
+    play_train(p);
+    assert_string_equal(play_calls(p), RUN);
+}
+
+static hs_code ask_in_before(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->point == PROBE_BEFORE)
+        hs_run_context_request_boundary(call->run);
+    return HS_OK;
+}
+
+static void a_boundary_may_be_asked_for_before_the_run(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = ask_in_before);
+    play_open_probes(p, 2);
+    play_calls(p);
+    play_train(p);
+    assert_string_equal(play_calls(p), RUN " " BOUND);
+}
+
+/* A run that fails has no boundary, whoever has asked for one. */
+static void no_boundary_comes_after_a_failed_run(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = ask_in_before);
+    play_probe(p, b, .fails_in = PROBE_AFTER, .fails_at = 1);
+    play_open_probes(p, 2);
+    play_calls(p);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
+    assert_string_equal(play_calls(p), RUN);
+}
+
+static void a_failing_boundary_fails_its_run(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = ask_in_before, .fails_in = PROBE_BOUNDARY, .fails_at = 2, .message = "disk full");
+    play_open_probes(p, 2);
+    play_calls(p);
+    assert_fails(hs_session_run(p->session, "train", &p->err), HS_INTERNAL, &p->err,
+                 "hook 'a', boundary at step 1: disk full");
+    assert_string_equal(play_calls(p), RUN " a.boundary");
+    play_close(p);
+    assert_string_equal(play_calls(p), CLOSED);
+}
+
+static void the_last_boundary_comes_to_everybody(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_BOUNDARY, .fails_at = 2, .message = "disk full");
+    play_open_probes(p, 2);
+    play_calls(p);
+    play_close(p);
+    assert_string_equal(play_calls(p), "a.end b.end " BOUND " " CLOSED);
+    assert_says(&p->outcome.error, HS_INTERNAL, "disk full");
+}
+
+static void ms_097s_a_failing_end_keeps_nobody_from_theirs(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "first");
+    play_probe(p, b, .fails_in = PROBE_END, .fails_at = 1, .message = "second");
+    play_open_probes(p, 2);
+    play_calls(p);
+    play_close(p);
+    assert_string_equal(play_calls(p), "a.end b.end " BOUND " " CLOSED);
+    assert_says(&p->err, HS_INTERNAL, "hook 'a', end at step 0: first");
+    assert_string_equal(p->outcome.hook, "a");
+    assert_contains(p->t.log, "ERROR: hook 'b', end at step 0: second");
+}
+
+/* The second failure is not lost either. */
+static void a_failing_last_boundary_after_a_failing_end_is_logged(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "first");
+    play_probe(p, b, .fails_in = PROBE_BOUNDARY, .fails_at = 2, .message = "second");
+    play_open_probes(p, 2);
+    play_close(p);
+    assert_says(&p->err, HS_INTERNAL, "hook 'a', end at step 0: first");
+    assert_contains(p->t.log, "ERROR: hook 'b', boundary at step 0: second");
+}
+
+static hs_code stop_in_before(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->point == PROBE_BEFORE)
+        hs_run_context_request_stop(call->run);
+    return HS_OK;
+}
+
+static void ms_101s_a_stop_in_before_run_lets_the_run_go_on(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = stop_in_before);
+    play_open_probes(p, 2);
+    play_calls(p);
+    assert_true(play_number(p, "five") == 5);
+    assert_string_equal(play_calls(p), RUN);
+    assert_true(hs_session_should_stop(p->session));
+}
+
+static void ms_102s_a_failing_after_run_hides_the_result(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_AFTER, .fails_at = 1);
+    play_open_probes(p, 2);
+    play_calls(p);
+    p->values = NULL;
+    assert_int_equal(play_run(p, HS_NAMES("train"), NULL), HS_INTERNAL);
+    assert_string_equal(play_calls(p), "a.before b.before run a.after");
+    assert_null(p->values);
+    assert_int_equal(hs_session_step(p->session), 1); /* the run took effect */
+    assert_false(hs_session_should_stop(p->session));
+}
+
+static void ms_104s_a_failing_before_run_ends_the_run(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .fails_in = PROBE_BEFORE, .fails_at = 1);
+    play_open_probes(p, 3);
+    play_calls(p);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
+    assert_string_equal(play_calls(p), "a.before b.before");
+    play_train(p); /* the next one is as any other */
+    assert_string_equal(play_calls(p), "a.before b.before c.before run a.after b.after c.after");
+}
+
+static void ms_104s_a_feed_conflict_ends_the_run(void **state)
+{
+    play *p = *state;
+    const double one = 1;
+    hs_run_args feed = {HS_RUN_ARGS, .feeds = (hs_feed[]){play_feed("a", &one), {NULL}}};
+    play_probe(p, a, .wants = &feed);
+    play_probe(p, b, .wants = &feed);
+    play_open_probes(p, 3);
+    play_calls(p);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_FAILED_PRECONDITION);
+    assert_string_equal(play_calls(p), "a.before b.before");
+}
+
+static void ms_105s_the_end_of_input_has_no_after_run_but_an_end(void **state)
+{
+    play *p = *state;
+    hs_script_fail_at(p->script, 1, HS_OUT_OF_RANGE, "no more");
+    play_open_probes(p, 2);
+    play_calls(p);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_OUT_OF_RANGE);
+    assert_string_equal(play_calls(p), "a.before b.before run");
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(play_close(p)->reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(p->err.code, HS_OK);
+    assert_string_equal(play_calls(p), "a.end b.end " BOUND " " CLOSED);
+}
+
+static void ms_106s_any_other_error_calls_no_end(void **state)
+{
+    play *p = *state;
+    hs_script_fail_at(p->script, 1, HS_DATA_LOSS, "bad input");
+    play_open_probes(p, 2);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_DATA_LOSS);
+    play_calls(p);
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_says(&p->err, HS_DATA_LOSS, "bad input");
+    assert_string_equal(play_calls(p), CLOSED);
+}
+
+static void callbacks_that_are_missing_are_left_out(void **state)
+{
+    play *p = *state;
+    static const hs_hook_ops nothing = {HS_HOOK_OPS, .name = "nothing"};
+    play_open(p, (hs_hook[]){{.ops = &nothing}, play_watch(p, &p->a), {.ops = &nothing}}, 3);
+    play_train(p);
+    assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
+    assert_string_equal(play_calls(p), "a.begin a.create a.boundary a.before run a.after a.end a.boundary a.close");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        play_test(ms_094s_all_go_forward_and_close_goes_back),
+        play_test(any_callback_may_fail),
+        play_test(close_tells_each_hook_how_it_ended),
+        play_test(a_boundary_comes_after_every_after_run),
+        play_test(a_boundary_may_be_asked_for_before_the_run),
+        play_test(no_boundary_comes_after_a_failed_run),
+        play_test(a_failing_boundary_fails_its_run),
+        play_test(the_last_boundary_comes_to_everybody),
+        play_test(ms_097s_a_failing_end_keeps_nobody_from_theirs),
+        play_test(a_failing_last_boundary_after_a_failing_end_is_logged),
+        play_test(ms_101s_a_stop_in_before_run_lets_the_run_go_on),
+        play_test(ms_102s_a_failing_after_run_hides_the_result),
+        play_test(ms_104s_a_failing_before_run_ends_the_run),
+        play_test(ms_104s_a_feed_conflict_ends_the_run),
+        play_test(ms_105s_the_end_of_input_has_no_after_run_but_an_end),
+        play_test(ms_106s_any_other_error_calls_no_end),
+        play_test(callbacks_that_are_missing_are_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

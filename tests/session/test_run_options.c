@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of a run that several ask for, and the metadata that they bring. */
+#include "session/probe.h"
+
+#include "run_metadata.pb-c.h"
+
+static hs_code keep_options(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_AFTER)
+        p->user = (void *)hs_values_options(call->values);
+    return HS_OK;
+}
+
+static hs_code give_42(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)err;
+    *(double *)hs_op_output(op, 0)->data = 42;
+    return HS_OK;
+}
+
+/* Sees the merged options and the metadata of the run. */
+static hs_code check_merged(probe *p, const probe_call *call)
+{
+    if (call->point != PROBE_AFTER)
+        return HS_OK;
+    const hs_run_options *options = hs_values_options(call->values);
+    hs_bytes bytes = hs_values_metadata(call->values);
+    Hs__Pb__RunMetadata *metadata = hs__pb__run_metadata__unpack(NULL, bytes.size, bytes.data);
+    assert_int_equal(options->trace_level, 3);
+    assert_int_equal(options->timeout_ms, 60000);
+    assert_true(options->output_partition_graphs && options->report_tensor_allocations_upon_oom);
+    assert_int_equal(options->n_debug_watches, 2);
+    assert_string_equal(options->debug_watches[0].node_name, "A");
+    assert_string_equal(options->debug_watches[1].node_name, "B");
+    assert_true(metadata->n_partition_graphs == 1 && metadata->partition_graphs[0]->n_node > 0);
+    assert_int_equal(metadata->step_stats->dev_stats[0]->n_node_stats, 1);
+    hs__pb__run_metadata__free_unpacked(metadata, NULL);
+    p->user = (void *)options;
+    return HS_OK;
+}
+
+static void ms_072_ms_119s_hooks_options_are_merged_and_seen_by_all(void **state)
+{
+    play *p = *state;
+    hs_debug_watch watch_a = {.node_name = "A"}, watch_b = {.node_name = "B"};
+    hs_run_options ask_a = {HS_RUN_OPTIONS, .trace_level = 2, .timeout_ms = 30000, .debug_watches = &watch_a,
+                            .n_debug_watches = 1};
+    hs_run_options ask_b = {HS_RUN_OPTIONS,
+                            .trace_level = 3,
+                            .timeout_ms = 60000,
+                            .debug_watches = &watch_b,
+                            .n_debug_watches = 1,
+                            .output_partition_graphs = true,
+                            .report_tensor_allocations_upon_oom = true};
+    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &ask_a}, .act = check_merged);
+    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &ask_b}, .act = check_merged);
+    hs_graph *graph = hs_graph_new(&p->t.env);
+    hs_graph_op(graph, .name = "answer", .run = give_42, .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
+    p->backend = hs_graph_backend(graph);
+    play_open(p, (hs_hook[]){probe_hook(&p->a), probe_hook(&p->b)}, 2);
+    assert_true(play_number(p, "answer") == 42);
+    assert_non_null(p->a.user);
+    assert_ptr_equal(p->a.user, p->b.user); /* one object for all */
+    assert_ptr_equal(p->a.user, hs_values_options(p->values));
+    play_close(p);
+    hs_graph_free(graph);
+}
+
+static void ms_117s_the_larger_number_and_any_flag_count(void **state)
+{
+    play *p = *state;
+    hs_run_options mine = {HS_RUN_OPTIONS, .trace_level = 3, .timeout_ms = 5, .inter_op_thread_pool = 1,
+                           .report_tensor_allocations_upon_oom = true};
+    hs_run_options hooks = {HS_RUN_OPTIONS,
+                            .trace_level = 1,
+                            .timeout_ms = 9,
+                            .inter_op_thread_pool = 2,
+                            .output_partition_graphs = true,
+                            .reset_disk_byte_usage = true};
+    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &hooks});
+    play_open_probes(p, 1);
+    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &mine}), &p->err);
+    assert_string_equal(hs_script_last_run(p->script), "fetch; feed; trace 3 timeout 9 pool 2 graphs 1 oom 1 disk 1 watch");
+}
+
+static void ms_117s_negative_numbers_do_not_win(void **state)
+{
+    play *p = *state;
+    hs_run_options mine = {HS_RUN_OPTIONS, .inter_op_thread_pool = -1}, hooks = {HS_RUN_OPTIONS, .timeout_ms = 1};
+    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &hooks});
+    play_open_probes(p, 1);
+    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &mine}), &p->err);
+    assert_contains(hs_script_last_run(p->script), "pool 0");
+}
+
+static void nobodys_own_options_are_changed(void **state)
+{
+    play *p = *state;
+    hs_debug_watch watches[] = {{.node_name = "x"}, {.node_name = "y"}};
+    hs_run_options options[3];
+    for (int i = 0; i < 3; i++)
+        options[i] = (hs_run_options){HS_RUN_OPTIONS, .trace_level = i, .debug_watches = watches, .n_debug_watches = 1};
+    hs_run_options before[3];
+    memcpy(before, options, sizeof before);
+    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &options[1]});
+    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &options[2]});
+    play_open_probes(p, 2);
+    for (int i = 0; i < 3; i++)
+        assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &options[0]}), &p->err);
+    assert_memory_equal(before, options, sizeof before);
+    assert_string_equal(watches[1].node_name, "y");
+    assert_contains(hs_script_last_run(p->script), "trace 2 timeout 0 pool 0 graphs 0 oom 0 disk 0 watch x x x");
+}
+
+/* As many watches as the list has to grow for, from as many sources. */
+static void watches_are_appended_in_their_order(void **state)
+{
+    play *p = *state;
+    char names[12][16];
+    hs_debug_watch watches[12];
+    for (int i = 0; i < 12; i++) {
+        snprintf(names[i], sizeof names[i], "w%d", i);
+        watches[i] = (hs_debug_watch){.node_name = names[i]};
+    }
+    hs_run_options mine = {HS_RUN_OPTIONS, .debug_watches = watches, .n_debug_watches = 2}, none = {HS_RUN_OPTIONS};
+    hs_run_options many = {HS_RUN_OPTIONS, .debug_watches = watches + 2, .n_debug_watches = 8};
+    hs_run_options last = {HS_RUN_OPTIONS, .debug_watches = watches + 10, .n_debug_watches = 2};
+    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &none});
+    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &many});
+    play_probe(p, c, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &last});
+    play_open_probes(p, 3);
+    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &mine}), &p->err);
+    assert_contains(hs_script_last_run(p->script), "watch w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11");
+}
+
+static void the_only_options_are_passed_on_as_they_are(void **state)
+{
+    play *p = *state;
+    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1};
+    play_probe(p, a, .act = keep_options);
+    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &options});
+    play_open_probes(p, 2);
+    play_train(p);
+    assert_ptr_equal(p->a.user, &options);
+    assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
+}
+
+static void options_end_with_their_run(void **state)
+{
+    play *p = *state;
+    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1};
+    play_probe(p, a, .act = keep_options);
+    play_open_probes(p, 1);
+    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &options}), &p->err);
+    assert_ptr_equal(p->a.user, &options);
+    play_train(p);
+    assert_null(p->a.user);
+    assert_null(hs_values_options(NULL));
+    assert_int_equal(hs_values_metadata(NULL).size, 0);
+}
+
+/* Options of a caller that was compiled against headers with fewer or more members. */
+static void options_of_another_size_are_taken(void **state)
+{
+    play *p = *state;
+    struct {
+        hs_run_options options;
+        void *more;
+    } newer = {.options = {.size = sizeof newer, .trace_level = 2}};
+    hs_run_options older = {.size = offsetof(hs_run_options, timeout_ms), .trace_level = 3, .timeout_ms = 999};
+    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &older});
+    play_open_probes(p, 1);
+    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &newer.options}), &p->err);
+    assert_contains(hs_script_last_run(p->script), "trace 3 timeout 0");
+    p->a.wants = NULL;
+    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &newer.options}), &p->err);
+    assert_contains(hs_script_last_run(p->script), "trace 2 timeout 0");
+    p->a.wants = &(hs_run_args){HS_RUN_ARGS, .options = &older};
+    play_train(p);
+    assert_contains(hs_script_last_run(p->script), "trace 3 timeout 0");
+    newer.more = &newer;
+    assert_fails(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &newer.options}), HS_INVALID_ARGUMENT, &p->err,
+                 "hs_run_options");
+    assert_fails(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &(hs_run_options){.trace_level = 1}}),
+                 HS_INVALID_ARGUMENT, &p->err, "HS_RUN_OPTIONS");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        play_test(ms_072_ms_119s_hooks_options_are_merged_and_seen_by_all),
+        play_test(ms_117s_the_larger_number_and_any_flag_count),
+        play_test(ms_117s_negative_numbers_do_not_win),
+        play_test(nobodys_own_options_are_changed),
+        play_test(watches_are_appended_in_their_order),
+        play_test(the_only_options_are_passed_on_as_they_are),
+        play_test(options_end_with_their_run),
+        play_test(options_of_another_size_are_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/probe.h"
+
+#include "backends/bare.h"
+
+static hs_code no_init(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    (void)user, (void)scaffold, (void)session, (void)err;
+    return HS_OK;
+}
+
+static hs_scaffold *new_scaffold(const hs_scaffold_options *options)
+{
+    hs_error err = {0};
+    hs_scaffold *scaffold = hs_scaffold_new(options, &err);
+    if (!scaffold)
+        fail_msg("%s", err.message);
+    return scaffold;
+}
+
+static hs_code finalize(bare *b, hs_scaffold *scaffold)
+{
+    return hs_scaffold_finalize(scaffold, hs_graph_backend(b->graph), &b->err);
+}
+
+static void ms_001_nothing_is_there_before_finalize(void **state)
+{
+    (void)state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    assert_null(hs_scaffold_init_op(scaffold));
+    assert_null(hs_scaffold_init_feeds(scaffold));
+    assert_true(!hs_scaffold_init_fn(scaffold));
+    assert_null(hs_scaffold_init_user(scaffold));
+    assert_null(hs_scaffold_ready_op(scaffold));
+    assert_null(hs_scaffold_ready_for_local_init_op(scaffold));
+    assert_null(hs_scaffold_local_init_op(scaffold));
+    assert_null(hs_scaffold_local_init_feeds(scaffold));
+    assert_null(hs_scaffold_summary_op(scaffold));
+    assert_null(hs_scaffold_saver(scaffold));
+    hs_scaffold_free(scaffold);
+    hs_scaffold_free(NULL);
+}
+
+static void ms_003_defaults_without_variables(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    assert_ok(finalize(b, scaffold), &b->err);
+    assert_non_null(hs_scaffold_init_op(scaffold));
+    assert_non_null(hs_scaffold_ready_op(scaffold));
+    assert_non_null(hs_scaffold_ready_for_local_init_op(scaffold));
+    assert_non_null(hs_scaffold_local_init_op(scaffold));
+    assert_non_null(hs_scaffold_saver(scaffold));
+    assert_null(hs_scaffold_init_feeds(scaffold));
+    assert_null(hs_scaffold_local_init_feeds(scaffold));
+    assert_true(!hs_scaffold_init_fn(scaffold));
+    assert_null(hs_scaffold_summary_op(scaffold));
+    hs_scaffold_free(scaffold);
+}
+
+static void ms_004_the_defaults_of_a_graph_are_shared(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *one = new_scaffold(NULL), *other = new_scaffold(NULL);
+    assert_ok(finalize(b, one), &b->err);
+    assert_ok(finalize(b, other), &b->err);
+    assert_string_equal(hs_scaffold_init_op(one), hs_scaffold_init_op(other));
+    assert_string_equal(hs_scaffold_ready_op(one), hs_scaffold_ready_op(other));
+    assert_string_equal(hs_scaffold_ready_for_local_init_op(one), hs_scaffold_ready_for_local_init_op(other));
+    assert_string_equal(hs_scaffold_local_init_op(one), hs_scaffold_local_init_op(other));
+    assert_ptr_equal(hs_scaffold_saver(one), hs_scaffold_saver(other));
+    for (const char *const *key = HS_NAMES(HS_INIT_OP, HS_READY_OP, HS_LOCAL_INIT_OP, HS_SAVERS); *key; key++)
+        assert_int_equal(hs_backend_collection(hs_graph_backend(b->graph), *key, NULL, 0), 1);
+    hs_scaffold_free(one);
+    hs_scaffold_free(other);
+}
+
+static void ms_005_more_than_one_saver_to_choose_from(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    hs_saver *savers[] = {hs_saver_new(NULL, NULL), hs_saver_new(NULL, NULL)};
+    for (int i = 0; i < 2; i++)
+        assert_ok(b->ops->add_to_collection(b->graph, HS_SAVERS, savers[i], NULL, &b->err), &b->err);
+    assert_fails(finalize(b, scaffold), HS_FAILED_PRECONDITION, &b->err, "'savers' has more than one item (2)");
+    assert_false(hs_backend_finalized(hs_graph_backend(b->graph)));
+    for (int i = 0; i < 2; i++)
+        hs_saver_free(savers[i]);
+    hs_scaffold_free(scaffold);
+}
+
+static void ms_005_more_than_one_op_to_choose_from(void **state)
+{
+    bare *b = *state;
+    for (const char *const *key = HS_NAMES(HS_INIT_OP, HS_READY_OP, HS_READY_FOR_LOCAL_INIT_OP, HS_LOCAL_INIT_OP); *key;
+         key++) {
+        hs_graph *graph = hs_graph_new(&b->t.env);
+        hs_scaffold *scaffold = new_scaffold(NULL);
+        hs_graph_collect(graph, *key, "one");
+        hs_graph_collect(graph, *key, "other");
+        assert_fails(hs_scaffold_finalize(scaffold, hs_graph_backend(graph), &b->err), HS_FAILED_PRECONDITION, &b->err,
+                     *key);
+        hs_scaffold_free(scaffold);
+        hs_graph_free(graph);
+    }
+}
+
+static void what_a_graph_has_collected_is_taken(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    b->ops->add_to_collection(b->graph, HS_SAVERS, saver, NULL, NULL);
+    hs_graph_collect(b->graph, HS_SUMMARY_OP, "merged");
+    hs_graph_collect(b->graph, HS_INIT_OP, "my_init");
+    assert_ok(finalize(b, scaffold), &b->err);
+    assert_string_equal(hs_scaffold_summary_op(scaffold), "merged");
+    assert_string_equal(hs_scaffold_init_op(scaffold), "my_init");
+    assert_ptr_equal(hs_scaffold_saver(scaffold), saver);
+    hs_scaffold_free(scaffold);
+    hs_saver_free(saver);
+}
+
+/* All that can be given, each in its own words. */
+static hs_scaffold_options everything(hs_saver *saver, const hs_feed *feeds)
+{
+    return (hs_scaffold_options){
+        HS_SCAFFOLD_OPTIONS,
+        .init_op = "my_init",
+        .init_feeds = feeds,
+        .init_fn = no_init,
+        .init_user = saver,
+        .ready_op = "my_ready",
+        .ready_for_local_init_op = "my_ready_for_local",
+        .local_init_op = "my_local",
+        .local_init_feeds = feeds + 1,
+        .summary_op = "my_summary",
+        .saver = saver,
+    };
+}
+
+static void assert_everything(const hs_scaffold *scaffold, hs_saver *saver, const hs_feed *feeds)
+{
+    assert_string_equal(hs_scaffold_init_op(scaffold), "my_init");
+    assert_ptr_equal(hs_scaffold_init_feeds(scaffold), feeds);
+    assert_true(hs_scaffold_init_fn(scaffold) == no_init);
+    assert_ptr_equal(hs_scaffold_init_user(scaffold), saver);
+    assert_string_equal(hs_scaffold_ready_op(scaffold), "my_ready");
+    assert_string_equal(hs_scaffold_ready_for_local_init_op(scaffold), "my_ready_for_local");
+    assert_string_equal(hs_scaffold_local_init_op(scaffold), "my_local");
+    assert_ptr_equal(hs_scaffold_local_init_feeds(scaffold), feeds + 1);
+    assert_string_equal(hs_scaffold_summary_op(scaffold), "my_summary");
+    assert_ptr_equal(hs_scaffold_saver(scaffold), saver);
+}
+
+static void ms_006_what_is_given_is_kept(void **state)
+{
+    bare *b = *state;
+    const hs_feed feeds[] = {{NULL}, {NULL}};
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    hs_scaffold_options options = everything(saver, feeds);
+    hs_scaffold *scaffold = new_scaffold(&options);
+    assert_ok(finalize(b, scaffold), &b->err);
+    assert_everything(scaffold, saver, feeds);
+    assert_int_equal(hs_backend_collection(hs_graph_backend(b->graph), HS_INIT_OP, NULL, 0), 0);
+    assert_int_equal(hs_backend_collection(hs_graph_backend(b->graph), HS_SAVERS, NULL, 0), 0);
+    hs_scaffold_free(scaffold);
+    hs_saver_free(saver);
+}
+
+static void ms_007_the_graph_is_finalized(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    assert_ok(finalize(b, scaffold), &b->err);
+    assert_true(hs_backend_finalized(hs_graph_backend(b->graph)));
+    assert_int_equal(bare_op(b, .name = "late"), HS_FAILED_PRECONDITION);
+    hs_scaffold_free(scaffold);
+}
+
+static void ms_008_what_is_given_goes_before_the_copy(void **state)
+{
+    bare *b = *state;
+    const hs_feed feeds[] = {{NULL}, {NULL}};
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    hs_scaffold *empty = new_scaffold(NULL);
+    assert_ok(finalize(b, empty), &b->err); /* with names of its own now */
+    hs_scaffold_options options = everything(saver, feeds);
+    options.copy_from = empty;
+    hs_scaffold *scaffold = new_scaffold(&options);
+    hs_scaffold_free(empty);
+    assert_everything(scaffold, saver, feeds);
+    hs_scaffold_free(scaffold);
+    hs_saver_free(saver);
+}
+
+static void what_is_left_out_is_copied(void **state)
+{
+    (void)state;
+    const hs_feed feeds[] = {{NULL}, {NULL}};
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    hs_scaffold_options options = everything(saver, feeds);
+    hs_scaffold *from = new_scaffold(&options);
+    hs_scaffold *scaffold = new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .copy_from = from});
+    hs_scaffold_free(from); /* it was a copy */
+    assert_everything(scaffold, saver, feeds);
+    hs_scaffold_free(scaffold);
+    hs_saver_free(saver);
+}
+
+static void ms_132s_finalizing_again_changes_nothing(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    assert_ok(finalize(b, scaffold), &b->err);
+    const char *init_op = hs_scaffold_init_op(scaffold);
+    hs_saver *saver = hs_scaffold_saver(scaffold);
+    b->err.code = HS_INTERNAL;
+    assert_ok(finalize(b, scaffold), &b->err);
+    assert_int_equal(b->err.code, HS_OK);
+    assert_ptr_equal(hs_scaffold_init_op(scaffold), init_op);
+    assert_ptr_equal(hs_scaffold_saver(scaffold), saver);
+    hs_scaffold_free(scaffold);
+}
+
+/* One scaffold serves several sessions, one after the other. */
+static void ms_132s_a_scaffold_is_used_again(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = scaffold};
+    for (int i = 0; i < 2; i++) {
+        hs_session *session = hs_session_open(hs_graph_backend(b->graph), &options, &b->err);
+        assert_ptr_equal(hs_session_scaffold(session), scaffold);
+        assert_int_equal(hs_session_close(session, &b->err).reason, HS_REASON_CLOSED);
+    }
+    hs_scaffold_free(scaffold);
+}
+
+static void a_backend_without_collections_gets_a_saver_all_the_same(void **state)
+{
+    play *p = calloc(1, sizeof *p);
+    (void)state;
+    hs_script *script = hs_script_new(NULL);
+    p->spied = *hs_script_backend(script).ops;
+    p->spied.add_to_collection = NULL;
+    p->spied.collection = NULL;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    assert_ok(hs_scaffold_finalize(scaffold, (hs_backend){&p->spied, script}, &p->err), &p->err);
+    assert_non_null(hs_scaffold_saver(scaffold));
+    assert_null(hs_scaffold_init_op(scaffold));
+    hs_scaffold_free(scaffold); /* and it is freed with it */
+    hs_script_free(script);
+    free(p);
+}
+
+static void scaffolds_that_make_no_sense_are_refused(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    assert_null(hs_scaffold_new(&(hs_scaffold_options){.init_op = "x"}, &b->err));
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "HS_SCAFFOLD_OPTIONS");
+    assert_fails(finalize(b, NULL), HS_INVALID_ARGUMENT, &b->err, "NULL");
+    assert_int_equal(hs_scaffold_finalize(scaffold, (hs_backend){NULL, NULL}, &b->err), HS_INVALID_ARGUMENT);
+    hs_scaffold_free(scaffold);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ms_001_nothing_is_there_before_finalize),
+        test(ms_003_defaults_without_variables),
+        test(ms_004_the_defaults_of_a_graph_are_shared),
+        test(ms_005_more_than_one_saver_to_choose_from),
+        test(ms_005_more_than_one_op_to_choose_from),
+        test(what_a_graph_has_collected_is_taken),
+        test(ms_006_what_is_given_is_kept),
+        test(ms_007_the_graph_is_finalized),
+        test(ms_008_what_is_given_goes_before_the_copy),
+        cmocka_unit_test(what_is_left_out_is_copied),
+        test(ms_132s_finalizing_again_changes_nothing),
+        test(ms_132s_a_scaffold_is_used_again),
+        cmocka_unit_test(a_backend_without_collections_gets_a_saver_all_the_same),
+        test(scaffolds_that_make_no_sense_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a session ended: whose error is reported, which ends are called. */
+#include "session/probe.h"
+
+static const hs_error thread_lost = {.code = HS_UNKNOWN, .message = "thread lost"};
+
+/* The hook's before_run fails in its `run`-th run. */
+static void open_failing(play *p, size_t run, hs_code code)
+{
+    play_probe(p, a, .fails_in = PROBE_BEFORE, .fails_at = run, .code = code, .message = "as told");
+    play_open_probes(p, 1);
+}
+
+static void ms_062_ms_089_the_end_of_input_is_a_clean_end(void **state)
+{
+    play *p = *state;
+    open_failing(p, 2, HS_OUT_OF_RANGE);
+    play_train(p);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_OUT_OF_RANGE);
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(play_close(p)->reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(p->err.code, HS_OK);
+    assert_int_equal(hs_outcome_exit_code(&p->outcome), 0);
+    assert_int_equal(p->a.calls[PROBE_END], 1);
+}
+
+static void ms_064_a_hooks_error_is_the_runs_and_the_closes(void **state)
+{
+    play *p = *state;
+    open_failing(p, 4, HS_USER);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(play_train(p), i + 1);
+    assert_fails(hs_session_run(p->session, "train", &p->err), HS_USER, &p->err, "as told");
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_says(&p->err, HS_USER, "hook 'a', before_run at step 3: as told");
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(p->outcome.step, 3);
+}
+
+static void ms_088_a_single_session_tries_nothing_again(void **state)
+{
+    play *p = *state;
+    open_failing(p, 1, HS_ABORTED);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_ABORTED);
+    assert_int_equal(p->a.calls[PROBE_BEFORE], 1);
+    assert_int_equal(p->a.calls[PROBE_CREATE], 1);
+    assert_int_equal(play_close(p)->error.code, HS_ABORTED);
+}
+
+static void ms_065_ms_090_a_threads_error_comes_out_of_close(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
+    assert_true(play_number(p, "global_step") == 0); /* the run goes on as ever */
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_says(&p->err, HS_UNKNOWN, "thread lost");
+    assert_string_equal(p->outcome.hook, "");
+}
+
+static void ms_067_ms_091_a_good_end(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    for (int i = 1; i <= 2; i++)
+        assert_int_equal(play_train(p), i);
+    assert_false(hs_session_should_stop(p->session));
+    assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
+    assert_int_equal(p->outcome.step, 2);
+    assert_int_equal(p->outcome.last_saved_step, -1);
+    assert_true(hs_session_should_stop(p->session));
+    assert_null(hs_session_raw(p->session));
+}
+
+static void ms_068_ms_106s_the_callers_own_error(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    play_train(p);
+    play_train(p);
+    char why[] = "the caller's reason";
+    hs_session_fail(p->session, HS_USER + 3, why);
+    why[0] = '?'; /* it was copied */
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_int_equal(p->err.code, HS_USER + 3);
+    assert_string_equal(p->err.message, "the caller's reason");
+    assert_int_equal(p->a.calls[PROBE_END], 0);
+    assert_int_equal(p->a.calls[PROBE_CLOSE], 1);
+    assert_null(hs_session_raw(p->session));
+}
+
+static void the_callers_error_may_be_taken_back(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_session_fail(p->session, HS_INTERNAL, NULL);
+    hs_session_fail(p->session, HS_OK, NULL);
+    assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
+    assert_int_equal(p->a.calls[PROBE_END], 1);
+}
+
+static void the_caller_need_not_say_why(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_session_fail(p->session, HS_INTERNAL, NULL);
+    assert_string_equal(play_close(p)->error.message, "the caller gave up");
+}
+
+/* A step that was no step of the session's, and ended well. */
+static void the_caller_may_leave_for_a_good_reason(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_session_fail(p->session, HS_OUT_OF_RANGE, "the caller's own input has ended");
+    assert_int_equal(play_close(p)->reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(p->a.calls[PROBE_END], 1);
+    assert_int_equal(p->err.code, HS_OK);
+}
+
+static void a_good_run_makes_up_for_a_bad_one(void **state)
+{
+    play *p = *state;
+    open_failing(p, 1, HS_UNAVAILABLE);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_UNAVAILABLE);
+    play_train(p);
+    assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
+    assert_string_equal(p->outcome.hook, "");
+}
+
+/* Hook a failed once and was forgiven. It is not to blame for what the backend does later. */
+static void the_outcome_names_the_hook_of_the_last_failure_only(void **state)
+{
+    play *p = *state;
+    open_failing(p, 1, HS_UNAVAILABLE);
+    hs_script_fail_at(p->script, 2, HS_INTERNAL, "the backend's");
+    hs_session_run(p->session, "train", &p->err);
+    play_train(p);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
+    assert_string_equal(play_close(p)->error.message, "the backend's");
+    assert_string_equal(p->outcome.hook, "");
+}
+
+static void the_outcome_names_no_hook_for_the_callers_error(void **state)
+{
+    play *p = *state;
+    open_failing(p, 1, HS_UNAVAILABLE);
+    hs_session_run(p->session, "train", &p->err);
+    hs_session_fail(p->session, HS_INTERNAL, "mine");
+    assert_string_equal(play_close(p)->error.message, "mine");
+    assert_string_equal(p->outcome.hook, "");
+}
+
+static hs_code still_alive(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_END) {
+        assert_false(hs_coordinator_should_stop(p->coordinator));
+        assert_ok(hs_raw_session_run(call->raw, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("train")}, NULL, call->err),
+                  call->err);
+    }
+    if (call->point == PROBE_CLOSE) {
+        assert_true(hs_coordinator_should_stop(p->coordinator));
+        assert_non_null(hs_raw_session_handle(p->raw));
+    }
+    return HS_OK;
+}
+
+static void ms_096s_ends_come_first_then_threads_then_the_backend(void **state)
+{
+    play *p = *state;
+    play_spy(p);
+    play_probe(p, a, .act = still_alive);
+    play_open_probes(p, 1);
+    play_calls(p);
+    play_close(p);
+    assert_string_equal(play_calls(p), "a.end run a.boundary a.close shut unfinalize");
+    assert_int_equal(p->outcome.step, 1);
+}
+
+static hs_code fail_to_close(void *session, hs_error *err)
+{
+    (void)session;
+    return hs_error_set(err, HS_UNAVAILABLE, "the server is gone");
+}
+
+static void a_backend_that_fails_to_close_spoils_a_good_end(void **state)
+{
+    play *p = *state;
+    p->spied = *p->backend.ops;
+    p->spied.close = fail_to_close;
+    p->backend.ops = &p->spied;
+    play_probe(p, a, .stops_at = 1);
+    play_open_probes(p, 1);
+    play_train(p);
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_says(&p->err, HS_UNAVAILABLE, "the server is gone");
+    assert_string_equal(p->outcome.hook, ""); /* a stopped, and did not fail */
+}
+
+static void the_first_error_is_reported(void **state)
+{
+    play *p = *state;
+    p->spied = *p->backend.ops;
+    p->spied.close = fail_to_close;
+    p->backend.ops = &p->spied;
+    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "earlier");
+    play_open_probes(p, 1);
+    hs_coordinator_request_stop(hs_session_coordinator(p->session), NULL);
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_contains(p->outcome.error.message, "earlier");
+    assert_string_equal(p->outcome.hook, "a");
+}
+
+static void ms_114s_the_run_reports_its_own_error_and_close_the_threads(void **state)
+{
+    play *p = *state;
+    hs_script_fail_at(p->script, 1, HS_CANCELLED, "queue closed");
+    play_open_probes(p, 1);
+    hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
+    assert_fails(hs_session_run(p->session, "train", &p->err), HS_CANCELLED, &p->err, "queue closed");
+    assert_int_equal(play_close(p)->error.code, HS_UNKNOWN); /* which came first, and is the cause */
+    assert_int_equal(p->a.calls[PROBE_END], 0);
+}
+
+static void ms_114s_an_error_after_the_runs_is_not_its_cause(void **state)
+{
+    play *p = *state;
+    hs_script_fail_at(p->script, 1, HS_DATA_LOSS, "bad input");
+    play_open_probes(p, 1);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_DATA_LOSS);
+    hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
+    assert_int_equal(play_close(p)->error.code, HS_DATA_LOSS);
+}
+
+static void ms_139s_a_threads_error_comes_before_the_callers(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
+    hs_session_fail(p->session, HS_INTERNAL, "no batches any more");
+    assert_int_equal(play_close(p)->error.code, HS_UNKNOWN);
+    assert_int_equal(p->a.calls[PROBE_END], 0);
+}
+
+static void ms_139s_the_callers_error_stays_where_it_came_first(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_session_fail(p->session, HS_INTERNAL, "mine");
+    hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
+    assert_string_equal(play_close(p)->error.message, "mine");
+}
+
+static void the_exit_code_is_the_outcomes(void **state)
+{
+    (void)state;
+    for (int32_t reason = HS_REASON_FAILED; reason <= HS_REASON_ALREADY_DONE; reason++) {
+        hs_outcome outcome = {.reason = reason};
+        assert_int_equal(hs_outcome_exit_code(&outcome), reason == HS_REASON_FAILED);
+    }
+    assert_int_equal(hs_outcome_exit_code(NULL), 1);
+    assert_string_equal(hs_reason_name(HS_REASON_FAILED), "failed");
+    assert_string_equal(hs_reason_name(HS_REASON_ALREADY_DONE), "already done");
+    assert_string_equal(hs_reason_name(5), "unknown");
+    assert_string_equal(hs_reason_name(-1), "unknown");
+}
+
+static void closing_nothing_makes_an_outcome_of_the_error(void **state)
+{
+    (void)state;
+    hs_error err = {.code = HS_NOT_FOUND, .message = "no such graph"};
+    hs_outcome outcome = hs_session_close(NULL, &err);
+    assert_string_equal(outcome.error.message, "no such graph");
+    assert_int_equal(outcome.step, -1);
+    assert_int_equal(outcome.last_saved_step, -1);
+    hs_error_clear(&err);
+    assert_int_equal(hs_session_close(NULL, &err).reason, HS_REASON_FAILED);
+    assert_int_equal(err.code, HS_FAILED_PRECONDITION);
+    assert_int_equal(hs_session_close(NULL, NULL).error.code, HS_FAILED_PRECONDITION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        play_test(ms_062_ms_089_the_end_of_input_is_a_clean_end),
+        play_test(ms_064_a_hooks_error_is_the_runs_and_the_closes),
+        play_test(ms_088_a_single_session_tries_nothing_again),
+        play_test(ms_065_ms_090_a_threads_error_comes_out_of_close),
+        play_test(ms_067_ms_091_a_good_end),
+        play_test(ms_068_ms_106s_the_callers_own_error),
+        play_test(the_callers_error_may_be_taken_back),
+        play_test(the_caller_need_not_say_why),
+        play_test(the_caller_may_leave_for_a_good_reason),
+        play_test(a_good_run_makes_up_for_a_bad_one),
+        play_test(the_outcome_names_the_hook_of_the_last_failure_only),
+        play_test(the_outcome_names_no_hook_for_the_callers_error),
+        play_test(ms_096s_ends_come_first_then_threads_then_the_backend),
+        play_test(a_backend_that_fails_to_close_spoils_a_good_end),
+        play_test(the_first_error_is_reported),
+        play_test(ms_114s_the_run_reports_its_own_error_and_close_the_threads),
+        play_test(ms_114s_an_error_after_the_runs_is_not_its_cause),
+        play_test(ms_139s_a_threads_error_comes_before_the_callers),
+        play_test(ms_139s_the_callers_error_stays_where_it_came_first),
+        cmocka_unit_test(the_exit_code_is_the_outcomes),
+        cmocka_unit_test(closing_nothing_makes_an_outcome_of_the_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

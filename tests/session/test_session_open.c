@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening: its order, what it refuses, and who owns what when it fails. */
+#include "session/probe.h"
+
+static hs_code note_init(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    (void)scaffold, (void)session, (void)err;
+    hs_script_note(user, "init_fn");
+    return HS_OK;
+}
+
+static void ms_095s_the_order_of_opening(void **state)
+{
+    play *p = *state;
+    hs_script_op(p->script, "init");
+    play_spy(p);
+    hs_scaffold_options made = {HS_SCAFFOLD_OPTIONS, .init_op = "init", .init_fn = note_init, .init_user = p->script};
+    hs_hook hooks[] = {play_watch(p, &p->a), play_watch(p, &p->b)};
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2,
+                                  .scaffold = hs_scaffold_new(&made, NULL), .take_scaffold = true};
+    p->session = hs_session_open(p->backend, &options, &p->err);
+    assert_string_equal(play_calls(p), "a.begin b.begin finalize open run init_fn a.create b.create a.boundary b.boundary");
+    assert_ptr_equal(p->a.raw, hs_session_raw(p->session));
+    assert_ptr_equal(p->a.coordinator, hs_session_coordinator(p->session));
+}
+
+static hs_code graph_is_open(probe *p, const probe_call *call)
+{
+    bool *finalized = p->user;
+    if (call->point == PROBE_BEGIN)
+        assert_false(hs_backend_finalized(call->backend));
+    if (call->point == PROBE_CREATE)
+        *finalized = hs_backend_finalized(hs_raw_session_backend(call->raw));
+    return HS_OK;
+}
+
+static void ms_070_ms_095s_a_graph_is_finalized_while_its_session_is_open(void **state)
+{
+    play *p = *state;
+    bool finalized = false;
+    play_probe(p, a, .act = graph_is_open, .user = &finalized);
+    play_open_probes(p, 1);
+    assert_true(finalized);
+    play_close(p);
+    assert_false(hs_backend_finalized(p->backend));
+}
+
+static void ms_071_a_graph_that_was_finalized_stays_so(void **state)
+{
+    play *p = *state;
+    p->backend.ops->finalize(p->backend.self, true, NULL);
+    play_open_probes(p, 1);
+    play_close(p);
+    assert_true(hs_backend_finalized(p->backend));
+}
+
+/* Whichever session was opened later does not open the graph for the first. */
+static void a_failed_opening_leaves_the_graph_as_it_was(void **state)
+{
+    play *p = *state;
+    play_spy(p);
+    play_probe(p, a, .fails_in = PROBE_CREATE, .fails_at = 1);
+    assert_null(play_try_open(p, (hs_hook[]){probe_hook(&p->a)}, 1));
+    assert_string_equal(play_calls(p), "finalize open shut unfinalize");
+    assert_false(hs_backend_finalized(p->backend));
+}
+
+static void ms_069_ms_092_a_session_knows_its_backend(void **state)
+{
+    play *p = *state;
+    play_open(p, NULL, 0);
+    assert_ptr_equal(hs_session_backend(p->session).self, p->script);
+    assert_ptr_equal(hs_session_backend(p->session).ops, p->backend.ops);
+}
+
+static void ms_093_the_raw_session_is_the_backends(void **state)
+{
+    play *p = *state;
+    const hs_run_values *values;
+    play_open_probes(p, 1);
+    play_calls(p);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    assert_ptr_equal(hs_raw_session_handle(raw), p->script);
+    assert_ok(hs_raw_session_run(raw, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("five")}, &values, &p->err), &p->err);
+    assert_true(hs_values_number(values, 0) == 5);
+    assert_string_equal(play_calls(p), "run"); /* and no hook */
+}
+
+/* What fails, and how far the opening got: the hooks are destroyed once in any case. */
+static void hooks_are_destroyed_once_wherever_opening_fails(void **state)
+{
+    play *p = *state;
+    for (probe_point point = PROBE_BEGIN; point <= PROBE_BOUNDARY; point++) {
+        if (point == PROBE_BEFORE || point == PROBE_AFTER)
+            continue;
+        play_probe(p, a, .destroyed = 0);
+        play_probe(p, b, .fails_in = point, .fails_at = 1);
+        hs_hook a = probe_hook(&p->a), b = probe_hook(&p->b);
+        assert_null(play_try_open(p, (hs_hook[]){a, b, a, b}, 4)); /* listed twice, too */
+        assert_int_equal(p->a.destroyed, 1);
+        assert_int_equal(p->b.destroyed, 1);
+    }
+}
+
+static void hooks_are_destroyed_when_the_options_are_refused(void **state)
+{
+    play *p = *state;
+    int group;
+    hs_scaffold_options lost = {HS_SCAFFOLD_OPTIONS, .init_op = "lost"};
+    const hs_session_options refused[] = {
+        {HS_SESSION_OPTIONS, .group = (const hs_group *)&group},
+        {HS_SESSION_OPTIONS, .checkpoint_dir = "x", .checkpoint_path = "y"},
+        {HS_SESSION_OPTIONS, .config = {NULL, 3}},
+        {HS_SESSION_OPTIONS, .scaffold = hs_scaffold_new(&lost, NULL), .take_scaffold = true},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        play_probe(p, a, .destroyed = 0);
+        hs_session_options options = refused[i];
+        hs_hook hook = probe_hook(&p->a);
+        options.hooks = &hook;
+        options.n_hooks = 1;
+        assert_null(hs_session_open(p->backend, &options, &p->err));
+        assert_int_not_equal(p->err.code, HS_OK);
+        assert_int_equal(p->a.destroyed, 1);
+        assert_int_equal(p->a.calls[PROBE_CLOSE], p->a.calls[PROBE_BEGIN]);
+    }
+}
+
+static void hooks_are_destroyed_when_there_is_no_backend(void **state)
+{
+    play *p = *state;
+    p->backend = (hs_backend){NULL, NULL};
+    assert_null(play_try_open(p, (hs_hook[]){probe_hook(&p->a)}, 1));
+    assert_int_equal(p->a.destroyed, 1);
+    assert_int_equal(p->a.calls[PROBE_CLOSE], 0);
+}
+
+static void a_hook_listed_twice_is_destroyed_once_when_closed(void **state)
+{
+    play *p = *state;
+    hs_hook a = probe_hook(&p->a);
+    play_open(p, (hs_hook[]){a, probe_hook(&p->b), a}, 3);
+    assert_int_equal(p->a.calls[PROBE_BEGIN], 2);
+    play_close(p);
+    assert_int_equal(p->a.calls[PROBE_CLOSE], 2); /* one for each begin */
+    assert_int_equal(p->a.destroyed, 1);
+    assert_int_equal(p->b.destroyed, 1);
+}
+
+static void a_held_hook_is_not_destroyed(void **state)
+{
+    play *p = *state;
+    hs_hook a = probe_hook(&p->a), held = hs_hook_hold(a);
+    play_open(p, (hs_hook[]){a, held}, 2); /* held once is held */
+    play_close(p);
+    assert_int_equal(p->a.destroyed, 0);
+    play_open(p, &held, 1); /* so it is used again */
+    play_close(p);
+    p->a.fails_in = PROBE_BEGIN;
+    p->a.fails_at = p->a.calls[PROBE_BEGIN] + 1;
+    assert_null(play_try_open(p, &held, 1));
+    assert_int_equal(p->a.destroyed, 0);
+    hs_hook_destroy(held);
+    assert_int_equal(p->a.destroyed, 1);
+}
+
+static hs_code save_nothing(void *self, hs_state_writer *out, hs_error *err)
+{
+    (void)self, (void)out, (void)err;
+    return HS_OK;
+}
+
+static void hooks_that_make_no_sense_are_refused(void **state)
+{
+    play *p = *state;
+    static const hs_hook_ops no_name = {HS_HOOK_OPS}, empty_name = {HS_HOOK_OPS, .name = ""}, no_size = {.name = "x"};
+    hs_hook_ops half = {HS_HOOK_OPS, .name = "half", .save_state = save_nothing};
+    const struct {
+        const hs_hook_ops *ops;
+        const char *says;
+    } cases[] = {
+        {NULL, "hook 1 has no functions"},
+        {&no_name, "hook 1 has no name"},
+        {&empty_name, "hook 1 has no name"},
+        {&no_size, "HS_HOOK_OPS"},
+        {&half, "hook 'half' has one of save_state and load_state"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        play_probe(p, a, .destroyed = 0);
+        assert_null(play_try_open(p, (hs_hook[]){probe_hook(&p->a), {.ops = cases[i].ops}}, 2));
+        assert_says(&p->err, HS_INVALID_ARGUMENT, cases[i].says);
+        assert_int_equal(p->a.destroyed, 1);
+        assert_int_equal(p->a.calls[PROBE_BEGIN], 0);
+    }
+}
+
+static void a_number_of_hooks_without_a_list_is_refused(void **state)
+{
+    play *p = *state;
+    assert_null(play_try_open(p, NULL, 2));
+    assert_says(&p->err, HS_INVALID_ARGUMENT, "n_hooks is 2, and hooks is NULL");
+}
+
+static void a_scaffold_that_was_taken_is_freed_whatever_happens(void **state)
+{
+    play *p = *state;
+    for (int i = 0; i < 3; i++) {
+        hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = hs_scaffold_new(NULL, NULL), .take_scaffold = true};
+        options.n_hooks = i == 0;     /* no list */
+        options.config.size = i == 1; /* no data */
+        p->session = hs_session_open(p->backend, &options, &p->err);
+        assert_true((i == 2) == (p->session != NULL));
+    } /* the sanitizer looks for what is left */
+}
+
+static void options_without_their_size_are_refused(void **state)
+{
+    play *p = *state;
+    assert_null(hs_session_open(p->backend, &(hs_session_options){.target = "x"}, &p->err));
+    assert_says(&p->err, HS_INVALID_ARGUMENT, "HS_SESSION_OPTIONS");
+    assert_null(hs_session_open(p->backend, &(hs_session_options){.target = "x"}, NULL));
+}
+
+static void options_may_be_left_out(void **state)
+{
+    play *p = *state;
+    hs_error_set(&p->err, HS_INTERNAL, "of old");
+    p->session = hs_session_open(p->backend, NULL, &p->err);
+    assert_int_equal(p->err.code, HS_OK);
+    assert_int_equal(play_train(p), 1);
+    assert_int_equal(hs_session_config(p->session).size, 0);
+}
+
+static hs_code check_target(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    (void)err;
+    assert_string_equal(target, "grpc://x:1");
+    assert_int_equal(config.size, 3);
+    assert_memory_equal(config.data, "a\0b", 3);
+    *session = self;
+    return HS_OK;
+}
+
+static void target_and_config_are_passed_through(void **state)
+{
+    play *p = *state;
+    char target[] = "grpc://x:1", config[] = "a\0b";
+    p->spied = *p->backend.ops;
+    p->spied.open = check_target;
+    p->backend.ops = &p->spied;
+    hs_session_options options = {HS_SESSION_OPTIONS, .target = target, .config = {config, 3}};
+    p->session = hs_session_open(p->backend, &options, &p->err);
+    target[0] = config[0] = '?'; /* they were copied */
+    assert_memory_equal(hs_session_config(p->session).data, "a\0b", 3);
+}
+
+static hs_code no_session(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    (void)self, (void)target, (void)config, (void)session;
+    return hs_error_set(err, HS_UNAVAILABLE, "nobody at home");
+}
+
+static void a_backend_that_does_not_open_is_reported(void **state)
+{
+    play *p = *state;
+    p->spied = *p->backend.ops;
+    p->spied.open = no_session;
+    p->backend.ops = &p->spied;
+    assert_null(play_try_open(p, (hs_hook[]){play_watch(p, &p->a)}, 1));
+    assert_says(&p->err, HS_UNAVAILABLE, "nobody at home");
+    assert_string_equal(play_calls(p), "a.begin a.close");
+    assert_int_equal(p->a.outcome.step, -1);
+}
+
+/* hs_session_close(NULL, err) goes on from there, as in the shortest program. */
+static void closing_what_did_not_open_tells_why(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_BEGIN, .fails_at = 1, .code = HS_NOT_FOUND, .message = "no data");
+    assert_null(play_try_open(p, (hs_hook[]){probe_hook(&p->a)}, 1));
+    assert_string_equal(p->err.message, "hook 'a', begin: no data");
+    play_close(p);
+    assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
+    assert_int_equal(hs_outcome_exit_code(&p->outcome), 1);
+    assert_string_equal(p->outcome.error.message, "hook 'a', begin: no data");
+    assert_int_equal(p->err.code, HS_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        play_test(ms_095s_the_order_of_opening),
+        play_test(ms_070_ms_095s_a_graph_is_finalized_while_its_session_is_open),
+        play_test(ms_071_a_graph_that_was_finalized_stays_so),
+        play_test(a_failed_opening_leaves_the_graph_as_it_was),
+        play_test(ms_069_ms_092_a_session_knows_its_backend),
+        play_test(ms_093_the_raw_session_is_the_backends),
+        play_test(hooks_are_destroyed_once_wherever_opening_fails),
+        play_test(hooks_are_destroyed_when_the_options_are_refused),
+        play_test(hooks_are_destroyed_when_there_is_no_backend),
+        play_test(a_hook_listed_twice_is_destroyed_once_when_closed),
+        play_test(a_held_hook_is_not_destroyed),
+        play_test(hooks_that_make_no_sense_are_refused),
+        play_test(a_number_of_hooks_without_a_list_is_refused),
+        play_test(a_scaffold_that_was_taken_is_freed_whatever_happens),
+        play_test(options_without_their_size_are_refused),
+        play_test(options_may_be_left_out),
+        play_test(target_and_config_are_passed_through),
+        play_test(a_backend_that_does_not_open_is_reported),
+        play_test(closing_what_did_not_open_tells_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+foreach(module IN ITEMS context feeds fetches hook hooks_order manager memory nested run_args run_options run_step scaffold
+                        session_close session_open session_run session_stop session_threads training values)
+  hooksess_test(session ${module} session/probe.c backends/bare.c)
+endforeach()
