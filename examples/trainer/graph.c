@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trainer, described to hooksess: what is saved, what can be run, what can be fetched. */
+#include "trainer.h"
+
+#include <stdio.h>
+
+/* The ops. */
+
+hs_code trainer_step(void *self, hs_op *op, hs_error *err)
+{
+    struct trainer *trainer = self;
+    struct mlp *model = &trainer->model;
+    (void)err;
+    int rows = (int)input_next(&trainer->input, model->pixels, trainer->labels);
+    mlp_forward(model, rows);
+    trainer->loss = mlp_backward(model, trainer->labels, rows);
+    optimizer_update(&trainer->optimizer, model->parameters, model->gradients, hs_op_step(op) + 1, trainer->input.epoch);
+    return HS_OK;
+}
+
+/* Costs nothing but in runs that fetch it. */
+static hs_code test_accuracy(void *self, hs_op *op, hs_error *err)
+{
+    struct trainer *trainer = self;
+    (void)err;
+    *(float *)hs_op_output(op, 0)->data = trainer_accuracy(trainer, &trainer->test);
+    return HS_OK;
+}
+
+hs_code trainer_summarize(void *self, hs_op *op, hs_error *err)
+{
+    struct scalar_summary *made = self;
+    hs_summary_clear(made->summary);
+    hs_code code = hs_summary_scalar(made->summary, made->tag, hs_tensor_number(hs_op_input(op, 0), 0), err);
+    if (code)
+        return code;
+    made->serialized = hs_summary_serialized(made->summary);
+    hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, &made->serialized);
+    return hs_op_set_output(op, 0, &value, err);
+}
+
+/* The variables. */
+
+enum { MOST_NAMES = (1 + MOST_SLOTS) * 2 * MOST_LAYERS + 1, NAME_BYTES = 32 };
+
+/* What the op `train` writes. */
+struct names {
+    char text[MOST_NAMES][NAME_BYTES];
+    const char *list[MOST_NAMES + 1]; /* ended by NULL */
+    int n;
+};
+
+static void add_variable(hs_graph *graph, struct names *names, const char *slot, const char *matrix, int number,
+                         hs_shape shape, float *data)
+{
+    char *name = names->text[names->n];
+    snprintf(name, NAME_BYTES, "%s%s%s%d", slot, *slot ? "/" : "", matrix, number);
+    hs_graph_variable(graph, name, HS_FLOAT, shape, data);
+    names->list[names->n++] = name;
+}
+
+/* The parameters, or what a slot has in their places. */
+static void add_variables(hs_graph *graph, struct names *names, const char *slot, const struct mlp *model, float *base)
+{
+    for (int i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        add_variable(graph, names, slot, "w", i + 1, HS_SHAPE(layer->inputs, layer->outputs),
+                     base + (layer->weights - model->parameters));
+        add_variable(graph, names, slot, "b", i + 1, HS_SHAPE(layer->outputs), base + (layer->biases - model->parameters));
+    }
+}
+
+/* Ops that are run together go in the order in which they are defined: after a step, its loss and what it made better. */
+static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const *parameters, const char *const *written)
+{
+    hs_graph_op(graph, .name = "train", .run = trainer_step, .self = trainer, .writes = written, .advances_step = true);
+    hs_graph_op(graph, .name = "test_accuracy", .run = test_accuracy, .self = trainer, .inputs = parameters,
+                .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}));
+    hs_graph_op(graph, .name = "summary/loss", .run = trainer_summarize, .self = &trainer->loss_summary,
+                .inputs = HS_NAMES("loss"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(graph, .name = "summary/test_accuracy", .run = trainer_summarize, .self = &trainer->accuracy_summary,
+                .inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+}
+
+hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env)
+{
+    struct names parameters = {.n = 0}, slots = {.n = 0};
+    const char *written[2 * MOST_NAMES];
+    int n = 0;
+    const struct optimizer *optimizer = &trainer->optimizer;
+    hs_graph *graph = hs_graph_new(env);
+    add_variables(graph, &parameters, "", &trainer->model, trainer->model.parameters);
+    for (int i = 0; optimizer->kind->slots[i]; i++)
+        add_variables(graph, &slots, optimizer->kind->slots[i], &trainer->model, optimizer->slots[i]);
+    hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
+    hs_graph_state(graph, "input", input_save, input_load, &trainer->input);
+    for (int i = 0; i < parameters.n; i++)
+        written[n++] = parameters.list[i];
+    for (int i = 0; i < slots.n; i++)
+        written[n++] = slots.list[i];
+    written[n++] = "loss";
+    written[n] = NULL;
+    add_ops(graph, trainer, parameters.list, written);
+    return graph;
+}

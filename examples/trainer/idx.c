@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "idx.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+enum { MOST_DIMENSIONS = 3, PATH_BYTES = 4096, BUFFER_BYTES = 1 << 16, GZIP_WINDOW = 15 + 16 };
+
+#define MOST_BYTES ((size_t)1 << 31) /* more is no data set of small pictures, but a damaged header */
+
+/* A gzip'd file: a magic number with the number of dimensions, the dimensions, the bytes. */
+struct idx_file {
+    char path[PATH_BYTES];
+    FILE *file;
+    z_stream stream;
+    bool ended; /* the stream is, and its checksum was right */
+    size_t dimensions[MOST_DIMENSIONS];
+    unsigned char *bytes;
+    unsigned char buffer[BUFFER_BYTES];
+};
+
+static hs_code advise(hs_error *err)
+{
+    char problem[HS_MESSAGE_SIZE];
+    snprintf(problem, sizeof problem, "%s", err->message);
+    return hs_error_set(err, err->code,
+                        "%.700s; install Debian's package dataset-fashion-mnist (again), or name the folder that has the "
+                        "data with --data",
+                        problem);
+}
+
+static hs_code fill_buffer(struct idx_file *f, hs_error *err)
+{
+    f->stream.next_in = f->buffer;
+    f->stream.avail_in = (unsigned)fread(f->buffer, 1, BUFFER_BYTES, f->file);
+    if (f->stream.avail_in)
+        return HS_OK;
+    if (ferror(f->file))
+        return hs_error_set_errno(err, errno, "%s", f->path);
+    return hs_error_set(err, HS_DATA_LOSS, "%s is cut off", f->path);
+}
+
+/* Up to so many bytes; fewer only where the stream ends. */
+static hs_code read_some(struct idx_file *f, unsigned char *to, size_t bytes, size_t *got, hs_error *err)
+{
+    hs_code code = HS_OK;
+    *got = 0;
+    while (!code && *got < bytes && !f->ended) {
+        if (!f->stream.avail_in && (code = fill_buffer(f, err)))
+            break;
+        unsigned room = bytes - *got < 1u << 30 ? (unsigned)(bytes - *got) : 1u << 30;
+        f->stream.next_out = to + *got;
+        f->stream.avail_out = room;
+        int result = inflate(&f->stream, Z_NO_FLUSH);
+        *got += room - f->stream.avail_out;
+        f->ended = result == Z_STREAM_END;
+        if (result != Z_OK && result != Z_STREAM_END)
+            code = hs_error_set(err, HS_DATA_LOSS, "%s is damaged (%s)", f->path,
+                                f->stream.msg ? f->stream.msg : zError(result));
+    }
+    return code;
+}
+
+static hs_code read_bytes(struct idx_file *f, unsigned char *to, size_t bytes, hs_error *err)
+{
+    size_t got;
+    hs_code code = read_some(f, to, bytes, &got, err);
+    if (!code && got < bytes)
+        code = hs_error_set(err, HS_DATA_LOSS, "%s has fewer bytes than its header says", f->path);
+    return code;
+}
+
+/* The checksum stands behind the last byte. */
+static hs_code read_end(struct idx_file *f, hs_error *err)
+{
+    unsigned char more;
+    size_t got;
+    hs_code code = read_some(f, &more, 1, &got, err);
+    if (!code && got)
+        code = hs_error_set(err, HS_DATA_LOSS, "%s has more bytes than its header says", f->path);
+    return code;
+}
+
+static hs_code read_header(struct idx_file *f, unsigned n_dimensions, size_t *bytes, hs_error *err)
+{
+    unsigned char header[4 + 4 * MOST_DIMENSIONS];
+    hs_code code = read_bytes(f, header, 4 + 4 * n_dimensions, err);
+    if (code)
+        return code;
+    if (header[0] || header[1] || header[2] != 8 || header[3] != n_dimensions)
+        return hs_error_set(err, HS_DATA_LOSS,
+                            "%s is no IDX file of bytes in %u dimensions: it begins with %02x%02x%02x%02x", f->path,
+                            n_dimensions, header[0], header[1], header[2], header[3]);
+    *bytes = 1;
+    for (unsigned i = 0; i < n_dimensions; i++) {
+        const unsigned char *at = header + 4 + 4 * i;
+        f->dimensions[i] = (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
+        if (!f->dimensions[i])
+            return hs_error_set(err, HS_DATA_LOSS, "%s is empty: dimension %u of its header is 0", f->path, i);
+        if (*bytes > MOST_BYTES / f->dimensions[i])
+            return hs_error_set(err, HS_DATA_LOSS, "%s is damaged: its header says that it has more than %zu bytes",
+                                f->path, MOST_BYTES);
+        *bytes *= f->dimensions[i];
+    }
+    return HS_OK;
+}
+
+static hs_code read_all(struct idx_file *f, unsigned n_dimensions, hs_error *err)
+{
+    size_t bytes = 0;
+    hs_code code = read_header(f, n_dimensions, &bytes, err);
+    if (code)
+        return code;
+    if (!(f->bytes = malloc(bytes)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory for its %zu bytes", f->path, bytes);
+    if ((code = read_bytes(f, f->bytes, bytes, err)))
+        return code;
+    return read_end(f, err);
+}
+
+static hs_code idx_read(struct idx_file *f, const char *directory, const char *part, const char *kind,
+                        unsigned n_dimensions, hs_error *err)
+{
+    int length = snprintf(f->path, sizeof f->path, "%s/%s-%s-idx%u-ubyte.gz", directory, part, kind, n_dimensions);
+    if (length < 0 || length >= PATH_BYTES)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the path of the data is too long");
+    if (!(f->file = fopen(f->path, "rb")))
+        return hs_error_set_errno(err, errno, "%s", f->path);
+    hs_code code = HS_OK;
+    if (inflateInit2(&f->stream, GZIP_WINDOW) != Z_OK)
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory to unpack it", f->path);
+    else
+        code = read_all(f, n_dimensions, err);
+    inflateEnd(&f->stream);
+    fclose(f->file);
+    return code;
+}
+
+static hs_code check_labels(const struct idx_file *images, const struct idx_file *labels, hs_error *err)
+{
+    if (images->dimensions[0] != labels->dimensions[0])
+        return hs_error_set(err, HS_DATA_LOSS, "%s has %zu labels, for %zu images", labels->path, labels->dimensions[0],
+                            images->dimensions[0]);
+    for (size_t i = 0; i < labels->dimensions[0]; i++)
+        if (labels->bytes[i] >= CLASSES)
+            return hs_error_set(err, HS_DATA_LOSS, "%s: label %zu is %d; labels are below %d", labels->path, i,
+                                labels->bytes[i], CLASSES);
+    return HS_OK;
+}
+
+/* Both files, in memory of their own for as long as it takes. */
+static hs_code load(struct dataset *set, struct idx_file *images, struct idx_file *labels, const char *directory,
+                    const char *part, hs_error *err)
+{
+    hs_code code = idx_read(images, directory, part, "images", 3, err);
+    if (!code && !(code = idx_read(labels, directory, part, "labels", 1, err)))
+        code = check_labels(images, labels, err);
+    *set = (struct dataset){images->dimensions[0], images->dimensions[1] * images->dimensions[2], images->bytes,
+                            labels->bytes};
+    return code;
+}
+
+hs_code dataset_load(struct dataset *set, const char *directory, const char *part, hs_error *err)
+{
+    struct idx_file *files = calloc(2, sizeof *files);
+    if (!files)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory to read the data");
+    hs_code code = load(set, &files[0], &files[1], directory, part, err);
+    free(files);
+    if (!code)
+        return HS_OK;
+    dataset_free(set);
+    return code == HS_RESOURCE_EXHAUSTED ? code : advise(err);
+}
+
+void dataset_free(struct dataset *set)
+{
+    free(set->images);
+    free(set->labels);
+    *set = (struct dataset){0};
+}

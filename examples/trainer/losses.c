@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "losses.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <unistd.h>
+
+static hs_code failed(const struct losses *losses, hs_error *err)
+{
+    return hs_error_set_errno(err, errno, "%s", losses->path);
+}
+
+/* Where the lines up to `step` end. *last is the step of the last of them. */
+static long end_of(FILE *file, int64_t step, int64_t *last)
+{
+    char line[128], newline;
+    long end = 0;
+    long long at;
+    for (*last = 0; fgets(line, sizeof line, file); end = ftell(file), *last = at)
+        if (sscanf(line, "%lld %*a%c", &at, &newline) != 2 || newline != '\n' || at > step)
+            break;
+    return end;
+}
+
+/* Some other file that was named by mistake is left alone. */
+static hs_code check_first(const struct losses *losses, hs_error *err)
+{
+    int first = getc(losses->file);
+    rewind(losses->file);
+    if (first == EOF || isdigit(first))
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is no file of losses; it is left as it is", losses->path);
+}
+
+static hs_code cut_back(const struct losses *losses, const hs_env *env, int64_t step, hs_error *err)
+{
+    int64_t last;
+    hs_code code = check_first(losses, err);
+    if (code)
+        return code;
+    long keep = end_of(losses->file, step, &last);
+    if (fseek(losses->file, 0, SEEK_END) != 0)
+        return failed(losses, err);
+    if (ftell(losses->file) > keep && ftruncate(fileno(losses->file), keep) != 0)
+        return failed(losses, err);
+    if (last < step)
+        hs_log(env, HS_LOG_WARNING, "%s: the losses of steps %lld to %lld are missing", losses->path, (long long)last + 1,
+               (long long)step);
+    return HS_OK;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    struct losses *losses = self;
+    int64_t step;
+    (void)coordinator;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    if (code)
+        return code;
+    if (!(losses->file = fopen(losses->path, "a+")))
+        return failed(losses, err);
+    return cut_back(losses, hs_backend_env(hs_raw_session_backend(session)), step, err);
+}
+
+static const hs_run_args loss_wanted = {HS_RUN_ARGS, .names = HS_NAMES("loss")};
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)self, (void)run, (void)err;
+    *args = &loss_wanted;
+    return HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    struct losses *losses = self;
+    int64_t step;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (!code && fprintf(losses->file, "%lld %a\n", (long long)step, hs_values_number(values, 0)) < 0)
+        code = failed(losses, err);
+    return code;
+}
+
+/* Before the checkpoint saver's, which comes later in the list. */
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    struct losses *losses = self;
+    (void)run;
+    if (fflush(losses->file) != 0 || (fsync(fileno(losses->file)) != 0 && errno != EINVAL))
+        return failed(losses, err);
+    return HS_OK;
+}
+
+static void close_file(void *self, const hs_outcome *outcome)
+{
+    struct losses *losses = self;
+    (void)outcome;
+    if (losses->file)
+        fclose(losses->file);
+    losses->file = NULL;
+}
+
+hs_hook losses_hook(struct losses *losses)
+{
+    static const hs_hook_ops ops = {
+        HS_HOOK_OPS,
+        .name = "losses",
+        .after_create_session = after_create_session,
+        .before_run = before_run,
+        .after_run = after_run,
+        .boundary = boundary,
+        .close = close_file,
+    };
+    return (hs_hook){.ops = &ops, .self = losses};
+}

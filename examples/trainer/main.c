@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trains a multilayer perceptron on Fashion-MNIST under a hooksess session. trainer --help lists what it takes.
+ *
+ *   main.c       the session: which hooks, what is saved and when, how it ends
+ *   graph.c      the model as hooksess sees it: variables, state, ops
+ *   trainer.c    what is trained, and how good it is
+ *   idx.c, input.c, rng.c     the data, and their order
+ *   mlp.c, optimizer.c        the mathematics
+ *   losses.c, progress.c      two hooks of the trainer's own
+ *   options.c, fresh.c        the command line, and --fresh */
+#include "fresh.h"
+#include "losses.h"
+#include "progress.h"
+#include "trainer.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* OpenBLAS's own; NULL with any other CBLAS, which then decides for itself. */
+extern void openblas_set_num_threads(int n) __attribute__((weak));
+
+enum { MOST_HOOKS = 6 };
+
+/* What the session works with. All of it outlives the session. */
+struct run {
+    struct options options;
+    struct trainer trainer;
+    struct progress progress;
+    struct losses losses;
+    hs_saver *saver;
+    hs_scaffold *scaffold;
+    hs_graph *graph;
+};
+
+/* 0 is never on the command line, HS_NEVER in the library. */
+static int64_t or_never(int64_t n)
+{
+    return n > 0 ? n : HS_NEVER;
+}
+
+/* The parts of the session that are not its defaults: how many checkpoints stay, and what TensorBoard is shown. */
+static hs_code make_scaffold(struct run *run, hs_error *err)
+{
+    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &run->progress.env, .max_to_keep = or_never(run->options.keep)};
+    if (!(run->saver = hs_saver_new(&saver, err)))
+        return err->code;
+    hs_scaffold_options scaffold = {HS_SCAFFOLD_OPTIONS, .saver = run->saver, .summary_op = "summary/loss"};
+    run->scaffold = hs_scaffold_new(&scaffold, err);
+    return run->scaffold ? HS_OK : err->code;
+}
+
+/* Nothing is written before the data are known to be good. */
+static hs_code prepare(struct run *run, hs_error *err)
+{
+    struct options *options = &run->options;
+    hs_code code = trainer_load(&run->trainer, options->data, err);
+    if (code)
+        return code;
+    options_fit(options, run->trainer.train.n, isatty(STDERR_FILENO));
+    progress_init(&run->progress, options->last_step, options->batch_size);
+    run->losses.path = options->losses;
+    if ((code = trainer_init(&run->trainer, options, err)) ||
+        (options->fresh && (code = fresh_start(&run->progress.env, options->model_dir, err))))
+        return code;
+    run->graph = trainer_graph(&run->trainer, &run->progress.env);
+    return make_scaffold(run, err);
+}
+
+/* The trainer's hooks, in their order. The session adds two: one that saves the summary op, one that saves checkpoints. */
+static size_t make_hooks(struct run *run, hs_hook *hooks)
+{
+    const struct options *options = &run->options;
+    size_t n = 0;
+    hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
+    hooks[n++] = hs_nan_tensor(.tensor = "loss");
+    if (options->log_steps)
+        hooks[n++] = hs_logging_tensor(.tensors = PROGRESS_TENSORS, .every_n_iter = options->log_steps,
+                                       .formatter = progress_format, .formatter_user = &run->progress);
+    if (options->eval_steps)
+        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy"), .output_dir = options->model_dir,
+                                      .save_steps = options->eval_steps);
+    if (options->losses)
+        hooks[n++] = losses_hook(&run->losses);
+    if (options->progress)
+        hooks[n++] = progress_hook(&run->progress);
+    return n;
+}
+
+static hs_session *open_session(struct run *run, hs_error *err)
+{
+    const struct options *options = &run->options;
+    hs_hook hooks[MOST_HOOKS];
+    hs_training_options session = {
+        HS_TRAINING_OPTIONS,
+        .hooks = hooks,
+        .n_hooks = make_hooks(run, hooks),
+        .scaffold = run->scaffold,
+        .checkpoint_dir = options->model_dir,
+        .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
+        .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
+        .save_summaries_steps = or_never(options->summary_steps),
+    };
+    return hs_training_session_open(hs_graph_backend(run->graph), &session, err);
+}
+
+/* A run of the session without its hooks: it makes no step. */
+static double measure(hs_session *session)
+{
+    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("test_accuracy")};
+    const hs_run_values *values;
+    hs_error err = {0};
+    if (hs_raw_session_run(hs_session_raw(session), &args, &values, &err) == HS_OK)
+        return hs_values_number(values, 0);
+    hs_session_fail(session, err.code, err.message);
+    return 0;
+}
+
+static int report(const hs_outcome *outcome, double accuracy)
+{
+    if (hs_outcome_exit_code(outcome) == 0)
+        printf("test accuracy %.4f at step %lld\n", accuracy, (long long)outcome->step);
+    else
+        fprintf(stderr, "trainer: %s\n", outcome->error.message);
+    return hs_outcome_exit_code(outcome) || fflush(stdout) != 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct run run = {.saver = NULL};
+    hs_error err = {0};
+    int status = options_parse(&run.options, argc, argv);
+    if (status != GO_ON)
+        return status;
+    if (openblas_set_num_threads)
+        openblas_set_num_threads((int)run.options.threads);
+
+    hs_session *session = prepare(&run, &err) == HS_OK ? open_session(&run, &err) : NULL;
+    while (!hs_session_should_stop(session))
+        if (hs_session_run(session, "train", &err) != HS_OK)
+            break;
+    double accuracy = err.code == HS_OK ? measure(session) : 0;
+    hs_outcome outcome = hs_session_close(session, &err);
+
+    hs_scaffold_free(run.scaffold);
+    hs_saver_free(run.saver);
+    hs_graph_free(run.graph);
+    trainer_free(&run.trainer);
+    return report(&outcome, accuracy);
+}

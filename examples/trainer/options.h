@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAINER_OPTIONS_H
+#define TRAINER_OPTIONS_H
+
+#include "mlp.h"
+#include "optimizer.h"
+
+/* The command line. */
+
+enum { MOST_HIDDEN = MOST_LAYERS - 1, NOT_GIVEN = -1, GO_ON = -1 };
+
+struct options {
+    const char *data, *model_dir, *losses; /* losses NULL: none */
+    int hidden[MOST_HIDDEN], n_hidden;
+    const struct optimizer_kind *optimizer;
+    double learning_rate;
+    bool fresh, progress;
+    int64_t batch_size, seed, threads, keep;
+    int64_t save_steps, log_steps, summary_steps, eval_steps; /* 0: never */
+    double save_secs;
+    int64_t epochs, max_steps; /* 0: not given */
+    int64_t last_step;         /* which ends the training; known after options_fit */
+};
+
+/* Returns GO_ON, or what main is to return: after --help, or a mistake, which it explains on stderr. Strings are argv's. */
+int options_parse(struct options *options, int argc, char **argv);
+
+/* Settles what depends on the number of training images, and on whether there is a terminal to draw on. */
+void options_fit(struct options *options, size_t n_images, bool terminal);
+
+#endif

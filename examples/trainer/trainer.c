@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trainer.h"
+
+#include <stdlib.h>
+
+/* Images are tested in batches of one size, so that the accuracy does not depend on that of the training's. */
+enum { TEST_ROWS = 250, MOST_PIXELS = 1 << 16 };
+
+hs_code trainer_load(struct trainer *trainer, const char *directory, hs_error *err)
+{
+    hs_code code = dataset_load(&trainer->train, directory, "train", err);
+    if (!code)
+        code = dataset_load(&trainer->test, directory, "t10k", err);
+    if (!code && trainer->train.pixels != trainer->test.pixels)
+        code =
+            hs_error_set(err, HS_INVALID_ARGUMENT, "%s: the images to train with have %zu pixels, those to test with %zu",
+                         directory, trainer->train.pixels, trainer->test.pixels);
+    if (!code && trainer->train.pixels > MOST_PIXELS)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%s: images of %zu pixels are too large", directory,
+                            trainer->train.pixels);
+    return code;
+}
+
+hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_error *err)
+{
+    int widths[MOST_LAYERS + 1], n = 0;
+    int rows = options->batch_size > TEST_ROWS ? (int)options->batch_size : TEST_ROWS;
+    uint64_t seed = (uint64_t)options->seed;
+    hs_code code;
+    widths[n++] = (int)trainer->train.pixels;
+    for (int i = 0; i < options->n_hidden; i++)
+        widths[n++] = options->hidden[i];
+    widths[n] = CLASSES;
+    trainer->loss_summary = (struct scalar_summary){.tag = "loss", .summary = hs_summary_new(NULL)};
+    trainer->accuracy_summary = (struct scalar_summary){.tag = "test_accuracy", .summary = hs_summary_new(NULL)};
+    trainer->labels = malloc((size_t)options->batch_size);
+    if (!trainer->labels || !trainer->loss_summary.summary || !trainer->accuracy_summary.summary)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the trainer");
+    if ((code = mlp_init(&trainer->model, widths, n, rows, seed, err)) ||
+        (code = input_init(&trainer->input, &trainer->train, (size_t)options->batch_size, seed, err)))
+        return code;
+    return optimizer_init(&trainer->optimizer, options->optimizer, options->learning_rate, trainer->model.n_parameters,
+                          err);
+}
+
+void trainer_free(struct trainer *trainer)
+{
+    hs_summary_free(trainer->loss_summary.summary);
+    hs_summary_free(trainer->accuracy_summary.summary);
+    optimizer_free(&trainer->optimizer);
+    input_free(&trainer->input);
+    mlp_free(&trainer->model);
+    dataset_free(&trainer->train);
+    dataset_free(&trainer->test);
+    free(trainer->labels);
+}
+
+static int best_class(const float *scores)
+{
+    int best = 0;
+    for (int i = 1; i < CLASSES; i++)
+        best = scores[i] > scores[best] ? i : best;
+    return best;
+}
+
+float trainer_accuracy(struct trainer *trainer, const struct dataset *set)
+{
+    size_t right = 0;
+    for (size_t at = 0; at < set->n; at += TEST_ROWS) {
+        size_t rows = set->n - at < TEST_ROWS ? set->n - at : TEST_ROWS;
+        pixels_to_floats(trainer->model.pixels, set->images + at * set->pixels, rows * set->pixels);
+        const float *scores = mlp_forward(&trainer->model, (int)rows);
+        for (size_t i = 0; i < rows; i++)
+            right += best_class(scores + i * CLASSES) == set->labels[at + i];
+    }
+    return (float)((double)right / (double)set->n);
+}

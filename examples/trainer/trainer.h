@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAINER_TRAINER_H
+#define TRAINER_TRAINER_H
+
+#include "idx.h"
+#include "input.h"
+#include "mlp.h"
+#include "optimizer.h"
+#include "options.h"
+
+#include <hooksess/hooksess.h>
+
+/* A summary op: makes a Summary of one scalar. */
+struct scalar_summary {
+    const char *tag;
+    hs_summary *summary;
+    hs_string serialized;
+};
+
+/* All that is trained, and what it is trained with. */
+struct trainer {
+    struct dataset train, test;
+    struct input input;
+    struct mlp model;
+    struct optimizer optimizer;
+    unsigned char *labels; /* of the batch */
+    float loss;
+    struct scalar_summary loss_summary, accuracy_summary;
+};
+
+/* Reads the data, and makes the rest, in a trainer that is all zero at first. trainer_free is to be called also when they
+ * fail. */
+hs_code trainer_load(struct trainer *trainer, const char *directory, hs_error *err);
+hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_error *err);
+void trainer_free(struct trainer *trainer);
+
+/* The trainer as a graph, which has
+ *
+ *   variables   w1, b1, w2, b2 ...; what the optimizer keeps for each, as in momentum/w1; global_step
+ *   state       input: the position in the data
+ *   ops         train, which makes a step; test_accuracy; summary/loss and summary/test_accuracy
+ *   values      loss, of the last step's batch
+ *
+ * NULL without memory. */
+hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env);
+
+/* The functions of its ops `train` (self is the trainer) and summary/... (a struct scalar_summary). */
+hs_code trainer_step(void *self, hs_op *op, hs_error *err);
+hs_code trainer_summarize(void *self, hs_op *op, hs_error *err);
+
+/* The share of images whose class the model says right. */
+float trainer_accuracy(struct trainer *trainer, const struct dataset *set);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of the trainer's time is its mathematics, and how little its hooks. Takes the trainer's options.
+ *
+ *   first_step_s          from the start of the process to the end of the first step: data read, checkpoint of step 0 saved
+ *   trainer_images_per_s  training under a session with the five hooks
+ *   gemm_images_per_s     the same step's matrix products, and nothing else
+ *   trainer_over_gemm     the one over the other, round by round
+ *   save_ms               a checkpoint
+ *   step_us               one hooked step
+ *   five_hooks_ns         what a step takes longer with the five hooks than without any: a session's work around the op is
+ *                         timed, in the midst of real steps, with caches as these leave them, a line of the log and a
+ *                         summary every 100 steps included
+ *   five_hooks_share      that over the step
+ *   peak_mib              resident memory
+ *
+ * Medians over rounds that take turns. */
+#include "bench.h"
+
+#include "fresh.h"
+#include "trainer.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+extern void openblas_set_num_threads(int n) __attribute__((weak));
+
+enum { HOOKS = 5, ROUND_STEPS = 50, OVERHEAD_STEPS = 100, SAVES = 9 };
+
+static void fail(const hs_error *err)
+{
+    fprintf(stderr, "bench: %s\n", err->message);
+    exit(1);
+}
+
+static void silent(void *user, hs_log_level level, const char *text)
+{
+    (void)user, (void)level, (void)text;
+}
+
+static const hs_env env = {HS_ENV, .logger = {silent, NULL}};
+
+/* With the rhythms of the trainer, but for checkpoints, which have a figure of their own. */
+static hs_session *open_hooked(hs_graph *graph, const char *directory)
+{
+    hs_error err = {0};
+    hs_hook hooks[HOOKS] = {
+        hs_stop_at_step(.last_step = INT64_MAX),
+        hs_nan_tensor(.tensor = "loss"),
+        hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .every_n_iter = 100),
+        hs_summary_saver(.summary_ops = HS_NAMES("summary/loss"), .output_dir = directory, .save_steps = 100),
+        hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 1e6),
+    };
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = HOOKS};
+    hs_session *session = hs_session_open(hs_graph_backend(graph), &options, &err);
+    if (!session)
+        fail(&err);
+    return session;
+}
+
+static void run_steps(hs_session *session, int n)
+{
+    hs_error err = {0};
+    for (int i = 0; i < n; i++)
+        if (hs_session_run(session, "train", &err) != HS_OK)
+            fail(&err);
+}
+
+static void close_session(hs_session *session)
+{
+    hs_error err = {0};
+    hs_outcome outcome = hs_session_close(session, &err);
+    if (hs_outcome_exit_code(&outcome))
+        fail(&err);
+}
+
+/* The matrix products of one step, in their order. */
+static void multiply(struct mlp *model, int rows)
+{
+    for (int i = 0; i < model->n_layers; i++)
+        mlp_multiply_values(model, i, rows);
+    for (int i = model->n_layers - 1; i >= 0; i--) {
+        mlp_multiply_gradients(model, i, rows);
+        if (i)
+            mlp_multiply_deltas(model, i, rows);
+    }
+}
+
+static double seconds_of_steps(hs_session *session)
+{
+    double start = bench_now();
+    run_steps(session, ROUND_STEPS);
+    return (bench_now() - start) / ROUND_STEPS;
+}
+
+static double seconds_of_products(struct mlp *model, int rows)
+{
+    double start = bench_now();
+    for (int i = 0; i < ROUND_STEPS; i++)
+        multiply(model, rows);
+    return (bench_now() - start) / ROUND_STEPS;
+}
+
+/* The seconds of a step. */
+static double bench_steps(struct trainer *trainer, hs_session *session)
+{
+    double steps[BENCH_ROUNDS], products[BENCH_ROUNDS], ratios[BENCH_ROUNDS];
+    int rows = (int)trainer->input.batch_size;
+    seconds_of_steps(session);
+    seconds_of_products(&trainer->model, rows);
+    for (int i = 0; i < BENCH_ROUNDS; i++) {
+        products[i] = seconds_of_products(&trainer->model, rows);
+        steps[i] = seconds_of_steps(session);
+        ratios[i] = products[i] / steps[i];
+    }
+    double step = bench_median(steps, BENCH_ROUNDS);
+    bench_print("trainer_images_per_s", rows / step, "1/s");
+    bench_print("gemm_images_per_s", rows / bench_median(products, BENCH_ROUNDS), "1/s");
+    bench_print("trainer_over_gemm", bench_median(ratios, BENCH_ROUNDS), "1");
+    bench_print("step_us", step * 1e6, "us");
+    return step;
+}
+
+static void bench_save(hs_session *session, const char *directory)
+{
+    double saves[SAVES];
+    char prefix[256];
+    hs_error err = {0};
+    hs_saver *saver = hs_saver_new(NULL, &err);
+    snprintf(prefix, sizeof prefix, "%s/model.ckpt", directory);
+    for (int i = 0; saver && i < SAVES; i++) {
+        double start = bench_now();
+        if (hs_saver_save(saver, hs_session_raw(session), prefix, i, NULL, &err))
+            fail(&err);
+        saves[i] = bench_now() - start;
+    }
+    bench_print("save_ms", bench_median(saves, SAVES) * 1e3, "ms");
+    hs_saver_free(saver);
+}
+
+/* The step, timed from inside: what is not in `inside` is the session's and the hooks'. */
+struct timed {
+    struct trainer *trainer;
+    double inside;
+};
+
+static hs_code timed_step(void *self, hs_op *op, hs_error *err)
+{
+    struct timed *timed = self;
+    double start = bench_now();
+    hs_code code = trainer_step(timed->trainer, op, err);
+    timed->inside += bench_now() - start;
+    return code;
+}
+
+/* The seconds of a step that are not the op's. */
+static double overhead(hs_session *session, struct timed *timed)
+{
+    double start = bench_now();
+    timed->inside = 0;
+    run_steps(session, OVERHEAD_STEPS);
+    return (bench_now() - start - timed->inside) / OVERHEAD_STEPS;
+}
+
+static void bench_hooks(struct trainer *trainer, const char *directory, double step)
+{
+    struct timed timed = {.trainer = trainer};
+    double differences[BENCH_ROUNDS];
+    hs_error err = {0};
+    hs_graph *graph = hs_graph_new(&env);
+    hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
+    hs_graph_op(graph, .name = "train", .run = timed_step, .self = &timed, .writes = HS_NAMES("loss"),
+                .advances_step = true);
+    hs_graph_op(graph, .name = "summary/loss", .run = trainer_summarize, .self = &trainer->loss_summary,
+                .inputs = HS_NAMES("loss"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_session *hooked = open_hooked(graph, directory);
+    hs_session *bare = hs_session_open(hs_graph_backend(graph), NULL, &err);
+    if (!bare)
+        fail(&err);
+    overhead(hooked, &timed);
+    overhead(bare, &timed);
+    for (int i = 0; i < BENCH_ROUNDS; i++) {
+        double with = overhead(hooked, &timed);
+        differences[i] = with - overhead(bare, &timed);
+    }
+    double hooks = bench_median(differences, BENCH_ROUNDS);
+    bench_print("five_hooks_ns", hooks * 1e9, "ns");
+    bench_print("five_hooks_share", hooks / step, "1");
+    close_session(bare);
+    close_session(hooked);
+    hs_graph_free(graph);
+}
+
+/* What was used before main was reached is in the processor's time. */
+static double seconds_before_main(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
+}
+
+static void bench(struct trainer *trainer, const char *directory, double start)
+{
+    hs_graph *graph = trainer_graph(trainer, &env);
+    hs_session *session = open_hooked(graph, directory);
+    run_steps(session, 1);
+    bench_print("first_step_s", bench_now() - start, "s");
+    double step = bench_steps(trainer, session);
+    bench_save(session, directory);
+    close_session(session);
+    hs_graph_free(graph);
+    bench_hooks(trainer, directory, step);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    bench_print("peak_mib", (double)usage.ru_maxrss / 1024, "MiB");
+}
+
+int main(int argc, char **argv)
+{
+    double start = bench_now() - seconds_before_main();
+    char directory[] = "/tmp/hooksess-bench-XXXXXX";
+    struct options options;
+    struct trainer trainer = {.loss = 0};
+    hs_error err = {0};
+    int status = options_parse(&options, argc, argv);
+    if (status != GO_ON)
+        return status;
+    if (openblas_set_num_threads)
+        openblas_set_num_threads((int)options.threads);
+    if (trainer_load(&trainer, options.data, &err) || trainer_init(&trainer, &options, &err))
+        fail(&err);
+    if (!mkdtemp(directory))
+        return 1;
+    bench(&trainer, directory, start);
+    trainer_free(&trainer);
+    return fresh_start(&env, directory, &err) != HS_OK || rmdir(directory) != 0;
+}
