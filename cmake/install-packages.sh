@@ -26,4 +26,4 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "Installing$missing"
 $sudo apt-get update -q
-DEBIAN_FRONTEND=noninteractive $sudo apt-get install -q -y --no-install-recommends $missing
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "losses.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -10,24 +9,34 @@ static hs_code failed(const struct losses *losses, hs_error *err)
     return hs_error_set_errno(err, errno, "%s", losses->path);
 }
 
+/* The step of the next line; -1 at the end, and where it is no line of losses. */
+static long long next_step(FILE *file)
+{
+    char line[128], newline = 0;
+    long long step;
+    if (!fgets(line, sizeof line, file) || sscanf(line, "%lld %*a%c", &step, &newline) != 2 || newline != '\n')
+        return -1;
+    return step;
+}
+
 /* Where the lines up to `step` end. *last is the step of the last of them. */
 static long end_of(FILE *file, int64_t step, int64_t *last)
 {
-    char line[128], newline;
     long end = 0;
-    long long at;
-    for (*last = 0; fgets(line, sizeof line, file); end = ftell(file), *last = at)
-        if (sscanf(line, "%lld %*a%c", &at, &newline) != 2 || newline != '\n' || at > step)
-            break;
+    *last = 0;
+    for (long long at; (at = next_step(file)) >= 0 && at <= step; *last = at)
+        end = ftell(file);
     return end;
 }
 
 /* Some other file that was named by mistake is left alone. */
 static hs_code check_first(const struct losses *losses, hs_error *err)
 {
-    int first = getc(losses->file);
+    bool empty = getc(losses->file) == EOF;
     rewind(losses->file);
-    if (first == EOF || isdigit(first))
+    bool good = empty || next_step(losses->file) >= 0;
+    rewind(losses->file);
+    if (good)
         return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is no file of losses; it is left as it is", losses->path);
 }

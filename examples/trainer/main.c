@@ -13,6 +13,7 @@
 #include "progress.h"
 #include "trainer.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -103,6 +104,30 @@ static hs_session *open_session(struct run *run, hs_error *err)
     return hs_training_session_open(hs_graph_backend(run->graph), &session, err);
 }
 
+/* Ctrl-C and kill: the step is finished, and what was learnt is saved. A second one ends the program at once. */
+static hs_session *interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    hs_session_request_stop(interrupted);
+}
+
+static void stop_on_signals(hs_session *session)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    interrupted = session;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void let_signals_be(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    interrupted = NULL;
+}
+
 /* A run of the session without its hooks: it makes no step. */
 static double measure(hs_session *session)
 {
@@ -119,8 +144,6 @@ static int report(const hs_outcome *outcome, double accuracy)
 {
     if (hs_outcome_exit_code(outcome) == 0)
         printf("test accuracy %.4f at step %lld\n", accuracy, (long long)outcome->step);
-    else
-        fprintf(stderr, "trainer: %s\n", outcome->error.message);
     return hs_outcome_exit_code(outcome) || fflush(stdout) != 0;
 }
 
@@ -134,11 +157,17 @@ int main(int argc, char **argv)
     if (openblas_set_num_threads)
         openblas_set_num_threads((int)run.options.threads);
 
-    hs_session *session = prepare(&run, &err) == HS_OK ? open_session(&run, &err) : NULL;
+    hs_session *session = NULL;
+    if (prepare(&run, &err) == HS_OK)
+        session = open_session(&run, &err);
+    else /* what happens to a session is logged */
+        fprintf(stderr, "trainer: %s\n", err.message);
+    stop_on_signals(session);
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train", &err) != HS_OK)
             break;
     double accuracy = err.code == HS_OK ? measure(session) : 0;
+    let_signals_be();
     hs_outcome outcome = hs_session_close(session, &err);
 
     hs_scaffold_free(run.scaffold);

@@ -6,10 +6,11 @@
 
 /* Checkpoints: TensorFlow's V2 tensor bundles, written so that a crash at any instant leaves the newest finished one whole.
  *
- * A checkpoint is named by its prefix, "run/model.ckpt-1000": PREFIX.index, PREFIX.data-00000-of-00001 and, where the
- * backend has a graph to show, PREFIX.meta. It exists from the moment when its index has its name, after everything was
- * written aside and synced. The file `checkpoint` beside them says which is the newest, and is replaced last: a save that
- * was cut short between the two is as good as not made. Its paths are relative to it, so that the directory can be moved.
+ * A checkpoint is named by its prefix, "run/model.ckpt-1000": PREFIX.index, PREFIX.data-00000-of-00001 (-00001-of-00002
+ * where it took the place of another of that name) and, where the backend has a graph to show, PREFIX.meta. It exists from
+ * the moment when its index has its name, after everything was written aside and synced. The file `checkpoint` beside them
+ * says which is the newest, and is replaced last: a save that was cut short between the two is as good as not made. Its
+ * paths are relative to it, so that the directory can be moved.
  */
 
 HS_BEGIN_DECLS
@@ -40,9 +41,11 @@ typedef struct hs_save_options {
 #define HS_SAVE_OPTIONS .size = sizeof(hs_save_options)
 
 /* Saves to `prefix`, or to "PREFIX-STEP" where step >= 0. It is durable when this returns. Saving over a checkpoint of the
- * same name replaces it at one instant. The directory must exist, or its parent must: one level is made. On failure nothing
- * that was there is changed: HS_RESOURCE_EXHAUSTED for a full disk or no memory, HS_INVALID_ARGUMENT for a missing
- * directory, a variable that does not exist or a reserved name, or what the backend or a provider of state returned. */
+ * same name replaces it at one instant. The directory must exist, or its parent must: one level is made. On failure the
+ * checkpoints that were there are there: HS_RESOURCE_EXHAUSTED for a full disk or no memory, HS_INVALID_ARGUMENT for a
+ * missing directory, a variable that does not exist or a reserved name, or what the backend or a provider of state
+ * returned. Where it is only the state file that could not be replaced, the new one is whole and not yet called the newest.
+ */
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                              const hs_save_options *options, hs_error *err);
 /* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
@@ -53,9 +56,11 @@ HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
  * are passed over. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
 
-/* Restores the variables and every piece of state from `prefix`. All is checked before anything is written: on failure the
- * model is as it was. HS_NOT_FOUND: no such checkpoint, or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes
- * that differ (all of them are listed); HS_DATA_LOSS: damage. */
+/* Restores the variables and every piece of state from `prefix`. All is read and checked before anything is written: on
+ * failure the model is as it was, but for two that come later: a provider of state that refuses what it had saved, and
+ * device memory that cannot be written; after these the session must not be trained on. HS_NOT_FOUND: no such checkpoint,
+ * or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes that differ (all of them are listed); HS_DATA_LOSS:
+ * damage. */
 HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err);
 
 /* The prefix of the newest checkpoint that the state file of `directory` names and that exists, malloc'ed by `env`:
@@ -64,7 +69,8 @@ HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const 
 HS_API char *hs_latest_checkpoint(const hs_env *env, const char *directory, const char *state_file, hs_error *err);
 HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
 
-/* Reading a checkpoint without a session. TensorFlow: load_checkpoint. One thread at a time. */
+/* Reading a checkpoint without a session. `prefix` is one checkpoint's (hs_latest_checkpoint gives a directory's newest).
+ * TensorFlow: load_checkpoint. One thread at a time. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);

@@ -7,8 +7,10 @@
 /* The embedded backend: the program's own functions are ops, the program's own memory is variables.
  *
  * A run executes each op that was asked for, and those it depends on, once: in dependency order, and otherwise in the order
- * of definition. Nothing that nobody fetched is executed. Variables and values that are fetched beside ops that write them
- * are read after all ops of the run.
+ * of definition. An op depends on the ops whose outputs are its inputs, and on its control inputs; reading a variable or a
+ * value does not make it depend on those that write it, so name them as control inputs where it matters. Nothing that
+ * nobody fetched is executed. Variables and values that are fetched beside ops that write them are read after all ops of
+ * the run.
  *
  * Names consist of letters, digits and _ . / -, begin with a letter, a digit, _ or ., and are unique; "NAME:0" is an
  * op's output 0. They are copied. Names that an op refers to may be defined later, until the graph is finalized.
@@ -75,7 +77,8 @@ HS_API hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype 
 HS_API hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *data);
 
 /* An op's function. Returns HS_OK, or a code with a message; HS_OUT_OF_RANGE is the end of the input. A failing op ends the
- * run: later ops are not executed, and the global step is not advanced. */
+ * run: later ops are not executed. The global step has counted those before it all the same, as what they did is done: let
+ * an op that reads the input come before the one that trains (control_inputs). */
 typedef hs_code (*hs_op_fn)(void *self, hs_op *op, hs_error *err);
 
 /* An output of an op. With `data`, the program's memory, at least as large as the shape says. Without, and with a shape

@@ -19,9 +19,10 @@ typedef struct hs_raw_session hs_raw_session;
 /* One run, as a hook sees it. */
 typedef struct hs_run_context hs_run_context;
 
+/* clang-format off */
 /* The callbacks. Any may be NULL; fill in by name, and begin with HS_HOOK_OPS:
  *
- *     static const hs_hook_ops ops = { HS_HOOK_OPS, .name = "early_stop", .after_run = after_run };
+ *     static const hs_hook_ops ops = { HS_HOOK_OPS, .name = "early_stop", .before_run = before_run, .after_run = after_run };
  *
  * Each callback takes the hook's own `self` first and returns HS_OK, or a code with a message, to which the library adds
  * the hook's name, the callback and the step. They are called in the order of the session's list of hooks, all but close:
@@ -32,6 +33,9 @@ typedef struct hs_run_context hs_run_context;
  *                          stop that is requested of the coordinator here means that there is nothing left to do
  *                          (HS_REASON_ALREADY_DONE).
  *   before_run             *args is NULL before; set it to what the hook wants fetched, fed or otherwise done in this run.
+ *                          It is read after the function has returned, until the run is over: let it be static, or a part
+ *                          of self, never of the function's own block:
+ *                              static const hs_run_args wanted = { HS_RUN_ARGS, .names = HS_NAMES("loss") };
  *                          If it fails, neither the backend nor any after_run is called.
  *   after_run              `values` has the hook's own fetches in the shape of its args (no leaves if it asked for none).
  *                          Not called after a run that failed. If it fails, later hooks' is not called.
@@ -40,11 +44,12 @@ typedef struct hs_run_context hs_run_context;
  *                          the ends. Event files are flushed before. This is where a checkpoint is saved, so that it
  *                          holds each hook's state of this step.
  *   end                    the session ends well (closed, stopped, end of input). One that fails makes the outcome a
- * failure, but keeps neither the other hooks from theirs nor the last boundary from coming. close                  always,
- * once for each begin that was called, last hook first, however the session ended. save_state, load_state the hook's part
- * of the checkpoint, under "hooksess/hook/NAME". load_state is called while the session is opened, between begin and
- * after_create_session, if the checkpoint has such a part. destroy                frees self. Once for each self, however
- * often it is listed, even if opening failed early. */
+ *                          failure, but keeps neither the other hooks from theirs nor the last boundary from coming.
+ *   close                  always, once for each begin that was called, last hook first, however the session ended.
+ *   save_state, load_state the hook's part of the checkpoint, under "hooksess/hook/NAME". load_state is called while the
+ *                          session is opened, between begin and after_create_session, if the checkpoint has such a part.
+ *   destroy                frees self. Once for each self, however often it is listed, even if opening failed early. */
+/* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
     const char *name; /* (required) for messages, the outcome and the checkpoint */

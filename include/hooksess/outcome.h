@@ -22,7 +22,7 @@ typedef struct hs_outcome {
     int32_t signal;          /* the signal that ended it; 0: none */
     int64_t step;            /* the global step at the end; -1: not known */
     int64_t last_saved_step; /* the newest durable checkpoint of this run, restored or written; -1: none */
-    char hook[64];           /* the hook that asked to stop, or that failed; "" if none did */
+    char hook[64];           /* the hook that asked to stop, or that failed; "" if none did, or no session was opened */
     hs_error error;          /* the first error; code HS_OK: none. A session that stopped well may have one: a last save
                                 that failed makes the reason HS_REASON_FAILED */
     unsigned char reserved[64];

@@ -102,8 +102,8 @@ typedef struct hs_run_args {
 #define HS_RUN_ARGS .size = sizeof(hs_run_args)
 
 /* Builders: args that own copies of what they hold, made and changed step by step, from C++ too. Start from
- * { HS_RUN_ARGS }, end with hs_run_args_clear; do not set `names`, `fetches` or `feeds` by hand as well
- * (HS_FAILED_PRECONDITION). The memory is malloc's.
+ * { HS_RUN_ARGS } (in C++: hs_run_args args{}; args.size = sizeof args;), end with hs_run_args_clear; do not set `names`,
+ * `fetches` or `feeds` by hand as well (HS_FAILED_PRECONDITION). The memory is malloc's.
  *
  * hs_run_args_fetch adds a leaf. `path` NULL appends `name` to the flat list; "metrics/loss" makes or extends a dict
  * "metrics" with the key "loss". The two cannot be mixed. HS_ALREADY_EXISTS if the path is taken.

@@ -27,6 +27,7 @@ typedef struct hs_scaffold_options {
     const char *summary_op;
     hs_saver *saver;              /* stays the caller's */
     const hs_scaffold *copy_from; /* gives what is left out above; it is copied */
+    const hs_env *env;            /* NULL: the system's own */
 } hs_scaffold_options;
 #define HS_SCAFFOLD_OPTIONS .size = sizeof(hs_scaffold_options)
 
@@ -36,7 +37,7 @@ HS_API hs_scaffold *hs_scaffold_new(const hs_scaffold_options *options, hs_error
 HS_API void hs_scaffold_free(hs_scaffold *scaffold);
 
 /* Fills in what was left out and finalizes the graph. A second call changes nothing. Called when a session is opened.
- * HS_FAILED_PRECONDITION if a collection has more than one item to choose from. */
+ * HS_FAILED_PRECONDITION if a collection has more than one item to choose from, or it was finalized over another graph. */
 HS_API hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error *err);
 
 /* NULL: not given, and not finalized yet or without a default. The scaffold's. */

@@ -8,7 +8,9 @@
  *
  * One thread at a time uses a session; hs_session_request_stop may be called from any thread and from signal handlers.
  * Functions that take a session take NULL: it is a session that could not be opened, stopped already, and the calls that
- * run it fail with HS_FAILED_PRECONDITION. */
+ * run it fail with HS_FAILED_PRECONDITION.
+ *
+ * Whoever looks only at the log learns why a session was not opened, or failed: both are logged as errors, once. */
 
 HS_BEGIN_DECLS
 
@@ -33,8 +35,9 @@ typedef struct hs_session_options {
 
 /* Opens a session: begin of every hook, the scaffold finalized, the backend's session made, its variables restored or
  * initialised, the ready checks, after_create_session of every hook, and their first boundary. The session takes the hooks:
- * it destroys them, also when opening fails. Backend and graph stay the caller's and must outlive it. Failing, it closes
- * what was opened (close of each hook whose begin was called) and returns NULL with the first error. */
+ * it destroys them, also when opening fails (but for options that cannot be read: their size is wrong). Backend and graph
+ * stay the caller's and must outlive it. Failing, it closes what was opened (close of each hook whose begin was called) and
+ * returns NULL with the first error. */
 HS_API hs_session *hs_session_open(hs_backend backend, const hs_session_options *options, hs_error *err);
 
 /* True when the loop is to end: a stop was requested, the session failed to open, or a run came to the end of the input. */
@@ -44,9 +47,10 @@ HS_API bool hs_session_should_stop(const hs_session *session);
 HS_API hs_code hs_session_run(hs_session *session, const char *op, hs_error *err);
 
 /* One run with hooks: before_run of each, one run of the backend with everything that was asked for, after_run of each.
- * *values (values may be NULL) has what `args` asked for, in their shape, borrowed until the session's next run. `args`
- * NULL asks for nothing. HS_OUT_OF_RANGE: the input has ended. HS_FAILED_PRECONDITION: a hook's stop was in force already,
- * two feeds of one tensor, or a call from inside a callback; other codes come from hooks and backend with their messages.
+ * *values (values may be NULL; *values is NULL after a failure) has what `args` asked for, in their shape, borrowed until
+ * the session's next run. `args` NULL asks for nothing. HS_OUT_OF_RANGE: the input has ended. HS_FAILED_PRECONDITION: a
+ * hook's stop was in force already, two feeds of one tensor, or a call from inside a callback; other codes come from hooks
+ * and backend with their messages.
  */
 HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values,
                                    hs_error *err);
@@ -71,13 +75,14 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
 HS_API void hs_session_request_stop(hs_session *session);
 
 /* The caller leaves the loop because of an error of its own: closing then calls no end. `code` HS_OK takes an earlier one
- * back. `why` is copied. */
+ * back; HS_STOP and HS_OUT_OF_RANGE end the session well, unless its last run failed. `why` is copied. */
 HS_API void hs_session_fail(hs_session *session, hs_code code, const char *why);
 
-/* Ends the session and frees it. If its last run was good or ended with HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was
- * not called, every hook's end is called, and their last boundary; otherwise none. Then threads are stopped, hooks closed,
- * event files and the backend's session closed: each whatever fails before it. The outcome tells how it went; `err` gets
- * the outcome's error, the first there was.
+/* Ends the session and frees it: the pointer is dead afterwards, so set it to NULL where it is used again. If its last run
+ * was good or ended with HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was not called, every hook's end is called, and
+ * their last boundary; otherwise none. Then threads are stopped, hooks closed, event files and the backend's session
+ * closed: each whatever fails before it. The outcome tells how it went; `err` gets the outcome's error, the first there
+ * was.
  *
  * Of NULL: an outcome made of `err`, as it is left by the call that could not open; with nothing in `err`, the error is
  * that there is no session (HS_FAILED_PRECONDITION). */

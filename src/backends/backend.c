@@ -31,9 +31,12 @@ const hs_env *hs_backend_env(hs_backend backend)
 hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err)
 {
     hs_error_clear(err);
-    if (!HAS(backend, find) || !name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_find: no %s", name ? "backend" : "name");
-    return backend.ops->find(backend.self, name, node, err);
+    if (!HAS(backend, find) || !name || !node)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_find: no %s",
+                            !name   ? "name"
+                            : !node ? "place for the node"
+                                    : "backend");
+    return hs__settle(backend.ops->find(backend.self, name, node, err), name, err);
 }
 
 bool hs_backend_finalized(hs_backend backend)
@@ -59,9 +62,11 @@ bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out)
 hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err)
 {
     hs_error_clear(err);
+    if (!out)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_graph_def: no place for the graph");
     *out = (hs_bytes){NULL, 0};
     if (!HAS(backend, graph_def))
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' has no graph to show",
                             backend.ops && backend.ops->name ? backend.ops->name : "?");
-    return backend.ops->graph_def(backend.self, out, err);
+    return hs__settle(backend.ops->graph_def(backend.self, out, err), "the backend's graph", err);
 }

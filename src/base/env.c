@@ -261,7 +261,16 @@ void hs_log(const hs_env *env, hs_log_level level, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length >= (int)sizeof text)
+    char *whole = NULL;
+    if (length >= (int)sizeof text) {
         memcpy(text + sizeof text - 4, "...", 4);
-    logger->write(logger->user, level, text);
+        whole = hs__alloc(env ? env : hs_env_default(), (size_t)length + 1, 1);
+    }
+    if (whole) {
+        va_start(arguments, format);
+        vsnprintf(whole, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
+    logger->write(logger->user, level, whole ? whole : text);
+    hs__free(env ? env : hs_env_default(), whole);
 }

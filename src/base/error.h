@@ -17,6 +17,10 @@ static inline void hs__clear(hs_error *err)
     }
 }
 
+/* What a function from outside returned (a backend's, a host's) counts, whatever it wrote: `err` gets the code, and a
+ * message if there is none. */
+hs_code hs__settle(hs_code code, const char *what, hs_error *err);
+
 /* Copies `from` to `to`, either of which may be NULL, and returns its code. */
 hs_code hs__error_copy(hs_error *to, const hs_error *from);
 

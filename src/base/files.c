@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/files.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 char *hs__path_join(const hs_env *env, const char *directory, const char *name)
@@ -31,18 +33,20 @@ hs_code hs__file_open(hs__file *file, const hs_env *env, const char *path, int m
 {
     file->env = env;
     file->handle = NULL;
-    return env->files.ops->open(env->files.user, path, mode, &file->handle, err);
+    return hs__settle(env->files.ops->open(env->files.user, path, mode, &file->handle, err), "opening a file", err);
 }
 
 hs_code hs__file_write(hs__file *file, const void *data, size_t bytes, hs_error *err)
 {
-    return file->env->files.ops->write(file->env->files.user, file->handle, data, bytes, err);
+    return hs__settle(file->env->files.ops->write(file->env->files.user, file->handle, data, bytes, err), "writing a file",
+                      err);
 }
 
 hs_code hs__file_read(hs__file *file, uint64_t offset, void *data, size_t bytes, const char *path, hs_error *err)
 {
     size_t got = 0;
     hs_code code = file->env->files.ops->read(file->env->files.user, file->handle, offset, data, bytes, &got, err);
+    hs__settle(code, "reading a file", err);
     if (!code && got != bytes)
         code = hs_error_set(err, HS_DATA_LOSS, "%s: ends at byte %llu, where %zu bytes from %llu on are needed", path,
                             (unsigned long long)(offset + got), bytes, (unsigned long long)offset);
@@ -51,21 +55,22 @@ hs_code hs__file_read(hs__file *file, uint64_t offset, void *data, size_t bytes,
 
 hs_code hs__file_sync(hs__file *file, hs_error *err)
 {
-    return file->env->files.ops->sync(file->env->files.user, file->handle, err);
+    return hs__settle(file->env->files.ops->sync(file->env->files.user, file->handle, err), "syncing a file", err);
 }
 
 hs_code hs__file_close(hs__file *file, hs_error *err)
 {
     void *handle = file->handle;
     file->handle = NULL;
-    return handle ? file->env->files.ops->close(file->env->files.user, handle, err) : HS_OK;
+    return handle ? hs__settle(file->env->files.ops->close(file->env->files.user, handle, err), "closing a file", err)
+                  : HS_OK;
 }
 
 hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, char **data, size_t *bytes, hs_error *err)
 {
     const hs_file_system *files = &env->files;
     hs_file_stat found;
-    hs_code code = files->ops->stat(files->user, path, &found, err);
+    hs_code code = hs__settle(files->ops->stat(files->user, path, &found, err), path, err);
     if (code)
         return code;
     if (found.is_directory)
@@ -91,7 +96,7 @@ hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, cha
     return HS_OK;
 }
 
-static hs_code write_synced(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err)
+hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err)
 {
     hs__file file;
     hs_code code = hs__file_open(&file, env, path, HS_OPEN_WRITE, err);
@@ -109,13 +114,23 @@ hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, 
     hs_code code;
     if (!aside || !directory)
         code = hs__no_memory(err, strlen(path), "a path");
-    else if ((code = write_synced(env, aside, data, bytes, err)) || (code = hs__rename(env, aside, path, err)))
+    else if ((code = hs__file_write_synced(env, aside, data, bytes, err)) || (code = hs__rename(env, aside, path, err)))
         hs__file_remove(env, aside);
     else
         code = hs__sync_directory(env, directory, err);
     hs__free(env, aside);
     hs__free(env, directory);
     return code;
+}
+
+hs_code hs__stat(const hs_env *env, const char *path, hs_file_stat *out, hs_error *err)
+{
+    return hs__settle(env->files.ops->stat(env->files.user, path, out, err), path, err);
+}
+
+hs_code hs__list(const hs_env *env, const char *path, int (*found)(void *user, const char *name), void *user, hs_error *err)
+{
+    return hs__settle(env->files.ops->list(env->files.user, path, found, user, err), path, err);
 }
 
 bool hs__file_exists(const hs_env *env, const char *path)
@@ -126,27 +141,27 @@ bool hs__file_exists(const hs_env *env, const char *path)
 
 void hs__file_remove(const hs_env *env, const char *path)
 {
-    hs_error error;
+    hs_error error = {0};
     hs_code code = env->files.ops->remove(env->files.user, path, &error);
     if (code && code != HS_NOT_FOUND)
-        hs_log(env, HS_LOG_WARNING, "%s", error.message);
+        hs_log(env, HS_LOG_WARNING, "%s", hs__settle(code, path, &error) ? error.message : "");
 }
 
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err)
 {
-    return env->files.ops->rename(env->files.user, from, to, err);
+    return hs__settle(env->files.ops->rename(env->files.user, from, to, err), "renaming a file", err);
 }
 
 hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err)
 {
-    return env->files.ops->sync_directory(env->files.user, path, err);
+    return hs__settle(env->files.ops->sync_directory(env->files.user, path, err), "syncing a directory", err);
 }
 
 hs_code hs__make_directory(const hs_env *env, const char *path, hs_error *err)
 {
     const hs_file_system *files = &env->files;
     hs_file_stat found;
-    hs_code code = files->ops->stat(files->user, path, &found, err);
+    hs_code code = hs__settle(files->ops->stat(files->user, path, &found, err), path, err);
     if (!code)
         return found.is_directory ? HS_OK : hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is not a directory", path);
     if (code != HS_NOT_FOUND)

@@ -31,9 +31,16 @@ hs_code hs__file_close(hs__file *file, hs_error *err);
 /* The whole file, with a zero byte after it that *bytes does not count; refused with `what` named if larger than `limit`.
  */
 hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, char **data, size_t *bytes, hs_error *err);
+/* Writes a file in its place, and syncs it. */
+hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err);
 /* Puts a file in place so that whoever looks sees the old one or the whole new one, also after a power cut: written beside
  * it, synced, renamed, the directory synced. */
 hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err);
+
+hs_code hs__stat(const hs_env *env, const char *path, hs_file_stat *out, hs_error *err);
+/* Calls `found` with each name in a directory, until it returns other than 0. */
+hs_code hs__list(const hs_env *env, const char *path, int (*found)(void *user, const char *name), void *user,
+                 hs_error *err);
 
 bool hs__file_exists(const hs_env *env, const char *path);
 /* Best effort; a missing file is fine, anything else is a warning in the log. */

@@ -120,13 +120,18 @@ static hs_code posix_remove(void *user, const char *path, hs_error *err)
 static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
 {
     (void)user;
-    int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int descriptor, result;
+    do
+        descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (descriptor < 0 && errno == EINTR);
     if (descriptor < 0)
         return hs_error_set_errno(err, errno, "%s: cannot open the directory", path);
+    do
+        result = fsync(descriptor);
+    while (result != 0 && errno == EINTR);
     /* EINVAL: a file system that has nothing to sync in a directory */
-    hs_code code = fsync(descriptor) == 0 || errno == EINVAL
-                       ? HS_OK
-                       : hs_error_set_errno(err, errno, "%s: cannot sync the directory", path);
+    hs_code code =
+        result == 0 || errno == EINVAL ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot sync the directory", path);
     close(descriptor);
     return code;
 }

@@ -43,6 +43,8 @@ hs_code hs_code_from_errno(int os_error)
     case ENOSTR:
     case ENOTSOCK:
     case ENOTTY:
+    case EOVERFLOW:
+    case ERANGE:
     case EPROTOTYPE:
     case ESPIPE:
         return HS_INVALID_ARGUMENT;
@@ -78,6 +80,7 @@ hs_code hs_code_from_errno(int os_error)
         return HS_FAILED_PRECONDITION;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG: /* not OUT_OF_RANGE, as TensorFlow has it: that is the end of the input */
     case EMFILE:
     case EMLINK:
     case ENFILE:
@@ -87,10 +90,6 @@ hs_code hs_code_from_errno(int os_error)
     case ENOSR:
     case EUSERS:
         return HS_RESOURCE_EXHAUSTED;
-    case EFBIG:
-    case EOVERFLOW:
-    case ERANGE:
-        return HS_OUT_OF_RANGE;
     case ENOSYS:
     case ENOTSUP:
     case EAFNOSUPPORT:
@@ -218,10 +217,22 @@ hs_code hs__error_copy(hs_error *to, const hs_error *from)
     return from->code;
 }
 
+hs_code hs__settle(hs_code code, const char *what, hs_error *err)
+{
+    if (code && err) {
+        if (err->code == HS_OK || !err->message[0])
+            hs_error_set(err, code, "%s failed with %s", what, hs_code_name(code));
+        err->code = code;
+    }
+    return code;
+}
+
 hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *what, const char *macro, hs_error *err)
 {
     hs_error_clear(err);
     size_t from_size;
+    if (!from)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: the pointer is NULL", what);
     memcpy(&from_size, from, sizeof from_size);
     if (from_size < sizeof from_size)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s.size is %zu: begin its initialiser with %s", what, from_size,

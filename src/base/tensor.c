@@ -137,6 +137,8 @@ hs_tensor hs_tensor_of(hs_dtype dtype, hs_shape shape, const void *data)
 hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err)
 {
     hs__clear(err);
+    if (!tensor)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the tensor is NULL");
     if (!hs__dtype_valid((int64_t)tensor->dtype))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor has dtype %d, which there is not", (int)tensor->dtype);
     hs_shape shape = hs_tensor_shape(tensor);
@@ -223,7 +225,9 @@ static double from_half(uint16_t bits)
 double hs_tensor_number(const hs_tensor *tensor, size_t index)
 {
     size_t size = hs_dtype_size(tensor->dtype);
-    if (!tensor->data || tensor->memory || !size || index >= tensor->bytes / size)
+    size_t at;
+    if (!tensor->data || tensor->memory || !size || __builtin_mul_overflow(index, size, &at) || at >= tensor->bytes ||
+        tensor->bytes - at < size)
         return (double)NAN;
     uint16_t bits;
     switch (tensor->dtype) {

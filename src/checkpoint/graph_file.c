@@ -50,6 +50,8 @@ hs_code hs_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes
 {
     hs_env env;
     hs_bytes graph;
+    if (!out)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_export_meta_graph: no place for the graph");
     *out = (hs_bytes){NULL, 0};
     hs_code code = hs__env_take(&env, hs_backend_env(backend), err);
     if (code || (code = hs_backend_graph_def(backend, &graph, err)))

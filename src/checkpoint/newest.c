@@ -32,6 +32,18 @@ static void add_candidate(candidates *all, const char *path)
     all->paths[all->n++] = copy;
 }
 
+/* A checkpoint that the state file names. Where the file was written with whole paths and the directory then moved or
+ * copied, the one that lies beside the file is meant. */
+static void add_named(candidates *all, const char *path)
+{
+    char *beside = hs__path_join(all->env, all->directory, hs__path_base(path));
+    if (!beside)
+        all->failed = true;
+    else
+        add_candidate(all, hs_checkpoint_exists(all->env, beside) ? beside : path);
+    hs__free(all->env, beside);
+}
+
 static int found_file(void *user, const char *name)
 {
     candidates *all = user;
@@ -72,20 +84,22 @@ static hs_code gather(candidates *all, const char *state_file, hs_error *err)
     hs_error cause = {0};
     hs_code code = hs__checkpoint_state_read(&state, all->env, all->directory, state_file, &cause);
     bool damaged = code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT;
-    if (damaged)
+    if (damaged) {
         hs_log(all->env, HS_LOG_WARNING, "%s; looking through the directory", cause.message);
-    else if (code && code != HS_NOT_FOUND)
-        return hs__error_copy(err, &cause);
+    } else if (code && code != HS_NOT_FOUND) {
+        hs__error_copy(err, &cause);
+        return code;
+    }
     if (!code) {
-        add_candidate(all, state.newest);
+        add_named(all, state.newest);
         for (size_t i = state.n; i-- > 0;)
-            add_candidate(all, state.paths[i]);
+            add_named(all, state.paths[i]);
         hs__checkpoint_state_free(&state);
     }
     all->named = all->n;
     hs_file_stat found;
     if (all->env->files.ops->stat(all->env->files.user, all->directory, &found, NULL) == HS_OK && found.is_directory &&
-        (code = all->env->files.ops->list(all->env->files.user, all->directory, found_file, all, err)))
+        (code = hs__list(all->env, all->directory, found_file, all, err)))
         return code;
     if (all->n > all->named)
         qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);
@@ -94,20 +108,30 @@ static hs_code gather(candidates *all, const char *state_file, hs_error *err)
     return HS_OK;
 }
 
-static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidates *all, const char **taken, hs_error *err)
+/* Is another checkpoint to be tried instead? One that only cannot be read just now (no permission, no memory, a disk that
+ * fails) may be whole, and newer steps are not to be thrown away for it. */
+static bool is_damage(hs_code code)
+{
+    return code == HS_NOT_FOUND || code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT || code == HS_UNIMPLEMENTED;
+}
+
+/* *taken is the number of the one that was restored; HS__NONE: there is none. */
+static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidates *all, size_t *taken, hs_error *err)
 {
     hs_error first = {0};
-    *taken = NULL;
-    for (size_t i = 0; i < all->n && !*taken; i++) {
+    *taken = HS__NONE;
+    for (size_t i = 0; i < all->n; i++) {
         hs_error cause = {0};
         hs__restore_fault whose;
         hs_code code = hs__restore(saver, session, all->paths[i], &whose, &cause);
         if (!code) {
-            *taken = all->paths[i];
+            *taken = i;
             return HS_OK;
         }
-        if (whose == HS__FAULT_OF_THE_MODEL || code == HS_RESOURCE_EXHAUSTED)
-            return hs__error_copy(err, &cause);
+        if (whose == HS__FAULT_OF_THE_MODEL || !is_damage(code)) {
+            hs__error_copy(err, &cause);
+            return code;
+        }
         hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' is passed over: %s", all->paths[i], cause.message);
         if (!first.code)
             first = cause;
@@ -119,20 +143,20 @@ static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidat
                         all->directory, all->n, all->paths[0], first.message);
 }
 
-/* What the state file names, and what was restored, stay in the saver's list, so that they are deleted in their turn.
- * Others that lie there may be somebody's own, or were to be kept for ever. */
-static hs_code adopt(hs_saver *saver, const candidates *all, const char *taken, hs_error *err)
+/* What the state file names stays in the saver's list, so that it is deleted in its turn: first of all those that were
+ * passed over, which must not take the place of good ones. Others that lie there may be somebody's own, or were to be kept
+ * for ever. */
+static hs_code adopt(hs_saver *saver, const candidates *all, size_t taken, hs_error *err)
 {
-    const char **paths = hs__alloc(&saver->env, all->named + 2, sizeof *paths);
+    const char **paths = hs__alloc(&saver->env, all->n + 1, sizeof *paths);
     if (!paths)
-        return hs__no_memory(err, all->named * sizeof *paths, "the list of checkpoints");
-    bool taken_named = false;
-    for (size_t i = 0; i < all->named; i++) {
-        paths[i] = all->paths[all->named - 1 - i];
-        taken_named |= paths[i] == taken;
-    }
-    if (!taken_named)
-        paths[all->named] = taken;
+        return hs__no_memory(err, all->n * sizeof *paths, "the list of checkpoints");
+    size_t n = 0;
+    for (size_t i = 0; i < taken && i < all->named; i++)
+        paths[n++] = all->paths[i];
+    for (size_t i = all->named; i-- > taken + 1;)
+        paths[n++] = all->paths[i];
+    paths[n] = all->paths[taken];
     hs_code code = hs_saver_recover(saver, paths, err);
     hs__free(&saver->env, paths);
     return code;
@@ -141,15 +165,15 @@ static hs_code adopt(hs_saver *saver, const candidates *all, const char *taken, 
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory, char **restored, hs_error *err)
 {
     candidates all = {.env = &saver->env, .directory = directory};
-    const char *taken = NULL;
+    size_t taken = HS__NONE;
     *restored = NULL;
     hs_code code = gather(&all, NULL, err);
     if (!code)
         code = try_each(saver, session, &all, &taken, err);
-    if (!code && taken && !(code = adopt(saver, &all, taken, err)) && !(code = hs__note_restored(session, taken, err))) {
-        *restored = hs__strdup(&session->env, taken);
+    if (!code && taken != HS__NONE && !(code = adopt(saver, &all, taken, err))) {
+        *restored = hs__strdup(&session->env, all.paths[taken]);
         if (!*restored)
-            code = hs__no_memory(err, strlen(taken), "a path");
+            code = hs__no_memory(err, strlen(all.paths[taken]), "a path");
     }
     for (size_t i = 0; i < all.n; i++)
         hs__free(all.env, all.paths[i]);

@@ -54,7 +54,7 @@ static hs_tensor describe(const hs__bundle_entry *entry)
 
 bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info)
 {
-    if (index >= reader->bundle.n_entries)
+    if (!reader || index >= reader->bundle.n_entries)
         return false;
     const hs__bundle_entry *entry = &reader->bundle.entries[index];
     if (name)
@@ -66,6 +66,10 @@ bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, cons
 
 static const hs__bundle_entry *find(const hs_checkpoint_reader *reader, const char *name, hs_error *err)
 {
+    if (!reader) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "there is no checkpoint to read from: it was not opened");
+        return NULL;
+    }
     const hs__bundle_entry *entry = name ? hs__bundle_find(&reader->bundle, name) : NULL;
     if (!entry)
         hs_error_set(err, HS_NOT_FOUND, "checkpoint '%s' has no tensor '%s'", reader->bundle.prefix,
@@ -77,8 +81,9 @@ hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name,
 {
     const hs__bundle_entry *entry = find(reader, name, err);
     if (!entry)
-        return HS_NOT_FOUND;
-    *info = describe(entry);
+        return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
+    if (info)
+        *info = describe(entry);
     hs_error_clear(err);
     return HS_OK;
 }
@@ -87,13 +92,13 @@ hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void 
 {
     const hs__bundle_entry *entry = find(reader, name, err);
     if (!entry)
-        return HS_NOT_FOUND;
+        return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
     hs_code code = hs__bundle_check(&reader->bundle, entry, err);
     if (code)
         return code;
-    if (bytes != hs__bundle_read_bytes(entry))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "reading '%s' of checkpoint '%s' takes %zu bytes, not %zu", name,
-                            reader->bundle.prefix, hs__bundle_read_bytes(entry), bytes);
+    if (bytes != hs__bundle_read_bytes(entry) || (bytes && !data))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "reading '%s' of checkpoint '%s' takes memory of %zu bytes, not %zu",
+                            name, reader->bundle.prefix, hs__bundle_read_bytes(entry), data ? bytes : (size_t)0);
     if (!(code = hs__bundle_read(&reader->bundle, entry, data, err)))
         hs_error_clear(err);
     return code;

@@ -51,13 +51,10 @@ typedef struct {
 static hs_code add_planned(const hs_saver *saver, plan *all, size_t index, const hs_variable *variable,
                            const hs__bundle_entry *entry, hs_error *err)
 {
-    enum { ALIGNMENT = 64 };
     hs_code code = hs__reserve(&saver->env, &all->items, &all->capacity, all->n + 1, sizeof *all->items, err);
-    if (code)
-        return code;
-    all->items[all->n++] = (planned){index, *variable, entry, all->bytes};
-    all->bytes += (hs__bundle_read_bytes(entry) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return HS_OK;
+    if (!code)
+        all->items[all->n++] = (planned){.index = index, .variable = *variable, .entry = entry};
+    return code;
 }
 
 static hs_code tell_misfits(const hs_saver *saver, const hs__bundle_reader *reader, const misfits *all, hs_error *err)
@@ -66,9 +63,11 @@ static hs_code tell_misfits(const hs_saver *saver, const hs__bundle_reader *read
     const char *text = (const char *)all->text.data;
     if (all->text.size > HS_MESSAGE_SIZE / 2)
         hs_log(&saver->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", reader->prefix, text);
-    return hs_error_set(err, code,
-                        "checkpoint '%s' does not fit the model, which is left as it was (%zu missing, %zu different): %s",
-                        reader->prefix, all->missing, all->different, text);
+    return hs_error_set(
+        err, code,
+        "checkpoint '%s' does not fit the model, which is left as it was; restore into the model it was saved "
+        "from, or train in another directory (%zu missing, %zu different): %s",
+        reader->prefix, all->missing, all->different, text);
 }
 
 /* Finds every variable that is to be restored; those that have not their like in the checkpoint are an error. */
@@ -95,11 +94,26 @@ static hs_code make_plan(const hs_saver *saver, const hs_raw_session *session, c
     return code;
 }
 
+/* What an index says is believed only as far as its data file bears it out. */
+static hs_code place_value(hs__bundle_reader *reader, plan *all, planned *item, hs_error *err)
+{
+    enum { ALIGNMENT = 64 };
+    hs_code code = hs__bundle_locate(reader, item->entry, err);
+    if (code)
+        return code;
+    size_t bytes = hs__bundle_read_bytes(item->entry);
+    item->offset = all->bytes;
+    if (bytes > SIZE_MAX - ALIGNMENT || all->bytes > SIZE_MAX - ALIGNMENT - bytes)
+        return hs__no_memory(err, bytes, item->entry->name);
+    all->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return HS_OK;
+}
+
 static hs_code read_values(const hs_saver *saver, hs__bundle_reader *reader, plan *all, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < all->n; i++)
-        code = hs__bundle_check(reader, all->items[i].entry, err);
+        code = place_value(reader, all, &all->items[i], err);
     if (code)
         return code;
     all->data = hs__alloc(&saver->env, all->bytes, 1);
@@ -116,7 +130,7 @@ static hs_code write_values(const hs_raw_session *session, const plan *all, hs_e
     for (size_t i = 0; !code && i < all->n; i++) {
         const planned *item = &all->items[i];
         hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, all->data + item->offset);
-        code = session->ops.write_variable(session->handle, item->index, &value, err);
+        code = hs__settle(session->ops.write_variable(session->handle, item->index, &value, err), item->variable.name, err);
     }
     return code;
 }
@@ -138,7 +152,7 @@ static hs_code load_state(const hs_saver *saver, hs__bundle_reader *reader, cons
 {
     const hs__bundle_entry *entry = hs__bundle_find(reader, slot->key);
     if (!entry) {
-        hs_log(&saver->env, HS_LOG_INFO, "checkpoint '%s' has no state '%s'; it starts anew", reader->prefix, slot->key);
+        hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", reader->prefix, slot->key);
         return HS_OK;
     }
     size_t bytes = (size_t)entry->bytes;
@@ -149,8 +163,7 @@ static hs_code load_state(const hs_saver *saver, hs__bundle_reader *reader, cons
     if (!code) {
         hs_state_reader state = {data, bytes};
         code = slot->load(slot->self, &state, err);
-        if (code && err && !err->message[0])
-            hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+        hs__settle(code, "it", err);
         if (!code && state.left)
             code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", state.left, bytes);
         if (code)
@@ -158,6 +171,21 @@ static hs_code load_state(const hs_saver *saver, hs__bundle_reader *reader, cons
     }
     hs__free(&saver->env, data);
     return code;
+}
+
+/* State of somebody who is no more, or goes by another name now: that it is lost is not to go unnoticed. */
+static void tell_untaken_states(const hs_saver *saver, const hs_raw_session *session, const hs__bundle_reader *reader)
+{
+    size_t length = strlen(HS__STATE_PREFIX);
+    for (size_t i = 0; i < reader->n_entries; i++) {
+        const char *name = reader->entries[i].name;
+        bool taken = strncmp(name, HS__STATE_PREFIX, length) != 0;
+        for (size_t k = 0; !taken && k < session->n_states; k++)
+            taken = strcmp(session->states[k].key, name) == 0;
+        if (!taken)
+            hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' has the state '%s', which nobody takes", reader->prefix,
+                   name);
+    }
 }
 
 /* `whose` says whose fault a failure is: at which stage it happened. */
@@ -177,10 +205,40 @@ static hs_code restore_from(hs_saver *saver, hs_raw_session *session, hs__bundle
     return code ? code : write_values(session, all, err);
 }
 
+/* Where saver and session stand after a restore: made before anything is changed, so that it cannot fail afterwards. */
+typedef struct {
+    char *last_path, *restored_from;
+} whereabouts;
+
+static hs_code prepare_whereabouts(whereabouts *now, const hs_saver *saver, const hs_raw_session *session,
+                                   const char *prefix, hs_error *err)
+{
+    now->last_path = hs__strdup(&saver->env, prefix);
+    now->restored_from = hs__strdup(&session->env, prefix);
+    return now->last_path && now->restored_from ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
+}
+
+static char *swap(char **place, char *with)
+{
+    char *before = *place;
+    *place = with;
+    return before;
+}
+
+static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *session)
+{
+    int64_t step;
+    now->last_path = swap(&saver->last_path, now->last_path);
+    now->restored_from = swap(&session->restored_from, now->restored_from);
+    if (hs_raw_session_step(session, &step, NULL) == HS_OK)
+        session->saved_step = step;
+}
+
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs__restore_fault *whose, hs_error *err)
 {
     hs__bundle_reader reader;
     plan all = {0};
+    whereabouts now = {NULL, NULL};
     *whose = HS__FAULT_OF_THE_MODEL;
     hs_code code = hs__saver_check_names(saver, session, err);
     if (code)
@@ -188,25 +246,17 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
     *whose = HS__FAULT_OF_THE_FILES;
     if ((code = hs__bundle_reader_open(&reader, &saver->env, prefix, err)))
         return code;
-    if (!(code = restore_from(saver, session, &reader, &all, whose, err)))
-        code = hs__saver_set_last(saver, prefix, err);
+    if (!(code = prepare_whereabouts(&now, saver, session, prefix, err)) &&
+        !(code = restore_from(saver, session, &reader, &all, whose, err))) {
+        tell_untaken_states(saver, session, &reader);
+        note_whereabouts(&now, saver, session);
+    }
+    hs__free(&saver->env, now.last_path);
+    hs__free(&session->env, now.restored_from);
     hs__free(&saver->env, all.items);
     hs__free(&saver->env, all.data);
     hs__bundle_reader_close(&reader);
     return code;
-}
-
-hs_code hs__note_restored(hs_raw_session *session, const char *prefix, hs_error *err)
-{
-    int64_t step;
-    char *copy = hs__strdup(&session->env, prefix);
-    if (!copy)
-        return hs__no_memory(err, strlen(prefix), "a path");
-    hs__free(&session->env, session->restored_from);
-    session->restored_from = copy;
-    if (hs_raw_session_step(session, &step, NULL) == HS_OK)
-        session->saved_step = step;
-    return HS_OK;
 }
 
 hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
@@ -218,8 +268,6 @@ hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *p
                                                   : "there is no session");
     hs__restore_fault whose;
     hs_code code = hs__restore(saver, session, prefix, &whose, err);
-    if (!code)
-        code = hs__note_restored(session, prefix, err);
     if (!code)
         hs_error_clear(err);
     return code;

@@ -16,13 +16,15 @@ typedef struct {
     char *prefix, *directory;
     char *index, *index_aside;
     char *data, *data_aside;
-    char *meta;
+    char *meta, *meta_aside;
+    bool has_meta;
     int32_t shard, shards;
 } save;
 
 static void free_save(save *s)
 {
-    char *const texts[] = {s->prefix, s->directory, s->index, s->index_aside, s->data, s->data_aside, s->meta};
+    char *const texts[] = {s->prefix, s->directory,  s->index, s->index_aside,
+                           s->data,   s->data_aside, s->meta,  s->meta_aside};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         hs__free(s->env, texts[i]);
 }
@@ -36,8 +38,12 @@ static hs_code choose_shard(save *s, hs_error *err)
     s->shard = 0;
     s->shards = 1;
     hs_code code = hs__bundle_reader_open(&reader, s->env, s->prefix, &cause);
-    if (code)
-        return code == HS_NOT_FOUND || code == HS_DATA_LOSS ? HS_OK : hs__error_copy(err, &cause);
+    if (code) {
+        if (code == HS_NOT_FOUND || code == HS_DATA_LOSS)
+            return HS_OK;
+        hs__error_copy(err, &cause);
+        return code;
+    }
     if (reader.shards == 1)
         s->shard = 1, s->shards = 2;
     hs__bundle_reader_close(&reader);
@@ -61,7 +67,8 @@ static hs_code name_files(save *s, hs_error *err)
     s->data = hs__bundle_data_path(s->env, s->prefix, s->shard, s->shards);
     s->data_aside = s->data ? hs__format(s->env, "%s.tmp", s->data) : NULL;
     s->meta = hs__format(s->env, "%s.meta", s->prefix);
-    if (!s->index || !s->index_aside || !s->data || !s->data_aside || !s->meta)
+    s->meta_aside = hs__format(s->env, "%s.meta.tmp", s->prefix);
+    if (!s->index || !s->index_aside || !s->data || !s->data_aside || !s->meta || !s->meta_aside)
         return hs__no_memory(err, strlen(s->prefix), "a path");
     return HS_OK;
 }
@@ -83,7 +90,17 @@ static hs_code prepare_directory(const save *s, hs_error *err)
     if (code == HS_NOT_FOUND || code == HS_FAILED_PRECONDITION)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot save '%s': its parent directory does not exist (%s)",
                             s->prefix, cause.message);
-    return code ? hs__error_copy(err, &cause) : HS_OK;
+    if (code)
+        hs__error_copy(err, &cause);
+    return code;
+}
+
+static hs_code to_host(const hs_tensor *value, const char *name, hs_host_copy *copy, hs_tensor *host, hs_error *err)
+{
+    hs_code code = hs__settle(hs_tensor_host(value, copy, host, err), "its memory", err);
+    if (code)
+        hs_error_prefix(err, "reading variable '%s'", name);
+    return code;
 }
 
 static hs_code write_variables(const save *s, hs__bundle_writer *writer, hs_error *err)
@@ -99,8 +116,9 @@ static hs_code write_variables(const save *s, hs__bundle_writer *writer, hs_erro
         if (strncmp(variable.name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
             code = hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state",
                                 variable.name, HS__STATE_PREFIX);
-        else if (!(code = s->session->ops.read_variable(s->session->handle, i, &value, err)) &&
-                 !(code = hs_tensor_host(&value, &copy, &host, err)))
+        else if (!(code =
+                       hs__settle(s->session->ops.read_variable(s->session->handle, i, &value, err), variable.name, err)) &&
+                 !(code = to_host(&value, variable.name, &copy, &host, err)))
             code = hs__bundle_writer_add(writer, variable.name, &host, err);
     }
     hs_host_copy_free(&copy);
@@ -116,8 +134,7 @@ static hs_code write_states(const save *s, hs__bundle_writer *writer, hs_error *
         const hs__state_slot *slot = &s->session->states[i];
         hs__buffer_clear(&state.buffer);
         if ((code = slot->save(slot->self, &state, err))) {
-            if (err && !err->message[0])
-                hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+            hs__settle(code, "it", err);
             hs_error_prefix(err, "saving the state '%s'", slot->key);
         } else if (!(code = hs__buffer_check(&state.buffer, slot->key, err))) {
             hs_tensor bytes =
@@ -139,7 +156,7 @@ static hs_code write_bundle(const save *s, hs_error *err)
     return code;
 }
 
-static hs_code write_meta(const save *s, hs_error *err)
+static hs_code write_meta(save *s, hs_error *err)
 {
     hs_bytes meta;
     hs_code code = hs_export_meta_graph(s->session->backend, s->saver, &meta, err);
@@ -149,7 +166,8 @@ static hs_code write_meta(const save *s, hs_error *err)
     }
     if (code)
         return code;
-    code = hs__file_replace(s->env, s->meta, meta.data, meta.size, err);
+    s->has_meta = true;
+    code = hs__file_write_synced(s->env, s->meta_aside, meta.data, meta.size, err);
     hs_env_free(hs_backend_env(s->session->backend), (void *)meta.data);
     return code;
 }
@@ -160,7 +178,8 @@ static hs_code commit(const save *s, hs_error *err)
     hs_code code;
     if ((code = hs__rename(s->env, s->data_aside, s->data, err)))
         return code;
-    if ((code = hs__sync_directory(s->env, s->directory, err)) ||
+    if ((s->has_meta && (code = hs__rename(s->env, s->meta_aside, s->meta, err))) ||
+        (code = hs__sync_directory(s->env, s->directory, err)) ||
         (code = hs__rename(s->env, s->index_aside, s->index, err))) {
         hs__file_remove(s->env, s->data);
         return code;
@@ -200,8 +219,8 @@ static void remove_data_files(const hs_env *env, const char *prefix, int shard, 
 {
     char *directory = hs__path_directory(env, prefix);
     data_removal removal = {env, directory, hs__path_base(prefix), shard, shards};
-    hs_error error;
-    if (directory && env->files.ops->list(env->files.user, directory, remove_data, &removal, &error))
+    hs_error error = {0};
+    if (directory && hs__list(env, directory, remove_data, &removal, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     hs__free(env, directory);
 }
@@ -283,6 +302,8 @@ static hs_code save_all(save *s, const hs_save_options *options, hs_error *err)
         (code = commit(s, err))) {
         hs__file_remove(s->env, s->data_aside);
         hs__file_remove(s->env, s->index_aside);
+        if (s->has_meta)
+            hs__file_remove(s->env, s->meta_aside);
         if (!hs__file_exists(s->env, s->index)) /* it belongs to nothing */
             hs__file_remove(s->env, s->meta);
         return code;

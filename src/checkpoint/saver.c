@@ -45,12 +45,12 @@ void hs_saver_free(hs_saver *saver)
 
 const char *hs_saver_last_path(const hs_saver *saver)
 {
-    return saver->last_path;
+    return saver ? saver->last_path : NULL;
 }
 
 const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
 {
-    return index < saver->n_kept ? saver->kept[index].path : NULL;
+    return saver && index < saver->n_kept ? saver->kept[index].path : NULL;
 }
 
 bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, size_t index, hs_variable *out, bool *done)
@@ -113,6 +113,8 @@ hs_code hs__saver_keep(hs_saver *saver, const char *path, double timestamp, hs_e
 hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err)
 {
     hs_code code = HS_OK;
+    if (!saver)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: the saver is NULL");
     for (size_t i = 0; !code && paths && paths[i]; i++) {
         hs_file_stat found;
         char *index = hs__bundle_index_path(&saver->env, paths[i]);

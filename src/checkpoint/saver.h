@@ -35,7 +35,7 @@ struct hs_saver {
 
 /* The variable of that index if the saver saves it. `done` is set past the last. */
 bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, size_t index, hs_variable *out, bool *done);
-/* HS_NOT_FOUND if the saver was told to save a variable that there is not. */
+/* HS_INVALID_ARGUMENT if the saver was told to save a variable that there is not. */
 hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err);
 /* Notes a checkpoint as the newest. */
 hs_code hs__saver_keep(hs_saver *saver, const char *path, double timestamp, hs_error *err);
@@ -43,9 +43,8 @@ hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
 
 /* restore.c. Whose fault a failure is: that of the files, so that another checkpoint may do; or not. */
 typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
+/* Restores, and notes in saver and session where they stand now. */
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs__restore_fault *whose, hs_error *err);
-/* Tells the session where it stands now. */
-hs_code hs__note_restored(hs_raw_session *session, const char *prefix, hs_error *err);
 
 /* newest.c. Restores the newest valid checkpoint of a directory: the one that the state file calls the newest, then the
  * others it names, then any that are found. *restored is the path, to be freed with hs__free; NULL: there is none. Each

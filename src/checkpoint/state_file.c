@@ -88,8 +88,10 @@ static char *relative(const char *directory, const char *path)
     else
         while (*rest == '/')
             rest++;
-    if (strcmp(directory, ".") == 0 && path[0] != '/')
-        rest = path;
+    if (strcmp(directory, ".") == 0 && path[0] != '/') /* "./model" is "model", too */
+        for (rest = path; rest[0] == '.' && rest[1] == '/'; rest++)
+            for (rest++; rest[1] == '/'; rest++)
+                ;
     return hs__proto_string(rest);
 }
 

@@ -45,13 +45,16 @@ static size_t make_hooks(hs_hook *hooks, const hs_training_options *options, hs_
     return n;
 }
 
-static hs_code check_options(const hs_training_options *options, hs_error *err)
+static hs_code check_options(const hs_training_options *options, const hs_env *env, hs_error *err)
 {
     const double often[] = {options->save_checkpoint_secs, (double)options->save_checkpoint_steps,
                             options->save_summaries_secs, (double)options->save_summaries_steps};
     if ((options->n_hooks && !options->hooks) || (options->n_chief_only_hooks && !options->chief_only_hooks))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options: a list of hooks is NULL, and its number is not 0");
+    if ((options->hooks && !options->n_hooks) || (options->chief_only_hooks && !options->n_chief_only_hooks))
+        hs_log(env, HS_LOG_WARNING,
+               "hs_training_options: a list of hooks is given, and its number is 0: none of it is called");
     for (size_t i = 0; i < sizeof often / sizeof *often; i++)
         if (often[i] < 0 && often[i] != HS_NEVER)
             return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -87,7 +90,8 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
     }
     hs_scaffold *scaffold = options.scaffold;
     hs_hook *hooks = NULL;
-    if (!check_options(&options, &error) && (scaffold || (scaffold = hs_scaffold_new(NULL, &error)))) {
+    if (!check_options(&options, env, &error) &&
+        (scaffold || (scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = env}, &error)))) {
         size_t room = options.n_hooks + options.n_chief_only_hooks + USUAL_HOOKS;
         if (!(hooks = hs_env_alloc(env, room * sizeof *hooks)))
             hs__no_memory(&error, room * sizeof *hooks, "the hooks");
@@ -99,16 +103,11 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         hs__error_copy(err, &error);
         return NULL;
     }
+    size_t n_hooks = make_hooks(hooks, &options, scaffold, env);
     hs_session_options session = {
-        HS_SESSION_OPTIONS,
-        .hooks = hooks,
-        .n_hooks = make_hooks(hooks, &options, scaffold, env),
-        .scaffold = scaffold,
-        .take_scaffold = !options.scaffold,
-        .checkpoint_dir = options.checkpoint_dir,
-        .target = options.target,
-        .config = options.config,
-        .group = options.group,
+        HS_SESSION_OPTIONS,       .hooks = n_hooks ? hooks : NULL,    .n_hooks = n_hooks,
+        .scaffold = scaffold,     .take_scaffold = !options.scaffold, .checkpoint_dir = options.checkpoint_dir,
+        .target = options.target, .config = options.config,           .group = options.group,
     };
     hs_session *opened = hs_session_open(backend, &session, err);
     hs_env_free(env, hooks);

@@ -72,6 +72,8 @@ void hs__bundle_reader_close(hs__bundle_reader *reader);
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name);
 /* HS_OK if the entry's data can be read: the type is known, the shape ours, and the bytes as many as they say. */
 hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* That, and the bytes are there: nothing is allocated for more than a file has. */
+hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* How much hs__bundle_read writes. For strings: the hs_string elements, and room for their bytes. */
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 /* Reads and verifies a tensor. DATA_LOSS names file and tensor. */

@@ -140,6 +140,12 @@ static hs_code read_index(hs__bundle_reader *reader, const char *path, hs_error 
     return code;
 }
 
+static bool is_file_of_checkpoint(const char *path)
+{
+    size_t length = strlen(path);
+    return (length > 6 && strcmp(path + length - 6, ".index") == 0) || strstr(path, ".data-");
+}
+
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
 {
     *reader = (hs__bundle_reader){.env = env, .file_shard = -1, .file = {.env = env}};
@@ -147,6 +153,8 @@ hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, con
     char *path = hs__bundle_index_path(env, prefix);
     reader->prefix = hs__strdup(env, prefix);
     hs_code code = path && reader->prefix ? read_index(reader, path, err) : hs__no_memory(err, strlen(prefix), "a path");
+    if (code == HS_NOT_FOUND && is_file_of_checkpoint(prefix))
+        hs_error_prefix(err, "a checkpoint is named by its prefix, without .index or .data-...");
     hs__free(env, path);
     if (code)
         hs__bundle_reader_close(reader);
@@ -216,7 +224,7 @@ static hs_code open_shard(hs__bundle_reader *reader, const hs__bundle_entry *ent
 static hs_code check_range(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     hs_file_stat found;
-    hs_code code = reader->env->files.ops->stat(reader->env->files.user, reader->file_path, &found, err);
+    hs_code code = hs__stat(reader->env, reader->file_path, &found, err);
     if (!code && (entry->offset > found.bytes || entry->bytes > found.bytes - entry->offset))
         code = hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for '%s' (%llu at %llu)", reader->file_path,
                             (unsigned long long)found.bytes, entry->name, (unsigned long long)entry->bytes,
@@ -224,7 +232,7 @@ static hs_code check_range(hs__bundle_reader *reader, const hs__bundle_entry *en
     return code;
 }
 
-static hs_code begin(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     hs_code code = hs__bundle_check(reader, entry, err);
     if (!code)
@@ -292,7 +300,7 @@ static hs_code parse_strings(const hs__bundle_reader *reader, const hs__bundle_e
 
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
 {
-    hs_code code = begin(reader, entry, err);
+    hs_code code = hs__bundle_locate(reader, entry, err);
     if (code)
         return code;
     if (entry->dtype != HS_STRING)
@@ -305,7 +313,7 @@ hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry
 
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    hs_code code = begin(reader, entry, err);
+    hs_code code = hs__bundle_locate(reader, entry, err);
     if (code)
         return code;
     size_t room = entry->dtype == HS_STRING ? hs__bundle_read_bytes(entry) : PIECE;

@@ -4,14 +4,17 @@
 
 #include "base/buffer.h"
 
+/* clang-format off */
 /* TensorFlow's sorted string table (LevelDB's, without its filters): the index of a tensor bundle.
  *
  *   data blocks, an empty meta-index block, the index block, the footer.
- *   A block:  entries, restart offsets (4 bytes each), their number (4); then, outside its size, a byte for the compression
- * (0) and the masked CRC-32C of the block and that byte. An entry: varints shared, unshared, value bytes; the unshared rest
- * of the key; the value. Every 16th shares nothing. Index:    for each data block a key not below its last one, with offset
- * and size as varints. Footer:   offset and size of meta-index and index as varints, zeros up to 40 bytes, 8 bytes of
- * magic. */
+ *
+ *   A block:   entries, restart offsets (4 bytes each), their number (4); then, outside its size, a byte for the compression
+ *              (0) and the masked CRC-32C of the block and that byte.
+ *   An entry:  varints shared, unshared, value bytes; the unshared rest of the key; the value. Every 16th shares nothing.
+ *   Index:     for each data block a key not below its last one, with offset and size as varints.
+ *   Footer:    offset and size of meta-index and index as varints, zeros up to 40 bytes, 8 bytes of magic. */
+/* clang-format on */
 
 typedef struct hs__table_writer {
     hs__buffer *out;

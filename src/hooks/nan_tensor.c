@@ -49,11 +49,20 @@ static hs_code report(const nan_tensor *hook, hs_run_context *run, const hs_tens
     return HS_OK;
 }
 
+static bool has_nonfinite_values(hs_dtype dtype)
+{
+    return dtype == HS_FLOAT || dtype == HS_DOUBLE || dtype == HS_HALF || dtype == HS_BFLOAT16 || dtype == HS_COMPLEX64 ||
+           dtype == HS_COMPLEX128;
+}
+
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     nan_tensor *hook = self;
     hs_tensor copy;
     const hs_tensor *value = hs_values_tensor(values, 0);
+    if (!has_nonfinite_values(value->dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor '%s' is of type %s, which has no NaN to look for",
+                            hook->tensor, hs_dtype_name(value->dtype));
     if (value->memory) {
         hs_code code = hs_tensor_host(value, &hook->copy, &copy, err);
         if (code)

@@ -12,8 +12,8 @@ typedef struct {
     hs_scaffold *scaffold;
     const char *const *summary_ops; /* copies; NULL: the scaffold's */
     const char *scaffold_op[2];     /* the list of the scaffold's one */
-    int64_t step;                   /* the global step, as far as it is known */
-    int64_t per_run;                /* how much a run adds to it */
+    int64_t step;                   /* the global step after the last run */
+    int64_t per_run;                /* what the last run that moved it added */
     bool started, wants_now;
     hs_run_args args;
 } summary_saver;
@@ -81,14 +81,13 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     summary_saver *hook = self;
     int64_t before = hook->step;
-    hook->step += hook->per_run;
-    if (!hook->wants_now)
-        return HS_OK;
     hs_code code = hs_run_context_step(run, &hook->step, err);
     if (code)
         return code;
-    if (!hook->timer.marked && hook->step > before)
-        hook->per_run = hook->step - before; /* what a run adds, learnt from the first */
+    if (hook->step > before)
+        hook->per_run = hook->step - before;
+    if (!hook->wants_now)
+        return HS_OK;
     hs__timer_mark(&hook->timer, hook->step, hs_run_context_now(run), NULL, NULL);
     for (size_t i = 0; !code && i < hs_values_count(values); i++)
         code = write_summary(hook, hs_values_tensor(values, i), i, err);

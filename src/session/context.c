@@ -32,7 +32,7 @@ hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err)
         hs_raw_session *raw = &run->session->raw;
         hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, &run->step[after], err)
                                             : hs_raw_session_step(raw, &run->step[after], err);
-        if (code)
+        if (hs__settle(code, "reading the global step", err))
             return code;
         run->has_step[after] = true;
     }
@@ -79,7 +79,9 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
 
 void hs__request_stop_by(struct hs_session *session, const char *hook)
 {
-    if (!session->stop)
+    if (session->closing)
+        return; /* there is nothing left to stop */
+    if (!session->stop && !session->already_done)
         snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook);
     session->stop = true;
 }

@@ -64,8 +64,10 @@ static hs_code add_feeds(hs__frame *frame, const hs__fragments *all, const hs__f
     for (size_t i = 0; !code && i < fragment->n_feeds; i++) {
         hs__seating *seat = &frame->seating[fragment->feeds[i]];
         if (seat->fed_in == frame->run)
-            return hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice: by %s and by %s", fragment->feed_names[i],
-                                frame->feeders[seat->feed], who);
+            return strcmp(frame->feeders[seat->feed], who) == 0
+                       ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice by %s", fragment->feed_names[i], who)
+                       : hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice: by %s and by %s",
+                                      fragment->feed_names[i], frame->feeders[seat->feed], who);
         seat->fed_in = frame->run;
         seat->feed = (uint32_t)frame->n_feeds;
         frame->feeders[frame->n_feeds] = who;
@@ -90,6 +92,9 @@ static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_e
             return code;
         options = &taken;
     }
+    if (options->n_debug_watches && !options->debug_watches)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_options.n_debug_watches is %zu, and debug_watches is NULL",
+                            options->n_debug_watches);
     if (!frame->options) {
         if (options == &taken)
             *merged = taken;

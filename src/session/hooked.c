@@ -22,64 +22,19 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
     return code;
 }
 
-hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)
-{
-    *out = given;
-    if (given->size == sizeof *given)
-        return HS_OK;
-    *out = copy;
-    return hs_struct_take(copy, sizeof *copy, given, "hs_run_args", "HS_RUN_ARGS", err);
-}
-
-static hs_code new_frame(struct hs_session *session, hs_error *err)
-{
-    hs_code code = hs__reserve(&session->env, &session->frames, &session->frames_capacity, session->n_frames + 1,
-                               sizeof *session->frames, err);
-    if (code)
-        return code;
-    hs__frame *made = hs__alloc(&session->env, 1, sizeof *made);
-    if (!made)
-        return hs__no_memory(err, sizeof *made, "the plan of a run");
-    hs__frame_init(made, &session->env);
-    for (size_t i = 0; i < session->n_hooks && session->n_frames == 0; i++)
-        session->hooks[i].values.frame = made; /* hooks are called at level 0 */
-    session->frames[session->n_frames++] = made;
-    return HS_OK;
-}
-
-hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err)
-{
-    hs_code code = HS_OK;
-    while (!code && session->n_frames <= level)
-        code = new_frame(session, err);
-    if (!(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
-        for (size_t i = 0; !code && i < level; i++)
-            code = hs__frame_preserve(session->frames[i], err);
-    if (code)
-        return code;
-    *out = session->frames[level];
-    hs__frame_begin(*out, ++session->runs, &session->fragments);
-    return HS_OK;
-}
-
 static bool wants(const hs__hook *hook, int64_t kind)
 {
     return hook->kinds >> kind & 1;
 }
 
-static hs_code add_request(struct hs_session *session, hs__hook *hook, hs__frame *frame, const hs_run_args *given,
-                           hs_error *err)
+static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *frame, const hs_run_args *given,
+                        hs_error *err)
 {
     const hs_run_args *args;
-    hs__fragment *fragment;
-    size_t asker = HS__FIRST_HOOK + (size_t)(hook - session->hooks);
-    hs_code code;
-    if ((code = hs__take_args(&hook->args, given, &args, err)) ||
-        (code = hs__fragment_of(&session->fragments, asker, args, session->frames[0]->since, &fragment, err)) ||
-        (code = hs__frame_add(frame, &session->fragments, fragment, args, hook->ops.name, err)))
-        return code;
-    hook->values.fragment = fragment;
-    return HS_OK;
+    hs_code code = hs__take_args(&hook->args, given, &args, err);
+    return code ? code
+                : hs__add_request(session, frame, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args, hook->ops.name,
+                                  &hook->values.fragment, err);
 }
 
 static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
@@ -92,7 +47,7 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
         hook->values.fragment = NULL;
         hs_code code = hook->before_run(hook->self, &session->context, &args, err);
         if (!code && args)
-            code = add_request(session, hook, frame, args, err);
+            code = add_hook(session, hook, frame, args, err);
         if (code)
             return hs__hook_failed(session, hook, "before_run", code, err);
         if (err->code)
@@ -146,6 +101,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         if (!hook->ops.boundary || (which == HS_BOUNDARY_RUN && !wants(hook, session->context.kind)))
             continue;
         bool stopped = session->context.stop;
+        hs__clear(&error);
         hs_code code = hook->ops.boundary(hook->self, &session->context, &error);
         if (code) {
             hs__hook_failed(session, hook, "boundary", code, &error);
@@ -161,35 +117,22 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
     return first;
 }
 
-/* What the caller asks for. */
-static hs_code add_caller(struct hs_session *session, hs__frame *frame, const hs_run_args *args, hs_error *err)
-{
-    hs__fragment *fragment;
-    hs_code code = hs__fragment_of(&session->fragments, HS__CALLER, args, frame->since, &fragment, err);
-    if (!code)
-        code = hs__frame_add(frame, &session->fragments, fragment, args, "the caller", err);
-    if (!code)
-        session->values = (hs_run_values){frame, fragment};
-    return code;
-}
-
 static hs_code run_backend(struct hs_session *session, hs__frame *frame, hs_error *err)
 {
     session->in_backend = true;
     hs_code code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, 0, err);
     session->in_backend = false;
     session->context.after = true;
-    if (code && !err->message[0])
-        hs_error_set(err, code, "the run failed with %s", hs_code_name(code));
-    return code;
+    return hs__settle(code, "the run", err);
 }
 
 hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err)
 {
     hs__frame *frame;
     hs_code code = hs__begin_frame(session, 0, &frame, err);
-    if (code || (code = add_caller(session, frame, args, err)))
+    if (code || (code = hs__add_request(session, frame, HS__CALLER, args, "the caller", &session->values.fragment, err)))
         return code;
+    session->values.frame = frame;
     begin_context(session, args, 0);
     session->level = 1; /* runs that callbacks make nest in this one */
     if (!(code = call_before(session, frame, err)) && !(code = run_backend(session, frame, err)) &&

@@ -46,9 +46,7 @@ static hs_code initialize(hs_raw_session *session, hs_scaffold *scaffold, hs_err
     hs_code code = init_op ? run_op(session, init_op, hs_scaffold_init_feeds(scaffold), err) : HS_OK;
     if (!code && init_fn) {
         code = init_fn(hs_scaffold_init_user(scaffold), scaffold, session, err);
-        if (code && err && !err->message[0])
-            hs_error_set(err, code, "it failed with %s", hs_code_name(code));
-        if (code)
+        if (hs__settle(code, "it", err))
             hs_error_prefix(err, "the init function");
     }
     return code;

@@ -6,25 +6,26 @@
 
 hs_backend hs_raw_session_backend(const hs_raw_session *session)
 {
-    return session->backend;
+    return session ? session->backend : (hs_backend){NULL, NULL};
 }
 
 void *hs_raw_session_handle(const hs_raw_session *session)
 {
-    return session->handle;
+    return session ? session->handle : NULL;
 }
 
 static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__frame *frame, hs_run_values *values,
                        hs_error *err)
 {
-    hs__fragment *fragment;
-    hs_code code = hs__fragment_of(&session->fragments, HS__RAW, args, session->frames[0]->since, &fragment, err);
-    if (code || (code = hs__frame_add(frame, &session->fragments, fragment, args, "a raw run", err)))
+    hs_code code = hs__add_request(session, frame, HS__RAW, args, "a raw run", &values->fragment, err);
+    if (code)
         return code;
+    values->frame = frame;
     session->in_backend = true;
     code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, session->level, err);
     session->in_backend = false;
-    *values = (hs_run_values){frame, fragment};
+    session->context.has_step[0] = session->context.has_step[1] = false; /* it may have moved */
+    hs__settle(code, "the run", err);
     return code;
 }
 
@@ -39,6 +40,7 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *given, const 
     hs__frame *frame;
     if (session->in_backend)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "a session cannot be run by an op that it is running");
+    hs__clear(err);
     hs_code code = hs__take_args(&copy, given ? given : &nothing, &args, err);
     if (code || (code = hs__begin_frame(session, session->level, &frame, err)))
         return code;
@@ -58,27 +60,34 @@ hs_code hs_raw_session_step(hs_raw_session *raw, int64_t *step, hs_error *err)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
     if (!raw->ops.global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
-    return raw->ops.global_step(raw->handle, step, err);
+    return hs__settle(raw->ops.global_step(raw->handle, step, err), "reading the global step", err);
 }
 
 const char *hs_raw_session_restored_from(const hs_raw_session *raw)
 {
-    return raw->restored_from;
+    return raw ? raw->restored_from : NULL;
 }
 
 void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
 {
-    raw->saved_step = step;
+    if (raw)
+        raw->saved_step = step;
 }
 
 hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory, hs_summary_writer **writer, hs_error *err)
 {
     hs__clear(err);
+    if (!raw || !directory || !*directory)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_summary_writer: %s",
+                            raw ? "no directory is named" : "there is no session");
     return hs__writer_cache_get(&raw->owner->writers, directory, writer, err);
 }
 
 hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
 {
     hs__clear(err);
+    if (!raw || !writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_use_writer: there is no %s",
+                            raw ? "writer" : "session");
     return hs__writer_cache_use(&raw->owner->writers, writer, err);
 }

@@ -17,7 +17,8 @@ struct hs_scaffold {
     hs_init_fn init_fn;
     void *init_user;
     hs_saver *saver;
-    bool owns_saver; /* where the backend keeps no collections */
+    hs_backend backend; /* that its defaults are of; ops NULL: none yet */
+    bool owns_saver;    /* where the backend keeps no collections */
 };
 
 static void copy_defaults(hs_scaffold_options *options)
@@ -49,19 +50,20 @@ hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
         copy_defaults(&options);
     const char *const ops[OPS] = {options.init_op, options.ready_op, options.ready_for_local_init_op, options.local_init_op,
                                   options.summary_op};
-    const hs_env *env = hs_env_default();
-    hs_scaffold *scaffold = hs__alloc(env, 1, sizeof *scaffold);
+    hs_env env;
+    if (hs__env_take(&env, options.env, err))
+        return NULL;
+    hs_scaffold *scaffold = hs__alloc(&env, 1, sizeof *scaffold);
     bool complete = scaffold != NULL;
+    if (scaffold)
+        scaffold->env = env;
     for (size_t i = 0; complete && i < OPS; i++)
-        complete = !ops[i] || (scaffold->ops[i] = hs__strdup(env, ops[i]));
+        complete = !ops[i] || (scaffold->ops[i] = hs__strdup(&env, ops[i]));
     if (!complete) {
         hs__no_memory(err, sizeof *scaffold, "a scaffold");
-        if (scaffold)
-            scaffold->env = *env;
         hs_scaffold_free(scaffold);
         return NULL;
     }
-    scaffold->env = *env;
     scaffold->init_feeds = options.init_feeds;
     scaffold->local_init_feeds = options.local_init_feeds;
     scaffold->init_fn = options.init_fn;
@@ -104,7 +106,7 @@ static hs_code fill_op(hs_scaffold *scaffold, size_t which, hs_backend backend, 
         return code;
     name = item;
     if (!name && ops->default_op) {
-        if ((code = ops->default_op(backend.self, collections[which], &name, err)))
+        if (hs__settle(code = ops->default_op(backend.self, collections[which], &name, err), collections[which], err))
             return code;
         if (name && ops->add_to_collection &&
             (code = ops->add_to_collection(backend.self, collections[which], name, NULL, err)))
@@ -149,14 +151,19 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
     hs_backend_ops ops;
     if (!scaffold)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_scaffold_finalize: the scaffold is NULL");
+    if (scaffold->backend.ops && scaffold->backend.self != backend.self)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the scaffold was finalized over another graph; make one for each graph (copy_from)");
     hs_code code = hs__backend_take(&ops, backend, err);
+    if (!code)
+        scaffold->backend = backend;
     for (size_t i = 0; !code && i < OPS; i++)
         if (!scaffold->ops[i])
             code = fill_op(scaffold, i, backend, &ops, err);
     if (!code && !scaffold->saver)
         code = fill_saver(scaffold, backend, &ops, err);
     if (!code && ops.finalize)
-        code = ops.finalize(backend.self, true, err);
+        code = hs__settle(ops.finalize(backend.self, true, err), "finalizing the graph", err);
     if (!code)
         hs_error_clear(err);
     return code;
@@ -164,50 +171,50 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
 
 const char *hs_scaffold_init_op(const hs_scaffold *scaffold)
 {
-    return scaffold->ops[INIT];
+    return scaffold ? scaffold->ops[INIT] : NULL;
 }
 
 const hs_feed *hs_scaffold_init_feeds(const hs_scaffold *scaffold)
 {
-    return scaffold->init_feeds;
+    return scaffold ? scaffold->init_feeds : NULL;
 }
 
 hs_init_fn hs_scaffold_init_fn(const hs_scaffold *scaffold)
 {
-    return scaffold->init_fn;
+    return scaffold ? scaffold->init_fn : NULL;
 }
 
 void *hs_scaffold_init_user(const hs_scaffold *scaffold)
 {
-    return scaffold->init_user;
+    return scaffold ? scaffold->init_user : NULL;
 }
 
 const char *hs_scaffold_ready_op(const hs_scaffold *scaffold)
 {
-    return scaffold->ops[READY];
+    return scaffold ? scaffold->ops[READY] : NULL;
 }
 
 const char *hs_scaffold_ready_for_local_init_op(const hs_scaffold *scaffold)
 {
-    return scaffold->ops[READY_FOR_LOCAL];
+    return scaffold ? scaffold->ops[READY_FOR_LOCAL] : NULL;
 }
 
 const char *hs_scaffold_local_init_op(const hs_scaffold *scaffold)
 {
-    return scaffold->ops[LOCAL_INIT];
+    return scaffold ? scaffold->ops[LOCAL_INIT] : NULL;
 }
 
 const hs_feed *hs_scaffold_local_init_feeds(const hs_scaffold *scaffold)
 {
-    return scaffold->local_init_feeds;
+    return scaffold ? scaffold->local_init_feeds : NULL;
 }
 
 const char *hs_scaffold_summary_op(const hs_scaffold *scaffold)
 {
-    return scaffold->ops[SUMMARY];
+    return scaffold ? scaffold->ops[SUMMARY] : NULL;
 }
 
 hs_saver *hs_scaffold_saver(const hs_scaffold *scaffold)
 {
-    return scaffold->saver;
+    return scaffold ? scaffold->saver : NULL;
 }

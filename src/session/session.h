@@ -12,9 +12,9 @@
 
 /* A hooked session from the inside.
  *
- *   session.c   opening and closing: the order of everything, and what is left when a part of it fails
+ *   open.c, session.c, close.c   its life: the order of everything, and what is left when a part of it fails
  *   hooked.c    one run with its hooks
- *   frame.c, fragment.c   what a run asks for and what it gives
+ *   fragment.c, frame.c, levels.c   what a run asks for and what it gives
  *   context.c, values.c, raw.c   what hooks see
  *   manager.c, scaffold.c   how variables get their first values */
 
@@ -80,6 +80,12 @@ struct hs_session {
     bool threads_failed_first; /* the coordinator had an error before the last run failed */
 };
 
+/* A code that ends a session well. */
+static inline bool hs__is_clean(hs_code code)
+{
+    return code == HS_OK || code == HS_OUT_OF_RANGE || code == HS_STOP;
+}
+
 /* Prefixes the error of a hook's callback with all that tells which one it was, and keeps the hook's name. */
 hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const char *callback, hs_code code,
                         hs_error *err);
@@ -88,14 +94,42 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
 hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
-/* The frame of a level, ready for a run: values of lower levels are safe. */
+
+/* close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or becomes it.
+ */
+hs_outcome hs__shut(struct hs_session *session, hs_code last, hs_error *error);
+/* Frees a session of which nothing was opened. */
+void hs__session_free(struct hs_session *session);
+
+/* levels.c. The frame of a level, ready for a run: values of lower levels are safe. */
 hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err);
-/* Args of this library's size: `given`, or a copy of them. */
-hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err);
 
 /* A decision that all replicas must share: does any of them say so? There is one place for it, this. Alone, it is what one
  * says. */
 bool hs__agree(struct hs_session *session, bool mine);
 void hs__request_stop_by(struct hs_session *session, const char *hook);
+
+/* What the requests of every hook in every step pass through. */
+
+/* Args of this library's size: `given`, or a copy of them. */
+static inline hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given, const hs_run_args **out, hs_error *err)
+{
+    *out = given;
+    if (given->size == sizeof *given)
+        return HS_OK;
+    *out = copy;
+    return hs_struct_take(copy, sizeof *copy, given, "hs_run_args", "HS_RUN_ARGS", err);
+}
+
+/* Adds what `who` asks for to a run. `asker` is HS__CALLER and so on. */
+static inline hs_code hs__add_request(struct hs_session *session, hs__frame *frame, size_t asker, const hs_run_args *args,
+                                      const char *who, const hs__fragment **out, hs_error *err)
+{
+    hs__fragment *fragment;
+    hs_code code = hs__fragment_of(&session->fragments, asker, args, session->frames[0]->since, &fragment, err);
+    if (!code && !(code = hs__frame_add(frame, &session->fragments, fragment, args, who, err)))
+        *out = fragment;
+    return code;
+}
 
 #endif

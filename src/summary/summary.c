@@ -35,7 +35,8 @@ void hs_summary_free(hs_summary *summary)
 
 void hs_summary_clear(hs_summary *summary)
 {
-    hs__buffer_clear(&summary->serialized);
+    if (summary)
+        hs__buffer_clear(&summary->serialized);
 }
 
 hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs_error *err)
@@ -43,6 +44,8 @@ hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs
     hs_error_clear(err);
     if (!tag || !*tag)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
+    if (!summary) /* as hs_summary_new returns it */
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no summary (NULL): no memory was left for it");
     hs__buffer *out = &summary->serialized;
     size_t before = out->size;
     hs__encode_scalar(out, tag, strlen(tag), value);
@@ -56,5 +59,5 @@ hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs
 
 hs_string hs_summary_serialized(const hs_summary *summary)
 {
-    return (hs_string){(const char *)summary->serialized.data, summary->serialized.size};
+    return !summary ? (hs_string){NULL, 0} : (hs_string){(const char *)summary->serialized.data, summary->serialized.size};
 }

@@ -34,7 +34,7 @@ struct hs_summary_writer {
     hs__buffer writing;        /* is the thread's, outside the lock too */
     bool closing, sync_wanted, flush_wanted;
     uint64_t added, written, synced; /* bytes since the file was opened */
-    int64_t flushed_ns;              /* when the last buffer was handed over, by the real-time clock */
+    int64_t flushed_ns;              /* when a flush was last due, by the monotonic clock */
     hs_error error;                  /* the first */
 };
 
@@ -42,7 +42,7 @@ struct hs_summary_writer {
 
 static void write_out(hs_summary_writer *writer, bool sync, hs_error *err)
 {
-    if (writer->writing.size && hs__file_write(&writer->file, writer->writing.data, writer->writing.size, err))
+    if (writer->writing.size && hs__file_write(&writer->file, writer->writing.data, writer->writing.size, err) != HS_OK)
         return;
     if (sync)
         hs__file_sync(&writer->file, err);
@@ -108,14 +108,15 @@ typedef struct {
 
 static int note_successor(void *user, const char *name)
 {
-    enum { MOST_DIGITS = 10 };
+    enum { DIGITS = 10 };
+    const long long LAST_DATE = 9999999999;
     successors *after = user;
     const char *digits = name + sizeof NAME_PREFIX - 1;
     if (strncmp(name, NAME_PREFIX, sizeof NAME_PREFIX - 1) != 0 || strcmp(name, after->name) <= 0 ||
-        strspn(digits, "0123456789") > MOST_DIGITS)
+        strspn(digits, "0123456789") != DIGITS)
         return 0;
     long long seconds = strtoll(digits, NULL, 10);
-    if (seconds > after->latest)
+    if (seconds > after->latest && seconds < LAST_DATE) /* with one digit more a name would come before, not after */
         after->latest = seconds;
     return 0;
 }
@@ -129,8 +130,8 @@ static hs_code choose_path(hs_summary_writer *writer, const char *directory, con
     for (;;) {
         char *name = hs__format(env, NAME_PREFIX "%010lld.%s.%ld.%u%s", *seconds, host, (long)getpid(), count, suffix);
         successors after = {name, -1};
-        hs_code code = name ? env->files.ops->list(env->files.user, directory, note_successor, &after, err)
-                            : hs__no_memory(err, strlen(directory), "a path");
+        hs_code code =
+            name ? hs__list(env, directory, note_successor, &after, err) : hs__no_memory(err, strlen(directory), "a path");
         if (!code && after.latest < 0 && !(writer->path = hs__path_join(env, directory, name)))
             code = hs__no_memory(err, strlen(directory), "a path");
         hs__free(env, name);
@@ -168,8 +169,8 @@ static void add_version(hs_summary_writer *writer)
     hs__record_end(&writer->pending, begun);
 }
 
-/* The version record is on disk before anything else is done. */
-static hs_code write_version(hs_summary_writer *writer, hs_error *err)
+/* The file and its version record are on disk before anything else is done. */
+static hs_code write_version(hs_summary_writer *writer, const char *directory, hs_error *err)
 {
     hs_code code;
     add_version(writer);
@@ -177,7 +178,7 @@ static hs_code write_version(hs_summary_writer *writer, hs_error *err)
         !(code = hs__file_write(&writer->file, writer->pending.data, writer->pending.size, err)))
         code = hs__file_sync(&writer->file, err);
     hs__buffer_clear(&writer->pending);
-    return code;
+    return code ? code : hs__sync_directory(&writer->env, directory, err);
 }
 
 /* A thread that takes no signals: they are the program's. */
@@ -239,7 +240,7 @@ static hs_summary_writer *new_writer(const hs_env *env, const hs_summary_writer_
     writer->file.env = &writer->env;
     writer->flush_ns = (int64_t)((options->flush_secs > 0 ? options->flush_secs : 120) * 1e9);
     writer->limit = options->queue_bytes > 0 ? (size_t)options->queue_bytes : (size_t)1 << 20;
-    writer->flushed_ns = hs_env_realtime_ns(env);
+    writer->flushed_ns = hs_env_monotonic_ns(env);
     hs__buffer *const buffers[] = {&writer->pending, &writer->writing, &writer->log};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         hs__buffer_init(buffers[i], &writer->env);
@@ -276,8 +277,11 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
         return NULL;
     const char *suffix = options.name_suffix ? options.name_suffix : "";
     if (hs__make_directories(&writer->env, directory, err) || open_new(writer, directory, suffix, err) ||
-        write_version(writer, err) || start_thread(writer, err)) {
-        hs__file_close(&writer->file, NULL);
+        write_version(writer, directory, err) || start_thread(writer, err)) {
+        if (writer->file.handle) {
+            hs__file_close(&writer->file, NULL);
+            hs__file_remove(&writer->env, writer->path); /* nothing is in it */
+        }
         free_writer(writer);
         return NULL;
     }
@@ -287,7 +291,7 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
 
 const char *hs_summary_writer_path(const hs_summary_writer *writer)
 {
-    return writer->path;
+    return writer ? writer->path : NULL;
 }
 
 hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
@@ -307,16 +311,24 @@ hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err)
     return code;
 }
 
+static hs_code no_writer(hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no event-file writer (NULL): it was not opened");
+}
+
 hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err)
 {
+    if (!writer)
+        return no_writer(err);
     pthread_mutex_lock(&writer->lock);
     uint64_t wanted = writer->added; /* what others add meanwhile is not waited for */
-    while (!writer->error.code && (writer->written < wanted || (sync && writer->synced < wanted))) {
+    if (writer->written < wanted || (sync && writer->synced < wanted)) {
         writer->flush_wanted = true;
         writer->sync_wanted |= sync;
         pthread_cond_signal(&writer->wake);
-        pthread_cond_wait(&writer->done, &writer->lock);
     }
+    while (!writer->error.code && (writer->written < wanted || (sync && writer->synced < wanted)))
+        pthread_cond_wait(&writer->done, &writer->lock);
     hs_code code = hs__error_copy(err, &writer->error);
     pthread_mutex_unlock(&writer->lock);
     return code;
@@ -324,18 +336,23 @@ hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *
 
 /* Adding events. */
 
-/* The lock is held after it, also when it fails: with room in the buffer, and a record begun. */
+/* If it succeeds the lock is held, there is room in the buffer, and a record is begun. */
 static hs_code begin(hs_summary_writer *writer, int64_t step, size_t *begun, hs_error *err)
 {
-    int64_t now = hs_env_realtime_ns(&writer->env);
+    if (!writer)
+        return no_writer(err);
+    int64_t now = hs_env_realtime_ns(&writer->env), elapsing = hs_env_monotonic_ns(&writer->env);
     pthread_mutex_lock(&writer->lock);
     while (!writer->error.code && writer->pending.size >= writer->limit)
         pthread_cond_wait(&writer->done, &writer->lock);
-    if (writer->error.code)
-        return hs__error_copy(err, &writer->error);
-    if (now - writer->flushed_ns >= writer->flush_ns) {
+    if (writer->error.code) {
+        hs_code code = hs__error_copy(err, &writer->error);
+        pthread_mutex_unlock(&writer->lock);
+        return code;
+    }
+    if (elapsing - writer->flushed_ns >= writer->flush_ns) {
         writer->flush_wanted = true;
-        writer->flushed_ns = now;
+        writer->flushed_ns = elapsing;
     }
     *begun = hs__record_begin(&writer->pending);
     hs__encode_event(&writer->pending, now, step);
@@ -364,11 +381,11 @@ static hs_code add_bytes(hs_summary_writer *writer, uint32_t field, const void *
                          hs_error *err)
 {
     size_t begun = 0;
+    if (bytes && !data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "an event of %zu bytes has no data", bytes);
     hs_code code = begin(writer, step, &begun, err);
-    if (code) {
-        pthread_mutex_unlock(&writer->lock);
+    if (code)
         return code;
-    }
     hs__proto_put_bytes(&writer->pending, field, data, bytes);
     return end(writer, begun, err);
 }
@@ -379,10 +396,8 @@ hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, dou
     if (!tag_bytes)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
     hs_code code = begin(writer, step, &begun, err);
-    if (code) {
-        pthread_mutex_unlock(&writer->lock);
+    if (code)
         return code;
-    }
     hs__buffer_varint(&writer->pending, HS__EVENT_SUMMARY << 3 | 2);
     hs__buffer_varint(&writer->pending, hs__encoded_scalar_bytes(tag_bytes));
     hs__encode_scalar(&writer->pending, tag, tag_bytes, value);
@@ -409,10 +424,8 @@ hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_stat
 {
     size_t begun = 0;
     hs_code code = begin(writer, step, &begun, err);
-    if (code) {
-        pthread_mutex_unlock(&writer->lock);
+    if (code)
         return code;
-    }
     hs__buffer_clear(&writer->log);
     hs__encode_session_log(&writer->log, status, checkpoint_path, message);
     hs__proto_put_bytes(&writer->pending, HS__EVENT_SESSION_LOG, writer->log.data, writer->log.size);

@@ -35,6 +35,8 @@ void hs__coordinator_free(hs_coordinator *coordinator)
 
 void hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why)
 {
+    if (!coordinator)
+        return;
     if (why && why->code && why->code != HS_OUT_OF_RANGE && why->code != HS_STOP) {
         pthread_mutex_lock(&coordinator->lock);
         if (!coordinator->error.code)
@@ -46,12 +48,14 @@ void hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *wh
 
 bool hs_coordinator_should_stop(const hs_coordinator *coordinator)
 {
-    return atomic_load_explicit(&((hs_coordinator *)coordinator)->stop, memory_order_acquire);
+    return !coordinator || atomic_load_explicit(&((hs_coordinator *)coordinator)->stop, memory_order_acquire);
 }
 
 hs_code hs_coordinator_error(const hs_coordinator *coordinator, hs_error *err)
 {
     hs_coordinator *locked = (hs_coordinator *)coordinator;
+    if (!coordinator)
+        return hs__error_copy(err, &(hs_error){.code = HS_OK});
     pthread_mutex_lock(&locked->lock);
     hs_code code = hs__error_copy(err, &locked->error);
     pthread_mutex_unlock(&locked->lock);

@@ -307,9 +307,18 @@ static void log_lines_go_to_the_logger(void **state)
     assert_string_equal(t.log, "DEBUG: step 3\nERROR: a % sign\n");
 }
 
-static void long_log_lines_are_cut_and_say_so(void **state)
+static void long_log_lines_are_whole(void **state)
 {
     (void)state;
+    hs_log(&t.env, HS_LOG_INFO, "%05000d", 1);
+    assert_int_equal(strlen(t.log), strlen("INFO: \n") + 5000);
+    assert_string_equal(t.log + strlen(t.log) - 4, "001\n");
+}
+
+static void without_memory_long_log_lines_are_cut_and_say_so(void **state)
+{
+    (void)state;
+    t.fail_alloc_at = t.allocations + 1;
     hs_log(&t.env, HS_LOG_INFO, "%05000d", 1);
     size_t length = strlen(t.log);
     assert_true(length > 2000 && length < 5000);
@@ -374,7 +383,8 @@ int main(void)
         TEST(time_is_what_the_clock_says),
         TEST(the_default_clock_is_the_system),
         TEST(log_lines_go_to_the_logger),
-        TEST(long_log_lines_are_cut_and_say_so),
+        TEST(long_log_lines_are_whole),
+        TEST(without_memory_long_log_lines_are_cut_and_say_so),
         TEST(by_default_stderr_gets_info_and_above),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

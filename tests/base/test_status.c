@@ -55,7 +55,8 @@ static void errno_has_a_code(void **state)
         {ENOTDIR, HS_FAILED_PRECONDITION},
         {EINVAL, HS_INVALID_ARGUMENT},
         {ENAMETOOLONG, HS_INVALID_ARGUMENT},
-        {EFBIG, HS_OUT_OF_RANGE},
+        {EFBIG, HS_RESOURCE_EXHAUSTED}, /* the end of the input is something else */
+        {ERANGE, HS_INVALID_ARGUMENT},
         {EXDEV, HS_UNIMPLEMENTED},
         {EAGAIN, HS_UNAVAILABLE},
         {ETIMEDOUT, HS_DEADLINE_EXCEEDED},

@@ -80,9 +80,9 @@ static void the_size_must_be_right(void **state)
     save_at(f, 1);
     hs_checkpoint_reader *reader = open_at(f, 1);
     assert_fails(hs_checkpoint_read(reader, "bias", data, 15, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "takes 16 bytes, not 15");
+                 "takes memory of 16 bytes, not 15");
     assert_fails(hs_checkpoint_read(reader, "bias", data, 17, &f->err), HS_INVALID_ARGUMENT, &f->err,
-                 "takes 16 bytes, not 17");
+                 "takes memory of 16 bytes, not 17");
     assert_string_equal(data, "untouched");
     hs_checkpoint_close(reader);
 }

@@ -106,7 +106,7 @@ static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
     assert_ok(open_with(f, &c, NULL, 0), &f->err);
     assert_true(model_is(&f->m, 1));
     assert_int_equal(c.value, 5);
-    assert_contains(f->t.log, "INFO: checkpoint '");
+    assert_contains(f->t.log, "WARNING: checkpoint '");
     assert_contains(f->t.log, "has no state 'hooksess/state/loader'; it starts anew");
 }
 

@@ -2,7 +2,6 @@
 # Checks of the project itself.
 hooksess_test(checks abi)
 
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME checks/floors COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${PROJECT_SOURCE_DIR}/src)
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE)

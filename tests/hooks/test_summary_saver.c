@@ -228,22 +228,48 @@ static void bh_100s_the_decision_is_made_before_the_run(void **state)
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@1 s1=2@109");
 }
 
-static void bh_101s_the_step_is_read_only_in_runs_that_fetch(void **state)
+/* TensorFlow goes by what it read during the run. */
+static void bh_101s_the_step_is_read_once_a_run(void **state)
 {
     stage *s = *state;
     counters c;
     counted reads;
     counters_build(&c, &s->t.env);
-    hs_hook hook = every_eight(s);
-    assert_ok(stage_try(s, count_calls(&reads, hs_graph_backend(c.graph)), &hook, 1), &s->err);
+    hs_hook hooks[] = {every_eight(s), hs_stop_at_step(.last_step = 100)};
+    assert_ok(stage_try(s, count_calls(&reads, hs_graph_backend(c.graph)), hooks, 2), &s->err);
+    stage_run(s, "inc", 1, 0);
     reads.step_reads = 0;
-    stage_run(s, "inc", 1, 0);
-    assert_int_equal(reads.step_reads, 2); /* before the first run, and after it */
-    stage_run(s, "inc", 7, 0);
-    assert_int_equal(reads.step_reads, 2);
-    stage_run(s, "inc", 1, 0);
-    assert_int_equal(reads.step_reads, 3);
+    stage_run(s, "inc", 8, 0); /* one of which fetches */
+    assert_int_equal(reads.step_reads, 8);
     close_counters(s, &c);
+}
+
+/* Four runs a step: as often as where each is one. */
+static void runs_that_make_no_step_shift_nothing(void **state)
+{
+    stage *s = *state;
+    counters c;
+    open_counters(s, &c, every_eight(s));
+    for (int step = 0; step < 32; step++) {
+        c.per_run = 0;
+        stage_run(s, "inc", 3, 0);
+        c.per_run = 1;
+        stage_run(s, "inc", 1, 0);
+    }
+    close_counters(s, &c);
+    assert_string_equal(events_text(s->directory), "version start@1 s1=1@0 s1=2@7 s1=3@14 s1=4@21 s1=5@28");
+}
+
+static void runs_that_change_their_steps_are_followed(void **state)
+{
+    stage *s = *state;
+    counters c;
+    open_counters(s, &c, every_eight(s));
+    stage_run(s, "inc", 9, 0); /* 1, 9 */
+    c.per_run = 4;
+    stage_run(s, "inc", 5, 0); /* 13, 17, 21, 25, 29 */
+    close_counters(s, &c);
+    assert_string_equal(events_text(s->directory), "version start@1 s1=1@1 s1=2@9 s1=3@17 s1=4@25");
 }
 
 static void runs_of_several_steps(void **state)
@@ -416,7 +442,9 @@ int main(void)
         with_stage(bh_099s_start_is_written_once_a_session),
         with_stage(bh_100s_the_first_run_fetches_whatever_the_interval),
         with_stage(bh_100s_the_decision_is_made_before_the_run),
-        with_stage(bh_101s_the_step_is_read_only_in_runs_that_fetch),
+        with_stage(bh_101s_the_step_is_read_once_a_run),
+        with_stage(runs_that_make_no_step_shift_nothing),
+        with_stage(runs_that_change_their_steps_are_followed),
         with_stage(runs_of_several_steps),
         with_stage(bh_104s_a_scaffolds_summary_op),
         with_stage(bh_104s_a_scaffold_without_a_summary_op),

@@ -80,7 +80,7 @@ static void a_caller_that_feeds_twice_is_told(void **state)
     play *p = *state;
     hs_feed feeds[] = {play_feed("a", &five), play_feed("b", &five), play_feed("a", &ten), {NULL}};
     play_open(p, NULL, 0);
-    assert_fails(play_run(p, HS_NAMES("a"), feeds), HS_FAILED_PRECONDITION, &p->err, "by the caller and by the caller");
+    assert_fails(play_run(p, HS_NAMES("a"), feeds), HS_FAILED_PRECONDITION, &p->err, "'a' is fed twice by the caller");
     hs_raw_session *raw = hs_session_raw(p->session);
     hs_run_args args = {HS_RUN_ARGS, .feeds = feeds};
     assert_fails(hs_raw_session_run(raw, &args, NULL, &p->err), HS_FAILED_PRECONDITION, &p->err, "by a raw run");

@@ -2,6 +2,7 @@
 /* The embedded graph as a backend. */
 #include "backends/graph/graph.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ static hs_code graph_find(void *self, const char *name, hs_node *out, hs_error *
         if (!base)
             return hs__no_memory(err, strlen(name), "a name");
         output = strtoul(colon + 1, &end, 10);
-        if (end > colon + 1 && !*end)
+        if (isdigit((unsigned char)colon[1]) && !*end)
             node = hs__graph_node_of(graph, base);
         hs__free(&graph->env, base);
     }

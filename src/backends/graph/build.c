@@ -64,14 +64,9 @@ void hs_graph_free(hs_graph *graph)
 const hs_error *hs_graph_error(const hs_graph *graph)
 {
     static const hs_error no_graph = {.code = HS_RESOURCE_EXHAUSTED,
-                                      .message = "there is no graph: hs_graph_new had no memory"};
+                                      .message =
+                                          "there is no graph (NULL, as hs_graph_new returns it where there is no memory)"};
     return graph ? &graph->error : &no_graph;
-}
-
-hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
-{
-    size_t at = hs__map_find(&graph->names, name);
-    return at == HS__NONE ? NULL : graph->nodes[at];
 }
 
 bool hs_graph_has(const hs_graph *graph, const char *name)
@@ -162,9 +157,11 @@ static hs_code check_tensor(const char *what, const char *name, int64_t dtype, c
 {
     if (!hs__dtype_valid(dtype))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': %lld is no dtype", what, name, (long long)dtype);
-    hs_code code = hs__shape_check(shape, open, name, err);
-    if (code)
+    hs_code code = hs__shape_check(shape, open, "its shape", err);
+    if (code) {
+        hs_error_prefix(err, "%s '%s'", what, name);
         return code;
+    }
     int64_t n = hs_shape_elements(shape);
     if (!open && (n < 0 || (uint64_t)n > SIZE_MAX / 2 / hs_dtype_size((hs_dtype)dtype)))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its shape is too large", what, name);

@@ -44,8 +44,10 @@ struct hs__graph_node {
     hs__edge *inputs;
     hs__graph_node **controls, **writes;
     size_t n_inputs, n_controls, n_writes;
-    size_t rank; /* its place in the order of execution */
-    int visited; /* while resolving */
+    size_t rank;                  /* its place in the order of execution */
+    size_t index;                 /* its place among the nodes */
+    size_t waits;                 /* while ops are put in order: for how many */
+    bool sets_views, reads_views; /* outputs without memory of their own; inputs that are such */
 };
 
 /* The ops that every graph has (init.c). */

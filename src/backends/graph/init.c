@@ -8,7 +8,8 @@
 static hs_code fill(const hs_tensor *tensor, const void *initial, hs_error *err)
 {
     if (tensor->memory)
-        return tensor->memory->from_host(tensor->memory->user, tensor->data, initial, tensor->bytes, err);
+        return hs__settle(tensor->memory->from_host(tensor->memory->user, tensor->data, initial, tensor->bytes, err),
+                          "its memory", err);
     if (initial)
         memcpy(tensor->data, initial, tensor->bytes);
     else

@@ -2,8 +2,15 @@
 /* From names to nodes: edges, the order of execution, a slot for each tensor. */
 #include "backends/graph/graph.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+
+hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name)
+{
+    size_t at = hs__map_find(&graph->names, name);
+    return at == HS__NONE ? NULL : graph->nodes[at];
+}
 
 void hs__graph_unresolve(hs_graph *graph)
 {
@@ -28,7 +35,7 @@ static hs_code find_edge(const hs_graph *graph, const hs__graph_node *op, const 
     size_t n_outputs = node && node->kind == HS__OP ? node->n_outputs : 1;
     if (!node)
         return hs_error_set(err, HS_NOT_FOUND, "op '%s' has the input '%s', which is not in the graph", op->name, name);
-    if ((colon && (end == colon + 1 || *end)) || output >= n_outputs)
+    if ((colon && (!isdigit((unsigned char)colon[1]) || *end)) || output >= n_outputs)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' has the input '%s', but '%s' has %zu outputs", op->name,
                             name, node->name, n_outputs);
     *edge = (hs__edge){node, output};
@@ -56,52 +63,134 @@ static hs_code resolve_op(const hs_graph *graph, hs__graph_node *op, hs_error *e
     return code;
 }
 
+static size_t n_dependencies(const hs__graph_node *op)
+{
+    return op->n_inputs + op->n_controls;
+}
+
 static hs__graph_node *dependency(const hs__graph_node *op, size_t index)
 {
     return index < op->n_inputs ? op->inputs[index].node : op->controls[index - op->n_inputs];
 }
 
-/* Depth first, from one op, without recursion: `path` has the ops that wait for their dependencies, `at` how far each is.
- */
-static hs_code order_from(hs_graph *graph, hs__graph_node *op, hs__graph_node **path, size_t *at, hs_error *err)
+/* While ops are put in order. `dependents` has for each op those that wait for it, from `first` of its index on; `ready` is
+ * a heap of the ops that wait for none any more, the first defined on top. */
+typedef struct {
+    hs__graph_node **dependents, **ready;
+    size_t *first;
+    size_t n_ready;
+} ordering;
+
+static void push(ordering *o, hs__graph_node *op)
 {
-    size_t depth = 0;
-    path[0] = op;
-    at[0] = 0;
-    op->visited = 1;
-    for (;;) {
-        hs__graph_node *top = path[depth];
-        if (at[depth] < top->n_inputs + top->n_controls) {
-            hs__graph_node *next = dependency(top, at[depth]++);
-            if (next->kind != HS__OP || next->visited == 2)
-                continue;
-            if (next->visited == 1)
-                return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' depends on itself, through '%s'", next->name,
-                                    top->name);
-            next->visited = 1;
-            path[++depth] = next;
-            at[depth] = 0;
-        } else {
-            top->visited = 2;
-            top->rank = graph->n_ops;
-            graph->order[graph->n_ops++] = top;
-            if (depth-- == 0)
-                return HS_OK;
-        }
-    }
+    size_t at = o->n_ready++;
+    for (size_t up; at && o->ready[up = (at - 1) / 2]->index > op->index; at = up)
+        o->ready[at] = o->ready[up];
+    o->ready[at] = op;
 }
 
+static hs__graph_node *pop(ordering *o)
+{
+    hs__graph_node *top = o->ready[0], *last = o->ready[--o->n_ready];
+    size_t at = 0;
+    for (size_t down; (down = 2 * at + 1) < o->n_ready; at = down) {
+        if (down + 1 < o->n_ready && o->ready[down + 1]->index < o->ready[down]->index)
+            down++;
+        if (o->ready[down]->index > last->index)
+            break;
+        o->ready[at] = o->ready[down];
+    }
+    o->ready[at] = last;
+    return top;
+}
+
+/* Counts, then fills. */
+static hs_code find_dependents(const hs_graph *graph, ordering *o, hs_error *err)
+{
+    size_t n = graph->n_nodes;
+    o->first = hs__alloc(&graph->env, n + 2, sizeof *o->first);
+    o->ready = hs__alloc(&graph->env, n, sizeof *o->ready);
+    if (!o->first || !o->ready)
+        return hs__no_memory(err, n * sizeof *o->first, "ordering the graph");
+    size_t *ends = o->first + 1; /* each becomes the end of its op's part, and so the first of the next one's */
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; graph->nodes[i]->kind == HS__OP && k < n_dependencies(graph->nodes[i]); k++)
+            ends[dependency(graph->nodes[i], k)->index + 1]++;
+    for (size_t i = 0; i < n; i++)
+        ends[i + 1] += ends[i];
+    o->dependents = hs__alloc(&graph->env, ends[n], sizeof(hs__graph_node *));
+    if (!o->dependents)
+        return hs__no_memory(err, ends[n] * sizeof(hs__graph_node *), "ordering the graph");
+    for (size_t i = 0; i < n; i++) {
+        hs__graph_node *node = graph->nodes[i];
+        for (size_t k = 0; node->kind == HS__OP && k < n_dependencies(node); k++) {
+            const hs__graph_node *before = dependency(node, k);
+            o->dependents[ends[before->index]++] = node;
+            node->waits += before->kind == HS__OP;
+        }
+    }
+    return HS_OK;
+}
+
+/* Some op waits for itself. Following what each waits for leads into the circle. */
+static hs_code tell_circle(const hs_graph *graph, hs_error *err)
+{
+    const hs__graph_node *op = NULL, *before = NULL;
+    for (size_t i = 0; !op; i++)
+        if (graph->nodes[i]->kind == HS__OP && graph->nodes[i]->waits)
+            op = graph->nodes[i];
+    for (size_t i = 0; i <= graph->n_nodes; i++) {
+        size_t k = 0;
+        while (dependency(op, k)->kind != HS__OP || !dependency(op, k)->waits)
+            k++;
+        before = op;
+        op = dependency(op, k);
+    }
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s' depends on itself, through '%s'", op->name, before->name);
+}
+
+/* Dependencies first, and otherwise as they were defined. */
 static hs_code order_ops(hs_graph *graph, hs_error *err)
 {
-    hs__graph_node **path = hs__alloc(&graph->env, graph->n_nodes, sizeof *path);
-    size_t *at = hs__alloc(&graph->env, graph->n_nodes, sizeof *at);
-    hs_code code = path && at ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
-    for (size_t i = 0; !code && i < graph->n_nodes; i++)
-        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->visited)
-            code = order_from(graph, graph->nodes[i], path, at, err);
-    hs__free(&graph->env, path);
-    hs__free(&graph->env, at);
+    ordering o = {NULL};
+    size_t n_ops = 0;
+    hs_code code = find_dependents(graph, &o, err);
+    for (size_t i = 0; !code && i < graph->n_nodes; i++) {
+        n_ops += graph->nodes[i]->kind == HS__OP;
+        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->waits)
+            push(&o, graph->nodes[i]);
+    }
+    while (!code && o.n_ready) {
+        hs__graph_node *op = pop(&o);
+        op->rank = graph->n_ops;
+        graph->order[graph->n_ops++] = op;
+        for (size_t i = o.first[op->index]; i < o.first[op->index + 1]; i++)
+            if (--o.dependents[i]->waits == 0)
+                push(&o, o.dependents[i]);
+    }
+    if (!code && graph->n_ops < n_ops)
+        code = tell_circle(graph, err);
+    hs__free(&graph->env, o.dependents);
+    hs__free(&graph->env, o.first);
+    hs__free(&graph->env, o.ready);
     return code;
+}
+
+/* Ops that set a view for an output, and ops that read such a view, are looked after in a run. */
+static bool sets_views(const hs__graph_node *op)
+{
+    for (size_t i = 0; i < op->n_outputs; i++)
+        if (!op->outputs[i].data && (op->outputs[i].dtype == HS_STRING || hs_shape_elements(&op->outputs[i].shape) < 0))
+            return true;
+    return false;
+}
+
+static void note_views(hs__graph_node *op)
+{
+    op->sets_views = sets_views(op);
+    op->reads_views = false;
+    for (size_t i = 0; i < op->n_inputs; i++)
+        op->reads_views |= op->inputs[i].node->kind == HS__OP && sets_views(op->inputs[i].node);
 }
 
 static void number_tensors(hs_graph *graph)
@@ -111,6 +200,8 @@ static void number_tensors(hs_graph *graph)
         hs__graph_node *node = graph->nodes[i];
         node->slot = graph->n_slots;
         graph->n_slots += node->kind == HS__OP ? node->n_outputs : 1;
+        if (node->kind == HS__OP)
+            note_views(node);
         if (node->kind == HS__VARIABLE)
             graph->variables[graph->n_variables++] = node;
     }
@@ -126,7 +217,8 @@ hs_code hs__graph_resolve(hs_graph *graph, hs_error *err)
     graph->n_ops = 0;
     hs_code code = graph->order && graph->variables ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
     for (size_t i = 0; !code && i < graph->n_nodes; i++) {
-        graph->nodes[i]->visited = 0;
+        graph->nodes[i]->index = i;
+        graph->nodes[i]->waits = 0;
         if (graph->nodes[i]->kind == HS__OP)
             code = resolve_op(graph, graph->nodes[i], err);
     }

@@ -220,20 +220,45 @@ static hs_code check_inputs(const hs__graph_session *session, const hs__graph_no
     return HS_OK;
 }
 
+static bool is_set(const hs_tensor *value)
+{
+    return value->rank >= 0 && (value->data || !value->bytes);
+}
+
+/* A view is good for one run: what was set in the last one is forgotten. */
+static void forget_views(hs__graph_session *session, const hs__graph_node *op)
+{
+    for (size_t i = 0; i < op->n_outputs; i++) {
+        hs_tensor *tensor = &session->tensors[op->slot + i];
+        if (op->outputs[i].data || session->owned[op->slot + i])
+            continue;
+        *tensor = hs_tensor_of(op->outputs[i].dtype, op->outputs[i].shape, NULL);
+        if (hs_shape_elements(&op->outputs[i].shape) < 0)
+            tensor->rank = -1;
+    }
+}
+
+static hs_code check_views(const hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+{
+    for (size_t i = 0; i < op->n_inputs; i++)
+        if (!is_set(tensor_at(session, op->inputs[i].node->slot + op->inputs[i].output)))
+            return hs_error_set(err, HS_INTERNAL, "op '%s' did not set its output %zu, which op '%s' reads",
+                                op->inputs[i].node->name, op->inputs[i].output, op->name);
+    return HS_OK;
+}
+
 static hs_code execute(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
 {
     hs_op op = {session, node};
     hs_code code = session->check_inputs ? check_inputs(session, node, err) : HS_OK;
+    if (!code && node->reads_views)
+        code = check_views(session, node, err);
     if (code)
         return code;
-    code = node->run(node->self, &op, err);
-    if (code) {
-        if (err && !err->message[0])
-            hs_error_set(err, code, "op '%s' failed with %s", node->name, hs_code_name(code));
-        else if (err)
-            hs_error_prefix(err, "op '%s'", node->name);
-        if (err)
-            err->code = code;
+    if (node->sets_views)
+        forget_views(session, node);
+    if (hs__settle(code = node->run(node->self, &op, err), "its function", err)) {
+        hs_error_prefix(err, "op '%s'", node->name);
         return code;
     }
     for (size_t i = 0; i < node->n_writes; i++)
@@ -310,7 +335,7 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
         const hs_tensor *value = tensor_at(session, slot);
         if (node->kind == HS__VARIABLE && !is_fed(session, slot) && !session->initialized[slot])
             return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised", node->name);
-        if (value->rank < 0 || (!value->data && value->bytes))
+        if (!is_set(value))
             return hs_error_set(err, HS_INTERNAL, "op '%s' did not set its output %d", node->name, (int)output);
         call->values[i] = *value;
     }
@@ -322,20 +347,28 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
     hs__graph_session *session = self;
     session->run++;
     session->check_inputs = false;
-    memset(session->needed, 0, (session->graph->n_ops + 63) / 64 * sizeof *session->needed);
+    size_t words = (session->graph->n_ops + 63) / 64;
+    if (words == 1)
+        session->needed[0] = 0; /* memset would write so few bytes in a way that the next read has to wait for */
+    else
+        memset(session->needed, 0, words * sizeof *session->needed);
     const int64_t *step = step_of(session);
     session->step = step ? *step : 0;
     hs_code code = HS_OK;
     int64_t advanced = 0;
     for (size_t i = 0; !code && i < call->n_feeds; i++)
         code = take_feed(session, &call->feeds[i], err);
-    if (code || (code = mark(session, call, err)) || (code = execute_all(session, call->options, &advanced, err)) ||
-        (code = collect(session, call, err)))
+    if (code || (code = mark(session, call, err)))
+        return code;
+    code = execute_all(session, call->options, &advanced, err);
+    /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
+    hs_code late = advance(session, advanced, code ? NULL : err);
+    if (code || (code = late) || (code = collect(session, call, err)))
         return code;
     const hs_run_options *options = call->options;
     if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs))
         code = hs__graph_metadata(session, call, err);
-    return code ? code : advance(session, advanced, err); /* last: only a good run is a step. Values are views and see it */
+    return code;
 }
 
 /* Inside an op's function. */
@@ -407,7 +440,7 @@ hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *valu
     const hs_tensor *to = &session->tensors[variable->slot];
     if (to->memory) {
         hs_code code = to->memory->from_host(to->memory->user, to->data, value->data, to->bytes, err);
-        if (code) {
+        if (hs__settle(code, "its memory", err)) {
             hs_error_prefix(err, "writing variable '%s'", variable->name);
             return code;
         }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Closing a session, from whatever state it is in. */
+#include "session/session.h"
+
+#include "threads/coordinator.h"
+
+#include <string.h>
+
+static void call_ends(hs_session *session, hs_error *first)
+{
+    for (size_t i = 0; i < session->n_hooks; i++) {
+        hs__hook *hook = &session->hooks[i];
+        hs_error error = {0};
+        hs_code code = hook->ops.end ? hook->ops.end(hook->self, &session->raw, &error) : HS_OK;
+        if (!code)
+            continue;
+        hs__hook_failed(session, hook, "end", code, &error);
+        if (first->code)
+            hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
+        else
+            *first = error;
+    }
+    hs_error error = {0};
+    if (hs__call_boundaries(session, HS_BOUNDARY_END, &error)) {
+        if (first->code)
+            hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
+        else
+            *first = error;
+    }
+}
+
+static void call_closes(hs_session *session, const hs_outcome *outcome)
+{
+    for (size_t i = session->n_hooks; i-- > 0;)
+        if (session->hooks[i].begun && session->hooks[i].ops.close)
+            session->hooks[i].ops.close(session->hooks[i].self, outcome);
+}
+
+static int32_t reason_of(const hs_session *session, hs_code last, const hs_error *error)
+{
+    if (error->code)
+        return HS_REASON_FAILED;
+    if (last == HS_OUT_OF_RANGE)
+        return HS_REASON_END_OF_INPUT;
+    if (session->already_done)
+        return HS_REASON_ALREADY_DONE;
+    return hs_session_should_stop(session) || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
+}
+
+static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)
+{
+    hs_outcome outcome = {.reason = reason_of(session, last, error),
+                          .step = hs_session_step(session),
+                          .last_saved_step = session->raw.saved_step};
+    const char *hook = outcome.reason == HS_REASON_FAILED ? session->failed_hook : session->stop_hook;
+    memcpy(outcome.hook, hook, strlen(hook) + 1);
+    outcome.error = *error;
+    return outcome;
+}
+
+static void free_frames(hs_session *session)
+{
+    for (size_t i = 0; i < session->n_frames; i++) {
+        hs__frame_free(session->frames[i]);
+        hs__free(&session->env, session->frames[i]);
+    }
+    hs__free(&session->env, session->frames);
+}
+
+void hs__session_free(hs_session *session)
+{
+    hs_env env = session->env;
+    hs_raw_session *raw = &session->raw;
+    if (session->owns_scaffold)
+        hs_scaffold_free(session->scaffold);
+    for (size_t i = 0; i < raw->n_states; i++)
+        hs__free(&env, raw->states[i].key);
+    hs__free(&env, raw->states);
+    hs__free(&env, raw->restored_from);
+    hs__fragments_free(&session->fragments);
+    free_frames(session);
+    hs__coordinator_free(session->coordinator);
+    hs__free(&env, session->hooks);
+    hs__free(&env, session->given_hooks);
+    hs__free(&env, session->target);
+    hs__free(&env, (void *)session->config.data);
+    hs__free(&env, session);
+}
+
+hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
+{
+    hs_error late = {0};
+    if (hs__writer_cache_flush(&session->writers, &late) && !error->code)
+        *error = late;
+    hs_outcome outcome = make_outcome(session, last, error);
+    hs_coordinator_request_stop(session->coordinator, NULL);
+    call_closes(session, &outcome);
+    if (hs__writer_cache_close(&session->writers, &late) && !error->code)
+        *error = late;
+    late = (hs_error){0};
+    if (session->raw.handle &&
+        hs__settle(session->raw.ops.close(session->raw.handle, &late), "closing the backend's session", &late) &&
+        !error->code)
+        *error = late;
+    session->raw.handle = NULL;
+    if (session->finalized_graph)
+        session->raw.ops.finalize(session->raw.backend.self, false, NULL);
+    hs_hooks_destroy(session->given_hooks, session->n_hooks);
+    hs__session_free(session);
+    if (error->code && !outcome.error.code) {
+        outcome.reason = HS_REASON_FAILED;
+        outcome.error = *error;
+        outcome.hook[0] = '\0'; /* it may have stopped the session, but did not fail */
+    }
+    return outcome;
+}
+
+hs_outcome hs_session_close(hs_session *session, hs_error *err)
+{
+    if (!session) {
+        hs_outcome none = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
+        if (!err || !err->code)
+            hs_error_set(&none.error, HS_FAILED_PRECONDITION,
+                         "there is no session: it was not opened, or is closed already");
+        else
+            none.error = *err;
+        hs__error_copy(err, &none.error);
+        return none;
+    }
+    if (session->level || session->in_backend || session->in_step || session->closing) {
+        hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
+        hs_error_set(&refused.error, HS_FAILED_PRECONDITION, "a session cannot be closed from its own callbacks");
+        hs__error_copy(err, &refused.error);
+        return refused;
+    }
+    session->closing = true;
+    /* The caller's own word counts, but for one that would make a failed run a good end. */
+    bool own = session->fail.code && (!hs__is_clean(session->fail.code) || hs__is_clean(session->last.code));
+    hs_code last = own ? session->fail.code : session->last.code;
+    hs_error error = {0}, threads = {0};
+    hs_coordinator_error(session->coordinator, &threads);
+    if (!hs__is_clean(last)) {
+        error = session->threads_failed_first ? threads : own ? session->fail : session->last;
+        if (session->threads_failed_first || own)
+            session->failed_hook[0] = '\0'; /* it is no hook's error */
+    } else {
+        session->failed_hook[0] = '\0'; /* a good run has made up for it */
+        call_ends(session, &error);
+    }
+    if (!error.code)
+        hs_coordinator_error(session->coordinator, &error);
+    hs_env env = session->env;
+    hs_outcome outcome = hs__shut(session, last, &error);
+    if (outcome.reason == HS_REASON_FAILED)
+        hs_log(&env, HS_LOG_ERROR, "the session failed at step %lld: %s", (long long)outcome.step, outcome.error.message);
+    hs__error_copy(err, &outcome.error);
+    return outcome;
+}

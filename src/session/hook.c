@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks outside of sessions. */
+#include <hooksess/hook.h>
+
+#include <stddef.h>
+
+hs_hook hs_hook_hold(hs_hook hook)
+{
+    hook.flags |= HS_HOOK_HELD;
+    return hook;
+}
+
+static void destroy(const hs_hook_ops *ops, void *self)
+{
+    if (ops && ops->size >= offsetof(hs_hook_ops, destroy) + sizeof ops->destroy && ops->destroy)
+        ops->destroy(self);
+}
+
+void hs_hook_destroy(hs_hook hook)
+{
+    destroy(hook.ops, hook.self);
+}
+
+void hs_hooks_destroy(const hs_hook *hooks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool skip = (hooks[i].flags & HS_HOOK_HELD) != 0;
+        for (size_t k = 0; !skip && hooks[i].self && k < n; k++)
+            skip = hooks[k].self == hooks[i].self && (k < i || (hooks[k].flags & HS_HOOK_HELD));
+        if (!skip)
+            hs_hook_destroy(hooks[i]);
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frames of runs within runs. */
+#include "session/session.h"
+
+static hs_code new_frame(struct hs_session *session, hs_error *err)
+{
+    hs_code code = hs__reserve(&session->env, &session->frames, &session->frames_capacity, session->n_frames + 1,
+                               sizeof *session->frames, err);
+    if (code)
+        return code;
+    hs__frame *made = hs__alloc(&session->env, 1, sizeof *made);
+    if (!made)
+        return hs__no_memory(err, sizeof *made, "the plan of a run");
+    hs__frame_init(made, &session->env);
+    for (size_t i = 0; i < session->n_hooks && session->n_frames == 0; i++)
+        session->hooks[i].values.frame = made; /* hooks are called at level 0 */
+    session->frames[session->n_frames++] = made;
+    return HS_OK;
+}
+
+hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err)
+{
+    hs_code code = HS_OK;
+    while (!code && session->n_frames <= level)
+        code = new_frame(session, err);
+    if (!(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
+        for (size_t i = 0; !code && i < level; i++)
+            code = hs__frame_preserve(session->frames[i], err);
+    if (code)
+        return code;
+    *out = session->frames[level];
+    hs__frame_begin(*out, ++session->runs, &session->fragments);
+    return HS_OK;
+}
