@@ -48,6 +48,11 @@ typedef struct hs_save_options {
  */
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                              const hs_save_options *options, hs_error *err);
+/* Makes ready for saving to `prefix` (without a step): makes the directory, takes hold of it against other processes until
+ * the saver is freed or saves elsewhere, and removes what saves that were cut short have left of it there. A first save
+ * does so by itself; sooner is better where training comes before it. HS_FAILED_PRECONDITION names the process that saves
+ * there. The hold is the process's: savers of one process do not keep each other out. */
+HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
 /* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
 /* The checkpoints that the saver keeps, oldest first; NULL past the last. The saver's, until its next save. */

@@ -55,9 +55,9 @@ typedef struct hs_file_stat {
     unsigned char reserved[15];
 } hs_file_stat;
 
-/* Files. All members are required. Paths are the caller's, valid during the call. Each function returns HS_OK or a code
- * with a message that names the path; a missing path is HS_NOT_FOUND, a full disk HS_RESOURCE_EXHAUSTED. A file is used
- * by one thread at a time; different files by several threads at once.
+/* Files. All members are required but lock and unlock. Paths are the caller's, valid during the call. Each function returns
+ * HS_OK or a code with a message that names the path; a missing path is HS_NOT_FOUND, a full disk HS_RESOURCE_EXHAUSTED. A
+ * file is used by one thread at a time; different files by several threads at once.
  *
  *   open      *file is the handle, for the other functions and for close.
  *   read      up to `bytes` from `offset`; *got is less only at the end of the file.
@@ -68,7 +68,11 @@ typedef struct hs_file_stat {
  *   remove    a file. A missing one is HS_NOT_FOUND.
  *   sync_directory   names made, renamed or removed in it are on the disk when it returns.
  *   make_directory   one level. HS_ALREADY_EXISTS if something of that name is there.
- *   list      calls visit with each name in the directory but "." and "..", in any order, until one returns non-zero. */
+ *   list      calls visit with each name in the directory but "." and "..", in any order, until one returns non-zero.
+ *   lock      holds `path`, a file that is made if it is missing, against other processes until it is unlocked or this
+ *             process has ended, in whatever way. *lock NULL: a new hold, which *lock then is; else it makes sure of that
+ * one. HS_FAILED_PRECONDITION names the process that has it; HS_UNIMPLEMENTED: there are no locks here. unlock    frees it.
+ */
 typedef struct hs_file_system_ops {
     size_t size;
     hs_code (*open)(void *user, const char *path, int mode, void **file, hs_error *err);
@@ -83,6 +87,8 @@ typedef struct hs_file_system_ops {
     hs_code (*stat)(void *user, const char *path, hs_file_stat *out, hs_error *err);
     hs_code (*list)(void *user, const char *path, int (*visit)(void *visitor, const char *name), void *visitor,
                     hs_error *err);
+    hs_code (*lock)(void *user, const char *path, void **lock, hs_error *err);
+    void (*unlock)(void *user, void *lock);
 } hs_file_system_ops;
 
 /* Begins an initialiser: static const hs_file_system_ops mine = { HS_FILE_SYSTEM_OPS, .open = ..., ... }. */

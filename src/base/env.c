@@ -83,12 +83,13 @@ static hs_code check_part(int set, int of, const char *part, hs_error *err)
 static hs_code check_files(const hs_file_system *files, hs_error *err)
 {
     const hs_file_system_ops *ops = files->ops;
-    if (ops->size < sizeof *ops)
+    if (ops->size < offsetof(hs_file_system_ops, lock))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_env.files.ops->size is %zu: begin its initialiser with HS_FILE_SYSTEM_OPS", ops->size);
     if (!ops->open || !ops->read || !ops->write || !ops->sync || !ops->close || !ops->rename || !ops->remove ||
         !ops->sync_directory || !ops->make_directory || !ops->stat || !ops->list)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_env.files.ops lacks a function; all are required");
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_env.files.ops lacks a function; all but lock and unlock are required");
     return HS_OK;
 }
 

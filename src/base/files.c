@@ -133,6 +133,25 @@ hs_code hs__list(const hs_env *env, const char *path, int (*found)(void *user, c
     return hs__settle(env->files.ops->list(env->files.user, path, found, user, err), path, err);
 }
 
+static bool has_locks(const hs_file_system_ops *ops)
+{
+    return ops->size >= offsetof(hs_file_system_ops, unlock) + sizeof ops->unlock && ops->lock && ops->unlock;
+}
+
+hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err)
+{
+    const hs_file_system *files = &env->files;
+    if (!has_locks(files->ops))
+        return HS_OK; /* as its maker decided */
+    return hs__settle(files->ops->lock(files->user, path, lock, err), path, err);
+}
+
+void hs__unlock(const hs_env *env, void *lock)
+{
+    if (lock)
+        env->files.ops->unlock(env->files.user, lock);
+}
+
 bool hs__file_exists(const hs_env *env, const char *path)
 {
     hs_file_stat found;

@@ -48,7 +48,7 @@ static int found_file(void *user, const char *name)
 {
     candidates *all = user;
     size_t length = strlen(name);
-    if (length > 6 && strcmp(name + length - 6, ".index") == 0) {
+    if (length > 6 && strcmp(name + length - 6, ".index") == 0 && !strstr(name, HS__ABANDONED ".index")) {
         char *stem = hs__strndup(all->env, name, length - 6);
         char *path = stem ? hs__path_join(all->env, all->directory, stem) : NULL;
         if (path)
@@ -61,19 +61,27 @@ static int found_file(void *user, const char *name)
     return 0;
 }
 
-/* The step in a path's name; -1 if it has none. */
-static long long step_in(const char *path)
-{
-    const char *dash = strrchr(path, '-');
-    char *end;
-    long long step = dash ? strtoll(dash + 1, &end, 10) : -1;
-    return dash && end > dash + 1 && !*end ? step : -1;
-}
-
 static int newest_first(const void *a, const void *b)
 {
-    long long x = step_in(*(char *const *)a), y = step_in(*(char *const *)b);
+    int64_t x = hs__step_in(*(char *const *)a), y = hs__step_in(*(char *const *)b);
     return (x < y) - (x > y);
+}
+
+/* A process may have died between a save and the state file that was to tell of it. Such a checkpoint is newer than the
+ * newest that is named, in a file that nobody has touched since: by the name it was saved under, it is the one to go on
+ * from. */
+static void put_unnamed_successors_first(candidates *all, const hs__checkpoint_state *state)
+{
+    size_t front = 0;
+    int64_t step = hs__step_in(state->newest);
+    for (size_t i = all->named; state->untouched && step >= 0 && i < all->n; i++) {
+        char *path = all->paths[i];
+        if (!hs__same_series(hs__path_base(path), hs__path_base(state->newest)) || hs__step_in(path) <= step)
+            continue;
+        memmove(all->paths + front + 1, all->paths + front, (i - front) * sizeof *all->paths);
+        all->paths[front++] = path;
+    }
+    all->named += front;
 }
 
 /* What the state file says comes first, newest first; then whatever else lies there. HS_OK also where the state file is
@@ -94,15 +102,20 @@ static hs_code gather(candidates *all, const char *state_file, hs_error *err)
         add_named(all, state.newest);
         for (size_t i = state.n; i-- > 0;)
             add_named(all, state.paths[i]);
-        hs__checkpoint_state_free(&state);
     }
+    bool has_state = !code;
     all->named = all->n;
     hs_file_stat found;
     if (all->env->files.ops->stat(all->env->files.user, all->directory, &found, NULL) == HS_OK && found.is_directory &&
-        (code = hs__list(all->env, all->directory, found_file, all, err)))
+        (code = hs__list(all->env, all->directory, found_file, all, err))) {
+        hs__checkpoint_state_free(&state);
         return code;
+    }
     if (all->n > all->named)
         qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);
+    if (has_state)
+        put_unnamed_successors_first(all, &state);
+    hs__checkpoint_state_free(&state);
     if (all->failed)
         return hs__no_memory(err, all->n * sizeof *all->paths, "the list of checkpoints");
     return HS_OK;

@@ -14,6 +14,7 @@ typedef struct {
     hs_raw_session *session;
     const hs_env *env;
     char *prefix, *directory;
+    const char *base; /* of the prefix, without the step */
     char *index, *index_aside;
     char *data, *data_aside;
     char *meta, *meta_aside;
@@ -187,57 +188,6 @@ static hs_code commit(const save *s, hs_error *err)
     return hs__sync_directory(s->env, s->directory, err);
 }
 
-/* A file of the checkpoint `base` that is neither its index nor its meta file. */
-static bool is_data_of(const char *name, const char *base, int *shard, int *shards)
-{
-    size_t length = strlen(base);
-    int end = 0;
-    return strncmp(name, base, length) == 0 && sscanf(name + length, ".data-%5d-of-%5d%n", shard, shards, &end) == 2 &&
-           end == 20 && !name[length + 20];
-}
-
-typedef struct {
-    const hs_env *env;
-    const char *directory, *base;
-    int shard, shards; /* this one stays; shards 0: none does */
-} data_removal;
-
-static int remove_data(void *user, const char *name)
-{
-    const data_removal *removal = user;
-    int shard, shards;
-    if (is_data_of(name, removal->base, &shard, &shards) && (shard != removal->shard || shards != removal->shards)) {
-        char *path = hs__path_join(removal->env, removal->directory, name);
-        if (path)
-            hs__file_remove(removal->env, path);
-        hs__free(removal->env, path);
-    }
-    return 0;
-}
-
-static void remove_data_files(const hs_env *env, const char *prefix, int shard, int shards)
-{
-    char *directory = hs__path_directory(env, prefix);
-    data_removal removal = {env, directory, hs__path_base(prefix), shard, shards};
-    hs_error error = {0};
-    if (directory && hs__list(env, directory, remove_data, &removal, &error))
-        hs_log(env, HS_LOG_WARNING, "%s", error.message);
-    hs__free(env, directory);
-}
-
-/* The index goes first: from then on it is no checkpoint any more. */
-static void delete_checkpoint(const hs_env *env, const char *prefix)
-{
-    char *index = hs__bundle_index_path(env, prefix), *meta = hs__format(env, "%s.meta", prefix);
-    if (index && meta) {
-        hs__file_remove(env, index);
-        remove_data_files(env, prefix, 0, 0);
-        hs__file_remove(env, meta);
-    }
-    hs__free(env, index);
-    hs__free(env, meta);
-}
-
 /* A state file speaks of its own directory: what the saver kept in another one stays there, and is no more of its business.
  */
 static void forget_other_directories(save *s)
@@ -269,23 +219,25 @@ static hs_code make_newest(save *s, const char *state_file, hs_error *err)
         gone = n - 1; /* as TensorFlow: nothing is deleted, and the file names the newest alone */
     else if (n > (size_t)saver->max_to_keep)
         gone = n - (size_t)saver->max_to_keep;
+    size_t leaving = saver->max_to_keep == HS_NEVER ? 0 : gone, first = gone - leaving;
     const char **paths = hs__alloc(s->env, n, sizeof *paths);
     double *times = hs__alloc(s->env, n, sizeof *times);
     if (!paths || !times)
         code = hs__no_memory(err, n * sizeof *paths, "the list of checkpoints");
-    for (size_t i = gone; !code && i < n; i++) {
-        paths[i - gone] = saver->kept[i].path;
-        times[i - gone] = saver->kept[i].timestamp;
+    for (size_t i = first; !code && i < n; i++) {
+        paths[i - first] = saver->kept[i].path;
+        times[i - first] = saver->kept[i].timestamp;
     }
     if (!code)
-        code = hs__checkpoint_state_write(s->env, s->directory, state_file, s->prefix, paths, times, n - gone, err);
+        code = hs__checkpoint_state_write(s->env, s->directory, state_file,
+                                          &(hs__checkpoint_list){s->prefix, paths, times, n - first, leaving}, err);
     hs__free(s->env, paths);
     hs__free(s->env, times);
     if (code)
         return code;
     for (size_t i = 0; i < gone; i++) {
         if (saver->max_to_keep != HS_NEVER)
-            delete_checkpoint(s->env, saver->kept[i].path);
+            hs__delete_checkpoint(s->env, saver->kept[i].path);
         hs__free(s->env, saver->kept[i].path);
     }
     memmove(saver->kept, saver->kept + gone, (n - gone) * sizeof *saver->kept);
@@ -293,10 +245,31 @@ static hs_code make_newest(save *s, const char *state_file, hs_error *err)
     return HS_OK;
 }
 
-static hs_code save_all(save *s, const hs_save_options *options, hs_error *err)
+static bool is_kept(void *user, const char *path)
+{
+    const hs_saver *saver = user;
+    for (size_t i = 0; i < saver->n_kept; i++)
+        if (strcmp(saver->kept[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* Once for each hold: nobody else saves there meanwhile. */
+static hs_code leave_other_history(const save *s, int64_t step, hs_error *err)
+{
+    if (step < 0 || s->saver->held.continued)
+        return HS_OK;
+    hs_code code = hs__abandon_later(s->env, s->directory, s->base, step, is_kept, s->saver, err);
+    s->saver->held.continued = !code;
+    return code;
+}
+
+static hs_code save_all(save *s, int64_t step, const hs_save_options *options, hs_error *err)
 {
     hs_code code;
-    if ((code = check_collision(s, options, err)) || (code = prepare_directory(s, err)) || (code = name_files(s, err)))
+    if ((code = check_collision(s, options, err)) || (code = prepare_directory(s, err)) ||
+        (code = hs__hold_directory(&s->saver->held, s->env, s->directory, s->base, options->state_file, err)) ||
+        (code = name_files(s, err)))
         return code;
     if ((code = write_bundle(s, err)) || (!options->no_meta_graph && (code = write_meta(s, err))) ||
         (code = commit(s, err))) {
@@ -308,10 +281,12 @@ static hs_code save_all(save *s, const hs_save_options *options, hs_error *err)
             hs__file_remove(s->env, s->meta);
         return code;
     }
-    remove_data_files(s->env, s->prefix, s->shard, s->shards);
+    hs__delete_stale_data(s->env, s->prefix, s->shard, s->shards);
     if ((code = hs__saver_set_last(s->saver, s->prefix, err)))
         return code;
-    return options->no_state_file ? HS_OK : make_newest(s, options->state_file, err);
+    if (options->no_state_file || (code = leave_other_history(s, step, err)))
+        return code;
+    return make_newest(s, options->state_file, err);
 }
 
 static hs_code check_options(const hs_save_options *options, hs_error *err)
@@ -335,9 +310,24 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     if ((given && (code = hs_struct_take(&options, sizeof options, given, "hs_save_options", "HS_SAVE_OPTIONS", err))) ||
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
-    save s = {.saver = saver, .session = session, .env = &saver->env};
+    save s = {.saver = saver, .session = session, .env = &saver->env, .base = hs__path_base(prefix)};
     if (!(code = name_checkpoint(&s, prefix, step, err)))
-        code = save_all(&s, &options, err);
+        code = save_all(&s, step, &options, err);
+    free_save(&s);
+    if (!code)
+        hs_error_clear(err);
+    return code;
+}
+
+hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
+{
+    if (!saver || !prefix || !*hs__path_base(prefix))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_hold: %s",
+                            saver ? "the prefix names no file" : "the saver is NULL");
+    save s = {.saver = saver, .env = &saver->env, .base = hs__path_base(prefix)};
+    hs_code code;
+    if (!(code = name_checkpoint(&s, prefix, -1, err)) && !(code = prepare_directory(&s, err)))
+        code = hs__hold_directory(&saver->held, s.env, s.directory, s.base, NULL, err);
     free_save(&s);
     if (!code)
         hs_error_clear(err);

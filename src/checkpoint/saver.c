@@ -35,6 +35,7 @@ void hs_saver_free(hs_saver *saver)
     if (!saver)
         return;
     hs_env env = saver->env;
+    hs__release_directory(&saver->held, &env);
     for (size_t i = 0; i < saver->n_kept; i++)
         hs__free(&env, saver->kept[i].path);
     hs__free(&env, saver->kept);

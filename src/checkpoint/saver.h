@@ -5,19 +5,28 @@
 #include <hooksess/checkpoint.h>
 
 #include "backends/raw_session.h"
+#include "checkpoint/directory.h"
 #include "formats/bundle.h"
 
+/* clang-format off */
 /* A saver from the inside.
  *
- * How a checkpoint comes to be there, in the order in which it happens (save.c):
+ * How a checkpoint comes to be there, in the order in which it happens (save.c, directory.c):
+ *   0. the directory is held against other processes; at first, what saves that were cut short left there is removed;
  *   1. data, .meta and index are written under their names with ".tmp" behind them, and synced;
  *   2. data and .meta get their names, and the directory is synced;
  *   3. the index gets its name: from here on the checkpoint exists; the directory is synced;
- *   4. the state file is replaced: from here on it is the newest;
- *   5. checkpoints beyond max_to_keep are deleted, index first.
- * A crash before 3 leaves what was there before and files that nothing refers to, whose names the next save of that step
- * takes over. Where a checkpoint of the name exists, its data file must stay until the index is replaced: the new data get
- * the name of another shard. */
+ *   4. at the first save of a hold: later checkpoints that the saver does not keep are of a history that was left, and are
+ *      renamed, PREFIX.abandoned;
+ *   5. the state file is replaced: from here on it is the newest to everybody, and the file says in comments which
+ *      checkpoint was saved last and which are to be deleted;
+ *   6. those are deleted, index first.
+ * A crash before 3 leaves what was there before and files that nothing refers to, which 0 removes. One between 3 and 5 leaves
+ * a checkpoint later than the newest that is named, in a state file that nobody has touched: restoring takes it for the
+ * newest (newest.c). One in 6 leaves what 0 goes on deleting.
+ * Where a checkpoint of the name exists, its data file must stay until the index is replaced: the new data get the name of
+ * another shard. Readers hold nothing, and write nothing. */
+/* clang-format on */
 
 typedef struct {
     char *path;
@@ -31,6 +40,7 @@ struct hs_saver {
     hs__kept_checkpoint *kept; /* oldest first */
     size_t n_kept, kept_capacity;
     char *last_path;
+    hs__held_directory held; /* the one it saves to */
 };
 
 /* The variable of that index if the saver saves it. `done` is set past the last. */

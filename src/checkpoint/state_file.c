@@ -10,6 +10,10 @@
 
 enum { MAX_BYTES = 64 << 20 };
 
+/* What begins the lines that only this library reads. */
+#define LAST_SAVED "# last saved: "
+#define LEAVING    "# to be deleted: "
+
 static hs_code take(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *from, const char *directory, hs_error *err)
 {
     size_t n = from->n_all_model_checkpoint_paths;
@@ -25,6 +29,48 @@ static hs_code take(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *
             state->timestamps[i] = from->all_model_checkpoint_timestamps[i];
     }
     return complete ? HS_OK : hs__no_memory(err, n, "the list of checkpoints");
+}
+
+static hs_code take_leaving(hs__checkpoint_state *state, const char *name, size_t length, const char *directory,
+                            hs_error *err)
+{
+    if (length == 0 || memchr(name, '/', length))
+        return HS_OK; /* nothing elsewhere is deleted, whatever a file says */
+    hs_code code = hs__reserve(state->env, &state->leaving, &state->leaving_capacity, state->n_leaving + 1,
+                               sizeof *state->leaving, err);
+    if (code)
+        return code;
+    char *copy = hs__strndup(state->env, name, length);
+    char *path = copy ? hs__path_join(state->env, directory, copy) : NULL;
+    hs__free(state->env, copy);
+    if (!path)
+        return hs__no_memory(err, length, "a path");
+    state->leaving[state->n_leaving++] = path;
+    return HS_OK;
+}
+
+static bool begins(const char **line, const char *with)
+{
+    size_t length = strlen(with);
+    bool so = strncmp(*line, with, length) == 0;
+    *line += so ? length : 0;
+    return so;
+}
+
+static hs_code take_comments(hs__checkpoint_state *state, const char *text, const char *directory, hs_error *err)
+{
+    hs_code code = HS_OK;
+    const char *newest = hs__path_base(state->newest);
+    for (const char *line = text, *next; !code && *line; line = next) {
+        size_t length = strcspn(line, "\n");
+        const char *rest = line, *end = line + length;
+        next = *end ? end + 1 : end;
+        if (begins(&rest, LEAVING))
+            code = take_leaving(state, rest, (size_t)(end - rest), directory, err);
+        else if (begins(&rest, LAST_SAVED))
+            state->untouched = (size_t)(end - rest) == strlen(newest) && memcmp(rest, newest, strlen(newest)) == 0;
+    }
+    return code;
 }
 
 static hs_code parse(hs__checkpoint_state *state, const char *path, const char *text, size_t bytes, const char *directory,
@@ -59,6 +105,8 @@ hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env
     hs_code code = hs__file_contents(env, path, MAX_BYTES, &text, &bytes, err);
     if (!code)
         code = parse(state, path, text, bytes, directory, err);
+    if (!code)
+        code = take_comments(state, text, directory, err);
     if (code)
         hs__checkpoint_state_free(state);
     hs__free(env, text);
@@ -70,6 +118,9 @@ void hs__checkpoint_state_free(hs__checkpoint_state *state)
 {
     for (size_t i = 0; i < state->n; i++)
         hs__free(state->env, state->paths[i]);
+    for (size_t i = 0; i < state->n_leaving; i++)
+        hs__free(state->env, state->leaving[i]);
+    hs__free(state->env, state->leaving);
     hs__free(state->env, state->newest);
     hs__free(state->env, state->paths);
     hs__free(state->env, state->timestamps);
@@ -95,28 +146,45 @@ static char *relative(const char *directory, const char *path)
     return hs__proto_string(rest);
 }
 
-hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name, const char *newest,
-                                   const char *const *paths, const double *timestamps, size_t n, hs_error *err)
+/* The name of a checkpoint in the directory, for ourselves. */
+static void write_comment(hs__buffer *text, const char *begin, const char *name)
+{
+    if (strpbrk(name, "/\n"))
+        return;
+    hs__buffer_text(text, "%s", begin);
+    hs__buffer_text(text, "%s\n", name);
+}
+
+static void write_list(const char *directory, const hs__checkpoint_list *list, char **relatives, hs__buffer *text)
+{
+    Hs__Pb__CheckpointState state = HS__PB__CHECKPOINT_STATE__INIT;
+    for (size_t i = 0; i < list->n; i++)
+        relatives[i] = relative(directory, list->paths[i]);
+    state.model_checkpoint_path = relative(directory, list->newest);
+    state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = list->n - list->n_leaving;
+    state.all_model_checkpoint_paths = relatives + list->n_leaving;
+    state.all_model_checkpoint_timestamps = (double *)list->timestamps + list->n_leaving;
+    hs__proto_text(&state.base, text);
+    write_comment(text, LAST_SAVED, state.model_checkpoint_path);
+    for (size_t i = 0; i < list->n_leaving; i++)
+        write_comment(text, LEAVING, relatives[i]);
+}
+
+hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name,
+                                   const hs__checkpoint_list *list, hs_error *err)
 {
     char *path = hs__path_join(env, directory, name ? name : "checkpoint");
-    char **relatives = hs__alloc(env, n, sizeof *relatives);
+    char **relatives = hs__alloc(env, list->n, sizeof *relatives);
     hs__buffer text;
     hs__buffer_init(&text, env);
     hs_code code = HS_OK;
     if (!path || !relatives) {
-        code = hs__no_memory(err, n * sizeof *relatives, "the list of checkpoints");
-    } else if (strcmp(path, newest) == 0) {
+        code = hs__no_memory(err, list->n * sizeof *relatives, "the list of checkpoints");
+    } else if (strcmp(path, list->newest) == 0) {
         code = hs_error_set(err, HS_FAILED_PRECONDITION,
                             "%s: a checkpoint and the file that names the newest one are called alike", path);
     } else {
-        Hs__Pb__CheckpointState state = HS__PB__CHECKPOINT_STATE__INIT;
-        for (size_t i = 0; i < n; i++)
-            relatives[i] = relative(directory, paths[i]);
-        state.model_checkpoint_path = relative(directory, newest);
-        state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = n;
-        state.all_model_checkpoint_paths = relatives;
-        state.all_model_checkpoint_timestamps = (double *)timestamps;
-        hs__proto_text(&state.base, &text);
+        write_list(directory, list, relatives, &text);
         if (!(code = hs__buffer_check(&text, "the list of checkpoints", err)))
             code = hs__file_replace(env, path, text.data, text.size, err);
     }

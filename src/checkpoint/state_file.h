@@ -12,6 +12,9 @@ typedef struct hs__checkpoint_state {
     char **paths;
     double *timestamps; /* seconds since 1970; 0 where the file has none */
     size_t n;
+    char **leaving; /* that are to be deleted now that they are not kept any more; comments, to other readers */
+    size_t n_leaving, leaving_capacity;
+    bool untouched; /* it is as a saver wrote it: nobody has named another one the newest since */
 } hs__checkpoint_state;
 
 /* NOT_FOUND: there is no such file. DATA_LOSS: it cannot be read as what it should be. INVALID_ARGUMENT: it names no newest
@@ -20,8 +23,17 @@ hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env
                                   hs_error *err);
 void hs__checkpoint_state_free(hs__checkpoint_state *state);
 
+/* What is written: `paths` are the checkpoints that are kept, oldest first; the first `n_leaving` of them are not any more.
+ */
+typedef struct hs__checkpoint_list {
+    const char *newest;
+    const char *const *paths;
+    const double *timestamps;
+    size_t n, n_leaving;
+} hs__checkpoint_list;
+
 /* Replaces the file durably. FAILED_PRECONDITION if `newest` is the file itself. */
-hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name, const char *newest,
-                                   const char *const *paths, const double *timestamps, size_t n, hs_error *err);
+hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name,
+                                   const hs__checkpoint_list *list, hs_error *err);
 
 #endif

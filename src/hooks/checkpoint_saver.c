@@ -82,10 +82,13 @@ static hs_code write_graph(checkpoint_saver *hook, hs_raw_session *session, int6
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     checkpoint_saver *hook = self;
+    hs_saver *saver;
     int64_t step;
     (void)coordinator;
     hook->saved_step = NOT_SAVED;
     hs_code code = hs_raw_session_step(session, &step, err);
+    if (!code && find_saver(hook, session, &saver, NULL) == HS_OK) /* without one, it is the first save that fails */
+        code = hs_saver_hold(saver, hook->prefix, err);
     if (!code && !(code = open_writer(hook, session, err)))
         code = write_graph(hook, session, step, err);
     return code;

@@ -93,7 +93,7 @@ static void a_file_system_that_lacks_a_function_is_refused(void **state)
 {
     (void)state;
     typedef void (*function)(void);
-    for (size_t at = offsetof(hs_file_system_ops, open); at < sizeof(hs_file_system_ops); at += sizeof(function)) {
+    for (size_t at = offsetof(hs_file_system_ops, open); at < offsetof(hs_file_system_ops, lock); at += sizeof(function)) {
         hs_error err = {0};
         hs_file_system_ops ops = *t.env.files.ops;
         function none = NULL;

@@ -13,7 +13,8 @@ static hs_code state_read(fixture *f, hs__checkpoint_state *out)
 static hs_code state_write(fixture *f, const char *directory, const char *newest, const char *const *paths, size_t n)
 {
     static const double times[] = {1000.25, 2000.5, 3000};
-    return hs__checkpoint_state_write(&f->t.env, directory, NULL, newest, paths, times, n, &f->err);
+    return hs__checkpoint_state_write(&f->t.env, directory, NULL, &(hs__checkpoint_list){newest, paths, times, n, 0},
+                                      &f->err);
 }
 
 static char *text_of(const fixture *f)
@@ -47,7 +48,8 @@ static void cm_004_cm_007_cm_024s_paths_are_relative_to_the_file(void **state)
                               "all_model_checkpoint_paths: \"model.ckpt-1\"\n"
                               "all_model_checkpoint_paths: \"model.ckpt-2\"\n"
                               "all_model_checkpoint_timestamps: 1000.25\n"
-                              "all_model_checkpoint_timestamps: 2000.5\n");
+                              "all_model_checkpoint_timestamps: 2000.5\n"
+                              "# last saved: model.ckpt-2\n");
     free(text);
 }
 
@@ -231,7 +233,8 @@ static hs_code replace(test_env *t, void *user)
     const char *const *paths = HS_NAMES(file_of(f, 1, NULL), file_of(f, 2, NULL));
     const double times[] = {1, 2};
     write_state(f, "model_checkpoint_path: \"model.ckpt-1\"\n");
-    return hs__checkpoint_state_write(&t->env, f->directory, NULL, paths[1], paths, times, 2, &err);
+    return hs__checkpoint_state_write(&t->env, f->directory, NULL, &(hs__checkpoint_list){paths[1], paths, times, 2, 0},
+                                      &err);
 }
 
 static void old_or_new(void *user)

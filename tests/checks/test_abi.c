@@ -33,7 +33,7 @@ FROZEN(hs_output_def, 96);
 FROZEN(hs_host_copy, 24);
 FROZEN(hs_saver_listener, 16);
 ENDS(hs_env, files, 104);
-ENDS(hs_file_system_ops, list, 96);
+ENDS(hs_file_system_ops, unlock, 112);
 ENDS(hs_memory, user, 40);
 ENDS(hs_state_provider, self, 40);
 ENDS(hs_run_args, built, 56);

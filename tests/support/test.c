@@ -156,6 +156,18 @@ static hs_code f_list(void *user, const char *path, int (*visit)(void *visitor, 
     return posix()->ops->list(NULL, path, visit, visitor, err);
 }
 
+static hs_code f_lock(void *user, const char *path, void **lock_, hs_error *err)
+{
+    hs_code code = file_call(user, err);
+    return code ? code : posix()->ops->lock(NULL, path, lock_, err);
+}
+
+static void f_unlock(void *user, void *lock_)
+{
+    (void)user;
+    posix()->ops->unlock(NULL, lock_);
+}
+
 static const hs_file_system_ops file_ops = {
     HS_FILE_SYSTEM_OPS,
     .open = f_open,
@@ -169,6 +181,8 @@ static const hs_file_system_ops file_ops = {
     .make_directory = f_make_directory,
     .stat = f_stat,
     .list = f_list,
+    .lock = f_lock,
+    .unlock = f_unlock,
 };
 
 void test_env_init(test_env *t)

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who holds a directory, and what is done about what the dead left in it. */
+#include "checkpoint/model.h"
+
+#include "checkpoint/directory.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *prefix(const fixture *f)
+{
+    return test_path(f->directory, "model.ckpt");
+}
+
+static void touch(const fixture *f, const char *name)
+{
+    test_write_file(test_path(f->directory, name), "x", 1);
+}
+
+/* Holding. */
+
+/* A process that holds the directory until it is killed. */
+static pid_t hold_elsewhere(fixture *f)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        hs_saver *saver = hs_saver_new(NULL, NULL);
+        if (hs_saver_hold(saver, prefix(f), NULL) == HS_OK && write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return child;
+}
+
+static void kill_holder(pid_t child)
+{
+    int status;
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+}
+
+static void another_process_is_named(void **state)
+{
+    fixture *f = *state;
+    char holder[64];
+    pid_t child = hold_elsewhere(f);
+    snprintf(holder, sizeof holder, "process %ld on ", (long)child);
+    assert_fails(hs_saver_hold(f->saver, prefix(f), &f->err), HS_FAILED_PRECONDITION, &f->err, holder);
+    hs_code code = hs_saver_save(f->saver, model_raw(&f->m), prefix(f), 1, NULL, &f->err);
+    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "name another directory");
+    assert_int_equal(test_count_files(f->directory, "model.ckpt"), 0);
+    kill_holder(child);
+}
+
+static void death_gives_it_up(void **state)
+{
+    fixture *f = *state;
+    kill_holder(hold_elsewhere(f));
+    assert_ok(hs_saver_hold(f->saver, prefix(f), &f->err), &f->err);
+    save_at(f, 1);
+}
+
+static void freeing_the_saver_gives_it_up(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    kill_holder(hold_elsewhere(f)); /* it got it */
+}
+
+/* A lock of a process is gone when any of its savers lets go. */
+static void the_next_save_takes_a_lost_hold_again(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    hs_saver *other = hs_saver_new(NULL, NULL);
+    assert_ok(hs_saver_hold(other, test_path(f->directory, "best"), &f->err), &f->err);
+    hs_saver_free(other);
+    save_at(f, 2);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(hs_saver_hold(hs_saver_new(NULL, NULL), prefix(f), NULL) == HS_FAILED_PRECONDITION ? 0 : 1);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void a_saver_that_goes_elsewhere_gives_it_up(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    assert_ok(hs_saver_hold(f->saver, test_path(f->directory, "sub/model.ckpt"), &f->err), &f->err);
+    kill_holder(hold_elsewhere(f));
+}
+
+static void readers_hold_nothing(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_int_equal(unlink(test_path(f->directory, HS__LOCK_NAME)), 0);
+    pid_t child = hold_elsewhere(f);
+    assert_ok(restart(f), &f->err);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 1, NULL), &f->err);
+    assert_non_null(reader);
+    hs_checkpoint_close(reader);
+    kill_holder(child);
+}
+
+static void a_second_session_touches_nothing(void **state)
+{
+    fixture *f = *state;
+    pid_t child = hold_elsewhere(f);
+    model m = {.step = 0};
+    model_build(&m, &f->t.env);
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .save_steps = 1);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    assert_null(hs_session_open(hs_graph_backend(m.graph), &options, &f->err));
+    assert_says(&f->err, HS_FAILED_PRECONDITION, "another process saves");
+    assert_int_equal(test_count_files(f->directory, ""), 3); /* with the lock's */
+    kill_holder(child);
+    hs_graph_free(m.graph);
+}
+
+static hs_code no_locks(void *user, const char *path, void **lock, hs_error *err)
+{
+    (void)user, (void)lock;
+    return hs_error_set(err, HS_UNIMPLEMENTED, "%s: the file system has no locks", path);
+}
+
+/* A hold of a saver on a file system that differs from the usual one. */
+static void hold_twice_on(fixture *f, const hs_file_system_ops *ops)
+{
+    hs_env env = f->t.env;
+    env.files.ops = ops;
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &env}, &f->err);
+    for (int i = 0; i < 2; i++)
+        assert_ok(hs_saver_hold(saver, prefix(f), &f->err), &f->err);
+    hs_saver_free(saver);
+}
+
+static void a_disk_without_locks_is_one_warning(void **state)
+{
+    fixture *f = *state;
+    hs_file_system_ops ops = *f->t.env.files.ops;
+    ops.lock = no_locks;
+    hold_twice_on(f, &ops);
+    assert_contains(f->t.log, "WARNING: ");
+    assert_null(strstr(strstr(f->t.log, "no locks") + 1, "no locks"));
+}
+
+static void a_file_system_of_ones_own_may_have_no_locks(void **state)
+{
+    fixture *f = *state;
+    hs_file_system_ops ops = *f->t.env.files.ops;
+    ops.size = offsetof(hs_file_system_ops, lock);
+    hold_twice_on(f, &ops);
+    assert_lacks(f->t.log, "WARNING");
+}
+
+static void holding_needs_a_saver_and_a_name(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(hs_saver_hold(NULL, prefix(f), &f->err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_saver_hold(f->saver, NULL, &f->err), HS_INVALID_ARGUMENT);
+    assert_fails(hs_saver_hold(f->saver, "run/", &f->err), HS_INVALID_ARGUMENT, &f->err, "names no file");
+    assert_fails(hs_saver_hold(f->saver, test_path(f->directory, "no/such/x"), &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "parent directory");
+}
+
+/* Sweeping. */
+
+static void hold_again(fixture *f)
+{
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    test_env_clear_log(&f->t);
+    assert_ok(hs_saver_hold(f->saver, prefix(f), &f->err), &f->err);
+}
+
+static void files_of_cut_saves_go(void **state)
+{
+    fixture *f = *state;
+    static const char *const orphans[] = {"model.ckpt-3.index.tmp", "model.ckpt-3." DATA ".tmp", "model.ckpt-3.meta.tmp",
+                                          "model.ckpt-4." DATA,     "model.ckpt-4.meta",         "checkpoint.tmp",
+                                          "model.ckpt." DATA,       "model.ckpt-2.index.tmp"};
+    save_at(f, 2);
+    for (size_t i = 0; i < sizeof orphans / sizeof *orphans; i++)
+        touch(f, orphans[i]);
+    hold_again(f);
+    for (size_t i = 0; i < sizeof orphans / sizeof *orphans; i++)
+        assert_false(test_exists(f->directory, orphans[i]));
+    assert_contains(f->t.log, "removing 7 files of saves that were cut short");
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 2));
+}
+
+/* Others' files, an old format's, and those that only look alike. */
+static void nothing_else_goes(void **state)
+{
+    fixture *f = *state;
+    static const char *const others[] = {"other-3.index.tmp",       "model.ckpt-best." DATA,  "model.ckpt-3.data.tmp",
+                                         "model.ckpt-3.notes",      "model.ckpt2-3.meta",     "model.ckpt-5",
+                                         "model.ckpt-5.meta",       "model.ckpt-3.index.bak", "events.tmp",
+                                         "model.ckpt-3.data-0-of-1"};
+    save_at(f, 2);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        touch(f, others[i]);
+    hold_again(f);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_true(test_exists(f->directory, others[i]));
+    assert_lacks(f->t.log, "removing");
+}
+
+static void data_that_were_replaced_go(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    save_at(f, 1); /* now in shard 1 of 2 */
+    assert_false(has_file(f, 1, DATA));
+    touch(f, "model.ckpt-1." DATA);
+    hold_again(f);
+    assert_false(has_file(f, 1, DATA));
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 1));
+}
+
+static void what_was_to_be_deleted_is(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    save_at(f, 2);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
+                   "# to be deleted: model.ckpt-1\n# to be deleted: ../model.ckpt-2\n# to be deleted: gone\n");
+    hold_again(f);
+    assert_false(has_file(f, 1, "index"));
+    assert_false(has_file(f, 1, DATA));
+    assert_true(has_file(f, 2, "index"));
+    assert_contains(f->t.log, "deleting '");
+}
+
+static void what_leaves_is_written_down_first(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    save_at(f, 1);
+    save_at(f, 2);
+    char *text = test_read_file(test_path(f->directory, "checkpoint"), NULL);
+    assert_contains(text, "\n# to be deleted: model.ckpt-1\n");
+    assert_lacks(text, "paths: \"model.ckpt-1\"");
+    free(text);
+}
+
+/* Histories. */
+
+static char *state_text(const fixture *f)
+{
+    return test_read_file(test_path(f->directory, "checkpoint"), NULL);
+}
+
+static void a_save_that_the_state_file_does_not_tell_of_is_the_newest(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    char *text = state_text(f);
+    save_at(f, 2);
+    save_at(f, 3);
+    write_state(f, text); /* as if each of the two had died before it */
+    free(text);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 3));
+    assert_lacks(f->t.log, "WARNING");
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    assert_ok(restore_newest(f), &f->err);
+    save_at(f, 4);
+    assert_int_equal(test_count_files(f->directory, ".index"), 2);
+}
+
+static void a_state_file_that_somebody_changed_is_obeyed(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    save_at(f, 2);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-1\"\n# last saved: model.ckpt-2\n");
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 1));
+    write_state(f, "model_checkpoint_path: \"model.ckpt-1\"\n"); /* TensorFlow's */
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 1));
+}
+
+static void other_series_are_no_successors(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    char *text = state_text(f);
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "best"), 7, NULL, &f->err), &f->err);
+    write_state(f, text);
+    free(text);
+    assert_ok(restart(f), &f->err);
+    assert_string_equal(f->restored, file_of(f, 1, NULL));
+}
+
+static void what_a_rollback_leaves_is_kept_aside(void **state)
+{
+    fixture *f = *state;
+    for (int step = 1; step <= 4; step++)
+        save_at(f, step);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), &f->err), &f->err);
+    save_at(f, 2);
+    assert_contains(f->t.log, "model.ckpt-4' is later than what is saved now, and is kept as 'model.ckpt-4.abandoned'");
+    assert_false(has_file(f, 3, "index") || has_file(f, 3, DATA) || has_file(f, 4, "meta"));
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 4, "abandoned"), &f->err);
+    assert_non_null(reader);
+    hs_checkpoint_close(reader);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 2));
+    hold_again(f);
+    assert_int_equal(test_count_files(f->directory, ".abandoned."), 2 * 3);
+}
+
+static void abandoned_ones_are_not_restored(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    save_at(f, 1);
+    flip_bit(file_of(f, 1, DATA), 5);
+    assert_int_equal(restart(f), HS_DATA_LOSS);
+}
+
+static void those_without_a_step_are_no_history(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 5);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), prefix(f), -1, NULL, &f->err), &f->err);
+    assert_true(has_file(f, 5, "index"));
+}
+
+/* Dying. */
+
+/* A file system on which the process dies at the nth call that changes something: before it, or in the midst of a write. */
+typedef struct {
+    hs_env env;
+    hs_file_system_ops ops;
+    int calls, dies_at;
+} mortal;
+
+static const hs_file_system_ops *real(void)
+{
+    return hs_env_default()->files.ops;
+}
+
+static void live(mortal *m)
+{
+    if (++m->calls == m->dies_at)
+        _exit(9);
+}
+
+static hs_code m_open(void *user, const char *path, int mode, void **file, hs_error *err)
+{
+    live(user);
+    return real()->open(NULL, path, mode, file, err);
+}
+
+static hs_code m_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
+{
+    mortal *m = user;
+    if (m->calls + 1 == m->dies_at)
+        real()->write(NULL, file, data, bytes / 2, err);
+    live(m);
+    return real()->write(NULL, file, data, bytes, err);
+}
+
+static hs_code m_rename(void *user, const char *from, const char *to, hs_error *err)
+{
+    live(user);
+    return real()->rename(NULL, from, to, err);
+}
+
+static hs_code m_remove(void *user, const char *path, hs_error *err)
+{
+    live(user);
+    return real()->remove(NULL, path, err);
+}
+
+static hs_code m_sync(void *user, void *file, hs_error *err)
+{
+    (void)user, (void)file, (void)err;
+    return HS_OK;
+}
+
+static hs_code m_sync_directory(void *user, const char *path, hs_error *err)
+{
+    (void)path, (void)err;
+    live(user);
+    return HS_OK;
+}
+
+/* Saves steps 1 to 4 and 4 again, keeping two, and dies at that call. False: it came through. */
+static bool die_while_saving(fixture *f, int at)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        mortal m = {.env = {HS_ENV}, .ops = *real(), .dies_at = at};
+        m.ops.open = m_open, m.ops.write = m_write, m.ops.rename = m_rename, m.ops.remove = m_remove;
+        m.ops.sync = m_sync, m.ops.sync_directory = m_sync_directory;
+        m.env.files = (hs_file_system){&m.ops, &m};
+        f->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &m.env, .max_to_keep = 2}, NULL);
+        for (int step = 1; step <= 5; step++)
+            save_at(f, step < 5 ? step : 4);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 9 || WEXITSTATUS(status) == 0));
+    return WEXITSTATUS(status) == 9;
+}
+
+/* Whenever it dies: the next one goes on from what was finished, and two saves later there are two checkpoints and nothing
+ * else. */
+static void death_at_any_call_leaves_nothing_behind(void **state)
+{
+    fixture *f = *state;
+    for (int at = 1; die_while_saving(f, at); at++) {
+        model_set(&f->m, 0);
+        assert_ok(restart(f), &f->err);
+        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+        assert_ok(restore_newest(f), &f->err);
+        save_at(f, 7);
+        save_at(f, 8);
+        assert_int_equal(test_count_files(f->directory, ".index"), 2);
+        assert_int_equal(test_count_files(f->directory, ".data-"), 2);
+        assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+        assert_int_equal(test_count_files(f->directory, ""), 2 + 2 * 3 + 2); /* with ".", "..", the lock, the state */
+        test_remove_directory(f->directory);
+        f->directory = test_make_directory();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(another_process_is_named),
+        with_fixture(death_gives_it_up),
+        with_fixture(freeing_the_saver_gives_it_up),
+        with_fixture(the_next_save_takes_a_lost_hold_again),
+        with_fixture(a_saver_that_goes_elsewhere_gives_it_up),
+        with_fixture(readers_hold_nothing),
+        with_fixture(a_second_session_touches_nothing),
+        with_fixture(a_disk_without_locks_is_one_warning),
+        with_fixture(a_file_system_of_ones_own_may_have_no_locks),
+        with_fixture(holding_needs_a_saver_and_a_name),
+        with_fixture(files_of_cut_saves_go),
+        with_fixture(nothing_else_goes),
+        with_fixture(data_that_were_replaced_go),
+        with_fixture(what_was_to_be_deleted_is),
+        with_fixture(what_leaves_is_written_down_first),
+        with_fixture(a_save_that_the_state_file_does_not_tell_of_is_the_newest),
+        with_fixture(a_state_file_that_somebody_changed_is_obeyed),
+        with_fixture(other_series_are_no_successors),
+        with_fixture(what_a_rollback_leaves_is_kept_aside),
+        with_fixture(abandoned_ones_are_not_restored),
+        with_fixture(those_without_a_step_are_no_history),
+        with_fixture(death_at_any_call_leaves_nothing_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
