@@ -9,9 +9,11 @@
  * A checkpoint is named by its prefix, "run/model.ckpt-1000": PREFIX.index, PREFIX.data-00000-of-00001 (-00001-of-00002
  * where it took the place of another of that name) and, where the backend has a graph to show, PREFIX.meta. It exists from
  * the moment when its index has its name, after everything was written aside and synced. The file `checkpoint` beside them
- * says which is the newest, and is replaced last: a save that was cut short between the two is as good as not made. Its
- * paths are relative to it, so that the directory can be moved.
- */
+ * says which is the newest, and is replaced last. Its paths are relative to it, so that the directory can be moved.
+ * Checkpoints of a history that was left (an older one was restored, and training went on from there) are renamed,
+ * PREFIX.abandoned, and neither restored nor deleted.
+ *
+ * One process at a time saves to a directory: it holds the lock of the file .hooksess.lock there. Readers need no lock. */
 
 HS_BEGIN_DECLS
 
