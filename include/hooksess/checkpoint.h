@@ -21,11 +21,21 @@ HS_BEGIN_DECLS
  * TensorFlow: Saver. One thread at a time. */
 typedef struct hs_saver hs_saver;
 
+/* What a variable is called in checkpoints, where that is not its own name. Frozen. */
+typedef struct hs_checkpoint_name {
+    const char *variable, *name;
+} hs_checkpoint_name;
+
+/* .names = HS_CHECKPOINT_NAMES({ "weights", "layer1/kernel" }, ...) */
+#define HS_CHECKPOINT_NAMES(...) ((const hs_checkpoint_name[]){__VA_ARGS__, {NULL, NULL}})
+
 typedef struct hs_saver_options {
     size_t size;
     const hs_env *env;            /* NULL: the system's own */
     int64_t max_to_keep;          /* 0: 5; HS_NEVER: never delete one */
     const char *const *variables; /* names, ended by NULL; NULL: all that are not local */
+    const hs_checkpoint_name
+        *names; /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied */
 } hs_saver_options;
 #define HS_SAVER_OPTIONS .size = sizeof(hs_saver_options)
 
@@ -63,12 +73,37 @@ HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
  * are passed over. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
 
+/* What became of a variable, a tensor or a checkpoint in a restore. */
+typedef enum hs_restore_event {
+    HS_RESTORE_TAKEN = 0,     /* the variable `name` was restored, from the tensor `detail` */
+    HS_RESTORE_SKIPPED = 1,   /* the variable was to be skipped */
+    HS_RESTORE_MISSING = 2,   /* the checkpoint has no tensor `name` */
+    HS_RESTORE_DIFFERENT = 3, /* the tensor `name` has another dtype or shape, which `detail` tells */
+    HS_RESTORE_EXTRA = 4,     /* no variable takes the tensor `name` */
+    HS_RESTORE_REJECTED = 5   /* the checkpoint `name` is damaged, as `detail` tells; the one before it is tried */
+} hs_restore_event;
+typedef void (*hs_restore_report_fn)(void *user, hs_restore_event event, const char *name, const char *detail);
+
+/* A restore that is not of everything, on purpose. Lists are ended by NULL; they are read during the call. */
+typedef struct hs_restore_options {
+    size_t size;
+    const hs_checkpoint_name *names; /* of variables that are called otherwise in this checkpoint */
+    const char *const *skip;         /* variables that keep what they have */
+    hs_restore_report_fn report;     /* called for each variable, tensor and checkpoint; NULL: nobody is told */
+    void *report_user;
+    bool allow_missing; /* variables that the checkpoint lacks keep what they have */
+    bool reshape;       /* tensors of another shape are taken if they have as many elements, in row-major order */
+    unsigned char reserved[6];
+} hs_restore_options;
+#define HS_RESTORE_OPTIONS .size = sizeof(hs_restore_options)
+
 /* Restores the variables and every piece of state from `prefix`. All is read and checked before anything is written: on
  * failure the model is as it was, but for two that come later: a provider of state that refuses what it had saved, and
  * device memory that cannot be written; after these the session must not be trained on. HS_NOT_FOUND: no such checkpoint,
- * or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes that differ (all of them are listed); HS_DATA_LOSS:
- * damage. */
-HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err);
+ * or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes that differ (all of both are listed, and the tensors
+ * that no variable takes); HS_DATA_LOSS: damage. `options` NULL: everything. */
+HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix,
+                                const hs_restore_options *options, hs_error *err);
 
 /* The prefix of the newest checkpoint that the state file of `directory` names and that exists, malloc'ed by `env`:
  * hs_env_free it. NULL: there is none; with an error if the state file is there but says nothing. TensorFlow:

@@ -18,6 +18,13 @@ typedef struct hs_session hs_session;
 /* Several processes that train together; none yet. */
 typedef struct hs_group hs_group;
 
+/* What a session does about the checkpoints of its checkpoint_dir. */
+typedef enum hs_restore_policy {
+    HS_RESTORE_IF_PRESENT = 0, /* goes on from the newest valid one, if there is any */
+    HS_RESTORE_REQUIRE = 1,    /* there must be one: HS_NOT_FOUND */
+    HS_RESTORE_NEVER = 2       /* starts anew. What is saved then takes the place of what is there, which is kept aside */
+} hs_restore_policy;
+
 typedef struct hs_session_options {
     size_t size;
     const hs_hook *hooks; /* in their order; the array is copied */
@@ -28,7 +35,9 @@ typedef struct hs_session_options {
     const char *target;          /* where the backend runs; NULL: in this process. Passed through */
     hs_bytes config;             /* a serialised ConfigProto, passed through to the backend; copied */
     const hs_group *group;       /* NULL */
-    bool take_scaffold;          /* the session frees the scaffold, also when opening fails */
+    const hs_restore_options *restore_options; /* how to restore; NULL: everything */
+    int64_t restore;                           /* an hs_restore_policy: what to do about checkpoint_dir */
+    bool take_scaffold;                        /* the session frees the scaffold, also when opening fails */
     unsigned char reserved[7];
 } hs_session_options;
 #define HS_SESSION_OPTIONS .size = sizeof(hs_session_options)

@@ -27,6 +27,8 @@ typedef struct hs_training_options {
     const char *target;
     hs_bytes config;
     const hs_group *group;
+    const hs_restore_options *restore_options; /* as in hs_session_options */
+    int64_t restore;
     bool no_graph_def; /* write neither graph.pbtxt nor .meta files */
     unsigned char reserved[7];
 } hs_training_options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring the newest valid checkpoint of a directory. */
-#include "checkpoint/saver.h"
+#include "checkpoint/plan.h"
 
 #include "base/files.h"
 #include "checkpoint/state_file.h"
@@ -129,14 +129,15 @@ static bool is_damage(hs_code code)
 }
 
 /* *taken is the number of the one that was restored; HS__NONE: there is none. */
-static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidates *all, size_t *taken, hs_error *err)
+static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidates *all, const hs_restore_options *options,
+                        size_t *taken, hs_error *err)
 {
     hs_error first = {0};
     *taken = HS__NONE;
     for (size_t i = 0; i < all->n; i++) {
         hs_error cause = {0};
         hs__restore_fault whose;
-        hs_code code = hs__restore(saver, session, all->paths[i], &whose, &cause);
+        hs_code code = hs__restore(saver, session, all->paths[i], options, &whose, &cause);
         if (!code) {
             *taken = i;
             return HS_OK;
@@ -145,6 +146,7 @@ static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidat
             hs__error_copy(err, &cause);
             return code;
         }
+        hs__tell(options, HS_RESTORE_REJECTED, all->paths[i], cause.message);
         hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' is passed over: %s", all->paths[i], cause.message);
         if (!first.code)
             first = cause;
@@ -175,14 +177,15 @@ static hs_code adopt(hs_saver *saver, const candidates *all, size_t taken, hs_er
     return code;
 }
 
-hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory, char **restored, hs_error *err)
+hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
+                           const hs_restore_options *options, char **restored, hs_error *err)
 {
     candidates all = {.env = &saver->env, .directory = directory};
     size_t taken = HS__NONE;
     *restored = NULL;
     hs_code code = gather(&all, NULL, err);
     if (!code)
-        code = try_each(saver, session, &all, &taken, err);
+        code = try_each(saver, session, &all, options, &taken, err);
     if (!code && taken != HS__NONE && !(code = adopt(saver, &all, taken, err))) {
         *restored = hs__strdup(&session->env, all.paths[taken]);
         if (!*restored)

@@ -1,139 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring: all of a checkpoint is checked before any of it is copied. */
-#include "checkpoint/saver.h"
-
-#include "base/files.h"
+#include "checkpoint/plan.h"
 
 #include <string.h>
-
-/* Everything that does not fit, in one message. */
-typedef struct {
-    hs__buffer text;
-    size_t missing, different;
-} misfits;
-
-static void add_misfit(misfits *all, const hs_variable *variable, const hs__bundle_entry *entry)
-{
-    char wanted[HS_SHAPE_TEXT_SIZE], found[HS_SHAPE_TEXT_SIZE];
-    if (all->missing + all->different)
-        hs__buffer_text(&all->text, "; ");
-    if (!entry) {
-        all->missing++;
-        hs__buffer_text(&all->text, "'%s' is missing", variable->name);
-        return;
-    }
-    all->different++;
-    hs__buffer_text(&all->text, "'%s' is %s %s there and %s %s in the model", variable->name,
-                    hs_dtype_name((hs_dtype)entry->dtype), hs_shape_text(&entry->shape, found, sizeof found),
-                    hs_dtype_name(variable->dtype), hs_shape_text(&variable->shape, wanted, sizeof wanted));
-}
-
-static bool fits(const hs_variable *variable, const hs__bundle_entry *entry)
-{
-    return entry && entry->dtype == (int32_t)variable->dtype && hs_shape_equal(&entry->shape, &variable->shape);
-}
-
-/* A variable that is restored, and its like in the checkpoint. */
-typedef struct {
-    size_t index; /* of the variable in the backend */
-    hs_variable variable;
-    const hs__bundle_entry *entry;
-    size_t offset; /* of its value in the plan's data */
-} planned;
-
-typedef struct {
-    planned *items;
-    size_t n, capacity;
-    char *data; /* all values, read before any is copied, so that a failure leaves the model as it was */
-    size_t bytes;
-} plan;
-
-static hs_code add_planned(const hs_saver *saver, plan *all, size_t index, const hs_variable *variable,
-                           const hs__bundle_entry *entry, hs_error *err)
-{
-    hs_code code = hs__reserve(&saver->env, &all->items, &all->capacity, all->n + 1, sizeof *all->items, err);
-    if (!code)
-        all->items[all->n++] = (planned){.index = index, .variable = *variable, .entry = entry};
-    return code;
-}
-
-static hs_code tell_misfits(const hs_saver *saver, const hs__bundle_reader *reader, const misfits *all, hs_error *err)
-{
-    hs_code code = all->different ? HS_INVALID_ARGUMENT : HS_NOT_FOUND;
-    const char *text = (const char *)all->text.data;
-    if (all->text.size > HS_MESSAGE_SIZE / 2)
-        hs_log(&saver->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", reader->prefix, text);
-    return hs_error_set(
-        err, code,
-        "checkpoint '%s' does not fit the model, which is left as it was; restore into the model it was saved "
-        "from, or train in another directory (%zu missing, %zu different): %s",
-        reader->prefix, all->missing, all->different, text);
-}
-
-/* Finds every variable that is to be restored; those that have not their like in the checkpoint are an error. */
-static hs_code make_plan(const hs_saver *saver, const hs_raw_session *session, const hs__bundle_reader *reader, plan *all,
-                         hs_error *err)
-{
-    misfits wrong = {0};
-    hs__buffer_init(&wrong.text, &saver->env);
-    hs_code code = HS_OK;
-    bool done = false;
-    for (size_t i = 0; !code && !done; i++) {
-        hs_variable variable;
-        if (!hs__saver_variable(saver, session, i, &variable, &done))
-            continue;
-        const hs__bundle_entry *entry = hs__bundle_find(reader, variable.name);
-        if (fits(&variable, entry))
-            code = add_planned(saver, all, i, &variable, entry, err);
-        else
-            add_misfit(&wrong, &variable, entry);
-    }
-    if (!code && !(code = hs__buffer_check(&wrong.text, "a message", err)) && wrong.missing + wrong.different)
-        code = tell_misfits(saver, reader, &wrong, err);
-    hs__buffer_free(&wrong.text);
-    return code;
-}
-
-/* What an index says is believed only as far as its data file bears it out. */
-static hs_code place_value(hs__bundle_reader *reader, plan *all, planned *item, hs_error *err)
-{
-    enum { ALIGNMENT = 64 };
-    hs_code code = hs__bundle_locate(reader, item->entry, err);
-    if (code)
-        return code;
-    size_t bytes = hs__bundle_read_bytes(item->entry);
-    item->offset = all->bytes;
-    if (bytes > SIZE_MAX - ALIGNMENT || all->bytes > SIZE_MAX - ALIGNMENT - bytes)
-        return hs__no_memory(err, bytes, item->entry->name);
-    all->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return HS_OK;
-}
-
-static hs_code read_values(const hs_saver *saver, hs__bundle_reader *reader, plan *all, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < all->n; i++)
-        code = place_value(reader, all, &all->items[i], err);
-    if (code)
-        return code;
-    all->data = hs__alloc(&saver->env, all->bytes, 1);
-    if (!all->data)
-        return hs__no_memory(err, all->bytes, "the values of a checkpoint");
-    for (size_t i = 0; !code && i < all->n; i++)
-        code = hs__bundle_read(reader, all->items[i].entry, all->data + all->items[i].offset, err);
-    return code;
-}
-
-static hs_code write_values(const hs_raw_session *session, const plan *all, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < all->n; i++) {
-        const planned *item = &all->items[i];
-        hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, all->data + item->offset);
-        code = hs__settle(session->ops.write_variable(session->handle, item->index, &value, err), item->variable.name, err);
-    }
-    return code;
-}
 
 static hs_code verify_states(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
 {
@@ -189,20 +58,20 @@ static void tell_untaken_states(const hs_saver *saver, const hs_raw_session *ses
 }
 
 /* `whose` says whose fault a failure is: at which stage it happened. */
-static hs_code restore_from(hs_saver *saver, hs_raw_session *session, hs__bundle_reader *reader, plan *all,
-                            hs__restore_fault *whose, hs_error *err)
+static hs_code restore_from(hs_saver *saver, hs_raw_session *session, hs__bundle_reader *reader, hs__plan *plan,
+                            const hs_restore_options *options, hs__restore_fault *whose, hs_error *err)
 {
     *whose = HS__FAULT_OF_THE_MODEL;
-    hs_code code = make_plan(saver, session, reader, all, err);
+    hs_code code = hs__plan_make(plan, saver, session, reader, options, err);
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((code = read_values(saver, reader, all, err)) || (code = verify_states(session, reader, err)))
+    if ((code = hs__plan_read(plan, reader, err)) || (code = verify_states(session, reader, err)))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
     for (size_t i = 0; !code && i < session->n_states; i++)
         code = load_state(saver, reader, &session->states[i], err);
-    return code ? code : write_values(session, all, err);
+    return code ? code : hs__plan_write(plan, session, err);
 }
 
 /* Where saver and session stand after a restore: made before anything is changed, so that it cannot fail afterwards. */
@@ -234,40 +103,60 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
         session->saved_step = step;
 }
 
-hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs__restore_fault *whose, hs_error *err)
+/* A name that is misspelt would be restored, or not be found, behind the caller's back. */
+static hs_code check_options(const hs_restore_options *options, const hs_raw_session *session, hs_error *err)
+{
+    for (size_t i = 0; options->skip && options->skip[i]; i++)
+        if (!hs__has_variable(session, options->skip[i]))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.skip has '%s', which is no variable",
+                                options->skip[i]);
+    for (size_t i = 0; options->names && options->names[i].variable; i++)
+        if (!options->names[i].name || !hs__has_variable(session, options->names[i].variable))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_restore_options.names has '%s', which %s",
+                                options->names[i].variable, options->names[i].name ? "is no variable" : "has no name");
+    return HS_OK;
+}
+
+hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
+                    hs__restore_fault *whose, hs_error *err)
 {
     hs__bundle_reader reader;
-    plan all = {0};
+    hs__plan plan = {.env = &saver->env};
     whereabouts now = {NULL, NULL};
     *whose = HS__FAULT_OF_THE_MODEL;
-    hs_code code = hs__saver_check_names(saver, session, err);
-    if (code)
+    hs_code code;
+    if ((code = hs__saver_check_names(saver, session, err)) || (code = check_options(options, session, err)))
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
     if ((code = hs__bundle_reader_open(&reader, &saver->env, prefix, err)))
         return code;
     if (!(code = prepare_whereabouts(&now, saver, session, prefix, err)) &&
-        !(code = restore_from(saver, session, &reader, &all, whose, err))) {
+        !(code = restore_from(saver, session, &reader, &plan, options, whose, err))) {
         tell_untaken_states(saver, session, &reader);
         note_whereabouts(&now, saver, session);
     }
     hs__free(&saver->env, now.last_path);
     hs__free(&session->env, now.restored_from);
-    hs__free(&saver->env, all.items);
-    hs__free(&saver->env, all.data);
+    hs__plan_free(&plan);
     hs__bundle_reader_close(&reader);
     return code;
 }
 
-hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
+hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *given,
+                         hs_error *err)
 {
+    hs_restore_options options = {HS_RESTORE_OPTIONS};
     if (!saver || !session || !session->handle || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_restore: %s",
                             !saver                ? "the saver is NULL"
                             : !prefix || !*prefix ? "no checkpoint is named"
                                                   : "there is no session");
     hs__restore_fault whose;
-    hs_code code = hs__restore(saver, session, prefix, &whose, err);
+    hs_code code = HS_OK;
+    if (given)
+        code = hs_struct_take(&options, sizeof options, given, "hs_restore_options", "HS_RESTORE_OPTIONS", err);
+    if (!code)
+        code = hs__restore(saver, session, prefix, &options, &whose, err);
     if (!code)
         hs_error_clear(err);
     return code;

@@ -114,13 +114,14 @@ static hs_code write_variables(const save *s, hs__bundle_writer *writer, hs_erro
         hs_tensor value, host;
         if (!hs__saver_variable(s->saver, s->session, i, &variable, &done))
             continue;
-        if (strncmp(variable.name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
-            code = hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state",
-                                variable.name, HS__STATE_PREFIX);
+        const char *name = hs__saver_name(s->saver, variable.name);
+        if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
+            code = hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state", name,
+                                HS__STATE_PREFIX);
         else if (!(code =
                        hs__settle(s->session->ops.read_variable(s->session->handle, i, &value, err), variable.name, err)) &&
                  !(code = to_host(&value, variable.name, &copy, &host, err)))
-            code = hs__bundle_writer_add(writer, variable.name, &host, err);
+            code = hs__bundle_writer_add(writer, name, &host, err);
     }
     hs_host_copy_free(&copy);
     return code;

@@ -5,6 +5,32 @@
 
 #include <string.h>
 
+static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_error *err)
+{
+    size_t n = 0;
+    while (names[n].variable)
+        n++;
+    if (!(saver->names = hs__alloc(&saver->env, n + 1, sizeof *saver->names)))
+        return hs__no_memory(err, n * sizeof *saver->names, "a saver's names");
+    for (size_t i = 0; i < n; i++) {
+        if (!names[i].name || !*names[i].name)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.names gives '%s' no name", names[i].variable);
+        saver->names[i].variable = hs__strdup(&saver->env, names[i].variable);
+        saver->names[i].name = saver->names[i].variable ? hs__strdup(&saver->env, names[i].name) : NULL;
+        if (!saver->names[i].name)
+            return hs__no_memory(err, strlen(names[i].name), "a saver's names");
+    }
+    return HS_OK;
+}
+
+const char *hs__saver_name(const hs_saver *saver, const char *variable)
+{
+    for (size_t i = 0; saver->names && saver->names[i].variable; i++)
+        if (strcmp(saver->names[i].variable, variable) == 0)
+            return saver->names[i].name;
+    return variable;
+}
+
 hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
 {
     hs_saver_options options = {HS_SAVER_OPTIONS};
@@ -24,8 +50,12 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         return NULL;
     }
     saver->env = env;
-    saver->max_to_keep = options.max_to_keep ? options.max_to_keep : 5;
     saver->variables = variables;
+    if (options.names && copy_names(saver, options.names, err)) {
+        hs_saver_free(saver);
+        return NULL;
+    }
+    saver->max_to_keep = options.max_to_keep ? options.max_to_keep : 5;
     hs_error_clear(err);
     return saver;
 }
@@ -41,6 +71,11 @@ void hs_saver_free(hs_saver *saver)
     hs__free(&env, saver->kept);
     hs__free(&env, saver->last_path);
     hs__free(&env, (void *)saver->variables);
+    for (size_t i = 0; saver->names && saver->names[i].variable; i++) {
+        hs__free(&env, (void *)saver->names[i].variable);
+        hs__free(&env, (void *)saver->names[i].name);
+    }
+    hs__free(&env, saver->names);
     hs__free(&env, saver);
 }
 
@@ -67,18 +102,27 @@ bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, si
     return false;
 }
 
+bool hs__has_variable(const hs_raw_session *session, const char *name)
+{
+    hs_variable variable;
+    for (size_t i = 0; session->ops.variable && session->ops.variable(session->backend.self, i, &variable); i++)
+        if (strcmp(variable.name, name) == 0)
+            return true;
+    return false;
+}
+
 hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err)
 {
-    for (size_t i = 0; saver->variables && saver->variables[i]; i++) {
-        hs_variable variable;
-        bool found = false;
-        for (size_t k = 0; !found && session->ops.variable && session->ops.variable(session->backend.self, k, &variable);
-             k++)
-            found = strcmp(variable.name, saver->variables[i]) == 0;
-        if (!found)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "a saver is to save '%s', which is no variable of the graph",
-                                saver->variables[i]);
-    }
+    const char *unknown = NULL;
+    for (size_t i = 0; !unknown && saver->variables && saver->variables[i]; i++)
+        if (!hs__has_variable(session, saver->variables[i]))
+            unknown = saver->variables[i];
+    for (size_t i = 0; !unknown && saver->names && saver->names[i].variable; i++)
+        if (!hs__has_variable(session, saver->names[i].variable))
+            unknown = saver->names[i].variable;
+    if (unknown)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a saver is to save '%s', which is no variable of the graph",
+                            unknown);
     return HS_OK;
 }
 

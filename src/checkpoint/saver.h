@@ -37,6 +37,7 @@ struct hs_saver {
     hs_env env;
     int64_t max_to_keep; /* HS_NEVER: all */
     const char *const *variables;
+    hs_checkpoint_name *names; /* copies; ended by NULL */
     hs__kept_checkpoint *kept; /* oldest first */
     size_t n_kept, kept_capacity;
     char *last_path;
@@ -45,6 +46,9 @@ struct hs_saver {
 
 /* The variable of that index if the saver saves it. `done` is set past the last. */
 bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, size_t index, hs_variable *out, bool *done);
+bool hs__has_variable(const hs_raw_session *session, const char *name);
+/* What the variable is called in checkpoints. */
+const char *hs__saver_name(const hs_saver *saver, const char *variable);
 /* HS_INVALID_ARGUMENT if the saver was told to save a variable that there is not. */
 hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err);
 /* Notes a checkpoint as the newest. */
@@ -54,12 +58,14 @@ hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
 /* restore.c. Whose fault a failure is: that of the files, so that another checkpoint may do; or not. */
 typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
 /* Restores, and notes in saver and session where they stand now. */
-hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs__restore_fault *whose, hs_error *err);
+hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
+                    hs__restore_fault *whose, hs_error *err);
 
 /* newest.c. Restores the newest valid checkpoint of a directory: the one that the state file calls the newest, then the
  * others it names, then any that are found. *restored is the path, to be freed with hs__free; NULL: there is none. Each
  * that is passed over is a warning in the log; if there are some and none can be read, that is an error. A checkpoint that
  * can be read but does not fit is an error at once. */
-hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory, char **restored, hs_error *err);
+hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
+                           const hs_restore_options *options, char **restored, hs_error *err);
 
 #endif

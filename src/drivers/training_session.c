@@ -105,9 +105,17 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
     }
     size_t n_hooks = make_hooks(hooks, &options, scaffold, env);
     hs_session_options session = {
-        HS_SESSION_OPTIONS,       .hooks = n_hooks ? hooks : NULL,    .n_hooks = n_hooks,
-        .scaffold = scaffold,     .take_scaffold = !options.scaffold, .checkpoint_dir = options.checkpoint_dir,
-        .target = options.target, .config = options.config,           .group = options.group,
+        HS_SESSION_OPTIONS,
+        .hooks = n_hooks ? hooks : NULL,
+        .n_hooks = n_hooks,
+        .scaffold = scaffold,
+        .take_scaffold = !options.scaffold,
+        .checkpoint_dir = options.checkpoint_dir,
+        .target = options.target,
+        .config = options.config,
+        .group = options.group,
+        .restore = options.restore,
+        .restore_options = options.restore_options,
     };
     hs_session *opened = hs_session_open(backend, &session, err);
     hs_env_free(env, hooks);

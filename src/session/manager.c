@@ -14,29 +14,40 @@ static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *fe
     return code;
 }
 
-static hs_code restore(hs_raw_session *session, hs_saver *saver, const char *directory, const char *path, bool *restored,
-                       hs_error *err)
+static void tell_restored(const hs_raw_session *session, const char *path)
+{
+    int64_t step;
+    if (hs_raw_session_step((hs_raw_session *)session, &step, NULL) == HS_OK)
+        hs_log(&session->env, HS_LOG_INFO, "restored '%s', step %lld", path, (long long)step);
+    else
+        hs_log(&session->env, HS_LOG_INFO, "restored '%s'", path);
+}
+
+static hs_code restore_newest(hs_raw_session *session, hs_saver *saver, const hs__origin *origin, bool *restored,
+                              hs_error *err)
 {
     char *found = NULL;
+    hs_code code = hs__restore_newest(saver, session, origin->directory, origin->options, &found, err);
+    *restored = found != NULL;
+    if (found)
+        tell_restored(session, found);
+    else if (!code && origin->policy == HS_RESTORE_REQUIRE)
+        code = hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint, and one is required", origin->directory);
+    hs__free(&session->env, found);
+    return code;
+}
+
+static hs_code restore(hs_raw_session *session, hs_saver *saver, const hs__origin *origin, bool *restored, hs_error *err)
+{
     *restored = false;
-    if (path && *path) {
-        hs_code code = hs_saver_restore(saver, session, path, err);
+    if (origin->path && *origin->path) {
+        hs_code code = hs_saver_restore(saver, session, origin->path, origin->options, err);
         *restored = !code;
         return code;
     }
-    if (!directory || !*directory)
+    if (!origin->directory || !*origin->directory || origin->policy == HS_RESTORE_NEVER)
         return HS_OK;
-    hs_code code = hs__restore_newest(saver, session, directory, &found, err);
-    if (found) {
-        int64_t step;
-        *restored = true;
-        if (hs_raw_session_step(session, &step, NULL) == HS_OK)
-            hs_log(&session->env, HS_LOG_INFO, "restored '%s', step %lld", found, (long long)step);
-        else
-            hs_log(&session->env, HS_LOG_INFO, "restored '%s'", found);
-    }
-    hs__free(&session->env, found);
-    return code;
+    return restore_newest(session, saver, origin, restored, err);
 }
 
 static hs_code initialize(hs_raw_session *session, hs_scaffold *scaffold, hs_error *err)
@@ -82,11 +93,10 @@ static hs_code check(hs_raw_session *session, const char *op, const char *what, 
                         (int)used, text);
 }
 
-hs_code hs__prepare_session(hs_raw_session *session, hs_scaffold *scaffold, const char *directory, const char *path,
-                            hs_error *err)
+hs_code hs__prepare_session(hs_raw_session *session, hs_scaffold *scaffold, const hs__origin *origin, hs_error *err)
 {
     bool restored;
-    hs_code code = restore(session, hs_scaffold_saver(scaffold), directory, path, &restored, err);
+    hs_code code = restore(session, hs_scaffold_saver(scaffold), origin, &restored, err);
     if (!code && !restored)
         code = initialize(session, scaffold, err);
     if (code)

@@ -135,7 +135,13 @@ static hs_code open_backend(hs_session *session, const hs_session_options *optio
                                    HS__FIRST_HOOK + session->n_hooks, err)) ||
         (code = gather_states(session, err)))
         return code;
-    return hs__prepare_session(raw, session->scaffold, options->checkpoint_dir, options->checkpoint_path, err);
+    hs_restore_options restoring = {HS_RESTORE_OPTIONS};
+    if (options->restore_options && (code = hs_struct_take(&restoring, sizeof restoring, options->restore_options,
+                                                           "hs_restore_options", "HS_RESTORE_OPTIONS", err)))
+        return code;
+    hs__origin origin = {options->checkpoint_path, options->checkpoint_dir, (hs_restore_policy)options->restore,
+                         &restoring};
+    return hs__prepare_session(raw, session->scaffold, &origin, err);
 }
 
 static hs_code created(hs_session *session, hs_error *err)
@@ -165,6 +171,9 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "both checkpoint_dir '%s' and checkpoint_path '%s' are given; give one of the two",
                             options->checkpoint_dir, options->checkpoint_path);
+    if (options->restore < HS_RESTORE_IF_PRESENT || options->restore > HS_RESTORE_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.restore is %lld, no hs_restore_policy",
+                            (long long)options->restore);
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.config has a size and no data");
     session->target = hs__strdup(&session->env, options->target ? options->target : "");

@@ -9,7 +9,7 @@ enum { WAS = 9 };
 static bool refused(fixture *f, const char *what, size_t where)
 {
     model_set(&f->m, WAS);
-    hs_code code = hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), &f->err);
+    hs_code code = hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), NULL, &f->err);
     if (!model_is(&f->m, code ? WAS : 3))
         fail_msg("%s %zu: %s, and the model is neither", what, where, hs_code_name(code));
     if (code && code != HS_DATA_LOSS && code != HS_NOT_FOUND && code != HS_INVALID_ARGUMENT && code != HS_UNIMPLEMENTED)

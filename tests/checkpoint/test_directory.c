@@ -313,7 +313,7 @@ static void what_a_rollback_leaves_is_kept_aside(void **state)
     for (int step = 1; step <= 4; step++)
         save_at(f, step);
     use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
-    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), &f->err), &f->err);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err), &f->err);
     save_at(f, 2);
     assert_contains(f->t.log, "model.ckpt-4' is later than what is saved now, and is kept as 'model.ckpt-4.abandoned'");
     assert_false(has_file(f, 3, "index") || has_file(f, 3, DATA) || has_file(f, 4, "meta"));

@@ -195,7 +195,8 @@ static hs_code save_and_restore(test_env *t, void *user)
     if (saver && !code)
         code = hs_saver_save(saver, model_raw(&m), test_path(f->directory, "model.ckpt"), 6, NULL, &err);
     if (saver && !code)
-        code = hs__restore_newest(saver, model_raw(&m), f->directory, &path, &err);
+        code =
+            hs__restore_newest(saver, model_raw(&m), f->directory, &(hs_restore_options){HS_RESTORE_OPTIONS}, &path, &err);
     hs_env_free(&t->env, path);
     hs_saver_free(saver);
     model_close(&m);

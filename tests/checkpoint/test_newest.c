@@ -50,7 +50,9 @@ static void a_missing_directory_has_none(void **state)
 {
     fixture *f = *state;
     char *path = NULL;
-    assert_ok(hs__restore_newest(f->saver, model_raw(&f->m), test_path(f->directory, "none"), &path, &f->err), &f->err);
+    assert_ok(hs__restore_newest(f->saver, model_raw(&f->m), test_path(f->directory, "none"),
+                                 &(hs_restore_options){HS_RESTORE_OPTIONS}, &path, &f->err),
+              &f->err);
     assert_null(path);
 }
 

@@ -7,7 +7,7 @@
 
 static hs_code restore(fixture *f, int64_t step)
 {
-    return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, step, NULL), &f->err);
+    return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, step, NULL), NULL, &f->err);
 }
 
 static void everything_comes_back(void **state)
@@ -51,7 +51,7 @@ static void tensors_that_the_model_lacks_are_left_alone(void **state)
     hs_graph *graph = hs_graph_new(&f->t.env);
     hs_graph_global_step(graph, NULL, &step);
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
-    assert_ok(hs_saver_restore(f->saver, hs_session_raw(session), file_of(f, 3, NULL), &f->err), &f->err);
+    assert_ok(hs_saver_restore(f->saver, hs_session_raw(session), file_of(f, 3, NULL), NULL, &f->err), &f->err);
     assert_int_equal(step, 3);
     hs_session_close(session, NULL);
     hs_graph_free(graph);
@@ -61,10 +61,12 @@ static void null_arguments(void **state)
 {
     fixture *f = *state;
     hs_raw_session *raw = model_raw(&f->m);
-    assert_fails(hs_saver_restore(NULL, raw, "x", &f->err), HS_INVALID_ARGUMENT, &f->err, "saver is NULL");
-    assert_fails(hs_saver_restore(f->saver, NULL, "x", &f->err), HS_INVALID_ARGUMENT, &f->err, "no session");
-    assert_fails(hs_saver_restore(f->saver, raw, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no checkpoint is named");
-    assert_fails(hs_saver_restore(f->saver, raw, "", &f->err), HS_INVALID_ARGUMENT, &f->err, "no checkpoint is named");
+    assert_fails(hs_saver_restore(NULL, raw, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "saver is NULL");
+    assert_fails(hs_saver_restore(f->saver, NULL, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no session");
+    assert_fails(hs_saver_restore(f->saver, raw, NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "no checkpoint is named");
+    assert_fails(hs_saver_restore(f->saver, raw, "", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "no checkpoint is named");
 }
 
 static void a_missing_checkpoint(void **state)
@@ -109,7 +111,7 @@ static void other_refuses(other *o, fixture *f, hs_code expected, const char *me
     o->session = hs_session_open(hs_graph_backend(o->graph), NULL, &f->err);
     assert_non_null(o->session);
     before = *o;
-    hs_code code = hs_saver_restore(f->saver, hs_session_raw(o->session), file_of(f, 3, NULL), &f->err);
+    hs_code code = hs_saver_restore(f->saver, hs_session_raw(o->session), file_of(f, 3, NULL), NULL, &f->err);
     assert_memory_equal(&before, o, sizeof *o);
     hs_session_close(o->session, NULL);
     hs_graph_free(o->graph);

@@ -100,7 +100,7 @@ static void round_trip(fixture *f, place saved_in, place restored_to)
     session = open_on(f, &graph, restored_to, second);
     read_back(f, session, found);
     assert_memory_not_equal(wanted[0], found[0], bytes_of(0));
-    assert_ok(hs_saver_restore(f->saver, hs_session_raw(session), prefix, &f->err), &f->err);
+    assert_ok(hs_saver_restore(f->saver, hs_session_raw(session), prefix, NULL, &f->err), &f->err);
     read_back(f, session, found);
     assert_same(wanted, found);
     hs_session_close(session, NULL);
@@ -152,7 +152,7 @@ static void shapes(void **state)
     memset(large, 0, LARGE * sizeof *large);
     memset(deep, 0, sizeof deep);
     scalar = 0;
-    assert_ok(hs_saver_restore(f->saver, hs_session_raw(session), prefix, &f->err), &f->err);
+    assert_ok(hs_saver_restore(f->saver, hs_session_raw(session), prefix, NULL, &f->err), &f->err);
     assert_true(large[0] == 0 && large[1] == 1 && large[LARGE - 1] == LARGE - 1);
     assert_true(deep[255] == 255 && scalar == 1.5);
     hs_session_close(session, NULL);
@@ -168,7 +168,7 @@ static void every_bit_of_a_float_counts(void **state)
     memcpy(f->m.weights, bits, sizeof bits);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), file_of(f, 1, NULL), -1, NULL, &f->err), &f->err);
     model_set(&f->m, 9);
-    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), &f->err), &f->err);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err), &f->err);
     assert_memory_equal(f->m.weights, bits, sizeof bits);
 }
 
@@ -193,7 +193,7 @@ static void a_device_that_fails(void **state)
                  "fell off the bus");
     assert_int_equal(test_count_files(f->directory, "model"), 0);
     save_at(f, 1);
-    assert_fails(hs_saver_restore(f->saver, raw, file_of(f, 1, NULL), &f->err), HS_UNAVAILABLE, &f->err, "'bias'");
+    assert_fails(hs_saver_restore(f->saver, raw, file_of(f, 1, NULL), NULL, &f->err), HS_UNAVAILABLE, &f->err, "'bias'");
     hs_session_close(session, NULL);
     hs_graph_free(graph);
 }

@@ -225,7 +225,7 @@ static void many_variables_that_are_not_ready_are_counted(void **state)
 static hs_code restore_latest(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     char *path = hs_latest_checkpoint(NULL, user, NULL, err);
-    hs_code code = hs_saver_restore(hs_scaffold_saver(scaffold), session, path, err);
+    hs_code code = hs_saver_restore(hs_scaffold_saver(scaffold), session, path, NULL, err);
     hs_env_free(NULL, path);
     return code;
 }

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void hs__tell(const hs_restore_options *options, hs_restore_event event, const char *name, const char *detail)
+{
+    if (options->report)
+        options->report(options->report_user, event, name, detail);
+}
+
+/* Everything that does not fit, in one message. */
+typedef struct {
+    hs__buffer text;
+    size_t missing, different, extra;
+} misfits;
+
+static void separate(misfits *all)
+{
+    if (all->missing + all->different + all->extra)
+        hs__buffer_text(&all->text, "; ");
+}
+
+static void describe(char *text, size_t size, const hs_variable *variable, const hs__bundle_entry *entry)
+{
+    char wanted[HS_SHAPE_TEXT_SIZE], found[HS_SHAPE_TEXT_SIZE];
+    snprintf(text, size, "is %s %s there and %s %s in the model", hs_dtype_name((hs_dtype)entry->dtype),
+             hs_shape_text(&entry->shape, found, sizeof found), hs_dtype_name(variable->dtype),
+             hs_shape_text(&variable->shape, wanted, sizeof wanted));
+}
+
+static void add_missing(misfits *all, const char *name, const hs_restore_options *options)
+{
+    hs__tell(options, HS_RESTORE_MISSING, name, "");
+    if (options->allow_missing)
+        return;
+    separate(all);
+    all->missing++;
+    hs__buffer_text(&all->text, "'%s' is missing", name);
+}
+
+static void add_different(misfits *all, const char *name, const hs_variable *variable, const hs__bundle_entry *entry,
+                          const hs_restore_options *options)
+{
+    char text[2 * HS_SHAPE_TEXT_SIZE + 128];
+    describe(text, sizeof text, variable, entry);
+    hs__tell(options, HS_RESTORE_DIFFERENT, name, text);
+    separate(all);
+    all->different++;
+    hs__buffer_text(&all->text, "'%s' %s", name, text);
+}
+
+static bool fits(const hs_variable *variable, const hs__bundle_entry *entry, bool reshape)
+{
+    return entry->dtype == (int32_t)variable->dtype &&
+           (hs_shape_equal(&entry->shape, &variable->shape) ||
+            (reshape && hs_shape_elements(&entry->shape) == hs_shape_elements(&variable->shape)));
+}
+
+static hs_code add_planned(hs__plan *plan, size_t index, const hs_variable *variable, const hs__bundle_entry *entry,
+                           const hs__bundle_entry *entries, hs_error *err)
+{
+    hs_code code = hs__reserve(plan->env, &plan->items, &plan->capacity, plan->n + 1, sizeof *plan->items, err);
+    if (code)
+        return code;
+    plan->items[plan->n++] = (hs__planned){.index = index, .variable = *variable, .entry = entry};
+    plan->taken[entry - entries] = true;
+    return HS_OK;
+}
+
+/* Tensors that no variable takes. They may be what a variable that is missing was once called. */
+static void add_extra(misfits *all, const hs__plan *plan, const hs__bundle_reader *reader,
+                      const hs_restore_options *options)
+{
+    for (size_t i = 0; i < reader->n_entries; i++) {
+        const hs__bundle_entry *entry = &reader->entries[i];
+        if (plan->taken[i] || strncmp(entry->name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
+            continue;
+        hs__tell(options, HS_RESTORE_EXTRA, entry->name, "");
+        if (all->missing + all->different == 0)
+            continue; /* no harm is done by them alone */
+        separate(all);
+        all->extra++;
+        hs__buffer_text(&all->text, "'%s' is there and not in the model", entry->name);
+    }
+}
+
+static hs_code tell_misfits(const hs__plan *plan, const hs__bundle_reader *reader, const misfits *all, hs_error *err)
+{
+    hs_code code = all->different ? HS_INVALID_ARGUMENT : HS_NOT_FOUND;
+    const char *text = (const char *)all->text.data;
+    if (all->text.size > HS_MESSAGE_SIZE / 2)
+        hs_log(plan->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", reader->prefix, text);
+    return hs_error_set(
+        err, code,
+        "checkpoint '%s' does not fit the model, which is left as it was; restore into the model it was saved "
+        "from, or train in another directory (%zu missing, %zu different): %s",
+        reader->prefix, all->missing, all->different, text);
+}
+
+static bool is_skipped(const hs_restore_options *options, const char *variable)
+{
+    for (size_t i = 0; options->skip && options->skip[i]; i++)
+        if (strcmp(options->skip[i], variable) == 0)
+            return true;
+    return false;
+}
+
+static const char *name_of(const hs_saver *saver, const hs_restore_options *options, const char *variable)
+{
+    for (size_t i = 0; options->names && options->names[i].variable; i++)
+        if (strcmp(options->names[i].variable, variable) == 0)
+            return options->names[i].name;
+    return hs__saver_name(saver, variable);
+}
+
+hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__bundle_reader *reader,
+                      const hs_restore_options *options, hs_error *err)
+{
+    misfits wrong = {0};
+    *plan = (hs__plan){.env = &saver->env};
+    hs__buffer_init(&wrong.text, plan->env);
+    plan->taken = hs__alloc(plan->env, reader->n_entries, sizeof *plan->taken);
+    hs_code code = plan->taken ? HS_OK : hs__no_memory(err, reader->n_entries, "a list of tensors");
+    bool done = false;
+    for (size_t i = 0; !code && !done; i++) {
+        hs_variable variable;
+        if (!hs__saver_variable(saver, session, i, &variable, &done))
+            continue;
+        const char *name = name_of(saver, options, variable.name);
+        const hs__bundle_entry *entry = hs__bundle_find(reader, name);
+        if (is_skipped(options, variable.name)) {
+            hs__tell(options, HS_RESTORE_SKIPPED, variable.name, "");
+        } else if (!entry) {
+            add_missing(&wrong, name, options);
+        } else if (!fits(&variable, entry, options->reshape)) {
+            add_different(&wrong, name, &variable, entry, options);
+        } else if (!(code = add_planned(plan, i, &variable, entry, reader->entries, err))) {
+            hs__tell(options, HS_RESTORE_TAKEN, variable.name, name);
+        }
+    }
+    if (!code)
+        add_extra(&wrong, plan, reader, options);
+    if (!code && !(code = hs__buffer_check(&wrong.text, "a message", err)) && wrong.missing + wrong.different)
+        code = tell_misfits(plan, reader, &wrong, err);
+    hs__buffer_free(&wrong.text);
+    return code;
+}
+
+/* What an index says is believed only as far as its data file bears it out. */
+static hs_code place_value(hs__plan *plan, hs__bundle_reader *reader, hs__planned *item, hs_error *err)
+{
+    enum { ALIGNMENT = 64 };
+    hs_code code = hs__bundle_locate(reader, item->entry, err);
+    if (code)
+        return code;
+    size_t bytes = hs__bundle_read_bytes(item->entry);
+    item->offset = plan->bytes;
+    if (bytes > SIZE_MAX - ALIGNMENT || plan->bytes > SIZE_MAX - ALIGNMENT - bytes)
+        return hs__no_memory(err, bytes, item->entry->name);
+    plan->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return HS_OK;
+}
+
+hs_code hs__plan_read(hs__plan *plan, hs__bundle_reader *reader, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < plan->n; i++)
+        code = place_value(plan, reader, &plan->items[i], err);
+    if (code)
+        return code;
+    plan->data = hs__alloc(plan->env, plan->bytes, 1);
+    if (!plan->data)
+        return hs__no_memory(err, plan->bytes, "the values of a checkpoint");
+    for (size_t i = 0; !code && i < plan->n; i++)
+        code = hs__bundle_read(reader, plan->items[i].entry, plan->data + plan->items[i].offset, err);
+    return code;
+}
+
+hs_code hs__plan_write(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < plan->n; i++) {
+        const hs__planned *item = &plan->items[i];
+        hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, plan->data + item->offset);
+        code = hs__settle(session->ops.write_variable(session->handle, item->index, &value, err), item->variable.name, err);
+    }
+    return code;
+}
+
+void hs__plan_free(hs__plan *plan)
+{
+    hs__free(plan->env, plan->items);
+    hs__free(plan->env, plan->taken);
+    hs__free(plan->env, plan->data);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Restores that are not of everything, on purpose; and what is told of a restore. */
+#include "checkpoint/model.h"
+
+static hs_code restore_with(fixture *f, const hs_restore_options *options)
+{
+    model_set(&f->m, 9);
+    return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), options, &f->err);
+}
+
+/* A checkpoint of step 3 whose weights are called otherwise. */
+static fixture *with_renamed(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "layer1/kernel"})});
+    save_at(f, 3);
+    return f;
+}
+
+/* What a restore of step 3 leaves of a model of step 9: the bits say which variables came from where. */
+static void assert_came(const fixture *f, bool weights, bool bias, bool step)
+{
+    model three = {.step = 0}, nine = {.step = 0};
+    model_set(&three, 3);
+    model_set(&nine, 9);
+    assert_memory_equal(f->m.weights, weights ? three.weights : nine.weights, sizeof three.weights);
+    assert_memory_equal(f->m.bias, bias ? three.bias : nine.bias, sizeof three.bias);
+    assert_int_equal(f->m.step, step ? 3 : 9);
+}
+
+/* Names. */
+
+static void a_saver_may_have_names_of_its_own(void **state)
+{
+    fixture *f = with_renamed(state);
+    hs_tensor info;
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 3, NULL), &f->err);
+    assert_ok(hs_checkpoint_find(reader, "layer1/kernel", &info, &f->err), &f->err);
+    assert_int_equal(hs_checkpoint_find(reader, "weights", &info, &f->err), HS_NOT_FOUND);
+    hs_checkpoint_close(reader);
+    assert_ok(restore_with(f, NULL), &f->err);
+    assert_came(f, true, true, true);
+}
+
+static void a_restore_may_have_names_of_its_own(void **state)
+{
+    fixture *f = with_renamed(state);
+    hs_restore_options options = {HS_RESTORE_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "layer1/kernel"})};
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_fails(restore_with(f, NULL), HS_NOT_FOUND, &f->err,
+                 "'weights' is missing; 'layer1/kernel' is there and not in the model");
+    assert_came(f, false, false, false);
+    assert_ok(restore_with(f, &options), &f->err);
+    assert_came(f, true, true, true);
+}
+
+static void sa_005_one_name_for_two_is_refused(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})});
+    hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
+    assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "'bias'");
+    assert_int_equal(test_count_files(f->directory, "model.ckpt"), 0);
+    use_saver(f,
+              (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "bias"}, {"bias", "weights"})});
+    save_at(f, 1);
+}
+
+static void names_of_variables_that_there_are_not(void **state)
+{
+    fixture *f = with_renamed(state);
+    hs_restore_options names = {HS_RESTORE_OPTIONS, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})};
+    hs_restore_options nameless = {HS_RESTORE_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", NULL})};
+    hs_restore_options skip = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("wieghts")};
+    assert_fails(restore_with(f, &names), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
+    assert_fails(restore_with(f, &nameless), HS_INVALID_ARGUMENT, &f->err, "has no name");
+    assert_fails(restore_with(f, &skip), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
+    assert_fails(restore_with(f, &(hs_restore_options){.reshape = true}), HS_INVALID_ARGUMENT, &f->err,
+                 "HS_RESTORE_OPTIONS");
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})});
+    assert_fails(restore_with(f, NULL), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
+    hs_saver_options empty = {HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", ""})};
+    assert_null(hs_saver_new(&empty, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "gives 'weights' no name");
+}
+
+/* Parts. */
+
+static void what_is_skipped_stays(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_ok(restore_with(f, &(hs_restore_options){HS_RESTORE_OPTIONS, .skip = HS_NAMES("weights", "global_step")}),
+              &f->err);
+    assert_came(f, false, true, false);
+}
+
+static void what_is_missing_may_stay(void **state)
+{
+    fixture *f = with_renamed(state);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_ok(restore_with(f, &(hs_restore_options){HS_RESTORE_OPTIONS, .allow_missing = true}), &f->err);
+    assert_came(f, false, true, true);
+}
+
+/* A graph in which the weights have another shape. */
+static hs_session *open_reshaped(fixture *f, float *weights, hs_shape shape, int64_t *step)
+{
+    hs_graph *graph = hs_graph_new(&f->t.env);
+    hs_graph_variable(graph, "weights", HS_FLOAT, shape, weights);
+    hs_graph_global_step(graph, NULL, step);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
+    assert_non_null(session);
+    return session;
+}
+
+static void sa_014_other_shapes_on_purpose(void **state)
+{
+    fixture *f = *state;
+    float weights[6] = {0};
+    int64_t step = 0;
+    save_at(f, 3); /* [2,3] */
+    hs_session *session = open_reshaped(f, weights, HS_SHAPE(3, 2), &step);
+    hs_graph *graph = hs_graph_of(hs_session_backend(session));
+    hs_raw_session *raw = hs_session_raw(session);
+    hs_restore_options reshape = {HS_RESTORE_OPTIONS, .reshape = true};
+    assert_fails(hs_saver_restore(f->saver, raw, file_of(f, 3, NULL), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "'weights' is float [2,3] there and float [3,2] in the model");
+    assert_ok(hs_saver_restore(f->saver, raw, file_of(f, 3, NULL), &reshape, &f->err), &f->err);
+    assert_memory_equal(weights, f->m.weights, sizeof weights);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+static void other_numbers_of_elements_are_never_taken(void **state)
+{
+    fixture *f = *state;
+    float weights[5] = {0};
+    int64_t step = 0;
+    save_at(f, 3);
+    hs_session *session = open_reshaped(f, weights, HS_SHAPE(5), &step);
+    hs_graph *graph = hs_graph_of(hs_session_backend(session));
+    hs_restore_options reshape = {HS_RESTORE_OPTIONS, .reshape = true};
+    hs_code code = hs_saver_restore(f->saver, hs_session_raw(session), file_of(f, 3, NULL), &reshape, &f->err);
+    assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "float [5] in the model");
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+/* The report. */
+
+static void keep_report(void *user, hs_restore_event event, const char *name, const char *detail)
+{
+    static const char *const events[] = {"taken", "skipped", "missing", "different", "extra", "rejected"};
+    size_t used = strlen(user);
+    const char *slash = strrchr(name, '/');
+    snprintf((char *)user + used, 1024 - used, "%s %s%s%s. ", events[event],
+             event == HS_RESTORE_REJECTED ? slash + 1 : name, *detail && event == HS_RESTORE_TAKEN ? " from " : "",
+             event == HS_RESTORE_TAKEN ? detail : "");
+}
+
+static void everything_is_reported(void **state)
+{
+    fixture *f = with_renamed(state);
+    char report[1024] = "";
+    hs_restore_options options = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("bias"), .report = keep_report,
+                                  .report_user = report};
+    assert_ok(restore_with(f, &options), &f->err);
+    assert_string_equal(report, "taken weights from layer1/kernel. skipped bias. taken global_step from global_step. "
+                                "extra bias. ");
+    report[0] = '\0';
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_int_equal(restore_with(f, &options), HS_NOT_FOUND);
+    assert_contains(report, "missing weights. ");
+}
+
+/* Through a session. */
+
+static hs_code open_session(fixture *f, hs_session_options options, hs_outcome *outcome)
+{
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
+    if (f->m.session && outcome)
+        *outcome = hs_session_close(f->m.session, NULL), f->m.session = NULL;
+    return f->m.session || outcome ? HS_OK : f->err.code;
+}
+
+static hs_session_options from(const fixture *f, int64_t policy)
+{
+    return (hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = f->directory, .restore = policy};
+}
+
+static void sessions_report_and_skip_too(void **state)
+{
+    fixture *f = *state;
+    char report[1024] = "";
+    save_at(f, 2);
+    save_at(f, 3);
+    flip_bit(file_of(f, 3, DATA), 7);
+    hs_session_options options = from(f, HS_RESTORE_REQUIRE);
+    options.restore_options =
+        &(hs_restore_options){HS_RESTORE_OPTIONS, .skip = HS_NAMES("bias"), .report = keep_report, .report_user = report};
+    model_set(&f->m, 9);
+    assert_ok(open_session(f, options, NULL), &f->err);
+    assert_int_equal(f->m.step, 2);
+    assert_contains(report, "rejected model.ckpt-3. ");
+    assert_contains(report, "skipped bias. ");
+}
+
+static void where_one_is_required_none_is_an_error(void **state)
+{
+    fixture *f = *state;
+    assert_fails(open_session(f, from(f, HS_RESTORE_REQUIRE), NULL), HS_NOT_FOUND, &f->err, "one is required");
+    assert_ok(open_session(f, from(f, HS_RESTORE_IF_PRESENT), NULL), &f->err);
+    save_at(f, 3);
+    assert_ok(open_session(f, from(f, HS_RESTORE_REQUIRE), NULL), &f->err);
+    assert_int_equal(f->m.step, 3);
+}
+
+static void never_starts_anew_and_keeps_what_was_there(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    model_set(&f->m, 0);
+    assert_ok(open_session(f, from(f, HS_RESTORE_NEVER), NULL), &f->err);
+    assert_true(model_is(&f->m, 0));
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    save_at(f, 1);
+    assert_true(has_file(f, 3, "abandoned.index"));
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 1));
+}
+
+static void policies_that_there_are_not(void **state)
+{
+    fixture *f = *state;
+    assert_fails(open_session(f, from(f, 3), NULL), HS_INVALID_ARGUMENT, &f->err, "hs_restore_policy");
+    assert_fails(open_session(f, from(f, -1), NULL), HS_INVALID_ARGUMENT, &f->err, "hs_restore_policy");
+    hs_session_options bad = from(f, 0);
+    bad.restore_options = &(hs_restore_options){.reshape = true};
+    assert_fails(open_session(f, bad, NULL), HS_INVALID_ARGUMENT, &f->err, "HS_RESTORE_OPTIONS");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(a_saver_may_have_names_of_its_own),
+        with_fixture(a_restore_may_have_names_of_its_own),
+        with_fixture(sa_005_one_name_for_two_is_refused),
+        with_fixture(names_of_variables_that_there_are_not),
+        with_fixture(what_is_skipped_stays),
+        with_fixture(what_is_missing_may_stay),
+        with_fixture(sa_014_other_shapes_on_purpose),
+        with_fixture(other_numbers_of_elements_are_never_taken),
+        with_fixture(everything_is_reported),
+        with_fixture(sessions_report_and_skip_too),
+        with_fixture(where_one_is_required_none_is_an_error),
+        with_fixture(never_starts_anew_and_keeps_what_was_there),
+        with_fixture(policies_that_there_are_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
