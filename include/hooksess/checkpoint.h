@@ -29,13 +29,22 @@ typedef struct hs_checkpoint_name {
 /* .names = HS_CHECKPOINT_NAMES({ "weights", "layer1/kernel" }, ...) */
 #define HS_CHECKPOINT_NAMES(...) ((const hs_checkpoint_name[]){__VA_ARGS__, {NULL, NULL}})
 
+/* What is done about a state that has NaN or infinity in a variable. It never becomes the newest checkpoint unless it is
+ * allowed to: the one before is what there is to go back to. */
+typedef enum hs_nonfinite_policy {
+    HS_NONFINITE_FAIL = 0,  /* the save fails, naming the variable and the first index */
+    HS_NONFINITE_ASIDE = 1, /* it fails, and the state is kept as PREFIX.nonfinite to be looked at, and never restored */
+    HS_NONFINITE_ALLOW = 2  /* it is saved like any other */
+} hs_nonfinite_policy;
+
 typedef struct hs_saver_options {
     size_t size;
     const hs_env *env;            /* NULL: the system's own */
     int64_t max_to_keep;          /* 0: 5; HS_NEVER: never delete one */
     const char *const *variables; /* names, ended by NULL; NULL: all that are not local */
     const hs_checkpoint_name
-        *names; /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied */
+        *names;        /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied */
+    int64_t nonfinite; /* an hs_nonfinite_policy */
 } hs_saver_options;
 #define HS_SAVER_OPTIONS .size = sizeof(hs_saver_options)
 
@@ -55,7 +64,8 @@ typedef struct hs_save_options {
 /* Saves to `prefix`, or to "PREFIX-STEP" where step >= 0. It is durable when this returns. Saving over a checkpoint of the
  * same name replaces it at one instant. The directory must exist, or its parent must: one level is made. On failure the
  * checkpoints that were there are there: HS_RESOURCE_EXHAUSTED for a full disk or no memory, HS_INVALID_ARGUMENT for a
- * missing directory, a variable that does not exist or a reserved name, or what the backend or a provider of state
+ * missing directory, a variable that does not exist or a reserved name, HS_FAILED_PRECONDITION for a variable that is not
+ * finite (hs_nonfinite_policy) or a directory that another process saves to, or what the backend or a provider of state
  * returned. Where it is only the state file that could not be replaced, the new one is whole and not yet called the newest.
  */
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,

@@ -126,6 +126,11 @@ HS_API hs_code hs_raw_session_step(hs_raw_session *session, int64_t *step, hs_er
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
 HS_API void hs_raw_session_saved(hs_raw_session *session, int64_t step);
+/* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
+ * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. */
+HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);
+/* Why; NULL: saves are welcome. */
+HS_API const char *hs_raw_session_saves_refused(const hs_raw_session *session);
 /* The session's event-file writer for a directory, which is made if it is missing: one for all hooks, opened when it is
  * first asked for, flushed before each boundary, closed with the session, whose it is. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,

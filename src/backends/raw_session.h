@@ -26,7 +26,8 @@ struct hs_raw_session {
     hs__state_slot *states;
     size_t n_states;
     char *restored_from;
-    int64_t saved_step; /* the newest step that is durable; -1: none */
+    char saves_refused[256]; /* why; "": they are not */
+    int64_t saved_step;      /* the newest step that is durable; -1: none */
 };
 
 #endif

@@ -25,6 +25,9 @@ void hs__release_directory(hs__held_directory *held, const hs_env *env);
 /* What follows the name of a checkpoint that a rollback has left behind. */
 #define HS__ABANDONED ".abandoned"
 
+/* Of one that was not finite. */
+#define HS__NONFINITE ".nonfinite"
+
 /* The step in the name of a checkpoint BASE-STEP; -1: it has none. */
 int64_t hs__step_in(const char *path);
 /* Are both BASE-STEP, with one BASE? */

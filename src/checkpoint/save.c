@@ -18,7 +18,7 @@ typedef struct {
     char *index, *index_aside;
     char *data, *data_aside;
     char *meta, *meta_aside;
-    bool has_meta;
+    bool has_meta, nonfinite;
     int32_t shard, shards;
 } save;
 
@@ -148,12 +148,52 @@ static hs_code write_states(const save *s, hs__bundle_writer *writer, hs_error *
     return code;
 }
 
-static hs_code write_bundle(const save *s, hs_error *err)
+/* The files that are aside become PREFIX.nonfinite. */
+static hs_code keep_aside(const save *s, hs_error *err)
+{
+    char *prefix = hs__format(s->env, "%s" HS__NONFINITE, s->prefix);
+    char *data = prefix ? hs__bundle_data_path(s->env, prefix, s->shard, s->shards) : NULL;
+    char *index = prefix ? hs__bundle_index_path(s->env, prefix) : NULL;
+    hs_code code = data && index ? HS_OK : hs__no_memory(err, strlen(s->prefix), "a path");
+    if (!code && !(code = hs__rename(s->env, s->data_aside, data, err)) &&
+        !(code = hs__rename(s->env, s->index_aside, index, err)) && !(code = hs__sync_directory(s->env, s->directory, err)))
+        hs_log(s->env, HS_LOG_WARNING, "'%s' is kept to be looked at", prefix);
+    hs__free(s->env, prefix);
+    hs__free(s->env, data);
+    hs__free(s->env, index);
+    return code;
+}
+
+/* Poison, as soon as it is known. */
+static hs_code check_finite(save *s, const hs__bundle_writer *writer, hs_error *err)
+{
+    const hs_nonfinite *found = &writer->nonfinite;
+    if (!writer->n_nonfinite || s->saver->nonfinite == HS_NONFINITE_ALLOW)
+        return HS_OK;
+    s->nonfinite = true;
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "'%s' is not saved: '%s' is not finite, first at index %lld (%llu NaN, %llu +infinity, %llu "
+                        "-infinity)%s; the checkpoint before it stays the newest",
+                        s->prefix, writer->nonfinite_name, (long long)found->first_index, (unsigned long long)found->nan,
+                        (unsigned long long)found->positive_infinity, (unsigned long long)found->negative_infinity,
+                        writer->n_nonfinite > 1 ? ", and others are not" : "");
+}
+
+static hs_code write_bundle(save *s, hs_error *err)
 {
     hs__bundle_writer writer;
+    hs_error poison = {0};
+    bool aside = s->saver->nonfinite == HS_NONFINITE_ASIDE;
     hs_code code = hs__bundle_writer_open(&writer, s->env, s->data_aside, s->shard, s->shards, err);
-    if (!code && !(code = write_variables(s, &writer, err)) && !(code = write_states(s, &writer, err)))
+    if (!code && !(code = write_variables(s, &writer, err)) && check_finite(s, &writer, &poison) && !aside)
+        code = hs__error_copy(err, &poison);
+    if (!code && !(code = write_states(s, &writer, err)))
         code = hs__bundle_writer_finish(&writer, s->index_aside, err);
+    if (!code && s->nonfinite) { /* all is written, and gets a name that nobody restores */
+        code = keep_aside(s, err);
+        if (!code)
+            code = hs__error_copy(err, &poison);
+    }
     hs__bundle_writer_close(&writer);
     return code;
 }

@@ -42,6 +42,11 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.max_to_keep is %lld", (long long)options.max_to_keep);
         return NULL;
     }
+    if (options.nonfinite < HS_NONFINITE_FAIL || options.nonfinite > HS_NONFINITE_ALLOW) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %lld, no hs_nonfinite_policy",
+                     (long long)options.nonfinite);
+        return NULL;
+    }
     hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
     const char *const *variables = saver && options.variables ? hs__names_copy(&env, options.variables) : NULL;
     if (!saver || (options.variables && !variables)) {
@@ -51,6 +56,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
     }
     saver->env = env;
     saver->variables = variables;
+    saver->nonfinite = (hs_nonfinite_policy)options.nonfinite;
     if (options.names && copy_names(saver, options.names, err)) {
         hs_saver_free(saver);
         return NULL;

@@ -38,6 +38,7 @@ struct hs_saver {
     int64_t max_to_keep; /* HS_NEVER: all */
     const char *const *variables;
     hs_checkpoint_name *names; /* copies; ended by NULL */
+    hs_nonfinite_policy nonfinite;
     hs__kept_checkpoint *kept; /* oldest first */
     size_t n_kept, kept_capacity;
     char *last_path;

@@ -37,7 +37,10 @@ typedef struct hs__bundle_writer {
     hs__bundle_entry *entries;
     size_t n_entries, entries_capacity;
     hs__map names;
-    hs_code failed; /* of the first call that failed; after finish, FAILED_PRECONDITION */
+    size_t n_nonfinite;         /* tensors that have NaN or infinity in them, */
+    const char *nonfinite_name; /* the first of them, */
+    hs_nonfinite nonfinite;     /* and what it has */
+    hs_code failed;             /* of the first call that failed; after finish, FAILED_PRECONDITION */
 } hs__bundle_writer;
 
 /* Opens the data file `path`; it is to be `shard` of `shards`. After a failure too, the writer must be closed; all other

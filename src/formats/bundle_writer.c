@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PIECE = 1 << 18 }; /* whole elements of every dtype */
+
 char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards)
 {
     return hs__format(env, "%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
@@ -28,11 +30,40 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
     return writer->failed = hs__file_open(&writer->data, env, path, HS_OPEN_WRITE, err);
 }
 
+static void add_nonfinite(hs_nonfinite *all, const hs_nonfinite *found, size_t before)
+{
+    if (found->first_index < 0)
+        return;
+    if (all->first_index < 0)
+        all->first_index = found->first_index + (int64_t)before;
+    all->nan += found->nan;
+    all->positive_infinity += found->positive_infinity;
+    all->negative_infinity += found->negative_infinity;
+}
+
+/* Piece by piece, so that a piece is looked at, checksummed and written while it is in the processor's cache. */
 static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
 {
+    hs_nonfinite nonfinite = {.first_index = -1};
+    const char *data = tensor->data;
+    size_t size = hs_dtype_size(tensor->dtype);
+    uint32_t crc = 0;
+    hs_code code = HS_OK;
     entry->bytes = tensor->bytes;
-    entry->crc = hs__crc32c_mask(hs__crc32c(0, tensor->data, tensor->bytes));
-    return tensor->bytes ? hs__file_write(&writer->data, tensor->data, tensor->bytes, err) : HS_OK;
+    for (size_t done = 0, n; !code && done < tensor->bytes; done += n) {
+        n = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
+        hs_tensor piece = hs_tensor_of(tensor->dtype, (hs_shape){.rank = 1, .dims = {(int64_t)(n / size)}}, data + done);
+        hs_nonfinite found = hs_tensor_nonfinite(&piece);
+        add_nonfinite(&nonfinite, &found, done / size);
+        crc = hs__crc32c(crc, data + done, n);
+        code = hs__file_write(&writer->data, data + done, n, err);
+    }
+    entry->crc = hs__crc32c_mask(crc);
+    if (nonfinite.first_index >= 0 && writer->n_nonfinite++ == 0) {
+        writer->nonfinite = nonfinite;
+        writer->nonfinite_name = entry->name;
+    }
+    return code;
 }
 
 static uint32_t length_crc(uint32_t crc, uint64_t length)

@@ -188,12 +188,23 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
     return code;
 }
 
+/* What must not be saved is not: neither now nor at the end. */
+static bool is_refused(const hs_run_context *run, int64_t step)
+{
+    const hs_raw_session *session = hs_run_context_session(run);
+    const char *why = hs_raw_session_saves_refused(session);
+    if (why)
+        hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING, "step %lld is not saved: %s",
+               (long long)step, why);
+    return why != NULL;
+}
+
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     checkpoint_saver *hook = self;
     int64_t step;
     hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
+    if (code || (step != hook->saved_step && is_refused(run, step)))
         return code;
     switch (hs_run_context_boundary(run)) {
     case HS_BOUNDARY_CREATED:

@@ -2,6 +2,7 @@
 /* The raw session: runs without hooks, and what belongs to the backend's session. */
 #include "session/session.h"
 
+#include <stdio.h>
 #include <string.h>
 
 hs_backend hs_raw_session_backend(const hs_raw_session *session)
@@ -72,6 +73,17 @@ void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
 {
     if (raw)
         raw->saved_step = step;
+}
+
+void hs_raw_session_refuse_saves(hs_raw_session *raw, const char *why)
+{
+    if (raw && !raw->saves_refused[0])
+        snprintf(raw->saves_refused, sizeof raw->saves_refused, "%s", why && *why ? why : "a hook refuses it");
+}
+
+const char *hs_raw_session_saves_refused(const hs_raw_session *raw)
+{
+    return raw && raw->saves_refused[0] ? raw->saves_refused : NULL;
 }
 
 hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory, hs_summary_writer **writer, hs_error *err)

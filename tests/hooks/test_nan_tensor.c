@@ -65,6 +65,23 @@ static void bh_098s_nan_stops_with_a_warning(void **state)
     assert_contains(hs_script_calls(s->script), "end");
 }
 
+/* The newest checkpoint stays what it was. TensorFlow saves what it has stopped for. */
+static void what_it_stops_for_is_not_saved(void **state)
+{
+    stage *s = *state;
+    hs_script_series(s->script, "loss", (double[]){1, 1, NOT_A_NUMBER}, 3);
+    hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1),
+                       hs_nan_tensor(.tensor = "loss", .on_nan = HS_NAN_STOP)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "train", 3, 0);
+    assert_true(hs_session_should_stop(s->session));
+    stage_close(s);
+    assert_int_equal(s->outcome.reason, HS_REASON_STOPPED);
+    assert_int_equal(s->outcome.last_saved_step, 2);
+    assert_int_equal(latest_step(s->directory), 2);
+    assert_contains(s->t.log, "WARNING: step 3 is not saved: tensor 'loss'");
+}
+
 /* TensorFlow goes on with an infinite loss. */
 static void bh_098s_infinity_is_not_finite_either(void **state)
 {
@@ -194,6 +211,7 @@ int main(void)
         with_stage(bh_098s_the_loss_is_fetched_in_every_run),
         with_stage(bh_098s_nan_fails_the_run),
         with_stage(bh_098s_nan_stops_with_a_warning),
+        with_stage(what_it_stops_for_is_not_saved),
         with_stage(bh_098s_infinity_is_not_finite_either),
         with_stage(nothing_is_saved_over_a_nan),
         with_stage(every_element_is_looked_at),

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A state with NaN or infinity in it never becomes the newest. */
+#include "checkpoint/model.h"
+
+#include <math.h>
+
+static hs_code save_poisoned(fixture *f, int64_t step, double poison)
+{
+    model_set(&f->m, step);
+    f->m.weights[4] = (float)poison;
+    return hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, NULL, &f->err);
+}
+
+static void assert_newest_is(fixture *f, int64_t step)
+{
+    model_set(&f->m, 9);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, step));
+}
+
+static void the_save_fails_and_names_it(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    assert_fails(save_poisoned(f, 2, (double)NAN), HS_FAILED_PRECONDITION, &f->err,
+                 "'weights' is not finite, first at index 4 (1 NaN, 0 +infinity, 0 -infinity)");
+    assert_contains(f->err.message, "model.ckpt-2' is not saved");
+    assert_fails(save_poisoned(f, 3, -HUGE_VAL), HS_FAILED_PRECONDITION, &f->err, "0 NaN, 0 +infinity, 1 -infinity");
+    assert_int_equal(test_count_files(f->directory, "model.ckpt-"), 3); /* the first one's */
+    assert_newest_is(f, 1);
+}
+
+static void over_itself_too(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    assert_int_equal(save_poisoned(f, 1, (double)NAN), HS_FAILED_PRECONDITION);
+    assert_newest_is(f, 1);
+}
+
+static void it_may_be_kept_aside(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ASIDE});
+    assert_fails(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION, &f->err, "'weights' is not finite");
+    assert_contains(f->t.log, "model.ckpt-2.nonfinite' is kept to be looked at");
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+    float weights[6];
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 2, "nonfinite"), &f->err);
+    assert_non_null(reader);
+    assert_ok(hs_checkpoint_read(reader, "weights", weights, sizeof weights, &f->err), &f->err);
+    assert_memory_equal(weights, f->m.weights, sizeof weights);
+    hs_checkpoint_close(reader);
+    assert_newest_is(f, 1);
+    save_at(f, 3);
+    assert_true(has_file(f, 2, "nonfinite.index"));
+}
+
+static void what_is_kept_aside_is_never_restored(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ASIDE});
+    assert_int_equal(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION);
+    assert_ok(restart(f), &f->err);
+    assert_string_equal(f->restored, "");
+}
+
+static void it_may_be_allowed(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ALLOW});
+    assert_ok(save_poisoned(f, 2, (double)NAN), &f->err);
+    assert_true(has_file(f, 2, "index"));
+}
+
+static void policies_that_there_are_not(void **state)
+{
+    fixture *f = *state;
+    assert_null(hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = 3}, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_nonfinite_policy");
+}
+
+/* In the last piece of many, in any type. */
+static void wherever_it_is(void **state)
+{
+    fixture *f = *state;
+    enum { N = 300000 };
+    double *values = calloc(N, sizeof *values);
+    values[N - 1] = (double)NAN;
+    hs_graph *graph = hs_graph_new(&f->t.env);
+    hs_graph_variable(graph, "large", HS_DOUBLE, HS_SHAPE(N), values);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
+    hs_code code = hs_saver_save(f->saver, hs_session_raw(session), test_path(f->directory, "x"), -1, NULL, &f->err);
+    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "'large' is not finite, first at index 299999");
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    free(values);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(the_save_fails_and_names_it),
+        with_fixture(over_itself_too),
+        with_fixture(it_may_be_kept_aside),
+        with_fixture(what_is_kept_aside_is_never_restored),
+        with_fixture(it_may_be_allowed),
+        with_fixture(policies_that_there_are_not),
+        with_fixture(wherever_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
