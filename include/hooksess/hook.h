@@ -34,7 +34,7 @@ typedef struct hs_run_context hs_run_context;
  *                          (HS_REASON_ALREADY_DONE).
  *   before_run             *args is NULL before; set it to what the hook wants fetched, fed or otherwise done in this run.
  *                          It is read after the function has returned, until the run is over: let it be static, or a part
- *                          of self, never of the function's own block:
+ *                          of self, never of the function's own block. At file scope:
  *                              static const hs_run_args wanted = { HS_RUN_ARGS, .names = HS_NAMES("loss") };
  *                          If it fails, neither the backend nor any after_run is called.
  *   after_run              `values` has the hook's own fetches in the shape of its args (no leaves if it asked for none).
@@ -117,8 +117,8 @@ HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
 HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
 /* The backend's own handle of the session, for hs_backend_ops. */
 HS_API void *hs_raw_session_handle(const hs_raw_session *session);
-/* A run without hooks. The values (which may be NULL) are borrowed until the next raw run made in the same callback, or by
- * the same caller; values that are in use further out stay as they are. */
+/* A run without hooks. The values (which may be NULL, and are after a failure) are borrowed until the next raw run made in
+ * the same callback, or by the same caller; values that are in use further out stay as they are. */
 HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *args, const hs_run_values **values,
                                   hs_error *err);
 HS_API hs_code hs_raw_session_step(hs_raw_session *session, int64_t *step, hs_error *err);

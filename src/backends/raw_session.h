@@ -27,6 +27,7 @@ struct hs_raw_session {
     size_t n_states;
     char *restored_from;
     char saves_refused[256]; /* why; "": they are not */
+    uint64_t moves;          /* how often the global step may have changed otherwise than by the hooked run */
     int64_t saved_step;      /* the newest step that is durable; -1: none */
 };
 

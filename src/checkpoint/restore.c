@@ -99,6 +99,7 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
     int64_t step;
     now->last_path = swap(&saver->last_path, now->last_path);
     now->restored_from = swap(&session->restored_from, now->restored_from);
+    session->moves++;
     if (hs_raw_session_step(session, &step, NULL) == HS_OK)
         session->saved_step = step;
 }

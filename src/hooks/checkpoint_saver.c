@@ -34,7 +34,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = hs__need_global_step(backend, err);
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].begin && (code = hook->listener_ops[i].begin(hook->listeners[i].self, err)))
-            hs_error_prefix(err, "listener %zu, begin", i);
+            hs__part_failed(code, "listener", i, "begin", err);
     return code;
 }
 
@@ -100,7 +100,7 @@ static hs_code tell_before(const checkpoint_saver *hook, hs_raw_session *session
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].before_save &&
             (code = hook->listener_ops[i].before_save(hook->listeners[i].self, session, step, err)))
-            hs_error_prefix(err, "listener %zu, before_save", i);
+            hs__part_failed(code, "listener", i, "before_save", err);
     return code;
 }
 
@@ -112,7 +112,7 @@ static hs_code tell_after(const checkpoint_saver *hook, hs_run_context *run, int
         if (hook->listener_ops[i].after_save &&
             (code =
                  hook->listener_ops[i].after_save(hook->listeners[i].self, hs_run_context_session(run), step, &stop, err)))
-            hs_error_prefix(err, "listener %zu, after_save", i);
+            hs__part_failed(code, "listener", i, "after_save", err);
         if (stop)
             hs_run_context_request_stop(run);
     }
@@ -184,7 +184,7 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].end &&
             (code = hook->listener_ops[i].end(hook->listeners[i].self, hs_run_context_session(run), step, err)))
-            hs_error_prefix(err, "listener %zu, end", i);
+            hs__part_failed(code, "listener", i, "end", err);
     return code;
 }
 

@@ -70,6 +70,14 @@ hs_hook hs__broken_hook(const char *name, const hs_error *error)
     return (hs_hook){.ops = &hook->ops, .self = hook};
 }
 
+hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char *callback, hs_error *err)
+{
+    if (err && (!err->code || !err->message[0]))
+        hs_error_set(err, code, "it failed with %s", hs_code_name(code));
+    hs_error_prefix(err, "%s %zu, %s", part, index, callback);
+    return code;
+}
+
 hs_code hs__need_global_step(hs_backend backend, hs_error *err)
 {
     if (hs_backend_global_step_name(backend))

@@ -44,7 +44,7 @@ static int32_t reason_of(const hs_session *session, hs_code last, const hs_error
         return HS_REASON_END_OF_INPUT;
     if (session->already_done)
         return HS_REASON_ALREADY_DONE;
-    return hs_session_should_stop(session) || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
+    return session->stopped || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
 }
 
 static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)
@@ -134,6 +134,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         return refused;
     }
     session->closing = true;
+    session->stopped = hs_session_should_stop(session); /* whoever asks for it from now on is too late */
     /* The caller's own word counts, but for one that would make a failed run a good end. */
     bool own = session->fail.code && (!hs__is_clean(session->fail.code) || hs__is_clean(session->last.code));
     hs_code last = own ? session->fail.code : session->last.code;

@@ -28,13 +28,15 @@ hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err)
 {
     hs__clear(err);
     bool after = run->after;
-    if (!run->has_step[after]) {
-        hs_raw_session *raw = &run->session->raw;
+    hs_raw_session *raw = &run->session->raw;
+    if (!run->has_step[after] || run->moves != raw->moves) {
         hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, &run->step[after], err)
                                             : hs_raw_session_step(raw, &run->step[after], err);
         if (hs__settle(code, "reading the global step", err))
             return code;
         run->has_step[after] = true;
+        run->has_step[!after] &= run->moves == raw->moves;
+        run->moves = raw->moves;
     }
     *step = run->step[after];
     return HS_OK;

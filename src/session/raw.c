@@ -25,7 +25,7 @@ static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__
     session->in_backend = true;
     code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, session->level, err);
     session->in_backend = false;
-    session->context.has_step[0] = session->context.has_step[1] = false; /* it may have moved */
+    session->raw.moves++;
     hs__settle(code, "the run", err);
     return code;
 }
@@ -42,6 +42,8 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *given, const 
     if (session->in_backend)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "a session cannot be run by an op that it is running");
     hs__clear(err);
+    if (values)
+        *values = NULL;
     hs_code code = hs__take_args(&copy, given ? given : &nothing, &args, err);
     if (code || (code = hs__begin_frame(session, session->level, &frame, err)))
         return code;

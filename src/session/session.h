@@ -43,6 +43,7 @@ struct hs_run_context {
     bool stop, boundary_requested;
     bool has_step[2], has_now[2]; /* before, after */
     int64_t step[2], now[2];
+    uint64_t moves; /* the raw session's, when the steps were read */
 };
 
 struct hs_session {
@@ -62,10 +63,10 @@ struct hs_session {
     hs__frame **frames; /* by level */
     size_t n_frames, frames_capacity;
     uint64_t runs;
-    size_t level;    /* of a run that would be made now: how many are in the middle of their callbacks */
-    bool in_backend; /* the backend is running: nothing may be called */
-    bool in_step;    /* a step function is running: its runs belong together */
-    bool closing;
+    size_t level;                /* of a run that would be made now: how many are in the middle of their callbacks */
+    bool in_backend;             /* the backend is running: nothing may be called */
+    bool in_step;                /* a step function is running: its runs belong together */
+    bool closing, stopped;       /* it is being closed; it had been asked to stop before */
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[2]; /* of raw runs: made by the caller, made in a callback */
     hs_run_context context;
