@@ -43,7 +43,11 @@ typedef struct hs_saver_options {
     int64_t max_to_keep;          /* 0: 5; HS_NEVER: never delete one */
     const char *const *variables; /* names, ended by NULL; NULL: all that are not local */
     const hs_checkpoint_name
-        *names;        /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied */
+        *names; /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied */
+    double keep_checkpoint_every_n_hours; /* 0: none is kept for ever; else of those that would go, one every so often */
+    int64_t keep_best;                    /* so many with the best metric (hs_save_options) stay beside the newest */
+    bool larger_is_better;                /* of metrics; else smaller ones are */
+    unsigned char reserved[7];
     int64_t nonfinite; /* an hs_nonfinite_policy */
 } hs_saver_options;
 #define HS_SAVER_OPTIONS .size = sizeof(hs_saver_options)
@@ -54,10 +58,12 @@ HS_API void hs_saver_free(hs_saver *saver);
 
 typedef struct hs_save_options {
     size_t size;
+    double metric;          /* how good the state is, if has_metric; NaN: not known */
     const char *state_file; /* NULL: "checkpoint". Without a directory */
     bool no_meta_graph;     /* write no PREFIX.meta */
     bool no_state_file;     /* neither write the state file nor delete old checkpoints */
-    unsigned char reserved[6];
+    bool has_metric;
+    unsigned char reserved[5];
 } hs_save_options;
 #define HS_SAVE_OPTIONS .size = sizeof(hs_save_options)
 
@@ -77,7 +83,11 @@ HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const cha
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
 /* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
-/* The checkpoints that the saver keeps, oldest first; NULL past the last. The saver's, until its next save. */
+/* Pins a checkpoint that the saver keeps, so that it is never deleted, or lets it go again. Written down in the state file.
+ * HS_NOT_FOUND if it keeps none of that prefix. */
+HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
+/* The checkpoints that the saver keeps, oldest first: the newest max_to_keep, the best keep_best, and those that are
+ * pinned. Others are deleted, after the new one is durable; NULL past the last. The saver's, until its next save. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
 /* Takes over checkpoints that were there before, oldest first, so that they are deleted in their turn; paths without files
  * are passed over. */

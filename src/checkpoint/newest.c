@@ -87,11 +87,10 @@ static void put_unnamed_successors_first(candidates *all, const hs__checkpoint_s
 
 /* What the state file says comes first, newest first; then whatever else lies there. HS_OK also where the state file is
  * damaged. */
-static hs_code gather(candidates *all, const char *state_file, hs_error *err)
+static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_state *state, hs_error *err)
 {
-    hs__checkpoint_state state;
     hs_error cause = {0};
-    hs_code code = hs__checkpoint_state_read(&state, all->env, all->directory, state_file, &cause);
+    hs_code code = hs__checkpoint_state_read(state, all->env, all->directory, state_file, &cause);
     bool damaged = code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT;
     if (damaged) {
         hs_log(all->env, HS_LOG_WARNING, "%s; looking through the directory", cause.message);
@@ -100,23 +99,21 @@ static hs_code gather(candidates *all, const char *state_file, hs_error *err)
         return code;
     }
     if (!code) {
-        add_named(all, state.newest);
-        for (size_t i = state.n; i-- > 0;)
-            add_named(all, state.paths[i]);
+        add_named(all, state->newest);
+        for (size_t i = state->n; i-- > 0;)
+            add_named(all, state->kept[i].path);
     }
     bool has_state = !code;
     all->named = all->n;
     hs_file_stat found;
     if (all->env->files.ops->stat(all->env->files.user, all->directory, &found, NULL) == HS_OK && found.is_directory &&
         (code = hs__list(all->env, all->directory, found_file, all, err))) {
-        hs__checkpoint_state_free(&state);
         return code;
     }
     if (all->n > all->named)
         qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);
     if (has_state)
-        put_unnamed_successors_first(all, &state);
-    hs__checkpoint_state_free(&state);
+        put_unnamed_successors_first(all, state);
     if (all->failed)
         return hs__no_memory(err, all->n * sizeof *all->paths, "the list of checkpoints");
     return HS_OK;
@@ -159,10 +156,24 @@ static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidat
                         all->directory, all->n, all->paths[0], first.message);
 }
 
+/* What the state file knows of a checkpoint that is kept. */
+static void recall(hs_saver *saver, const hs__kept_checkpoint *known)
+{
+    for (size_t i = 0; i < saver->n_kept; i++) {
+        hs__kept_checkpoint *kept = &saver->kept[i];
+        if (strcmp(hs__path_base(kept->path), hs__path_base(known->path)) != 0)
+            continue;
+        kept->metric = known->metric;
+        kept->pinned = known->pinned;
+        if (known->timestamp > 0)
+            kept->timestamp = known->timestamp;
+    }
+}
+
 /* What the state file names stays in the saver's list, so that it is deleted in its turn: first of all those that were
  * passed over, which must not take the place of good ones. Others that lie there may be somebody's own, or were to be kept
  * for ever. */
-static hs_code adopt(hs_saver *saver, const candidates *all, size_t taken, hs_error *err)
+static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoint_state *state, size_t taken, hs_error *err)
 {
     const char **paths = hs__alloc(&saver->env, all->n + 1, sizeof *paths);
     if (!paths)
@@ -175,6 +186,10 @@ static hs_code adopt(hs_saver *saver, const candidates *all, size_t taken, hs_er
     paths[n] = all->paths[taken];
     hs_code code = hs_saver_recover(saver, paths, err);
     hs__free(&saver->env, paths);
+    for (size_t i = 0; i < state->n; i++)
+        recall(saver, &state->kept[i]);
+    if (state->last_preserved > 0)
+        saver->last_preserved = state->last_preserved;
     return code;
 }
 
@@ -182,16 +197,18 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
                            const hs_restore_options *options, char **restored, hs_error *err)
 {
     candidates all = {.env = &saver->env, .directory = directory};
+    hs__checkpoint_state state = {.env = &saver->env};
     size_t taken = HS__NONE;
     *restored = NULL;
-    hs_code code = gather(&all, NULL, err);
+    hs_code code = gather(&all, NULL, &state, err);
     if (!code)
         code = try_each(saver, session, &all, options, &taken, err);
-    if (!code && taken != HS__NONE && !(code = adopt(saver, &all, taken, err))) {
+    if (!code && taken != HS__NONE && !(code = adopt(saver, &all, &state, taken, err))) {
         *restored = hs__strdup(&session->env, all.paths[taken]);
         if (!*restored)
             code = hs__no_memory(err, strlen(all.paths[taken]), "a path");
     }
+    hs__checkpoint_state_free(&state);
     for (size_t i = 0; i < all.n; i++)
         hs__free(all.env, all.paths[i]);
     hs__free(all.env, all.paths);

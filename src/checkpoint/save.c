@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "checkpoint/state_file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -246,43 +247,41 @@ static void forget_other_directories(save *s)
     saver->n_kept = n;
 }
 
-/* Steps 4 and 5: the new one becomes the newest, then those that are too many go. */
-static hs_code make_newest(save *s, const char *state_file, hs_error *err)
+static hs_code note_state_file(hs_saver *saver, const char *name, hs_error *err)
+{
+    char *copy = hs__strdup(&saver->env, name ? name : "checkpoint");
+    if (!copy)
+        return hs__no_memory(err, 1, "a name");
+    hs__free(&saver->env, saver->state_file);
+    saver->state_file = copy;
+    return HS_OK;
+}
+
+static hs_code write_state(hs_saver *saver, const char *directory, const char *newest, size_t leaving, hs_error *err)
+{
+    hs__checkpoint_list list = {.newest = newest, .kept = saver->kept, .n = saver->n_kept, .n_leaving = leaving};
+    if (saver->keep_every_secs > 0)
+        list.last_preserved = saver->last_preserved;
+    return hs__checkpoint_state_write(&saver->env, directory, saver->state_file, &list, err);
+}
+
+/* Steps 5 and 6: the new one becomes the newest, then those that are not kept go. */
+static hs_code make_newest(save *s, const hs_save_options *options, hs_error *err)
 {
     hs_saver *saver = s->saver;
-    double now = (double)hs_env_realtime_ns(s->env) / 1e9;
+    hs__kept_checkpoint newest = {.path = s->prefix,
+                                  .timestamp = (double)hs_env_realtime_ns(s->env) / 1e9,
+                                  .metric = options->has_metric ? options->metric : (double)NAN};
+    hs_code code = note_state_file(saver, options->state_file, err);
     forget_other_directories(s);
-    hs_code code = hs__saver_keep(saver, s->prefix, now, err);
-    if (code)
+    if (code || (code = hs__saver_keep(saver, &newest, err)))
         return code;
-    size_t gone = 0, n = saver->n_kept;
-    if (saver->max_to_keep == HS_NEVER)
-        gone = n - 1; /* as TensorFlow: nothing is deleted, and the file names the newest alone */
-    else if (n > (size_t)saver->max_to_keep)
-        gone = n - (size_t)saver->max_to_keep;
-    size_t leaving = saver->max_to_keep == HS_NEVER ? 0 : gone, first = gone - leaving;
-    const char **paths = hs__alloc(s->env, n, sizeof *paths);
-    double *times = hs__alloc(s->env, n, sizeof *times);
-    if (!paths || !times)
-        code = hs__no_memory(err, n * sizeof *paths, "the list of checkpoints");
-    for (size_t i = first; !code && i < n; i++) {
-        paths[i - first] = saver->kept[i].path;
-        times[i - first] = saver->kept[i].timestamp;
-    }
-    if (!code)
-        code = hs__checkpoint_state_write(s->env, s->directory, state_file,
-                                          &(hs__checkpoint_list){s->prefix, paths, times, n - first, leaving}, err);
-    hs__free(s->env, paths);
-    hs__free(s->env, times);
-    if (code)
+    size_t leaving = hs__retain(saver);
+    if ((code = write_state(saver, s->directory, s->prefix, leaving, err)))
         return code;
-    for (size_t i = 0; i < gone; i++) {
-        if (saver->max_to_keep != HS_NEVER)
-            hs__delete_checkpoint(s->env, saver->kept[i].path);
-        hs__free(s->env, saver->kept[i].path);
-    }
-    memmove(saver->kept, saver->kept + gone, (n - gone) * sizeof *saver->kept);
-    saver->n_kept = n - gone;
+    for (size_t i = 0; i < leaving; i++)
+        hs__delete_checkpoint(s->env, saver->kept[i].path);
+    hs__forget_leaving(saver, leaving);
     return HS_OK;
 }
 
@@ -327,7 +326,7 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
         return code;
     if (options->no_state_file || (code = leave_other_history(s, step, err)))
         return code;
-    return make_newest(s, options->state_file, err);
+    return make_newest(s, options, err);
 }
 
 static hs_code check_options(const hs_save_options *options, hs_error *err)
@@ -372,5 +371,28 @@ hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
     free_save(&s);
     if (!code)
         hs_error_clear(err);
+    return code;
+}
+
+hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err)
+{
+    size_t at = 0;
+    if (!saver || !prefix)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_pin: %s",
+                            saver ? "the prefix is NULL" : "the saver is NULL");
+    while (at < saver->n_kept && strcmp(saver->kept[at].path, prefix) != 0)
+        at++;
+    if (at == saver->n_kept)
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is none of the checkpoints that the saver keeps", prefix);
+    bool before = saver->kept[at].pinned;
+    saver->kept[at].pinned = pinned;
+    char *directory = hs__path_directory(&saver->env, prefix);
+    hs_code code = directory ? write_state(saver, directory, saver->kept[saver->n_kept - 1].path, 0, err)
+                             : hs__no_memory(err, strlen(prefix), "a path");
+    if (code)
+        saver->kept[at].pinned = before;
+    else
+        hs_error_clear(err);
+    hs__free(&saver->env, directory);
     return code;
 }

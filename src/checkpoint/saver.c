@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 
+#include <math.h>
 #include <string.h>
 
 static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_error *err)
@@ -42,6 +43,11 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.max_to_keep is %lld", (long long)options.max_to_keep);
         return NULL;
     }
+    if (options.keep_best < 0 || !(options.keep_checkpoint_every_n_hours >= 0)) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options: keep_best is %lld, keep_checkpoint_every_n_hours %g",
+                     (long long)options.keep_best, options.keep_checkpoint_every_n_hours);
+        return NULL;
+    }
     if (options.nonfinite < HS_NONFINITE_FAIL || options.nonfinite > HS_NONFINITE_ALLOW) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %lld, no hs_nonfinite_policy",
                      (long long)options.nonfinite);
@@ -56,6 +62,10 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
     }
     saver->env = env;
     saver->variables = variables;
+    saver->keep_best = options.keep_best;
+    saver->larger_is_better = options.larger_is_better;
+    saver->keep_every_secs = options.keep_checkpoint_every_n_hours * 3600;
+    saver->last_preserved = (double)hs_env_realtime_ns(&saver->env) / 1e9; /* the first is due so long after now */
     saver->nonfinite = (hs_nonfinite_policy)options.nonfinite;
     if (options.names && copy_names(saver, options.names, err)) {
         hs_saver_free(saver);
@@ -76,6 +86,7 @@ void hs_saver_free(hs_saver *saver)
         hs__free(&env, saver->kept[i].path);
     hs__free(&env, saver->kept);
     hs__free(&env, saver->last_path);
+    hs__free(&env, saver->state_file);
     hs__free(&env, (void *)saver->variables);
     for (size_t i = 0; saver->names && saver->names[i].variable; i++) {
         hs__free(&env, (void *)saver->names[i].variable);
@@ -142,8 +153,9 @@ hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err)
     return HS_OK;
 }
 
-hs_code hs__saver_keep(hs_saver *saver, const char *path, double timestamp, hs_error *err)
+hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_error *err)
 {
+    const char *path = newest->path;
     hs_code code =
         hs__reserve(&saver->env, &saver->kept, &saver->kept_capacity, saver->n_kept + 1, sizeof *saver->kept, err);
     char *copy = code ? NULL : hs__strdup(&saver->env, path);
@@ -156,7 +168,8 @@ hs_code hs__saver_keep(hs_saver *saver, const char *path, double timestamp, hs_e
         else
             saver->kept[n++] = saver->kept[i];
     }
-    saver->kept[n++] = (hs__kept_checkpoint){copy, timestamp};
+    saver->kept[n] = *newest;
+    saver->kept[n++].path = copy;
     saver->n_kept = n;
     return HS_OK;
 }
@@ -172,7 +185,11 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
         if (!index)
             return hs__no_memory(err, strlen(paths[i]), "a path");
         if (saver->env.files.ops->stat(saver->env.files.user, index, &found, NULL) == HS_OK)
-            code = hs__saver_keep(saver, paths[i], (double)found.modified_ns / 1e9, err);
+            code = hs__saver_keep(saver,
+                                  &(hs__kept_checkpoint){.path = (char *)paths[i],
+                                                         .timestamp = (double)found.modified_ns / 1e9,
+                                                         .metric = (double)NAN},
+                                  err);
         hs__free(&saver->env, index);
     }
     if (!code)

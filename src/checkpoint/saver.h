@@ -6,6 +6,7 @@
 
 #include "backends/raw_session.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/state_file.h"
 #include "formats/bundle.h"
 
 /* clang-format off */
@@ -28,20 +29,19 @@
  * another shard. Readers hold nothing, and write nothing. */
 /* clang-format on */
 
-typedef struct {
-    char *path;
-    double timestamp; /* seconds since 1970 */
-} hs__kept_checkpoint;
-
 struct hs_saver {
     hs_env env;
     int64_t max_to_keep; /* HS_NEVER: all */
+    int64_t keep_best;
+    bool larger_is_better;
+    double keep_every_secs, last_preserved; /* 0: none is kept for ever; the time of the one that was, last */
     const char *const *variables;
     hs_checkpoint_name *names; /* copies; ended by NULL */
     hs_nonfinite_policy nonfinite;
     hs__kept_checkpoint *kept; /* oldest first */
     size_t n_kept, kept_capacity;
     char *last_path;
+    char *state_file;        /* the name of the last one that was written; NULL: none yet */
     hs__held_directory held; /* the one it saves to */
 };
 
@@ -52,8 +52,14 @@ bool hs__has_variable(const hs_raw_session *session, const char *name);
 const char *hs__saver_name(const hs_saver *saver, const char *variable);
 /* HS_INVALID_ARGUMENT if the saver was told to save a variable that there is not. */
 hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err);
-/* Notes a checkpoint as the newest. */
-hs_code hs__saver_keep(hs_saver *saver, const char *path, double timestamp, hs_error *err);
+/* Notes a checkpoint as the newest; its path is copied. */
+hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_error *err);
+
+/* retention.c. Puts those that are not kept any more first in the list; how many they are. Others leave the list to stay
+ * for ever. */
+size_t hs__retain(hs_saver *saver);
+/* Takes them out of it. */
+void hs__forget_leaving(hs_saver *saver, size_t leaving);
 hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
 
 /* restore.c. Whose fault a failure is: that of the files, so that another checkpoint may do; or not. */

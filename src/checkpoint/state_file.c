@@ -6,6 +6,9 @@
 #include "base/files.h"
 #include "formats/proto_text.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_BYTES = 64 << 20 };
@@ -13,22 +16,50 @@ enum { MAX_BYTES = 64 << 20 };
 /* What begins the lines that only this library reads. */
 #define LAST_SAVED "# last saved: "
 #define LEAVING    "# to be deleted: "
+#define PINNED     "# pinned: "
+#define METRIC     "# metric: "
 
 static hs_code take(hs__checkpoint_state *state, const Hs__Pb__CheckpointState *from, const char *directory, hs_error *err)
 {
     size_t n = from->n_all_model_checkpoint_paths;
     state->newest = hs__path_join(state->env, directory, from->model_checkpoint_path);
-    state->paths = hs__alloc(state->env, n, sizeof *state->paths);
-    state->timestamps = hs__alloc(state->env, n, sizeof *state->timestamps);
-    bool complete = state->newest && state->paths && state->timestamps;
+    state->kept = hs__alloc(state->env, n, sizeof *state->kept);
+    state->last_preserved = from->last_preserved_timestamp;
+    bool complete = state->newest && state->kept;
     for (size_t i = 0; complete && i < n; i++) {
-        state->paths[i] = hs__path_join(state->env, directory, from->all_model_checkpoint_paths[i]);
-        complete = state->paths[i] != NULL;
-        state->n += complete;
+        hs__kept_checkpoint kept = {.path = hs__path_join(state->env, directory, from->all_model_checkpoint_paths[i]),
+                                    .metric = (double)NAN};
         if (i < from->n_all_model_checkpoint_timestamps)
-            state->timestamps[i] = from->all_model_checkpoint_timestamps[i];
+            kept.timestamp = from->all_model_checkpoint_timestamps[i];
+        complete = kept.path != NULL;
+        if (complete)
+            state->kept[state->n++] = kept;
     }
     return complete ? HS_OK : hs__no_memory(err, n, "the list of checkpoints");
+}
+
+static bool is_called(const hs__kept_checkpoint *kept, const char *name, size_t length)
+{
+    const char *base = hs__path_base(kept->path);
+    return strlen(base) == length && memcmp(base, name, length) == 0;
+}
+
+static void take_pin(hs__checkpoint_state *state, const char *name, size_t length)
+{
+    for (size_t i = 0; i < state->n; i++)
+        state->kept[i].pinned |= is_called(&state->kept[i], name, length);
+}
+
+/* "BITS NAME": of a number, its bits, which no locale spells otherwise. */
+static void take_metric(hs__checkpoint_state *state, const char *text, const char *line_end)
+{
+    char *end;
+    uint64_t bits = strtoull(text, &end, 16);
+    double metric;
+    memcpy(&metric, &bits, sizeof metric);
+    for (size_t i = 0; end > text && *end == ' ' && end < line_end && i < state->n; i++)
+        if (is_called(&state->kept[i], end + 1, (size_t)(line_end - end - 1)))
+            state->kept[i].metric = metric;
 }
 
 static hs_code take_leaving(hs__checkpoint_state *state, const char *name, size_t length, const char *directory,
@@ -67,6 +98,10 @@ static hs_code take_comments(hs__checkpoint_state *state, const char *text, cons
         next = *end ? end + 1 : end;
         if (begins(&rest, LEAVING))
             code = take_leaving(state, rest, (size_t)(end - rest), directory, err);
+        else if (begins(&rest, PINNED))
+            take_pin(state, rest, (size_t)(end - rest));
+        else if (begins(&rest, METRIC))
+            take_metric(state, rest, end);
         else if (begins(&rest, LAST_SAVED))
             state->untouched = (size_t)(end - rest) == strlen(newest) && memcmp(rest, newest, strlen(newest)) == 0;
     }
@@ -117,13 +152,12 @@ hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env
 void hs__checkpoint_state_free(hs__checkpoint_state *state)
 {
     for (size_t i = 0; i < state->n; i++)
-        hs__free(state->env, state->paths[i]);
+        hs__free(state->env, state->kept[i].path);
     for (size_t i = 0; i < state->n_leaving; i++)
         hs__free(state->env, state->leaving[i]);
     hs__free(state->env, state->leaving);
     hs__free(state->env, state->newest);
-    hs__free(state->env, state->paths);
-    hs__free(state->env, state->timestamps);
+    hs__free(state->env, state->kept);
     *state = (hs__checkpoint_state){.env = state->env};
 }
 
@@ -155,41 +189,64 @@ static void write_comment(hs__buffer *text, const char *begin, const char *name)
     hs__buffer_text(text, "%s\n", name);
 }
 
-static void write_list(const char *directory, const hs__checkpoint_list *list, char **relatives, hs__buffer *text)
+/* For this library alone. */
+static void write_own(const hs__checkpoint_list *list, char *const *names, const char *newest, hs__buffer *text)
+{
+    write_comment(text, LAST_SAVED, newest);
+    for (size_t i = 0; i < list->n; i++) {
+        const hs__kept_checkpoint *kept = &list->kept[i];
+        char metric[64];
+        uint64_t bits;
+        memcpy(&bits, &kept->metric, sizeof bits);
+        snprintf(metric, sizeof metric, METRIC "%016llx ", (unsigned long long)bits);
+        if (i < list->n_leaving)
+            write_comment(text, LEAVING, names[i]);
+        else if (!isnan(kept->metric))
+            write_comment(text, metric, names[i]);
+        if (i >= list->n_leaving && kept->pinned)
+            write_comment(text, PINNED, names[i]);
+    }
+}
+
+static void write_list(const char *directory, const hs__checkpoint_list *list, char **names, double *times,
+                       hs__buffer *text)
 {
     Hs__Pb__CheckpointState state = HS__PB__CHECKPOINT_STATE__INIT;
-    for (size_t i = 0; i < list->n; i++)
-        relatives[i] = relative(directory, list->paths[i]);
+    for (size_t i = 0; i < list->n; i++) {
+        names[i] = relative(directory, list->kept[i].path);
+        times[i] = list->kept[i].timestamp;
+    }
     state.model_checkpoint_path = relative(directory, list->newest);
     state.n_all_model_checkpoint_paths = state.n_all_model_checkpoint_timestamps = list->n - list->n_leaving;
-    state.all_model_checkpoint_paths = relatives + list->n_leaving;
-    state.all_model_checkpoint_timestamps = (double *)list->timestamps + list->n_leaving;
+    state.all_model_checkpoint_paths = names + list->n_leaving;
+    state.all_model_checkpoint_timestamps = times + list->n_leaving;
+    state.last_preserved_timestamp = list->last_preserved;
     hs__proto_text(&state.base, text);
-    write_comment(text, LAST_SAVED, state.model_checkpoint_path);
-    for (size_t i = 0; i < list->n_leaving; i++)
-        write_comment(text, LEAVING, relatives[i]);
+    write_own(list, names, state.model_checkpoint_path, text);
 }
 
 hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, const char *name,
                                    const hs__checkpoint_list *list, hs_error *err)
 {
     char *path = hs__path_join(env, directory, name ? name : "checkpoint");
-    char **relatives = hs__alloc(env, list->n, sizeof *relatives);
+    char **names = hs__alloc(env, list->n, sizeof *names);
+    double *times = hs__alloc(env, list->n, sizeof *times);
     hs__buffer text;
     hs__buffer_init(&text, env);
     hs_code code = HS_OK;
-    if (!path || !relatives) {
-        code = hs__no_memory(err, list->n * sizeof *relatives, "the list of checkpoints");
+    if (!path || !names || !times) {
+        code = hs__no_memory(err, list->n * sizeof *names, "the list of checkpoints");
     } else if (strcmp(path, list->newest) == 0) {
         code = hs_error_set(err, HS_FAILED_PRECONDITION,
                             "%s: a checkpoint and the file that names the newest one are called alike", path);
     } else {
-        write_list(directory, list, relatives, &text);
+        write_list(directory, list, names, times, &text);
         if (!(code = hs__buffer_check(&text, "the list of checkpoints", err)))
             code = hs__file_replace(env, path, text.data, text.size, err);
     }
     hs__buffer_free(&text);
-    hs__free(env, relatives);
+    hs__free(env, names);
+    hs__free(env, times);
     hs__free(env, path);
     return code;
 }

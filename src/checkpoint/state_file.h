@@ -4,15 +4,24 @@
 
 #include "base/env.h"
 
+/* A checkpoint that is kept. */
+typedef struct hs__kept_checkpoint {
+    char *path;
+    double timestamp; /* seconds since 1970; 0 where the file has none */
+    double metric;    /* how good it is; NaN: nobody said */
+    bool pinned;
+} hs__kept_checkpoint;
+
 /* The file `checkpoint` of a directory: which checkpoint is the newest, and which others are kept, oldest first. In the
- * file, paths inside the directory are relative to it; here they have it before them. */
+ * file, paths inside the directory are relative to it; here they have it before them. What only this library reads are
+ * comments to others. */
 typedef struct hs__checkpoint_state {
     const hs_env *env;
     char *newest;
-    char **paths;
-    double *timestamps; /* seconds since 1970; 0 where the file has none */
+    hs__kept_checkpoint *kept;
     size_t n;
-    char **leaving; /* that are to be deleted now that they are not kept any more; comments, to other readers */
+    double last_preserved; /* the time of the one that was last kept for ever; 0: the file has none */
+    char **leaving;        /* that are to be deleted now that they are not kept any more */
     size_t n_leaving, leaving_capacity;
     bool untouched; /* it is as a saver wrote it: nobody has named another one the newest since */
 } hs__checkpoint_state;
@@ -23,13 +32,12 @@ hs_code hs__checkpoint_state_read(hs__checkpoint_state *state, const hs_env *env
                                   hs_error *err);
 void hs__checkpoint_state_free(hs__checkpoint_state *state);
 
-/* What is written: `paths` are the checkpoints that are kept, oldest first; the first `n_leaving` of them are not any more.
- */
+/* What is written: the checkpoints that are kept, oldest first; the first `n_leaving` of them are not any more. */
 typedef struct hs__checkpoint_list {
     const char *newest;
-    const char *const *paths;
-    const double *timestamps;
+    const hs__kept_checkpoint *kept;
     size_t n, n_leaving;
+    double last_preserved;
 } hs__checkpoint_list;
 
 /* Replaces the file durably. FAILED_PRECONDITION if `newest` is the file itself. */

@@ -3,6 +3,7 @@
 #include "checkpoint/model.h"
 
 #include <errno.h>
+#include <math.h>
 #include <unistd.h>
 
 static hs_code state_read(fixture *f, hs__checkpoint_state *out)
@@ -10,11 +11,20 @@ static hs_code state_read(fixture *f, hs__checkpoint_state *out)
     return hs__checkpoint_state_read(out, &f->t.env, f->directory, NULL, &f->err);
 }
 
-static hs_code state_write(fixture *f, const char *directory, const char *newest, const char *const *paths, size_t n)
+static hs_code write_list(const hs_env *env, const char *directory, const char *newest, const char *const *paths, size_t n,
+                          hs_error *err)
 {
     static const double times[] = {1000.25, 2000.5, 3000};
-    return hs__checkpoint_state_write(&f->t.env, directory, NULL, &(hs__checkpoint_list){newest, paths, times, n, 0},
-                                      &f->err);
+    hs__kept_checkpoint kept[3];
+    for (size_t i = 0; i < n; i++)
+        kept[i] = (hs__kept_checkpoint){(char *)paths[i], times[i], (double)NAN, false};
+    hs__checkpoint_list list = {.newest = newest, .kept = kept, .n = n};
+    return hs__checkpoint_state_write(env, directory, NULL, &list, err);
+}
+
+static hs_code state_write(fixture *f, const char *directory, const char *newest, const char *const *paths, size_t n)
+{
+    return write_list(&f->t.env, directory, newest, paths, n, &f->err);
 }
 
 static char *text_of(const fixture *f)
@@ -31,9 +41,9 @@ static void what_is_written_is_read(void **state)
     assert_ok(state_read(f, &read), &f->err);
     assert_string_equal(read.newest, paths[1]);
     assert_int_equal(read.n, 2);
-    assert_string_equal(read.paths[0], paths[0]);
-    assert_string_equal(read.paths[1], paths[1]);
-    assert_true(read.timestamps[0] == 1000.25 && read.timestamps[1] == 2000.5);
+    assert_string_equal(read.kept[0].path, paths[0]);
+    assert_string_equal(read.kept[1].path, paths[1]);
+    assert_true(read.kept[0].timestamp == 1000.25 && read.kept[1].timestamp == 2000.5);
     hs__checkpoint_state_free(&read);
     assert_null(read.newest);
 }
@@ -70,8 +80,8 @@ static void cm_006_absolute_paths_of_elsewhere_stay_as_they_are(void **state)
     const char *const *paths = HS_NAMES("/somewhere/model.ckpt-0", file_of(f, 2, NULL));
     assert_ok(state_write(f, f->directory, paths[1], paths, 2), &f->err);
     assert_ok(state_read(f, &read), &f->err);
-    assert_string_equal(read.paths[0], "/somewhere/model.ckpt-0");
-    assert_string_equal(read.paths[1], paths[1]);
+    assert_string_equal(read.kept[0].path, "/somewhere/model.ckpt-0");
+    assert_string_equal(read.kept[1].path, paths[1]);
     hs__checkpoint_state_free(&read);
 }
 
@@ -95,8 +105,8 @@ static void cm_009_relative_paths_are_joined_to_the_directory(void **state)
                    "all_model_checkpoint_paths: \"./model.ckpt-687529\"\n");
     assert_ok(state_read(f, &read), &f->err);
     assert_string_equal(read.newest, test_path(f->directory, "./model.ckpt-687529"));
-    assert_string_equal(read.paths[0], test_path(f->directory, "./model.ckpt-687500"));
-    assert_true(read.timestamps[0] == 0); /* the file has none */
+    assert_string_equal(read.kept[0].path, test_path(f->directory, "./model.ckpt-687500"));
+    assert_true(read.kept[0].timestamp == 0); /* the file has none */
     hs__checkpoint_state_free(&read);
 }
 
@@ -231,10 +241,8 @@ static hs_code replace(test_env *t, void *user)
     const fixture *f = user;
     hs_error err;
     const char *const *paths = HS_NAMES(file_of(f, 1, NULL), file_of(f, 2, NULL));
-    const double times[] = {1, 2};
     write_state(f, "model_checkpoint_path: \"model.ckpt-1\"\n");
-    return hs__checkpoint_state_write(&t->env, f->directory, NULL, &(hs__checkpoint_list){paths[1], paths, times, 2, 0},
-                                      &err);
+    return write_list(&t->env, f->directory, paths[1], paths, 2, &err);
 }
 
 static void old_or_new(void *user)

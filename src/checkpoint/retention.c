@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which checkpoints stay. */
+#include "checkpoint/saver.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_better(const hs_saver *saver, double a, double b)
+{
+    return saver->larger_is_better ? a > b : a < b;
+}
+
+/* Is it among the best? Of equals the later counts as better. One without a metric never is. */
+static bool is_among_best(const hs_saver *saver, size_t index)
+{
+    double metric = saver->kept[index].metric;
+    int64_t better = 0;
+    if (saver->keep_best == 0 || isnan(metric))
+        return false;
+    for (size_t i = 0; i < saver->n_kept; i++)
+        better += is_better(saver, saver->kept[i].metric, metric) || (i > index && saver->kept[i].metric == metric);
+    return better < saver->keep_best;
+}
+
+/* Is it one of those that are kept for ever, every so many hours? */
+static bool is_preserved(hs_saver *saver, const hs__kept_checkpoint *kept)
+{
+    if (saver->keep_every_secs <= 0 || kept->timestamp - saver->keep_every_secs < saver->last_preserved)
+        return false;
+    saver->last_preserved = kept->timestamp;
+    return true;
+}
+
+static bool stays(const hs_saver *saver, size_t index)
+{
+    return saver->n_kept - index <= (size_t)saver->max_to_keep || saver->kept[index].pinned || is_among_best(saver, index);
+}
+
+static void let_go(hs_saver *saver, size_t index)
+{
+    hs__free(&saver->env, saver->kept[index].path);
+    saver->n_kept--;
+    memmove(saver->kept + index, saver->kept + index + 1, (saver->n_kept - index) * sizeof *saver->kept);
+}
+
+size_t hs__retain(hs_saver *saver)
+{
+    size_t leaving = 0;
+    if (saver->max_to_keep == HS_NEVER) /* as TensorFlow: nothing is deleted, and the list has the newest alone */
+        while (saver->n_kept > 1)
+            let_go(saver, 0);
+    bool *stay = hs__alloc(&saver->env, saver->n_kept, sizeof *stay);
+    for (size_t i = 0; stay && i < saver->n_kept; i++)
+        stay[i] = saver->max_to_keep == HS_NEVER || stays(saver, i);
+    for (size_t i = 0, was = 0; stay && i < saver->n_kept; was++) {
+        hs__kept_checkpoint kept = saver->kept[i];
+        if (stay[was]) {
+            i++;
+        } else if (is_preserved(saver, &kept)) {
+            let_go(saver, i);
+        } else {
+            memmove(saver->kept + leaving + 1, saver->kept + leaving, (i - leaving) * sizeof kept);
+            saver->kept[leaving++] = kept;
+            i++;
+        }
+    }
+    hs__free(&saver->env, stay); /* without memory for it all stay, until the next save */
+    return leaving;
+}
+
+void hs__forget_leaving(hs_saver *saver, size_t leaving)
+{
+    for (size_t i = 0; i < leaving; i++)
+        hs__free(&saver->env, saver->kept[i].path);
+    saver->n_kept -= leaving;
+    memmove(saver->kept, saver->kept + leaving, saver->n_kept * sizeof *saver->kept);
+}
