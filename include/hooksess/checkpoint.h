@@ -131,6 +131,16 @@ HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const 
 HS_API char *hs_latest_checkpoint(const hs_env *env, const char *directory, const char *state_file, hs_error *err);
 HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
 
+/* When the checkpoint was finished, in nanoseconds since 1970. HS_NOT_FOUND. TensorFlow: get_checkpoint_mtimes. */
+HS_API hs_code hs_checkpoint_mtime(const hs_env *env, const char *prefix, int64_t *ns, hs_error *err);
+/* Deletes a checkpoint with all its files; one that is not there is fine. TensorFlow: remove_checkpoint. */
+HS_API hs_code hs_remove_checkpoint(const hs_env *env, const char *prefix, hs_error *err);
+/* Waits until hs_latest_checkpoint is another than `last` (NULL: any), at most so many seconds: HS_DEADLINE_EXCEEDED.
+ * *found is malloc'ed by `env`. An evaluation of checkpoints as they come is a loop of these, each with what the one before
+ * found as its `last`. TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
+HS_API hs_code hs_wait_for_checkpoint(const hs_env *env, const char *directory, const char *last, double timeout_secs,
+                                      char **found, hs_error *err);
+
 /* Reading a checkpoint without a session. `prefix` is one checkpoint's (hs_latest_checkpoint gives a directory's newest).
  * TensorFlow: load_checkpoint. One thread at a time. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints as files: how old they are, when a new one comes, how one goes. */
+#include <hooksess/checkpoint.h>
+
+#include "base/files.h"
+#include "checkpoint/directory.h"
+#include "formats/bundle.h"
+
+#include <string.h>
+
+hs_code hs_checkpoint_mtime(const hs_env *given, const char *prefix, int64_t *ns, hs_error *err)
+{
+    hs_env env;
+    hs_file_stat found;
+    if (!prefix || !*prefix || !ns)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_mtime: %s",
+                            ns ? "no checkpoint is named" : "there is no place for the time");
+    hs_code code = hs__env_take(&env, given, err);
+    if (code)
+        return code;
+    char *index = hs__bundle_index_path(&env, prefix);
+    if (!index)
+        return hs__no_memory(err, strlen(prefix), "a path");
+    if (!(code = hs__stat(&env, index, &found, err))) {
+        *ns = found.modified_ns;
+        hs_error_clear(err);
+    }
+    hs__free(&env, index);
+    return code;
+}
+
+hs_code hs_remove_checkpoint(const hs_env *given, const char *prefix, hs_error *err)
+{
+    hs_env env;
+    if (!prefix || !*prefix)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_remove_checkpoint: no checkpoint is named");
+    hs_code code = hs__env_take(&env, given, err);
+    if (code)
+        return code;
+    hs__delete_checkpoint(&env, prefix);
+    if (hs_checkpoint_exists(&env, prefix))
+        return hs_error_set(err, HS_UNKNOWN, "checkpoint '%s' could not be removed; the log says why", prefix);
+    hs_error_clear(err);
+    return HS_OK;
+}
+
+/* *found is a newer one than `last`, or NULL. A state file that cannot be read just now may be in the midst of a copy. */
+static void look(const hs_env *env, const char *directory, const char *last, char **found)
+{
+    *found = hs_latest_checkpoint(env, directory, NULL, NULL);
+    if (*found && last && strcmp(*found, last) == 0) {
+        hs__free(env, *found);
+        *found = NULL;
+    }
+}
+
+hs_code hs_wait_for_checkpoint(const hs_env *given, const char *directory, const char *last, double timeout_secs,
+                               char **found, hs_error *err)
+{
+    const int64_t POLL_NS = 1000000000;
+    hs_env env;
+    if (!directory || !found || !(timeout_secs >= 0 && timeout_secs <= 1e9))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_wait_for_checkpoint: %s",
+                            !directory ? "the directory is NULL"
+                            : !found   ? "there is no place for the path"
+                                       : "the timeout is not 0 to 1e9 seconds");
+    hs_code code = hs__env_take(&env, given, err);
+    if (code)
+        return code;
+    int64_t end = hs_env_monotonic_ns(&env) + (int64_t)(timeout_secs * 1e9);
+    for (look(&env, directory, last, found); !*found; look(&env, directory, last, found)) {
+        int64_t left = end - hs_env_monotonic_ns(&env);
+        if (left <= 0)
+            return hs_error_set(err, HS_DEADLINE_EXCEEDED, "%s: no checkpoint but '%s' came in %g seconds", directory,
+                                last ? last : "none", timeout_secs);
+        hs_env_sleep_ns(&env, left < POLL_NS ? left : POLL_NS);
+    }
+    hs_error_clear(err);
+    return HS_OK;
+}
