@@ -55,7 +55,7 @@ typedef struct hs_file_stat {
     unsigned char reserved[15];
 } hs_file_stat;
 
-/* Files. All members are required but lock and unlock. Paths are the caller's, valid during the call. Each function returns
+/* Files. All members are required but the last three. Paths are the caller's, valid during the call. Each function returns
  * HS_OK or a code with a message that names the path; a missing path is HS_NOT_FOUND, a full disk HS_RESOURCE_EXHAUSTED. A
  * file is used by one thread at a time; different files by several threads at once.
  *
@@ -89,6 +89,7 @@ typedef struct hs_file_system_ops {
                     hs_error *err);
     hs_code (*lock)(void *user, const char *path, void **lock, hs_error *err);
     void (*unlock)(void *user, void *lock);
+    hs_code (*free_space)(void *user, const char *path, uint64_t *bytes, hs_error *err);
 } hs_file_system_ops;
 
 /* Begins an initialiser: static const hs_file_system_ops mine = { HS_FILE_SYSTEM_OPS, .open = ..., ... }. */

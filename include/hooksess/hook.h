@@ -126,6 +126,8 @@ HS_API hs_code hs_raw_session_step(hs_raw_session *session, int64_t *step, hs_er
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
 HS_API void hs_raw_session_saved(hs_raw_session *session, int64_t step);
+/* Is the session to stop? For hooks that wait for something. */
+HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
  * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);

@@ -89,7 +89,7 @@ static hs_code check_files(const hs_file_system *files, hs_error *err)
     if (!ops->open || !ops->read || !ops->write || !ops->sync || !ops->close || !ops->rename || !ops->remove ||
         !ops->sync_directory || !ops->make_directory || !ops->stat || !ops->list)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_env.files.ops lacks a function; all but lock and unlock are required");
+                            "hs_env.files.ops lacks a function; all but the last three are required");
     return HS_OK;
 }
 

@@ -158,6 +158,16 @@ bool hs__file_exists(const hs_env *env, const char *path)
     return env->files.ops->stat(env->files.user, path, &found, NULL) == HS_OK;
 }
 
+uint64_t hs__free_space(const hs_env *env, const char *path)
+{
+    const hs_file_system_ops *ops = env->files.ops;
+    uint64_t bytes;
+    if (ops->size < offsetof(hs_file_system_ops, free_space) + sizeof ops->free_space || !ops->free_space ||
+        ops->free_space(env->files.user, path, &bytes, NULL))
+        return UINT64_MAX;
+    return bytes;
+}
+
 void hs__file_remove(const hs_env *env, const char *path)
 {
     hs_error error = {0};

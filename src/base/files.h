@@ -48,6 +48,8 @@ bool hs__file_exists(const hs_env *env, const char *path);
 hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err);
 /* NULL is allowed. */
 void hs__unlock(const hs_env *env, void *lock);
+/* How many bytes can be written where `path` is; UINT64_MAX where nobody knows. */
+uint64_t hs__free_space(const hs_env *env, const char *path);
 /* Best effort; a missing file is fine, anything else is a warning in the log. */
 void hs__file_remove(const hs_env *env, const char *path);
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err);

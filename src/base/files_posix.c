@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* The kernel moves at most this much in one call. */
@@ -156,6 +157,16 @@ static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_er
     return HS_OK;
 }
 
+static hs_code posix_free_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
+{
+    (void)user;
+    struct statvfs found;
+    if (statvfs(path, &found) != 0)
+        return hs_error_set_errno(err, errno, "%s: cannot tell how much space is left", path);
+    *bytes = (uint64_t)found.f_bavail * found.f_frsize;
+    return HS_OK;
+}
+
 static hs_code posix_list(void *user, const char *path, int (*visit)(void *visitor, const char *name), void *visitor,
                           hs_error *err)
 {
@@ -268,4 +279,5 @@ const hs_file_system_ops hs__posix_files = {
     .list = posix_list,
     .lock = posix_lock_file,
     .unlock = posix_unlock,
+    .free_space = posix_free_space,
 };

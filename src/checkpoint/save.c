@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "checkpoint/state_file.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,23 @@ static hs_code prepare_directory(const save *s, hs_error *err)
     if (code)
         hs__error_copy(err, &cause);
     return code;
+}
+
+/* A save that cannot come to an end is not begun: it would fill what little there is. */
+static hs_code check_space(const save *s, hs_error *err)
+{
+    uint64_t needed = 0, left = hs__free_space(s->env, s->directory);
+    bool done = false;
+    for (size_t i = 0; !done; i++) {
+        hs_variable variable;
+        if (hs__saver_variable(s->saver, s->session, i, &variable, &done))
+            needed += (uint64_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
+    }
+    if (needed <= left)
+        return HS_OK;
+    return hs_error_set_errno(err, ENOSPC,
+                              "'%s' is not saved: its variables have %llu bytes, and %llu are left on the disk", s->prefix,
+                              (unsigned long long)needed, (unsigned long long)left);
 }
 
 static hs_code to_host(const hs_tensor *value, const char *name, hs_host_copy *copy, hs_tensor *host, hs_error *err)
@@ -309,7 +327,7 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
     hs_code code;
     if ((code = check_collision(s, options, err)) || (code = prepare_directory(s, err)) ||
         (code = hs__hold_directory(&s->saver->held, s->env, s->directory, s->base, options->state_file, err)) ||
-        (code = name_files(s, err)))
+        (code = check_space(s, err)) || (code = name_files(s, err)))
         return code;
     if ((code = write_bundle(s, err)) || (!options->no_meta_graph && (code = write_meta(s, err))) ||
         (code = commit(s, err))) {

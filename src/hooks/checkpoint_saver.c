@@ -4,6 +4,7 @@
 #include "hooks/make.h"
 #include "hooks/timer.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,9 @@ typedef struct {
     bool no_graph_def;
     bool due;
     int64_t saved_step;
+    hs_save_failure on_failure;
+    int tries;        /* that have failed, one after the other */
+    int64_t retry_ns; /* when to try again, by the monotonic clock; meant only after a failure */
     hs_summary_writer *writer;
 } checkpoint_saver;
 
@@ -30,6 +34,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->saved_step = NOT_SAVED;
     hook->due = false;
     hook->writer = NULL;
+    hook->tries = 0;
     hs__timer_reset(&hook->timer);
     hs_code code = hs__need_global_step(backend, err);
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
@@ -130,6 +135,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, h
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     hook->saved_step = step;
+    hook->tries = 0;
     hs_raw_session_saved(session, step);
     if ((code = hs_summary_writer_session_log(hook->writer, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), NULL, step,
                                               err)))
@@ -152,6 +158,12 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     checkpoint_saver *hook = self;
     int64_t step;
     (void)values;
+    if (hook->tries && hook->on_failure == HS_SAVE_FAILURE_RETRY) {
+        hook->due = hs_run_context_now(run) >= hook->retry_ns;
+        if (hook->due)
+            hs_run_context_request_boundary(run);
+        return HS_OK;
+    }
     if (!hs__timer_may_be_due(&hook->timer, run))
         return HS_OK;
     hs_code code = hs_run_context_step(run, &step, err);
@@ -163,6 +175,68 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hs__timer_mark(&hook->timer, step, now, NULL, NULL); /* before saving: one that fails is not tried again at once */
     hook->due = true;
     hs_run_context_request_boundary(run);
+    return HS_OK;
+}
+
+/* Failures of the disk, which may pass. */
+
+static const hs_env *env_of(const hs_run_context *run)
+{
+    return hs_backend_env(hs_raw_session_backend(hs_run_context_session(run)));
+}
+
+static bool may_pass(hs_code code, const hs_error *error)
+{
+    return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error == EIO);
+}
+
+static int64_t backoff_ns(const checkpoint_saver *hook)
+{
+    enum { MOST_DOUBLINGS = 6 };
+    const int64_t SECOND = 1000000000;
+    return SECOND << (hook->tries - 1 < MOST_DOUBLINGS ? hook->tries - 1 : MOST_DOUBLINGS);
+}
+
+/* Waits, and tries again, as long as the policy has it. */
+static hs_code insist(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
+{
+    enum { MOST_TRIES = 5 };
+    bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    while (may_pass(code, error)) {
+        bool pauses = hook->on_failure == HS_SAVE_FAILURE_PAUSE;
+        bool stops = !ends && hs_raw_session_stop_requested(hs_run_context_session(run));
+        if (pauses ? stops : !(ends && hook->on_failure == HS_SAVE_FAILURE_RETRY && hook->tries < MOST_TRIES))
+            break;
+        if (hook->tries == 1)
+            hs_log(env_of(run), HS_LOG_WARNING, "%s; trying again", error->message);
+        hs_env_sleep_ns(env_of(run), pauses ? 1000000000 : backoff_ns(hook));
+        hs_error_clear(error);
+        if ((code = save(hook, run, step, error)))
+            hook->tries++;
+    }
+    return code;
+}
+
+/* A save in the course of the training, or at its end. */
+static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hs_error error = {0};
+    bool again = hook->tries > 0;
+    hs_code code = save(hook, run, step, &error);
+    if (code) {
+        hook->tries++;
+        code = insist(hook, run, step, code, &error);
+    }
+    if (!code && again) /* the interval begins with the save that came late */
+        hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
+    bool goes_on = hs_run_context_boundary(run) != HS_BOUNDARY_END && hook->on_failure != HS_SAVE_FAILURE_FAIL;
+    if (!code || !goes_on || !may_pass(code, &error)) {
+        if (code && err)
+            *err = error;
+        return code;
+    }
+    hook->retry_ns = hs_run_context_now(run) + backoff_ns(hook);
+    hs_log(env_of(run), HS_LOG_WARNING, "step %lld is not saved, and training goes on: %s", (long long)step, error.message);
     return HS_OK;
 }
 
@@ -180,7 +254,7 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
 
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
-    hs_code code = step == hook->saved_step ? HS_OK : save(hook, run, step, err);
+    hs_code code = step == hook->saved_step ? HS_OK : save_or_go_on(hook, run, step, err);
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].end &&
             (code = hook->listener_ops[i].end(hook->listeners[i].self, hs_run_context_session(run), step, err)))
@@ -214,7 +288,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     default: {
         bool due = hs_run_context_agree(run, hook->due);
         hook->due = false;
-        return due && step != hook->saved_step ? save(hook, run, step, err) : HS_OK;
+        return due && step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
     }
     }
 }
@@ -251,6 +325,9 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
     if (options->n_listeners && !options->listeners)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "n_listeners is %zu, and listeners is NULL", options->n_listeners);
+    if (options->on_failure < HS_SAVE_FAILURE_SKIP || options->on_failure > HS_SAVE_FAILURE_FAIL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %lld, no hs_save_failure",
+                            (long long)options->on_failure);
     return hs__timer_init(&(hs__timer){0}, options->save_secs, options->save_steps, "save_secs", "save_steps", err);
 }
 
@@ -285,6 +362,7 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;
+    hook->on_failure = (hs_save_failure)options->on_failure;
     hook->saved_step = NOT_SAVED;
     size_t bytes = length + strlen(basename) + 2;
     if (!(hook->directory = hs__hook_text(hook, options->checkpoint_dir, err)))

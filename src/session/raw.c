@@ -77,6 +77,11 @@ void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
         raw->saved_step = step;
 }
 
+bool hs_raw_session_stop_requested(const hs_raw_session *raw)
+{
+    return !raw || hs_session_should_stop(raw->owner);
+}
+
 void hs_raw_session_refuse_saves(hs_raw_session *raw, const char *why)
 {
     if (raw && !raw->saves_refused[0])

@@ -33,7 +33,7 @@ FROZEN(hs_output_def, 96);
 FROZEN(hs_host_copy, 24);
 FROZEN(hs_saver_listener, 16);
 ENDS(hs_env, files, 104);
-ENDS(hs_file_system_ops, unlock, 112);
+ENDS(hs_file_system_ops, free_space, 120);
 ENDS(hs_memory, user, 40);
 ENDS(hs_state_provider, self, 40);
 ENDS(hs_run_args, built, 56);
@@ -53,7 +53,7 @@ ENDS(hs_summary_writer_options, name_suffix, 40);
 ENDS(hs_stop_at_step_options, env, 32);
 ENDS(hs_nan_tensor_options, env, 32);
 ENDS(hs_logging_tensor_options, reserved, 72);
-ENDS(hs_checkpoint_saver_options, reserved, 88);
+ENDS(hs_checkpoint_saver_options, reserved, 96);
 ENDS(hs_summary_saver_options, env, 64);
 ENDS(hs_saver_listener_ops, end, 40);
 #endif

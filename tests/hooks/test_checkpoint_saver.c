@@ -263,18 +263,113 @@ static void bh_091s_none_or_several_savers_fail_the_first_save(void **state)
 
 /* Failures. */
 
+static hs_hook on_failure(stage *s, hs_save_failure policy)
+{
+    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 3, .on_failure = policy);
+}
+
+static void fill_the_disk(stage *s)
+{
+    s->t.fail_file_at = s->t.file_calls + 3;
+    s->t.fail_file_on = true;
+}
+
+/* TensorFlow's run fails. */
 static void bh_087s_a_save_that_failed_waits_for_the_next_interval(void **state)
 {
     stage *s = *state;
     stage_open(s, by_steps(s, 3));
     stage_run(s, "train", 2, 0);
-    s->t.fail_file_at = s->t.file_calls + 3;
-    s->t.fail_file_on = true;
-    assert_fails(stage_run_once(s, "train"), HS_RESOURCE_EXHAUSTED, &s->err, "hook 'checkpoint_saver', boundary at step 3");
+    fill_the_disk(s);
+    assert_int_equal(saved_after_run(s, 0), 0);
+    assert_contains(s->t.log, "WARNING: step 3 is not saved, and training goes on: ");
     s->t.fail_file_at = 0;
     assert_int_equal(saved_after_run(s, 0), 0);
     assert_int_equal(saved_after_run(s, 0), 0);
     assert_int_equal(saved_after_run(s, 0), 6);
+    assert_int_equal(test_count_files(s->directory, ".tmp"), 0);
+}
+
+static void a_failure_may_fail_the_run(void **state)
+{
+    stage *s = *state;
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_FAIL));
+    stage_run(s, "train", 2, 0);
+    fill_the_disk(s);
+    assert_fails(stage_run_once(s, "train"), HS_RESOURCE_EXHAUSTED, &s->err, "hook 'checkpoint_saver', boundary at step 3");
+}
+
+static void a_failure_may_be_tried_again_later(void **state)
+{
+    stage *s = *state;
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_RETRY));
+    stage_run(s, "train", 2, 0);
+    fill_the_disk(s);
+    assert_int_equal(saved_after_run(s, 0), 0);   /* step 3 */
+    assert_int_equal(saved_after_run(s, 1), 0);   /* after 1 second */
+    assert_int_equal(saved_after_run(s, 1.5), 0); /* not yet: after 2 */
+    s->t.fail_file_at = 0;
+    assert_int_equal(saved_after_run(s, 0.5), 6);
+    assert_int_equal(saved_after_run(s, 0), 6);
+    assert_int_equal(saved_after_run(s, 0), 6);
+    assert_int_equal(saved_after_run(s, 0), 9);
+}
+
+/* A clock in whose sleep the disk gets room again. */
+static stage *sleeping;
+static int rounds;
+
+static void make_room_in_sleep(void *user, int64_t ns)
+{
+    ((test_env *)user)->now_ns += ns;
+    if (--rounds == 0)
+        sleeping->t.fail_file_at = 0;
+}
+
+static void a_failure_may_pause_the_training(void **state)
+{
+    stage *s = sleeping = *state;
+    s->t.env.clock.sleep_ns = make_room_in_sleep;
+    hs_script_free(s->script);
+    s->script = hs_script_new(&s->t.env);
+    hs_script_op(s->script, "train");
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_PAUSE));
+    stage_run(s, "train", 2, 0);
+    int64_t before = s->t.now_ns;
+    fill_the_disk(s);
+    rounds = 3;
+    assert_int_equal(saved_after_run(s, 0), 3);
+    assert_int_equal(s->t.now_ns - before, 3000000000);
+    assert_contains(s->t.log, "; trying again");
+}
+
+static void a_pause_ends_with_a_stop(void **state)
+{
+    stage *s = *state;
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_PAUSE));
+    stage_run(s, "train", 2, 0);
+    fill_the_disk(s);
+    hs_session_request_stop(s->session);
+    assert_int_equal(saved_after_run(s, 0), 0);
+    s->t.fail_file_at = 0;
+}
+
+static void at_the_end_it_is_tried_five_times(void **state)
+{
+    stage *s = *state;
+    stage_open(s, on_failure(s, HS_SAVE_FAILURE_RETRY));
+    stage_run(s, "train", 2, 0);
+    int64_t before = s->t.now_ns;
+    fill_the_disk(s);
+    s->outcome = hs_session_close(s->session, &s->err);
+    s->session = NULL;
+    assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
+    assert_int_equal(s->t.now_ns - before, 15000000000); /* 1 + 2 + 4 + 8 */
+}
+
+static void a_policy_that_there_is_not(void **state)
+{
+    stage_refuses(*state, on_failure(*state, 4), HS_INVALID_ARGUMENT, "on_failure is 4");
 }
 
 static void bh_087s_a_first_save_that_fails_fails_the_opening(void **state)
@@ -353,6 +448,12 @@ int main(void)
         with_stage(bh_091s_the_scaffolds_saver),
         with_stage(bh_091s_none_or_several_savers_fail_the_first_save),
         with_stage(bh_087s_a_save_that_failed_waits_for_the_next_interval),
+        with_stage(a_failure_may_fail_the_run),
+        with_stage(a_failure_may_be_tried_again_later),
+        with_stage(a_failure_may_pause_the_training),
+        with_stage(a_pause_ends_with_a_stop),
+        with_stage(at_the_end_it_is_tried_five_times),
+        with_stage(a_policy_that_there_is_not),
         with_stage(bh_087s_a_first_save_that_fails_fails_the_opening),
         with_stage(a_run_that_failed_is_not_saved),
         with_stage(a_last_save_that_fails_makes_the_outcome_a_failure),

@@ -8,7 +8,8 @@
  * twice, and not what was just restored from the same place. TensorFlow: CheckpointSaverHook.
  *
  * Each creation of a session also writes graph.pbtxt and the graph's events, where the backend has a graph to show. Saving
- * happens at the boundary. A save that fails ends the run with its error. */
+ * happens at the boundary. A save that fails because the disk is full or sick is dealt with by the policy below; any other
+ * failure, and one of the first save, ends the run with its error. */
 
 HS_BEGIN_DECLS
 
@@ -29,6 +30,17 @@ typedef struct hs_saver_listener {
     void *self;
 } hs_saver_listener;
 
+/* What is done when the disk is full or sick (HS_RESOURCE_EXHAUSTED, an input/output error): the checkpoints that are there
+ * stay, what was written of the new one is removed, the log has a warning, and */
+typedef enum hs_save_failure {
+    HS_SAVE_FAILURE_SKIP = 0,  /* training goes on; the next save is the next that is due */
+    HS_SAVE_FAILURE_RETRY = 1, /* training goes on; it is tried again after 1, 2, 4 ... 64 seconds */
+    HS_SAVE_FAILURE_PAUSE =
+        2, /* training waits, and it is tried again every second, until it succeeds or a stop is asked for */
+    HS_SAVE_FAILURE_FAIL = 3 /* the run fails */
+} hs_save_failure;
+/* At the end of the session there is no going on: SKIP fails, RETRY does after 5 tries. */
+
 typedef struct hs_checkpoint_saver_options {
     size_t size;
     const char *checkpoint_dir; /* copied; made when it is missing */
@@ -39,8 +51,9 @@ typedef struct hs_checkpoint_saver_options {
     hs_scaffold *scaffold;              /* collection HS_SAVERS has. Borrowed: both must outlive the hook */
     const hs_saver_listener *listeners; /* called in their order; copied */
     size_t n_listeners;
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
-    bool no_graph_def; /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
+    const hs_env *env;  /* the hook's own memory; NULL: malloc */
+    int64_t on_failure; /* an hs_save_failure */
+    bool no_graph_def;  /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
     unsigned char reserved[7];
 } hs_checkpoint_saver_options;
 #define HS_CHECKPOINT_SAVER .size = sizeof(hs_checkpoint_saver_options)
