@@ -33,18 +33,24 @@ static bool fits(const hs_variable *variable, const hs__bundle_entry *entry)
     return entry && entry->dtype == (int32_t)variable->dtype && hs_shape_equal(&entry->shape, &variable->shape);
 }
 
+/* What is read of the checkpoint. */
+typedef struct {
+    const hs__bundle_entry *entry; /* NULL: it is not there */
+    size_t offset;                 /* of its value in the plan's data */
+} planned_value;
+
 /* A variable that is restored, and its like in the checkpoint. */
 typedef struct {
     size_t index; /* of the variable in the backend */
     hs_variable variable;
-    const hs__bundle_entry *entry;
-    size_t offset; /* of its value in the plan's data */
+    planned_value value;
 } planned;
 
 typedef struct {
     planned *items;
     size_t n, capacity;
-    char *data; /* all values, read before any is copied, so that a failure leaves the model as it was */
+    planned_value *states; /* as many as the session has */
+    unsigned char *data;   /* all values, read before any is copied, so that a failure leaves the model as it was */
     size_t bytes;
 } plan;
 
@@ -53,7 +59,7 @@ static hs_code add_planned(const hs_saver *saver, plan *all, size_t index, const
 {
     hs_code code = hs__reserve(&saver->env, &all->items, &all->capacity, all->n + 1, sizeof *all->items, err);
     if (!code)
-        all->items[all->n++] = (planned){.index = index, .variable = *variable, .entry = entry};
+        all->items[all->n++] = (planned){.index = index, .variable = *variable, .value = {.entry = entry}};
     return code;
 }
 
@@ -61,7 +67,7 @@ static hs_code tell_misfits(const hs_saver *saver, const hs__bundle_reader *read
 {
     hs_code code = all->different ? HS_INVALID_ARGUMENT : HS_NOT_FOUND;
     const char *text = (const char *)all->text.data;
-    if (all->text.size > HS_MESSAGE_SIZE / 2)
+    if (strlen(reader->prefix) + all->text.size > HS_MESSAGE_SIZE / 2)
         hs_log(&saver->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", reader->prefix, text);
     return hs_error_set(
         err, code,
@@ -94,33 +100,59 @@ static hs_code make_plan(const hs_saver *saver, const hs_raw_session *session, c
     return code;
 }
 
+static hs_code plan_states(const hs_saver *saver, const hs_raw_session *session, const hs__bundle_reader *reader, plan *all,
+                           hs_error *err)
+{
+    all->states = hs__alloc(&saver->env, session->n_states, sizeof *all->states);
+    if (!all->states)
+        return hs__no_memory(err, session->n_states * sizeof *all->states, "the states of a checkpoint");
+    for (size_t i = 0; i < session->n_states; i++) {
+        const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
+        if (entry && (entry->dtype != HS_UINT8 || entry->shape.rank != 1))
+            return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix,
+                                session->states[i].key);
+        all->states[i].entry = entry;
+    }
+    return HS_OK;
+}
+
 /* What an index says is believed only as far as its data file bears it out. */
-static hs_code place_value(hs__bundle_reader *reader, plan *all, planned *item, hs_error *err)
+static hs_code place_value(hs__bundle_reader *reader, plan *all, planned_value *value, hs_error *err)
 {
     enum { ALIGNMENT = 64 };
-    hs_code code = hs__bundle_locate(reader, item->entry, err);
-    if (code)
+    hs_code code = value->entry ? hs__bundle_locate(reader, value->entry, err) : HS_OK;
+    if (code || !value->entry)
         return code;
-    size_t bytes = hs__bundle_read_bytes(item->entry);
-    item->offset = all->bytes;
+    size_t bytes = hs__bundle_read_bytes(value->entry);
+    value->offset = all->bytes;
     if (bytes > SIZE_MAX - ALIGNMENT || all->bytes > SIZE_MAX - ALIGNMENT - bytes)
-        return hs__no_memory(err, bytes, item->entry->name);
+        return hs__no_memory(err, bytes, value->entry->name);
     all->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return HS_OK;
 }
 
-static hs_code read_values(const hs_saver *saver, hs__bundle_reader *reader, plan *all, hs_error *err)
+static hs_code read_value(hs__bundle_reader *reader, const plan *all, const planned_value *value, hs_error *err)
+{
+    return value->entry ? hs__bundle_read(reader, value->entry, all->data + value->offset, err) : HS_OK;
+}
+
+static hs_code read_values(const hs_saver *saver, const hs_raw_session *session, hs__bundle_reader *reader, plan *all,
+                           hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < all->n; i++)
-        code = place_value(reader, all, &all->items[i], err);
+        code = place_value(reader, all, &all->items[i].value, err);
+    for (size_t i = 0; !code && i < session->n_states; i++)
+        code = place_value(reader, all, &all->states[i], err);
     if (code)
         return code;
     all->data = hs__alloc(&saver->env, all->bytes, 1);
     if (!all->data)
         return hs__no_memory(err, all->bytes, "the values of a checkpoint");
     for (size_t i = 0; !code && i < all->n; i++)
-        code = hs__bundle_read(reader, all->items[i].entry, all->data + all->items[i].offset, err);
+        code = read_value(reader, all, &all->items[i].value, err);
+    for (size_t i = 0; !code && i < session->n_states; i++)
+        code = read_value(reader, all, &all->states[i], err);
     return code;
 }
 
@@ -129,47 +161,28 @@ static hs_code write_values(const hs_raw_session *session, const plan *all, hs_e
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < all->n; i++) {
         const planned *item = &all->items[i];
-        hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, all->data + item->offset);
+        hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, all->data + item->value.offset);
         code = hs__settle(session->ops.write_variable(session->handle, item->index, &value, err), item->variable.name, err);
     }
     return code;
 }
 
-static hs_code verify_states(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
+static hs_code load_state(const hs_saver *saver, const hs__bundle_reader *reader, const hs__state_slot *slot,
+                          const plan *all, const planned_value *value, hs_error *err)
 {
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
-        if (entry && !(code = hs__bundle_verify(reader, entry, err)) &&
-            (entry->dtype != HS_UINT8 || entry->shape.rank != 1))
-            code = hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix,
-                                session->states[i].key);
-    }
-    return code;
-}
-
-static hs_code load_state(const hs_saver *saver, hs__bundle_reader *reader, const hs__state_slot *slot, hs_error *err)
-{
-    const hs__bundle_entry *entry = hs__bundle_find(reader, slot->key);
-    if (!entry) {
+    if (!value->entry) {
         hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", reader->prefix, slot->key);
         return HS_OK;
     }
-    size_t bytes = (size_t)entry->bytes;
-    unsigned char *data = hs__alloc(&saver->env, bytes, 1);
-    if (!data)
-        return hs__no_memory(err, bytes, slot->key);
-    hs_code code = hs__bundle_read(reader, entry, data, err);
-    if (!code) {
-        hs_state_reader state = {data, bytes};
-        code = slot->load(slot->self, &state, err);
-        hs__settle(code, "it", err);
-        if (!code && state.left)
-            code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", state.left, bytes);
-        if (code)
-            hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", reader->prefix, slot->key);
-    }
-    hs__free(&saver->env, data);
+    size_t bytes = (size_t)value->entry->bytes;
+    hs_state_reader state = {all->data + value->offset, bytes};
+    hs__clear(err); /* what another one has got over */
+    hs_code code = slot->load(slot->self, &state, err);
+    hs__settle(code, "it", err);
+    if (!code && state.left)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", state.left, bytes);
+    if (code)
+        hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", reader->prefix, slot->key);
     return code;
 }
 
@@ -197,11 +210,11 @@ static hs_code restore_from(hs_saver *saver, hs_raw_session *session, hs__bundle
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((code = read_values(saver, reader, all, err)) || (code = verify_states(session, reader, err)))
+    if ((code = plan_states(saver, session, reader, all, err)) || (code = read_values(saver, session, reader, all, err)))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = load_state(saver, reader, &session->states[i], err);
+        code = load_state(saver, reader, &session->states[i], all, &all->states[i], err);
     return code ? code : write_values(session, all, err);
 }
 
@@ -254,6 +267,7 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
     hs__free(&saver->env, now.last_path);
     hs__free(&session->env, now.restored_from);
     hs__free(&saver->env, all.items);
+    hs__free(&saver->env, all.states);
     hs__free(&saver->env, all.data);
     hs__bundle_reader_close(&reader);
     return code;
@@ -261,6 +275,7 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
 
 hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
 {
+    hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_restore: %s",
                             !saver                ? "the saver is NULL"
