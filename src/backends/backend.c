@@ -51,12 +51,12 @@ const char *hs_backend_global_step_name(hs_backend backend)
 
 size_t hs_backend_collection(hs_backend backend, const char *key, const void **items, size_t max)
 {
-    return HAS(backend, collection) ? backend.ops->collection(backend.self, key, items, max) : 0;
+    return HAS(backend, collection) && key ? backend.ops->collection(backend.self, key, items, items ? max : 0) : 0;
 }
 
 bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out)
 {
-    return HAS(backend, variable) && backend.ops->variable(backend.self, index, out);
+    return HAS(backend, variable) && out && backend.ops->variable(backend.self, index, out);
 }
 
 hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err)

@@ -260,8 +260,10 @@ void hs_log(const hs_env *env, hs_log_level level, const char *format, ...)
     char text[2048];
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
+    int length = format ? vsnprintf(text, sizeof text, format, arguments) : -1;
     va_end(arguments);
+    if (length < 0)
+        text[0] = '\0';
     char *whole = NULL;
     if (length >= (int)sizeof text) {
         memcpy(text + sizeof text - 4, "...", 4);

@@ -195,7 +195,8 @@ hs_code hs__make_directory(const hs_env *env, const char *path, hs_error *err)
         return found.is_directory ? HS_OK : hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is not a directory", path);
     if (code != HS_NOT_FOUND)
         return code;
-    code = files->ops->make_directory(files->user, path, err);
+    hs_error_clear(err); /* of what was not found */
+    code = hs__settle(files->ops->make_directory(files->user, path, err), path, err);
     if (code == HS_ALREADY_EXISTS) { /* another process was faster */
         hs_error_clear(err);
         return HS_OK;

@@ -124,7 +124,7 @@ hs_code hs_code_from_errno(int os_error)
 /* vsnprintf marks a cut by its result; whoever reads the message should see it too. */
 static void format_message(char *message, const char *format, va_list arguments)
 {
-    int length = vsnprintf(message, HS_MESSAGE_SIZE, format, arguments);
+    int length = format ? vsnprintf(message, HS_MESSAGE_SIZE, format, arguments) : -1;
     if (length >= HS_MESSAGE_SIZE)
         memcpy(message + HS_MESSAGE_SIZE - 4, "...", 4);
     else if (length < 0)
@@ -231,7 +231,7 @@ hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *w
 {
     hs_error_clear(err);
     size_t from_size;
-    if (!from)
+    if (!from || !to)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: the pointer is NULL", what);
     memcpy(&from_size, from, sizeof from_size);
     if (from_size < sizeof from_size)

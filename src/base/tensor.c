@@ -49,20 +49,20 @@ const char *hs_dtype_name(hs_dtype dtype)
 
 hs_shape hs_shape_of(int32_t rank, const int64_t *dims)
 {
-    hs_shape shape = {.rank = rank};
-    for (int32_t i = 0; i < rank && i < HS_MAX_RANK; i++)
+    hs_shape shape = {.rank = dims || rank <= 0 ? rank : HS_MAX_RANK + 1}; /* of no dimensions: no shape */
+    for (int32_t i = 0; dims && i < rank && i < HS_MAX_RANK; i++)
         shape.dims[i] = dims[i];
     return shape;
 }
 
 hs_shape hs_tensor_shape(const hs_tensor *tensor)
 {
-    return hs_shape_of(tensor->rank, tensor->dims);
+    return tensor ? hs_shape_of(tensor->rank, tensor->dims) : HS_ANY_SHAPE;
 }
 
 int64_t hs_shape_elements(const hs_shape *shape)
 {
-    if (shape->rank < 0 || shape->rank > HS_MAX_RANK)
+    if (!shape || shape->rank < 0 || shape->rank > HS_MAX_RANK)
         return -1;
     int64_t n = 1;
     bool zero = false; /* [0, huge, huge] has no elements, and is no overflow */
@@ -81,7 +81,7 @@ int64_t hs_shape_elements(const hs_shape *shape)
 
 bool hs_shape_equal(const hs_shape *a, const hs_shape *b)
 {
-    return a->rank == b->rank && a->rank >= 0 && a->rank <= HS_MAX_RANK &&
+    return a && b && a->rank == b->rank && a->rank >= 0 && a->rank <= HS_MAX_RANK &&
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
@@ -99,7 +99,9 @@ bool hs__shape_fits(const hs_shape *open, const hs_shape *shape)
 
 const char *hs_shape_text(const hs_shape *shape, char *text, size_t bytes)
 {
-    if (shape->rank < 0 || shape->rank > HS_MAX_RANK) {
+    if (!text)
+        return NULL;
+    if (!shape || shape->rank < 0 || shape->rank > HS_MAX_RANK) {
         snprintf(text, bytes, "?");
         return text;
     }
@@ -164,6 +166,8 @@ hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err)
 hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err)
 {
     hs__clear(err);
+    if (!tensor || !host || (tensor->memory && !copy))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensor_host: tensor, copy or host is NULL");
     if (!tensor->memory) {
         *host = *tensor;
         return HS_OK;
@@ -178,7 +182,7 @@ hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *h
         copy->capacity = tensor->bytes;
     }
     hs_code code = tensor->memory->to_host(tensor->memory->user, copy->data, tensor->data, tensor->bytes, err);
-    if (code)
+    if (hs__settle(code, "copying memory of a device", err))
         return code;
     *host = *tensor;
     host->memory = NULL;
@@ -188,6 +192,8 @@ hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *h
 
 void hs_host_copy_free(hs_host_copy *copy)
 {
+    if (!copy)
+        return;
     hs_env_free(copy->env, copy->data);
     copy->data = NULL;
     copy->capacity = 0;
@@ -224,9 +230,9 @@ static double from_half(uint16_t bits)
 
 double hs_tensor_number(const hs_tensor *tensor, size_t index)
 {
-    size_t size = hs_dtype_size(tensor->dtype);
+    size_t size = tensor ? hs_dtype_size(tensor->dtype) : 0;
     size_t at;
-    if (!tensor->data || tensor->memory || !size || __builtin_mul_overflow(index, size, &at) || at >= tensor->bytes ||
+    if (!size || !tensor->data || tensor->memory || __builtin_mul_overflow(index, size, &at) || at >= tensor->bytes ||
         tensor->bytes - at < size)
         return (double)NAN;
     uint16_t bits;
@@ -305,7 +311,7 @@ FIND_NONFINITE(nonfinite_double, uint64_t, 0x7ff0000000000000u, 0x000fffffffffff
 hs_nonfinite hs_tensor_nonfinite(const hs_tensor *tensor)
 {
     hs_nonfinite found = {.first_index = -1};
-    if (!tensor->data || tensor->memory)
+    if (!tensor || !tensor->data || tensor->memory)
         return found;
     switch (tensor->dtype) {
     case HS_HALF:

@@ -33,14 +33,17 @@ static void add_candidate(candidates *all, const char *path)
 }
 
 /* A checkpoint that the state file names. Where the file was written with whole paths and the directory then moved or
- * copied, the one that lies beside the file is meant. */
+ * copied, the one that lies beside the file is meant; also where it cannot be looked for, which restoring it will tell. */
 static void add_named(candidates *all, const char *path)
 {
+    hs_file_stat found;
     char *beside = hs__path_join(all->env, all->directory, hs__path_base(path));
-    if (!beside)
+    char *index = beside ? hs__bundle_index_path(all->env, beside) : NULL;
+    if (!index)
         all->failed = true;
     else
-        add_candidate(all, hs_checkpoint_exists(all->env, beside) ? beside : path);
+        add_candidate(all, hs__stat(all->env, index, &found, NULL) == HS_NOT_FOUND ? path : beside);
+    hs__free(all->env, index);
     hs__free(all->env, beside);
 }
 
@@ -106,10 +109,12 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
     bool has_state = !code;
     all->named = all->n;
     hs_file_stat found;
-    if (all->env->files.ops->stat(all->env->files.user, all->directory, &found, NULL) == HS_OK && found.is_directory &&
-        (code = hs__list(all->env, all->directory, found_file, all, err))) {
+    hs_error_clear(&cause);
+    code = hs__stat(all->env, all->directory, &found, &cause);
+    if (code && code != HS_NOT_FOUND)
+        return hs__error_copy(err, &cause);
+    if (!code && found.is_directory && (code = hs__list(all->env, all->directory, found_file, all, err)))
         return code;
-    }
     if (all->n > all->named)
         qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);
     if (has_state)

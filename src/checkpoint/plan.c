@@ -64,7 +64,7 @@ static hs_code add_planned(hs__plan *plan, size_t index, const hs_variable *vari
     hs_code code = hs__reserve(plan->env, &plan->items, &plan->capacity, plan->n + 1, sizeof *plan->items, err);
     if (code)
         return code;
-    plan->items[plan->n++] = (hs__planned){.index = index, .variable = *variable, .entry = entry};
+    plan->items[plan->n++] = (hs__planned){.index = index, .variable = *variable, .value = {.entry = entry}};
     plan->taken[entry - entries] = true;
     return HS_OK;
 }
@@ -90,7 +90,7 @@ static hs_code tell_misfits(const hs__plan *plan, const hs__bundle_reader *reade
 {
     hs_code code = all->different ? HS_INVALID_ARGUMENT : HS_NOT_FOUND;
     const char *text = (const char *)all->text.data;
-    if (all->text.size > HS_MESSAGE_SIZE / 2)
+    if (strlen(reader->prefix) + all->text.size > HS_MESSAGE_SIZE / 2)
         hs_log(plan->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", reader->prefix, text);
     return hs_error_set(
         err, code,
@@ -148,33 +148,58 @@ hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_sessio
     return code;
 }
 
+hs_code hs__plan_states(hs__plan *plan, const hs_raw_session *session, const hs__bundle_reader *reader, hs_error *err)
+{
+    plan->states = hs__alloc(plan->env, session->n_states, sizeof *plan->states);
+    if (!plan->states)
+        return hs__no_memory(err, session->n_states * sizeof *plan->states, "the states of a checkpoint");
+    plan->n_states = session->n_states;
+    for (size_t i = 0; i < session->n_states; i++) {
+        const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
+        if (entry && (entry->dtype != HS_UINT8 || entry->shape.rank != 1))
+            return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix,
+                                session->states[i].key);
+        plan->states[i].entry = entry;
+    }
+    return HS_OK;
+}
+
 /* What an index says is believed only as far as its data file bears it out. */
-static hs_code place_value(hs__plan *plan, hs__bundle_reader *reader, hs__planned *item, hs_error *err)
+static hs_code place_value(hs__plan *plan, hs__bundle_reader *reader, hs__planned_value *value, hs_error *err)
 {
     enum { ALIGNMENT = 64 };
-    hs_code code = hs__bundle_locate(reader, item->entry, err);
-    if (code)
+    hs_code code = value->entry ? hs__bundle_locate(reader, value->entry, err) : HS_OK;
+    if (code || !value->entry)
         return code;
-    size_t bytes = hs__bundle_read_bytes(item->entry);
-    item->offset = plan->bytes;
+    size_t bytes = hs__bundle_read_bytes(value->entry);
+    value->offset = plan->bytes;
     if (bytes > SIZE_MAX - ALIGNMENT || plan->bytes > SIZE_MAX - ALIGNMENT - bytes)
-        return hs__no_memory(err, bytes, item->entry->name);
+        return hs__no_memory(err, bytes, value->entry->name);
     plan->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return HS_OK;
+}
+
+static hs_code read_value(hs__bundle_reader *reader, const hs__plan *plan, const hs__planned_value *value, hs_error *err)
+{
+    return value->entry ? hs__bundle_read(reader, value->entry, plan->data + value->offset, err) : HS_OK;
 }
 
 hs_code hs__plan_read(hs__plan *plan, hs__bundle_reader *reader, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < plan->n; i++)
-        code = place_value(plan, reader, &plan->items[i], err);
+        code = place_value(plan, reader, &plan->items[i].value, err);
+    for (size_t i = 0; !code && i < plan->n_states; i++)
+        code = place_value(plan, reader, &plan->states[i], err);
     if (code)
         return code;
     plan->data = hs__alloc(plan->env, plan->bytes, 1);
     if (!plan->data)
         return hs__no_memory(err, plan->bytes, "the values of a checkpoint");
     for (size_t i = 0; !code && i < plan->n; i++)
-        code = hs__bundle_read(reader, plan->items[i].entry, plan->data + plan->items[i].offset, err);
+        code = read_value(reader, plan, &plan->items[i].value, err);
+    for (size_t i = 0; !code && i < plan->n_states; i++)
+        code = read_value(reader, plan, &plan->states[i], err);
     return code;
 }
 
@@ -183,7 +208,7 @@ hs_code hs__plan_write(const hs__plan *plan, const hs_raw_session *session, hs_e
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < plan->n; i++) {
         const hs__planned *item = &plan->items[i];
-        hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, plan->data + item->offset);
+        hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, plan->data + item->value.offset);
         code = hs__settle(session->ops.write_variable(session->handle, item->index, &value, err), item->variable.name, err);
     }
     return code;
@@ -193,5 +218,6 @@ void hs__plan_free(hs__plan *plan)
 {
     hs__free(plan->env, plan->items);
     hs__free(plan->env, plan->taken);
+    hs__free(plan->env, plan->states);
     hs__free(plan->env, plan->data);
 }

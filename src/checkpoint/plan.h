@@ -7,19 +7,26 @@
 /* Which variable gets which tensor of a checkpoint. All values are read before any is copied, so that a failure leaves the
  * model as it was. */
 
+/* What is read of the checkpoint. */
+typedef struct {
+    const hs__bundle_entry *entry; /* NULL: it is not there */
+    size_t offset;                 /* of its value in the plan's data */
+} hs__planned_value;
+
 typedef struct {
     size_t index; /* of the variable in the backend */
     hs_variable variable;
-    const hs__bundle_entry *entry;
-    size_t offset; /* of its value in the plan's data */
+    hs__planned_value value;
 } hs__planned;
 
 typedef struct hs__plan {
     const hs_env *env;
     hs__planned *items;
     size_t n, capacity;
-    bool *taken; /* by entry of the checkpoint */
-    char *data;
+    bool *taken;               /* by entry of the checkpoint */
+    hs__planned_value *states; /* as many as the session has */
+    size_t n_states;
+    unsigned char *data;
     size_t bytes;
 } hs__plan;
 
@@ -27,6 +34,8 @@ typedef struct hs__plan {
  * listed in it, unless the options allow for them. */
 hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__bundle_reader *reader,
                       const hs_restore_options *options, hs_error *err);
+/* The same for the session's pieces of state. */
+hs_code hs__plan_states(hs__plan *plan, const hs_raw_session *session, const hs__bundle_reader *reader, hs_error *err);
 hs_code hs__plan_read(hs__plan *plan, hs__bundle_reader *reader, hs_error *err);
 hs_code hs__plan_write(const hs__plan *plan, const hs_raw_session *session, hs_error *err);
 void hs__plan_free(hs__plan *plan);

@@ -16,6 +16,7 @@ struct hs_checkpoint_reader {
 hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix, hs_error *err)
 {
     hs_env env;
+    hs_error_clear(err);
     if (!prefix || !*prefix) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_open: no checkpoint is named");
         return NULL;
@@ -32,7 +33,6 @@ hs_checkpoint_reader *hs_checkpoint_open(const hs_env *given, const char *prefix
         hs__free(&env, reader);
         return NULL;
     }
-    hs_error_clear(err);
     return reader;
 }
 
@@ -90,18 +90,17 @@ hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name,
 
 hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err)
 {
+    hs_error_clear(err);
     const hs__bundle_entry *entry = find(reader, name, err);
     if (!entry)
         return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
-    hs_code code = hs__bundle_check(&reader->bundle, entry, err);
+    hs_code code = hs__bundle_locate(&reader->bundle, entry, err); /* before the caller is told how much memory it takes */
     if (code)
         return code;
     if (bytes != hs__bundle_read_bytes(entry) || (bytes && !data))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "reading '%s' of checkpoint '%s' takes memory of %zu bytes, not %zu",
                             name, reader->bundle.prefix, hs__bundle_read_bytes(entry), data ? bytes : (size_t)0);
-    if (!(code = hs__bundle_read(&reader->bundle, entry, data, err)))
-        hs_error_clear(err);
-    return code;
+    return hs__bundle_read(&reader->bundle, entry, data, err);
 }
 
 char *hs_latest_checkpoint(const hs_env *given, const char *directory, const char *state_file, hs_error *err)
@@ -123,14 +122,19 @@ char *hs_latest_checkpoint(const hs_env *given, const char *directory, const cha
         hs__error_copy(err, &cause);
         return NULL;
     }
-    char *newest = state.newest;
-    state.newest = NULL;
-    if (!hs_checkpoint_exists(&env, newest)) {
+    hs_file_stat found;
+    char *newest = NULL, *index = hs__bundle_index_path(&env, state.newest);
+    code = index ? hs__stat(&env, index, &found, &cause) : hs__no_memory(&cause, strlen(directory), "a path");
+    if (code == HS_NOT_FOUND) {
         hs_log(&env, HS_LOG_ERROR, "%s: the state file calls '%s' the newest checkpoint, which does not exist", directory,
-               newest);
-        hs__free(&env, newest);
-        newest = NULL;
+               state.newest);
+    } else if (code) { /* it may be there */
+        hs__error_copy(err, &cause);
+    } else {
+        newest = state.newest;
+        state.newest = NULL;
     }
+    hs__free(&env, index);
     hs__checkpoint_state_free(&state);
     return newest;
 }

@@ -4,41 +4,22 @@
 
 #include <string.h>
 
-static hs_code verify_states(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
+static hs_code load_state(const hs_saver *saver, const hs__bundle_reader *reader, const hs__state_slot *slot,
+                          const hs__plan *plan, const hs__planned_value *value, hs_error *err)
 {
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
-        if (entry && !(code = hs__bundle_verify(reader, entry, err)) &&
-            (entry->dtype != HS_UINT8 || entry->shape.rank != 1))
-            code = hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix,
-                                session->states[i].key);
-    }
-    return code;
-}
-
-static hs_code load_state(const hs_saver *saver, hs__bundle_reader *reader, const hs__state_slot *slot, hs_error *err)
-{
-    const hs__bundle_entry *entry = hs__bundle_find(reader, slot->key);
-    if (!entry) {
+    if (!value->entry) {
         hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", reader->prefix, slot->key);
         return HS_OK;
     }
-    size_t bytes = (size_t)entry->bytes;
-    unsigned char *data = hs__alloc(&saver->env, bytes, 1);
-    if (!data)
-        return hs__no_memory(err, bytes, slot->key);
-    hs_code code = hs__bundle_read(reader, entry, data, err);
-    if (!code) {
-        hs_state_reader state = {data, bytes};
-        code = slot->load(slot->self, &state, err);
-        hs__settle(code, "it", err);
-        if (!code && state.left)
-            code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", state.left, bytes);
-        if (code)
-            hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", reader->prefix, slot->key);
-    }
-    hs__free(&saver->env, data);
+    size_t bytes = (size_t)value->entry->bytes;
+    hs_state_reader state = {plan->data + value->offset, bytes};
+    hs__clear(err); /* what another one has got over */
+    hs_code code = slot->load(slot->self, &state, err);
+    hs__settle(code, "it", err);
+    if (!code && state.left)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", state.left, bytes);
+    if (code)
+        hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", reader->prefix, slot->key);
     return code;
 }
 
@@ -66,11 +47,11 @@ static hs_code restore_from(hs_saver *saver, hs_raw_session *session, hs__bundle
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((code = hs__plan_read(plan, reader, err)) || (code = verify_states(session, reader, err)))
+    if ((code = hs__plan_states(plan, session, reader, err)) || (code = hs__plan_read(plan, reader, err)))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = load_state(saver, reader, &session->states[i], err);
+        code = load_state(saver, reader, &session->states[i], plan, &plan->states[i], err);
     return code ? code : hs__plan_write(plan, session, err);
 }
 
@@ -147,6 +128,7 @@ hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *p
                          hs_error *err)
 {
     hs_restore_options options = {HS_RESTORE_OPTIONS};
+    hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_restore: %s",
                             !saver                ? "the saver is NULL"

@@ -154,6 +154,7 @@ static hs_code write_states(const save *s, hs__bundle_writer *writer, hs_error *
     for (size_t i = 0; !code && i < s->session->n_states; i++) {
         const hs__state_slot *slot = &s->session->states[i];
         hs__buffer_clear(&state.buffer);
+        hs__clear(err); /* what another one has got over */
         if ((code = slot->save(slot->self, &state, err))) {
             hs__settle(code, "it", err);
             hs_error_prefix(err, "saving the state '%s'", slot->key);
@@ -360,6 +361,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
 {
     hs_save_options options = {HS_SAVE_OPTIONS};
     hs_code code;
+    hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*hs__path_base(prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_save: %s",
                             !saver                               ? "the saver is NULL"

@@ -79,15 +79,21 @@ static void destroy_all(const hs_training_options *options)
     }
 }
 
+/* As hs_session_open does: what kept a session from starting is in the log, too. */
+static hs_session *not_opened(const hs_env *env, const hs_error *error, hs_error *err)
+{
+    hs_log(env, HS_LOG_ERROR, "the session was not opened: %s", error->message);
+    hs__error_copy(err, error);
+    return NULL;
+}
+
 hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *given, hs_error *err)
 {
     hs_training_options options = {HS_TRAINING_OPTIONS};
     hs_error error = {0};
     const hs_env *env = hs_backend_env(backend);
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_training_options", "HS_TRAINING_OPTIONS", &error)) {
-        hs__error_copy(err, &error);
-        return NULL;
-    }
+    if (given && hs_struct_take(&options, sizeof options, given, "hs_training_options", "HS_TRAINING_OPTIONS", &error))
+        return not_opened(env, &error, err);
     hs_scaffold *scaffold = options.scaffold;
     hs_hook *hooks = NULL;
     if (!check_options(&options, env, &error) &&
@@ -100,8 +106,7 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         destroy_all(&options);
         if (!options.scaffold)
             hs_scaffold_free(scaffold);
-        hs__error_copy(err, &error);
-        return NULL;
+        return not_opened(env, &error, err);
     }
     size_t n_hooks = make_hooks(hooks, &options, scaffold, env);
     hs_session_options session = {

@@ -143,7 +143,7 @@ static hs_code read_index(hs__bundle_reader *reader, const char *path, hs_error 
 static bool is_file_of_checkpoint(const char *path)
 {
     size_t length = strlen(path);
-    return (length > 6 && strcmp(path + length - 6, ".index") == 0) || strstr(path, ".data-");
+    return (length > 6 && strcmp(path + length - 6, ".index") == 0) || strstr(hs__path_base(path), ".data-");
 }
 
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)

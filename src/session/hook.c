@@ -23,7 +23,7 @@ void hs_hook_destroy(hs_hook hook)
 
 void hs_hooks_destroy(const hs_hook *hooks, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; hooks && i < n; i++) {
         bool skip = (hooks[i].flags & HS_HOOK_HELD) != 0;
         for (size_t k = 0; !skip && hooks[i].self && k < n; k++)
             skip = hooks[k].self == hooks[i].self && (k < i || (hooks[k].flags & HS_HOOK_HELD));

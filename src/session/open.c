@@ -106,6 +106,7 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hs_code code = hook->ops.begin ? hook->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code)
             return hs__hook_failed(session, hook, "begin", code, err);
+        hs__clear(err); /* what the hook has got over is not what fails next */
     }
     return HS_OK;
 }
@@ -154,6 +155,7 @@ static hs_code created(hs_session *session, hs_error *err)
         hs_code code = hook->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
         if (code)
             return hs__hook_failed(session, hook, "after_create_session", code, err);
+        hs__clear(err);
         if (!stopped && hs_coordinator_should_stop(session->coordinator) &&
             !hs_coordinator_error(session->coordinator, NULL)) {
             session->already_done = true;

@@ -61,6 +61,8 @@ hs_code hs_raw_session_step(hs_raw_session *raw, int64_t *step, hs_error *err)
     hs__clear(err);
     if (!raw || !raw->handle)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
+    if (!step)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_step: no place for the step");
     if (!raw->ops.global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
     return hs__settle(raw->ops.global_step(raw->handle, step, err), "reading the global step", err);
@@ -96,9 +98,11 @@ const char *hs_raw_session_saves_refused(const hs_raw_session *raw)
 hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory, hs_summary_writer **writer, hs_error *err)
 {
     hs__clear(err);
-    if (!raw || !directory || !*directory)
+    if (!raw || !directory || !*directory || !writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_summary_writer: %s",
-                            raw ? "no directory is named" : "there is no session");
+                            !raw      ? "there is no session"
+                            : !writer ? "no place for the writer"
+                                      : "no directory is named");
     return hs__writer_cache_get(&raw->owner->writers, directory, writer, err);
 }
 

@@ -109,7 +109,8 @@ static hs_code fill_op(hs_scaffold *scaffold, size_t which, hs_backend backend, 
         if (hs__settle(code = ops->default_op(backend.self, collections[which], &name, err), collections[which], err))
             return code;
         if (name && ops->add_to_collection &&
-            (code = ops->add_to_collection(backend.self, collections[which], name, NULL, err)))
+            hs__settle(code = ops->add_to_collection(backend.self, collections[which], name, NULL, err), collections[which],
+                       err))
             return code;
     }
     if (name && !(scaffold->ops[which] = hs__strdup(&scaffold->env, name)))
@@ -137,7 +138,8 @@ static hs_code fill_saver(hs_scaffold *scaffold, hs_backend backend, const hs_ba
     hs_saver *made = hs_saver_new(&options, &error);
     if (!made)
         return hs__error_copy(err, &error);
-    if (ops->add_to_collection && (code = ops->add_to_collection(backend.self, HS_SAVERS, made, release_saver, err))) {
+    if (ops->add_to_collection &&
+        hs__settle(code = ops->add_to_collection(backend.self, HS_SAVERS, made, release_saver, err), HS_SAVERS, err)) {
         hs_saver_free(made);
         return code;
     }

@@ -48,14 +48,14 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     static const hs_run_args nothing = {HS_RUN_ARGS};
     hs_run_args copy;
     const hs_run_args *args;
+    if (values)
+        *values = NULL;
     hs_code code = check_runnable(session, err);
     if (code)
         return code;
     hs_error *error = &session->last;
     hs__clear(error);
     session->failed_hook[0] = '\0';
-    if (values)
-        *values = NULL;
     if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %lld", (long long)args->kind);
@@ -82,20 +82,23 @@ struct hs_step_context {
 
 hs_raw_session *hs_step_context_session(const hs_step_context *step)
 {
-    return &step->session->raw;
+    return step ? &step->session->raw : NULL;
 }
 
 hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args *args, const hs_run_values **values,
                                        hs_error *err)
 {
-    if (step->session->stop) /* a hook of an earlier run of this step asked for it: that is no mistake of the step's */
+    if (values)
+        *values = NULL;
+    if (step && step->session->stop) /* a hook of an earlier run of this step asked for it: that is no mistake of its */
         return hs_error_set(err, HS_STOP, "the session was asked to stop by hook '%s'", step->session->stop_hook);
-    return hs_session_run_args(step->session, args, values, err);
+    return hs_session_run_args(step ? step->session : NULL, args, values, err);
 }
 
 hs_code hs_step_context_request_stop(hs_step_context *step)
 {
-    step->stop = true;
+    if (step)
+        step->stop = true;
     return HS_STOP;
 }
 
@@ -104,10 +107,11 @@ hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs
     hs_code code = check_runnable(session, err);
     if (code)
         return code;
-    if (!step)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_run_step: the step function is NULL");
     hs_step_context context = {.session = session};
     hs_error error = {0};
+    if (!step)
+        return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: the step function is NULL"),
+                     &error, err);
     bool outer = session->in_step;
     session->in_step = true;
     code = step(user, &context, &error);

@@ -264,6 +264,7 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
 {
     hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS};
     hs_env env;
+    hs_error_clear(err);
     if (!directory || !*directory) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "an event-file writer needs a directory");
         return NULL;

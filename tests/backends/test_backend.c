@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "backends/backend.h"
+#include "backends/refused.h"
 
 static hs_code find(void *self, const char *name, hs_node *node, hs_error *err)
 {
@@ -67,6 +68,45 @@ static void find_passes_on_and_refuses_null(void **state)
     assert_int_equal(node.output, 7);
     assert_fails(hs_backend_find((hs_backend){&least, NULL}, NULL, &node, &err), HS_INVALID_ARGUMENT, &err, "name");
     assert_fails(hs_backend_find((hs_backend){NULL, NULL}, "x", &node, &err), HS_INVALID_ARGUMENT, &err, "backend");
+}
+
+static bool one_variable(void *self, size_t index, hs_variable *out)
+{
+    (void)self;
+    *out = (hs_variable){.name = "w", .dtype = HS_DOUBLE};
+    return index == 0;
+}
+
+/* Two of them, as the header asks for it. */
+static size_t two_items(void *self, const char *key, const void **items, size_t max)
+{
+    (void)self;
+    for (size_t i = 0; i < max && i < 2; i++)
+        items[i] = key;
+    return strcmp(key, HS_SAVERS) == 0 ? 2 : 0;
+}
+
+static void null_wherever_a_pointer_is_taken(void **state)
+{
+    (void)state;
+    const hs_backend none = {NULL, NULL};
+    hs_backend_ops ops = least;
+    hs_node node;
+    ops.variable = one_variable;
+    ops.collection = two_items;
+    const hs_backend backend = {&ops, NULL};
+    assert_ptr_equal(hs_backend_env(none), hs_env_default());
+    assert_false(hs_backend_finalized(none));
+    assert_null(hs_backend_global_step_name(none));
+    assert_int_equal(hs_backend_collection(none, NULL, NULL, 1), 0);
+    assert_int_equal(hs_backend_collection(backend, NULL, NULL, 0), 0);
+    assert_int_equal(hs_backend_collection(backend, HS_SAVERS, NULL, 1), 2);
+    assert_false(hs_backend_variable(none, 0, NULL));
+    assert_false(hs_backend_variable(backend, 0, NULL));
+    assert_refused(HS_INVALID_ARGUMENT, hs_backend_find(none, "x", &node, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_backend_find(backend, NULL, &node, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_backend_find(backend, "x", NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_backend_graph_def(none, NULL, err));
 }
 
 static void each_required_function_is_missed(void **state)
@@ -142,6 +182,7 @@ int main(void)
         cmocka_unit_test(functions_left_out_have_defaults),
         cmocka_unit_test(no_graph_to_show_is_unimplemented),
         cmocka_unit_test(find_passes_on_and_refuses_null),
+        cmocka_unit_test(null_wherever_a_pointer_is_taken),
         cmocka_unit_test(each_required_function_is_missed),
         cmocka_unit_test(no_functions_and_no_size_are_refused),
         cmocka_unit_test(an_older_backend_lacks_what_came_later),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/bare.h"
 
+#include "backends/refused.h"
+
 #include <hooksess/testing.h>
 
 /* The graph kept this as its first error. */
@@ -132,17 +134,96 @@ static void variables_are_checked(void **state)
     }
 }
 
-static void definitions_that_are_null_are_refused(void **state)
+static hs_code no_save(void *self, hs_state_writer *out, hs_error *err)
+{
+    (void)self, (void)out, (void)err;
+    return HS_OK;
+}
+
+static hs_code no_load(void *self, hs_state_reader *in, hs_error *err)
+{
+    (void)self, (void)in, (void)err;
+    return HS_OK;
+}
+
+/* A graph that was not made for want of memory is built all the same by a program that looks at no code. */
+static void no_graph_is_built(void **state)
+{
+    double x;
+    (void)state;
+    const hs_variable_def variable = {HS_VARIABLE_DEF, .name = "x", .dtype = HS_DOUBLE};
+    const hs_code codes[] = {
+        hs_graph_add_variable(NULL, &variable),
+        hs_graph_add_variable(NULL, NULL),
+        hs_graph_variable(NULL, "x", HS_DOUBLE, HS_SCALAR, &x),
+        hs_graph_value(NULL, "x", HS_DOUBLE, HS_SCALAR, &x),
+        hs_graph_placeholder(NULL, "x", HS_DOUBLE, HS_SCALAR),
+        hs_graph_global_step(NULL, NULL, NULL),
+        hs_graph_op(NULL, .name = "x"),
+        hs_graph_add_op(NULL, NULL),
+        hs_graph_state(NULL, "x", no_save, no_load, NULL),
+        hs_graph_collect(NULL, HS_SUMMARY_OP, "x"),
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        assert_int_equal(codes[i], HS_INVALID_ARGUMENT);
+    assert_false(hs_graph_has(NULL, "x"));
+    assert_int_equal(hs_graph_error(NULL)->code, HS_RESOURCE_EXHAUSTED);
+    assert_null(hs_graph_of((hs_backend){NULL, NULL}));
+    hs_graph_free(NULL);
+}
+
+static void what_is_null_in_a_definition_is_refused(void **state)
 {
     bare *b = *state;
-    assert_int_equal(hs_graph_add_variable(b->graph, NULL), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_add_op(b->graph, NULL), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_add_op(NULL, &(hs_op_def){HS_OP_DEF, .name = "x"}), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_variable(NULL, "x", HS_DOUBLE, HS_SCALAR, NULL), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_collect(b->graph, NULL, "x"), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_graph_state(b->graph, "x", NULL, NULL, NULL), HS_INVALID_ARGUMENT);
-    assert_false(hs_graph_has(NULL, "x"));
-    assert_false(hs_graph_has(b->graph, NULL));
+    double x;
+    hs_graph *g = b->graph;
+    const hs_code codes[] = {
+        hs_graph_add_variable(g, NULL),
+        hs_graph_variable(g, NULL, HS_DOUBLE, HS_SCALAR, &x),
+        hs_graph_value(g, NULL, HS_DOUBLE, HS_SCALAR, &x),
+        hs_graph_value(g, "x", HS_DOUBLE, HS_SCALAR, NULL),
+        hs_graph_placeholder(g, NULL, HS_DOUBLE, HS_SCALAR),
+        hs_graph_add_op(g, NULL),
+        hs_graph_op(g, .name = NULL),
+        hs_graph_state(g, NULL, no_save, no_load, NULL),
+        hs_graph_state(g, "x", NULL, no_load, NULL),
+        hs_graph_state(g, "x", no_save, NULL, NULL),
+        hs_graph_collect(g, NULL, "x"),
+        hs_graph_collect(g, HS_SUMMARY_OP, NULL),
+        hs_graph_collect(g, HS_SAVERS, NULL),
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        assert_int_equal(codes[i], HS_INVALID_ARGUMENT);
+    assert_kept(b, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL"); /* the first of them */
+    assert_false(hs_graph_has(g, NULL));
+    assert_int_equal(hs_backend_collection(hs_graph_backend(g), HS_SUMMARY_OP, NULL, 0), 0);
+}
+
+static void outside_of_an_op_there_is_nothing(void **state)
+{
+    (void)state;
+    const double one = 1;
+    hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &one);
+    assert_null(hs_op_input(NULL, 0));
+    assert_null(hs_op_output(NULL, 0));
+    assert_null(hs_op_written(NULL, 0));
+    assert_refused(HS_INVALID_ARGUMENT, hs_op_set_output(NULL, 0, &value, err));
+    assert_int_equal(hs_op_step(NULL), -1);
+    assert_null(hs_op_name(NULL));
+}
+
+static hs_code set_nothing(void *self, hs_op *op, hs_error *err)
+{
+    (void)self;
+    return hs_op_set_output(op, 0, NULL, err);
+}
+
+static void an_output_that_is_set_to_null_is_refused(void **state)
+{
+    bare *b = *state;
+    hs_graph_op(b->graph, .name = "x", .run = set_nothing, .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = HS_ANY_SHAPE}));
+    bare_open(b);
+    assert_fails(bare_run(b, HS_NAMES("x"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 'x': the tensor is NULL");
 }
 
 static void outputs_are_checked(void **state)
@@ -199,18 +280,6 @@ static void an_unfit_global_step_is_found_when_it_is_needed(void **state)
     assert_null(hs_backend_global_step_name(hs_graph_backend(b->graph)));
     assert_int_equal(bare_op(b, .name = "train", .advances_step = true), HS_ALREADY_EXISTS);
     assert_kept(b, HS_ALREADY_EXISTS, "global_step");
-}
-
-static hs_code no_save(void *self, hs_state_writer *out, hs_error *err)
-{
-    (void)self, (void)out, (void)err;
-    return HS_OK;
-}
-
-static hs_code no_load(void *self, hs_state_reader *in, hs_error *err)
-{
-    (void)self, (void)in, (void)err;
-    return HS_OK;
 }
 
 static void states_are_checked(void **state)
@@ -306,7 +375,10 @@ int main(void)
         test(opening_reports_the_first_building_error),
         test(a_building_error_comes_before_the_hooks),
         test(variables_are_checked),
-        test(definitions_that_are_null_are_refused),
+        cmocka_unit_test(no_graph_is_built),
+        test(what_is_null_in_a_definition_is_refused),
+        cmocka_unit_test(outside_of_an_op_there_is_nothing),
+        test(an_output_that_is_set_to_null_is_refused),
         test(outputs_are_checked),
         test(a_second_global_step_is_refused),
         test(a_fitting_variable_is_the_global_step),

@@ -165,6 +165,10 @@ static void references_that_lead_nowhere_are_named(void **state)
         {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:1")}, HS_INVALID_ARGUMENT, "'one:1', but 'one' has 1 outputs"},
         {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:x")}, HS_INVALID_ARGUMENT, "'one:x'"},
         {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:")}, HS_INVALID_ARGUMENT, "'one:'"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one: 0")}, HS_INVALID_ARGUMENT, "'one: 0'"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:+0")}, HS_INVALID_ARGUMENT, "'one:+0'"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:-0")}, HS_INVALID_ARGUMENT, "'one:-0'"},
+        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:0 ")}, HS_INVALID_ARGUMENT, "'one:0 '"},
         {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("none")}, HS_INVALID_ARGUMENT, "'none' has 0 outputs"},
         {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("v:1")}, HS_INVALID_ARGUMENT, "'v:1'"},
         {{HS_OP_DEF, .name = "op", .control_inputs = HS_NAMES("lost")}, HS_NOT_FOUND, "control input 'lost'"},
@@ -219,7 +223,28 @@ static void names_that_are_not_there_are_not_found(void **state)
     hs_node node;
     value_op(b, .name = "one");
     bare_op(b, .name = "none");
-    const char *const names[] = {"lost", "", ":0", "one:1", "one:-1", "one:x", "one:0x", "one:", "none:0", "lost:0"};
+    const char *const names[] = {"lost",
+                                 "",
+                                 ":0",
+                                 "one:1",
+                                 "one:-1",
+                                 "one:x",
+                                 "one:0x",
+                                 "one:",
+                                 "none:0",
+                                 "lost:0",
+                                 "one: 0",
+                                 "one:\t0",
+                                 "one:+0",
+                                 "one:-0",
+                                 "one:0 ",
+                                 "one:4294967296",
+                                 "one:18446744073709551616",
+                                 "v: 0",
+                                 "v:+0",
+                                 "v:"};
+    double v = 0;
+    hs_graph_value(b->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_fails(hs_backend_find(backend, names[i], &node, &b->err), HS_NOT_FOUND, &b->err, names[i]);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module IN ITEMS graph_build graph_resolve graph_run graph_feed graph_init graph_device graph_def)
+foreach(module IN ITEMS graph_build graph_resolve graph_order graph_run graph_feed graph_init graph_device graph_def)
   hooksess_test(backends ${module} backends/bare.c)
 endforeach()
 hooksess_test(backends backend)

@@ -204,6 +204,8 @@ static void null_arguments_are_refused(void **state)
     assert_fails(hs_tensor_from_dlpack(&managed, NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_null(hs_tensor_to_dlpack(NULL, NULL, NULL, NULL, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "NULL");
+    assert_int_equal(hs_tensor_from_dlpack(NULL, NULL, NULL, NULL), HS_INVALID_ARGUMENT);
+    assert_null(hs_tensor_to_dlpack(NULL, NULL, NULL, NULL, NULL));
 }
 
 /* To DLPack. */

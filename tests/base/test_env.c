@@ -307,6 +307,14 @@ static void log_lines_go_to_the_logger(void **state)
     assert_string_equal(t.log, "DEBUG: step 3\nERROR: a % sign\n");
 }
 
+static void a_log_line_without_a_text_is_empty(void **state)
+{
+    (void)state;
+    const char *none = NULL;
+    hs_log(&t.env, HS_LOG_ERROR, none);
+    assert_string_equal(t.log, "ERROR: \n");
+}
+
 static void long_log_lines_are_whole(void **state)
 {
     (void)state;
@@ -383,6 +391,7 @@ int main(void)
         TEST(time_is_what_the_clock_says),
         TEST(the_default_clock_is_the_system),
         TEST(log_lines_go_to_the_logger),
+        TEST(a_log_line_without_a_text_is_empty),
         TEST(long_log_lines_are_whole),
         TEST(without_memory_long_log_lines_are_cut_and_say_so),
         TEST(by_default_stderr_gets_info_and_above),

@@ -233,6 +233,61 @@ static void no_memory_says_for_what(void **state)
     assert_fails(hs__no_memory(&err, 12345, "a list"), HS_RESOURCE_EXHAUSTED, &err, "a list (12345 bytes)");
 }
 
+/* What a function from outside returned counts, whatever it wrote. */
+
+static void settle_fills_an_error_that_was_not_written(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    assert_int_equal(hs__settle(HS_UNAVAILABLE, "opening a file", &err), HS_UNAVAILABLE);
+    assert_says(&err, HS_UNAVAILABLE, "opening a file failed with UNAVAILABLE");
+}
+
+static void settle_forces_the_code_and_keeps_the_message(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set_errno(&err, EACCES, "f");
+    assert_int_equal(hs__settle(HS_USER + 3, "opening a file", &err), HS_USER + 3);
+    assert_int_equal(err.code, HS_USER + 3);
+    assert_int_equal(err.os_error, EACCES);
+    assert_int_equal(strncmp(err.message, "f: ", 3), 0);
+}
+
+static void settle_fills_a_code_without_a_message(void **state)
+{
+    (void)state;
+    hs_error err = {.code = HS_NOT_FOUND};
+    hs__settle(HS_NOT_FOUND, "opening a file", &err);
+    assert_says(&err, HS_NOT_FOUND, "opening a file failed with NOT_FOUND");
+}
+
+/* A message beside HS_OK is of something else. */
+static void settle_replaces_a_stale_message(void **state)
+{
+    (void)state;
+    hs_error err = {HS_OK, 0, "something older"};
+    hs__settle(HS_ABORTED, "opening a file", &err);
+    assert_says(&err, HS_ABORTED, "opening a file failed with ABORTED");
+    assert_lacks(err.message, "something older");
+}
+
+static void settle_leaves_a_success_alone(void **state)
+{
+    (void)state;
+    hs_error err = {HS_ABORTED, 5, "of an earlier call"};
+    assert_int_equal(hs__settle(HS_OK, "opening a file", &err), HS_OK);
+    assert_says(&err, HS_ABORTED, "of an earlier call");
+    assert_int_equal(err.os_error, 5);
+}
+
+static void settle_takes_no_error(void **state)
+{
+    (void)state;
+    assert_int_equal(hs__settle(HS_ABORTED, "opening a file", NULL), HS_ABORTED);
+    assert_int_equal(hs__settle(HS_OK, "opening a file", NULL), HS_OK);
+}
+
 /* A struct as three versions of a header have it. */
 typedef struct {
     size_t size;
@@ -328,6 +383,22 @@ static void take_clears_the_error(void **state)
     assert_string_equal(err.message, "");
 }
 
+static void null_arguments_are_refused(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    options to, from = {sizeof from, 1, 2};
+    const char *none = NULL;
+    assert_fails(take(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options: the pointer is NULL");
+    assert_fails(hs_struct_take(NULL, sizeof to, &from, "options", "OPTIONS", &err), HS_INVALID_ARGUMENT, &err, "options");
+    assert_int_equal(hs_error_set(&err, HS_ABORTED, none), HS_ABORTED);
+    assert_says(&err, HS_ABORTED, "");
+    assert_int_equal(hs_error_set_errno(&err, ENOENT, none), HS_NOT_FOUND);
+    assert_contains(err.message, strerror(ENOENT));
+    hs_error_prefix(&err, none);
+    assert_says(&err, HS_NOT_FOUND, strerror(ENOENT));
+}
+
 static void versions_agree(void **state)
 {
     (void)state;
@@ -360,6 +431,12 @@ int main(void)
         cmocka_unit_test(copy_takes_all),
         cmocka_unit_test(copy_takes_null_and_itself),
         cmocka_unit_test(no_memory_says_for_what),
+        cmocka_unit_test(settle_fills_an_error_that_was_not_written),
+        cmocka_unit_test(settle_forces_the_code_and_keeps_the_message),
+        cmocka_unit_test(settle_fills_a_code_without_a_message),
+        cmocka_unit_test(settle_replaces_a_stale_message),
+        cmocka_unit_test(settle_leaves_a_success_alone),
+        cmocka_unit_test(settle_takes_no_error),
         cmocka_unit_test(take_copies_the_same_version),
         cmocka_unit_test(take_fills_an_older_version_with_zeros),
         cmocka_unit_test(take_lets_unset_newer_fields_pass),
@@ -367,6 +444,7 @@ int main(void)
         cmocka_unit_test(take_refuses_a_forgotten_macro),
         cmocka_unit_test(take_of_nothing_but_a_size_is_all_zero),
         cmocka_unit_test(take_clears_the_error),
+        cmocka_unit_test(null_arguments_are_refused),
         cmocka_unit_test(versions_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -229,6 +229,7 @@ static void unsound_tensors_say_why(void **state)
 typedef struct {
     int copies;
     hs_code code;
+    bool silent;
 } device;
 
 static hs_code to_host(void *user, void *host, const void *data, size_t bytes, hs_error *err)
@@ -236,7 +237,7 @@ static hs_code to_host(void *user, void *host, const void *data, size_t bytes, h
     device *d = user;
     d->copies++;
     if (d->code)
-        return hs_error_set(err, d->code, "the device is lost");
+        return d->silent ? d->code : hs_error_set(err, d->code, "the device is lost");
     for (size_t i = 0; i < bytes; i++)
         ((char *)host)[i] = (char)(((const char *)data)[i] - 1);
     return HS_OK;
@@ -323,6 +324,18 @@ static void a_device_that_fails_is_heard(void **state)
     hs_host_copy copy = {0};
     hs_tensor view = on_device(&memory, 4, "bcde"), host;
     assert_fails(hs_tensor_host(&view, &copy, &host, &err), HS_USER + 1, &err, "the device is lost");
+    hs_host_copy_free(&copy);
+}
+
+static void a_device_that_fails_without_a_word_is_heard(void **state)
+{
+    (void)state;
+    hs_error err = {HS_INTERNAL, 1, "old"};
+    device d = {.code = HS_USER + 1, .silent = true};
+    hs_memory memory = memory_of(&d);
+    hs_host_copy copy = {0};
+    hs_tensor view = on_device(&memory, 4, "bcde"), host;
+    assert_fails(hs_tensor_host(&view, &copy, &host, &err), HS_USER + 1, &err, "failed with USER");
     hs_host_copy_free(&copy);
 }
 
@@ -452,6 +465,50 @@ static void bfloats_are_the_upper_half_of_floats(void **state)
     assert_true(number_of(HS_BFLOAT16, 0xff80) == -(double)INFINITY);
 }
 
+/* NULL where something is needed: an answer, and no crash. */
+
+static void shapes_that_are_null(void **state)
+{
+    (void)state;
+    char text[HS_SHAPE_TEXT_SIZE];
+    hs_shape none = hs_shape_of(2, NULL);
+    assert_int_equal(hs_shape_elements(NULL), -1);
+    assert_int_equal(hs_shape_elements(&none), -1);
+    assert_false(hs_shape_equal(NULL, &HS_SCALAR));
+    assert_false(hs_shape_equal(&HS_SCALAR, NULL));
+    assert_false(hs_shape_equal(NULL, NULL));
+    assert_string_equal(hs_shape_text(NULL, text, sizeof text), "?");
+    assert_null(hs_shape_text(&HS_SCALAR, NULL, 10));
+    assert_int_equal(hs_shape_of(0, NULL).rank, 0);
+}
+
+static void tensors_that_are_null(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    assert_int_equal(hs_tensor_shape(NULL).rank, -1);
+    assert_fails(hs_tensor_check(NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_true(isnan(hs_tensor_number(NULL, 0)));
+    assert_int_equal(hs_tensor_nonfinite(NULL).first_index, -1);
+    assert_int_equal(hs_tensor_nonfinite(NULL).nan, 0);
+}
+
+static void copies_that_are_null(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    device d = {0};
+    hs_memory memory = memory_of(&d);
+    hs_host_copy copy = {0};
+    hs_tensor near = hs_tensor_of(HS_UINT8, HS_SHAPE(4), "bcde"), far = on_device(&memory, 4, "bcde"), host;
+    assert_fails(hs_tensor_host(NULL, &copy, &host, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_fails(hs_tensor_host(&near, &copy, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_fails(hs_tensor_host(&far, NULL, &host, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_ok(hs_tensor_host(&near, NULL, &host, &err), &err); /* which needs none */
+    assert_int_equal(d.copies, 0);
+    hs_host_copy_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,12 +529,16 @@ int main(void)
         cmocka_unit_test(device_memory_is_brought_to_the_host),
         cmocka_unit_test(the_copy_is_reused_and_grows),
         cmocka_unit_test(a_device_that_fails_is_heard),
+        cmocka_unit_test(a_device_that_fails_without_a_word_is_heard),
         cmocka_unit_test(without_memory_for_the_copy_nothing_is_asked),
         cmocka_unit_test(every_real_type_gives_numbers),
         cmocka_unit_test(other_tensors_give_no_number),
         cmocka_unit_test(halves_have_these_values),
         cmocka_unit_test(halves_rise_with_their_bits),
         cmocka_unit_test(bfloats_are_the_upper_half_of_floats),
+        cmocka_unit_test(shapes_that_are_null),
+        cmocka_unit_test(tensors_that_are_null),
+        cmocka_unit_test(copies_that_are_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

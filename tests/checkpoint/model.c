@@ -103,7 +103,8 @@ int fixture_teardown(void **state)
 void use_saver(fixture *f, hs_saver_options options)
 {
     hs_saver_free(f->saver);
-    options.env = &f->t.env;
+    if (!options.env)
+        options.env = &f->t.env;
     f->saver = hs_saver_new(&options, &f->err);
     assert_non_null(f->saver);
 }

@@ -44,7 +44,7 @@ int fixture_setup(void **state);
 int fixture_teardown(void **state);
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
-/* A new saver of these options instead of the fixture's. */
+/* A new saver of these options instead of the fixture's, on its environment unless they name one. */
 void use_saver(fixture *f, hs_saver_options options);
 /* Brings the model to `step` and saves it to DIRECTORY/model.ckpt-STEP. */
 void save_at(fixture *f, int64_t step);

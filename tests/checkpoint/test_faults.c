@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each call of the file system and each allocation of a save and a restore fails in turn. */
+#include "base/file_spy.h"
 #include "checkpoint/model.h"
 
 #include "checkpoint/saver.h"
@@ -50,6 +51,20 @@ static hs_code saving(test_env *t, void *user)
     return code;
 }
 
+/* Every model of these tests has the same graph. */
+static void assert_meta_is_whole(const fixture *f, int64_t step)
+{
+    size_t bytes;
+    hs_bytes wanted;
+    char *meta = test_read_file(file_of(f, step, "meta"), &bytes);
+    assert_non_null(meta);
+    assert_int_equal(hs_export_meta_graph(hs_graph_backend(f->m.graph), f->saver, &wanted, NULL), HS_OK);
+    assert_int_equal(bytes, wanted.size);
+    assert_memory_equal(meta, wanted.data, bytes);
+    hs_env_free(&f->t.env, (void *)wanted.data);
+    free(meta);
+}
+
 /* After a restart the old checkpoint is found, or the new one, and it is whole. */
 static void old_or_new(void *user)
 {
@@ -59,6 +74,7 @@ static void old_or_new(void *user)
     assert_lacks(s->f->t.log, "WARNING");
     assert_int_equal(test_count_files(s->f->directory, ".tmp"), 0);
     assert_true(has_file(s->f, s->name, "index") || !has_file(s->f, s->name, "meta"));
+    assert_meta_is_whole(s->f, 1);
 }
 
 static void fail_each_file_call(fixture *f, int64_t name, int os_error)
@@ -88,6 +104,31 @@ static void saving_over_a_checkpoint_on_a_full_disk(void **state)
 static void saving_over_a_checkpoint_on_a_failing_disk(void **state)
 {
     fail_each_file_call(*state, 1, EIO);
+}
+
+/* Those calls too that can be done without: looking for something, removing it. */
+static void saving_over_a_checkpoint_with_every_kind_of_call_failing(void **state)
+{
+    fixture *f = *state;
+    scene s = {.f = f, .name = 1, .content = 2};
+    file_spy spy;
+    size_t n = 0, failures = 0;
+    file_spy_init(&spy, &f->t.env);
+    do {
+        model m = {.step = 0};
+        begin_scene(&s);
+        model_set(&m, 2);
+        assert_ok(model_open(&m, &f->t.env, NULL), &m.err);
+        file_spy_fail(&spy, ++n, HS_UNAVAILABLE);
+        hs_code code = save_as(&s, &m, &spy.env);
+        assert_true(code == HS_OK || code == HS_UNAVAILABLE);
+        failures += code != HS_OK;
+        model_close(&m);
+        test_env_clear_log(&f->t); /* of what could not be cleaned up */
+        old_or_new(&s);
+        assert_true(code || model_is(&f->m, 2));
+    } while (spy.matches >= n);
+    assert_true(failures > 15);
 }
 
 /* A crash: from some call on nothing happens any more, not even cleaning up. */
@@ -234,6 +275,7 @@ int main(void)
         with_fixture(fresh_save_on_a_failing_disk),
         with_fixture(saving_over_a_checkpoint_on_a_full_disk),
         with_fixture(saving_over_a_checkpoint_on_a_failing_disk),
+        with_fixture(saving_over_a_checkpoint_with_every_kind_of_call_failing),
         with_fixture(a_crash_during_a_fresh_save),
         with_fixture(a_crash_while_saving_over_a_checkpoint),
         with_fixture(an_index_that_cannot_be_read_is_not_saved_over),

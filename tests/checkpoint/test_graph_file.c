@@ -174,6 +174,23 @@ static void each_allocation(void **state)
     test_each_allocation(build_and_write, *state);
 }
 
+static void null_arguments(void **state)
+{
+    fixture *f = *state;
+    const hs_backend none = {NULL, NULL}, no_graph = hs_graph_backend(NULL), good = hs_graph_backend(f->m.graph);
+    hs_bytes meta;
+    assert_int_equal(hs_export_meta_graph(good, f->saver, NULL, &f->err), HS_INVALID_ARGUMENT);
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "no place for the graph");
+    assert_fails(hs_export_meta_graph(none, NULL, &meta, &f->err), HS_UNIMPLEMENTED, &f->err, "no graph");
+    assert_null(meta.data);
+    assert_fails(hs_write_graph(none, f->directory, "graph", true, &f->err), HS_UNIMPLEMENTED, &f->err, "no graph");
+    assert_int_not_equal(hs_export_meta_graph(no_graph, NULL, &meta, &f->err), HS_OK);
+    assert_contains(f->err.message, "graph");
+    assert_int_not_equal(hs_write_graph(no_graph, f->directory, "graph", true, &f->err), HS_OK);
+    assert_int_equal(hs_write_graph(good, NULL, NULL, true, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(test_count_files(f->directory, ""), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +206,7 @@ int main(void)
         with_fixture(a_saved_meta_file_is_the_meta_graph),
         with_fixture(each_file_call_leaves_the_old_or_the_new_file),
         with_fixture(each_allocation),
+        with_fixture(null_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

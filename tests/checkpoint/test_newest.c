@@ -272,6 +272,53 @@ static void a_damaged_one_is_deleted_first(void **state)
     assert_lacks(f->t.log, "WARNING");
 }
 
+/* Saves 8 to 12, damages the last two, and starts anew with a saver that keeps so many. */
+static fixture *after_two_damaged(void **state, int64_t max_to_keep)
+{
+    fixture *f = *state;
+    for (int64_t step = 8; step <= 12; step++)
+        save_at(f, step);
+    flip_bit(file_of(f, 11, DATA), 5);
+    truncate_to(file_of(f, 12, "index"), 20);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = max_to_keep});
+    assert_ok(restore_newest(f), &f->err);
+    assert_true(model_is(&f->m, 10));
+    return f;
+}
+
+static void all_damaged_ones_are_deleted_before_a_good_one(void **state)
+{
+    fixture *f = after_two_damaged(state, 3);
+    assert_true(has_file(f, 12, "index")); /* nothing is deleted by restoring */
+    save_at(f, 13);
+    assert_false(has_file(f, 11, DATA) || has_file(f, 12, DATA) || has_file(f, 12, "index") || has_file(f, 12, "meta"));
+    assert_false(has_file(f, 8, "index")); /* the oldest good one had its turn, too */
+    assert_true(has_file(f, 9, "index") && has_file(f, 10, "index") && has_file(f, 13, "index"));
+    assert_string_equal(hs_saver_checkpoint(f->saver, 0), file_of(f, 9, NULL));
+}
+
+static void damaged_ones_stay_while_there_is_room(void **state)
+{
+    fixture *f = after_two_damaged(state, 6);
+    save_at(f, 13);
+    for (int64_t step = 8; step <= 13; step++)
+        assert_true(has_file(f, step, "index"));
+    save_at(f, 14);
+    assert_false(has_file(f, 12, "index"));
+    assert_true(has_file(f, 8, "index") && has_file(f, 11, "index"));
+}
+
+/* Training comes to the step of a damaged one again. */
+static void a_damaged_one_is_saved_over_and_is_the_newest(void **state)
+{
+    fixture *f = after_two_damaged(state, 3);
+    save_at(f, 11);
+    assert_int_equal(test_count_files(f->directory, "model.ckpt-11.data"), 1);
+    assert_restores(f, 11);
+    assert_lacks(f->t.log, "WARNING");
+    assert_true(has_file(f, 9, "index") && has_file(f, 10, "index"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +347,9 @@ int main(void)
         with_fixture(cm_016_others_are_not_deleted),
         with_fixture(what_was_kept_for_ever_stays_when_fewer_are_kept),
         with_fixture(a_damaged_one_is_deleted_first),
+        with_fixture(all_damaged_ones_are_deleted_before_a_good_one),
+        with_fixture(damaged_ones_stay_while_there_is_room),
+        with_fixture(a_damaged_one_is_saved_over_and_is_the_newest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,50 @@ static void sa_031_a_missing_checkpoint(void **state)
     hs_checkpoint_close(NULL);
 }
 
+static void refuses_to_open(fixture *f, const char *path, bool tells_of_prefixes)
+{
+    assert_null(hs_checkpoint_open(&f->t.env, path, &f->err));
+    assert_says(&f->err, HS_NOT_FOUND, path);
+    assert_int_equal(strstr(f->err.message, "a checkpoint is named by its prefix") != NULL, tells_of_prefixes);
+}
+
+static void a_file_of_a_checkpoint_is_not_its_prefix(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    refuses_to_open(f, file_of(f, 1, "index"), true);
+    refuses_to_open(f, file_of(f, 1, DATA), true);
+    assert_int_equal(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, "index"), NULL, &f->err), HS_NOT_FOUND);
+    assert_contains(f->err.message, "a checkpoint is named by its prefix");
+}
+
+static void other_names_are_prefixes(void **state)
+{
+    fixture *f = *state;
+    refuses_to_open(f, file_of(f, 1, NULL), false);
+    refuses_to_open(f, test_path(f->directory, "reindex"), false);
+    refuses_to_open(f, test_path(f->directory, "my.data-set/model"), false);
+}
+
+static void null_arguments(void **state)
+{
+    fixture *f = *state;
+    hs_tensor info;
+    char data[8];
+    const char *name;
+    assert_null(hs_checkpoint_open(NULL, NULL, NULL));
+    assert_false(hs_checkpoint_tensor(NULL, 0, &name, &info));
+    assert_fails(hs_checkpoint_find(NULL, "bias", &info, &f->err), HS_INVALID_ARGUMENT, &f->err, "not opened");
+    assert_fails(hs_checkpoint_read(NULL, "bias", data, 8, &f->err), HS_INVALID_ARGUMENT, &f->err, "not opened");
+    save_at(f, 1);
+    hs_checkpoint_reader *reader = open_at(f, 1);
+    assert_true(hs_checkpoint_tensor(reader, 0, NULL, NULL));
+    assert_ok(hs_checkpoint_find(reader, "bias", NULL, &f->err), &f->err);
+    assert_fails(hs_checkpoint_read(reader, NULL, data, 8, &f->err), HS_NOT_FOUND, &f->err, "(NULL)");
+    assert_fails(hs_checkpoint_read(reader, "bias", NULL, 16, &f->err), HS_INVALID_ARGUMENT, &f->err, "16 bytes, not 0");
+    hs_checkpoint_close(reader);
+}
+
 static void damage_is_found_when_the_tensor_is_read(void **state)
 {
     fixture *f = *state;
@@ -180,6 +224,9 @@ int main(void)
         with_fixture(sa_030_a_tensor_that_is_not_there),
         with_fixture(the_size_must_be_right),
         with_fixture(sa_031_a_missing_checkpoint),
+        with_fixture(a_file_of_a_checkpoint_is_not_its_prefix),
+        with_fixture(other_names_are_prefixes),
+        with_fixture(null_arguments),
         with_fixture(damage_is_found_when_the_tensor_is_read),
         with_fixture(missing_and_short_data),
         with_fixture(strings_come_with_their_text),

@@ -3,6 +3,7 @@
 #include "checkpoint/model.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static hs_code restore(fixture *f, int64_t step)
@@ -92,7 +93,7 @@ static void a_variable_that_is_not_there_anymore(void **state)
 typedef struct {
     hs_graph *graph;
     hs_session *session;
-    float memory[64];
+    float memory[256];
     int64_t step;
 } other;
 
@@ -163,6 +164,76 @@ static void a_long_list_goes_to_the_log_whole(void **state)
     assert_contains(f->t.log, "'layer_with_a_long_name_39' is missing");
 }
 
+static void other_add(other *o, int n, hs_shape shape)
+{
+    char name[64];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "layer_with_a_long_name_%03d", i);
+        hs_graph_variable(o->graph, name, HS_FLOAT, shape, o->memory + i);
+    }
+}
+
+/* Saves another model as the checkpoint of step 3. */
+static void other_saves(other *o, fixture *f, const char *prefix)
+{
+    o->session = hs_session_open(hs_graph_backend(o->graph), NULL, &f->err);
+    assert_non_null(o->session);
+    assert_ok(hs_saver_save(f->saver, hs_session_raw(o->session), prefix, 3, NULL, &f->err), &f->err);
+    hs_session_close(o->session, NULL);
+    hs_graph_free(o->graph);
+}
+
+/* Half of them are different, half are missing; all are in one line. */
+static void two_hundred_that_do_not_fit_are_all_in_the_log(void **state)
+{
+    enum { N = 200 };
+    fixture *f = *state;
+    other o;
+    char wanted[128];
+    other_begin(&o, &f->t.env);
+    other_add(&o, N / 2, HS_SCALAR);
+    other_saves(&o, f, test_path(f->directory, "model.ckpt"));
+    other_begin(&o, &f->t.env);
+    other_add(&o, N, HS_SHAPE(1));
+    other_refuses(&o, f, HS_INVALID_ARGUMENT, "100 missing, 100 different");
+    const char *line = strstr(f->t.log, "ERROR: checkpoint '"), *end = line ? strchr(line, '\n') : NULL;
+    assert_non_null(end);
+    for (int i = 0; i < N; i++) {
+        snprintf(wanted, sizeof wanted, "'layer_with_a_long_name_%03d' is %s", i,
+                 i < N / 2 ? "float [] there and float [1] in the model" : "missing");
+        const char *found = strstr(line, wanted);
+        if (!found || found > end)
+            fail_msg("%s: not in the log", wanted);
+    }
+}
+
+/* So few that they had room in the message, but for a long path. */
+static void a_message_that_a_long_path_cuts_is_in_the_log(void **state)
+{
+    fixture *f = *state;
+    other o;
+    char path[700];
+    int length = snprintf(path, sizeof path, "%s/", f->directory);
+    for (; length < 600; length++)
+        path[length] = length % 200 ? 'd' : '/';
+    path[length] = '\0';
+    for (int level = 1; level < 3; level++) {
+        path[200 * level] = '\0';
+        assert_int_equal(mkdir(path, 0700), 0);
+        path[200 * level] = '/';
+    }
+    other_begin(&o, &f->t.env);
+    other_saves(&o, f, path);
+    other_begin(&o, &f->t.env);
+    other_add(&o, 8, HS_SCALAR);
+    o.session = hs_session_open(hs_graph_backend(o.graph), NULL, &f->err);
+    hs_code code = hs_saver_restore(f->saver, hs_session_raw(o.session), hs_saver_last_path(f->saver), NULL, &f->err);
+    hs_session_close(o.session, NULL);
+    hs_graph_free(o.graph);
+    assert_int_equal(code, HS_NOT_FOUND);
+    assert_true(strstr(f->err.message, "name_007' is missing") || strstr(f->t.log, "name_007' is missing"));
+}
+
 /* Opening a session on one checkpoint. */
 
 static hs_code open_at(fixture *f, const char *directory, const char *path)
@@ -228,6 +299,29 @@ static void failing_midway_leaves_the_model_as_it_was(void **state)
     }
 }
 
+/* And the saver still stands where it stood. */
+static void without_memory_the_model_stays_as_it_was(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    save_at(f, 4);
+    size_t n = 0;
+    bool failed;
+    do {
+        model_set(&f->m, 9);
+        f->t.fail_alloc_at = f->t.allocations + ++n;
+        hs_code code = restore(f, 3);
+        failed = f->t.allocations >= f->t.fail_alloc_at;
+        f->t.fail_alloc_at = 0;
+        assert_true(code == HS_OK || code == HS_RESOURCE_EXHAUSTED);
+        assert_true(model_is(&f->m, code ? 9 : 3));
+        assert_string_equal(hs_saver_last_path(f->saver), file_of(f, code ? 4 : 3, NULL));
+        assert_ok(restore(f, 4), &f->err);
+        assert_true(model_is(&f->m, 4));
+    } while (failed);
+    assert_true(n > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,11 +335,14 @@ int main(void)
         with_fixture(all_that_does_not_fit_is_listed),
         with_fixture(missing_tensors_alone_are_not_found),
         with_fixture(a_long_list_goes_to_the_log_whole),
+        with_fixture(two_hundred_that_do_not_fit_are_all_in_the_log),
+        with_fixture(a_message_that_a_long_path_cuts_is_in_the_log),
         with_fixture(a_session_on_a_path),
         with_fixture(a_session_on_a_path_that_is_not_there),
         with_fixture(a_session_on_a_damaged_path),
         with_fixture(a_session_takes_one_of_path_and_directory),
         with_fixture(failing_midway_leaves_the_model_as_it_was),
+        with_fixture(without_memory_the_model_stays_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

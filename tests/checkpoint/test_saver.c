@@ -280,6 +280,61 @@ static void the_backends_error_is_passed_on(void **state)
     assert_int_equal(test_count_files(f->directory, "model"), 0);
 }
 
+/* Memory of a device that cannot be read. */
+
+typedef struct {
+    hs_code code;
+    const char *says; /* NULL: nothing */
+} device;
+
+static hs_code to_host(void *user, void *host, const void *data, size_t bytes, hs_error *err)
+{
+    const device *d = user;
+    memcpy(host, data, bytes);
+    if (d->says)
+        hs_error_set(err, HS_INTERNAL, "%s", d->says); /* not the code that is returned */
+    return d->code;
+}
+
+static hs_code from_host(void *user, void *data, const void *host, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(data, host, bytes);
+    return HS_OK;
+}
+
+/* Saves a model whose second variable lies on the device. */
+static hs_code save_device(fixture *f, device *d)
+{
+    float near[2] = {0}, far[2] = {0};
+    hs_memory memory = {HS_MEMORY, .device_type = 2, .to_host = to_host, .from_host = from_host, .user = d};
+    hs_graph *graph = hs_graph_new(&f->t.env);
+    hs_graph_variable(graph, "near", HS_FLOAT, HS_SHAPE(2), near);
+    hs_graph_add_variable(graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "layer/far", .dtype = HS_FLOAT,
+                                                    .shape = HS_SHAPE(2), .data = far, .memory = &memory});
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
+    assert_non_null(session);
+    hs_code code =
+        hs_saver_save(f->saver, hs_session_raw(session), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    return code;
+}
+
+static void a_device_that_cannot_be_read_is_told_with_the_variable(void **state)
+{
+    fixture *f = *state;
+    device d = {.code = HS_UNAVAILABLE, .says = "the link is down"};
+    assert_fails(save_device(f, &d), HS_UNAVAILABLE, &f->err, "variable 'layer/far'");
+    assert_contains(f->err.message, "the link is down");
+    d.says = NULL;
+    assert_fails(save_device(f, &d), HS_UNAVAILABLE, &f->err, "variable 'layer/far'");
+    assert_contains(f->err.message, "failed with UNAVAILABLE");
+    assert_int_equal(test_count_files(f->directory, "model"), 0);
+    d.code = HS_OK;
+    assert_ok(save_device(f, &d), &f->err);
+}
+
 /* Bad arguments. */
 
 static void null_arguments(void **state)
@@ -293,7 +348,22 @@ static void null_arguments(void **state)
     assert_fails(hs_saver_save(f->saver, raw, "somewhere/", 1, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
                  "names no file");
     assert_int_equal(hs_saver_save(NULL, raw, prefix, 1, NULL, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(test_count_files(f->directory, "model"), 0);
+}
+
+static void a_saver_that_is_null(void **state)
+{
+    fixture *f = *state;
+    assert_fails(hs_saver_recover(NULL, HS_NAMES("x"), &f->err), HS_INVALID_ARGUMENT, &f->err, "saver is NULL");
+    assert_ok(hs_saver_recover(f->saver, NULL, &f->err), &f->err);
+    assert_int_equal(hs_saver_recover(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
+    assert_null(hs_saver_last_path(NULL));
+    assert_null(hs_saver_checkpoint(NULL, 0));
     hs_saver_free(NULL);
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    assert_non_null(saver);
+    hs_saver_free(saver);
+    assert_null(hs_saver_new(&(hs_saver_options){.max_to_keep = 1}, NULL));
 }
 
 static void sa_042s_the_state_file_is_a_name_without_a_directory(void **state)
@@ -384,7 +454,9 @@ int main(void)
         with_fixture(local_variables_are_not_saved),
         with_fixture(names_of_state_are_reserved),
         with_fixture(the_backends_error_is_passed_on),
+        with_fixture(a_device_that_cannot_be_read_is_told_with_the_variable),
         with_fixture(null_arguments),
+        with_fixture(a_saver_that_is_null),
         with_fixture(sa_042s_the_state_file_is_a_name_without_a_directory),
         with_fixture(sa_046s_cm_025s_a_checkpoint_cannot_be_called_like_the_state_file),
         with_fixture(options_that_make_no_sense),

@@ -4,17 +4,22 @@
 
 #include "formats/bundle.h"
 
+#include <errno.h>
+
 /* A position in the data, say. */
 typedef struct {
     int64_t value;
     size_t bytes; /* how many of its 8 are written and read */
     hs_code fail_save, fail_load;
+    hs_code writes; /* beside those; 0: the same */
     bool silent;
 } cursor;
 
 static hs_code fail_as(const cursor *c, hs_code code, hs_error *err)
 {
-    return code && !c->silent ? hs_error_set(err, code, "the disk of the data is gone") : code;
+    if (code && !c->silent)
+        hs_error_set(err, c->writes ? c->writes : code, "the disk of the data is gone");
+    return code;
 }
 
 static hs_code save_cursor(void *self, hs_state_writer *out, hs_error *err)
@@ -97,6 +102,17 @@ static void state_may_be_empty(void **state)
     assert_lacks(f->t.log, "starts anew");
 }
 
+/* One line of the log warns of this, in the checkpoint of step 1. */
+static void assert_warns(const fixture *f, const char *text)
+{
+    char line[512];
+    snprintf(line, sizeof line, "WARNING: checkpoint '%s' %s\n", file_of(f, 1, NULL), text);
+    const char *found = strstr(f->t.log, line);
+    if (!found)
+        fail_msg("'%s' is not in '%s'", line, f->t.log);
+    assert_null(strstr(found + 1, line));
+}
+
 static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
 {
     fixture *f = *state;
@@ -106,11 +122,10 @@ static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
     assert_ok(open_with(f, &c, NULL, 0), &f->err);
     assert_true(model_is(&f->m, 1));
     assert_int_equal(c.value, 5);
-    assert_contains(f->t.log, "WARNING: checkpoint '");
-    assert_contains(f->t.log, "has no state 'hooksess/state/loader'; it starts anew");
+    assert_warns(f, "has no state 'hooksess/state/loader'; it starts anew");
 }
 
-static void state_that_nobody_asks_for_is_passed_over(void **state)
+static void state_that_nobody_takes_is_told_and_passed_over(void **state)
 {
     fixture *f = *state;
     cursor c = {.value = 5, .bytes = 8};
@@ -118,6 +133,21 @@ static void state_that_nobody_asks_for_is_passed_over(void **state)
     save_at(f, 1);
     assert_ok(open_with(f, NULL, NULL, 0), &f->err);
     assert_true(model_is(&f->m, 1));
+    assert_warns(f, "has the state 'hooksess/state/loader', which nobody takes");
+    assert_warns(f, "has the state 'hooksess/hook/counter', which nobody takes");
+}
+
+/* Two hooks of that name were there, and now there is one. */
+static void what_is_taken_is_not_warned_of(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.value = 5, .bytes = 8}, hooks[2] = {{.value = 6, .bytes = 8}, {.value = 7, .bytes = 8}};
+    assert_ok(open_with(f, &c, hooks, 2), &f->err);
+    save_at(f, 1);
+    assert_ok(open_with(f, &c, hooks, 1), &f->err);
+    assert_warns(f, "has the state 'hooksess/hook/counter_1', which nobody takes");
+    assert_lacks(f->t.log, "'hooksess/state/loader'");
+    assert_lacks(f->t.log, "'hooksess/hook/counter'");
 }
 
 /* Failures. */
@@ -161,6 +191,72 @@ static void a_failing_load_without_a_message(void **state)
     assert_fails(load_by(f, 8, &c), HS_USER + 3, &f->err, "it failed with USER");
 }
 
+/* What is returned counts. */
+static void a_provider_that_returns_one_code_and_writes_another(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.fail_load = HS_UNAVAILABLE, .writes = HS_OUT_OF_RANGE};
+    assert_fails(load_by(f, 8, &c), HS_UNAVAILABLE, &f->err, "the disk of the data is gone");
+    assert_true(model_is(&f->m, 9));
+    c = (cursor){.fail_save = HS_UNAVAILABLE, .writes = HS_OUT_OF_RANGE};
+    test_remove_directory(strdup(f->directory));
+    assert_ok(open_with(f, &c, NULL, 0), &f->err);
+    hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
+    assert_fails(code, HS_UNAVAILABLE, &f->err, "saving the state 'hooksess/state/loader': the disk of the data is gone");
+    assert_int_equal(test_count_files(f->directory, "model"), 0);
+}
+
+/* One that writes an error and returns success has succeeded. */
+static hs_code save_and_complain(void *self, hs_state_writer *out, hs_error *err)
+{
+    hs_code code = save_cursor(self, out, err);
+    hs_error_set(err, HS_ABORTED, "not meant");
+    return code;
+}
+
+static hs_code load_and_complain(void *self, hs_state_reader *in, hs_error *err)
+{
+    hs_code code = load_cursor(self, in, err);
+    hs_error_set(err, HS_ABORTED, "not meant");
+    return code;
+}
+
+static void a_provider_that_succeeds_and_complains(void **state)
+{
+    fixture *f = *state;
+    cursor c = {.value = 5, .bytes = 8};
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    hs_graph_state(f->m.graph, "loader", save_and_complain, load_and_complain, &c);
+    f->m.session = hs_session_open(hs_graph_backend(f->m.graph), NULL, &f->err);
+    save_at(f, 1);
+    assert_says(&f->err, HS_OK, "");
+    c.value = 6;
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err), &f->err);
+    assert_int_equal(f->err.code, HS_OK);
+    assert_string_equal(f->err.message, "");
+    assert_int_equal(c.value, 5);
+}
+
+/* What one wrote and got over is not what the next one failed of. */
+static void a_complaint_is_not_the_next_ones(void **state)
+{
+    fixture *f = *state;
+    cursor good = {.value = 5, .bytes = 8}, bad = {.value = 6, .bytes = 8};
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    hs_graph_state(f->m.graph, "first", save_and_complain, load_and_complain, &good);
+    hs_graph_state(f->m.graph, "second", save_cursor, load_cursor, &bad);
+    f->m.session = hs_session_open(hs_graph_backend(f->m.graph), NULL, &f->err);
+    save_at(f, 1);
+    bad.fail_save = bad.fail_load = HS_UNAVAILABLE;
+    bad.silent = true;
+    assert_fails(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err), HS_UNAVAILABLE, &f->err,
+                 "failed with UNAVAILABLE");
+    assert_fails(hs_saver_save(f->saver, model_raw(&f->m), file_of(f, 1, NULL), 1, NULL, &f->err), HS_UNAVAILABLE, &f->err,
+                 "'hooksess/state/second': it failed with UNAVAILABLE");
+}
+
 static void bytes_that_are_not_read(void **state)
 {
     fixture *f = *state;
@@ -175,6 +271,60 @@ static void bytes_that_are_not_there(void **state)
     cursor c = {.value = 3, .bytes = 8};
     assert_fails(load_by(f, 7, &c), HS_DATA_LOSS, &f->err, "has 7 more bytes, where 8 are read");
     assert_int_equal(c.value, 3);
+}
+
+/* A model with two states, at step 9, and a checkpoint of it from step 1. */
+static void begin_with_two(fixture *f, cursor c[2])
+{
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    hs_graph_state(f->m.graph, "loader", save_cursor, load_cursor, &c[0]);
+    hs_graph_state(f->m.graph, "shuffle", save_cursor, load_cursor, &c[1]);
+    f->m.session = hs_session_open(hs_graph_backend(f->m.graph), NULL, &f->err);
+    c[0] = c[1] = (cursor){.value = 1, .bytes = 8};
+    save_at(f, 1);
+}
+
+/* All of it is of step 9, or, if it succeeded, of step 1. Restores; whatever happened, all is then of step 9 again. */
+static hs_code restore_all_or_nothing(fixture *f, cursor c[2])
+{
+    c[0].value = c[1].value = 9;
+    model_set(&f->m, 9);
+    hs_code code = hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err);
+    int64_t wanted = code ? 9 : 1;
+    assert_true(model_is(&f->m, wanted));
+    assert_int_equal(c[0].value, wanted);
+    assert_int_equal(c[1].value, wanted);
+    return code;
+}
+
+static void without_memory_no_provider_is_called(void **state)
+{
+    fixture *f = *state;
+    cursor c[2];
+    begin_with_two(f, c);
+    size_t n = 0;
+    do {
+        f->t.fail_alloc_at = f->t.allocations + ++n;
+        hs_code code = restore_all_or_nothing(f, c);
+        assert_true(code == HS_OK || code == HS_RESOURCE_EXHAUSTED);
+    } while (f->t.allocations >= f->t.fail_alloc_at);
+    assert_true(n > 10);
+}
+
+static void where_reading_fails_no_provider_is_called(void **state)
+{
+    fixture *f = *state;
+    cursor c[2];
+    begin_with_two(f, c);
+    f->t.fail_file_errno = EACCES;
+    size_t n = 0;
+    do {
+        f->t.fail_file_at = f->t.file_calls + ++n;
+        hs_code code = restore_all_or_nothing(f, c);
+        assert_true(code == HS_OK || code == HS_PERMISSION_DENIED);
+    } while (f->t.file_calls >= f->t.fail_file_at);
+    assert_true(n > 5);
 }
 
 /* A bundle with everything that the model needs, but for its state, which is of another type. */
@@ -232,12 +382,18 @@ int main(void)
         with_fixture(it_is_listed_under_the_reserved_prefix),
         with_fixture(state_may_be_empty),
         with_fixture(a_checkpoint_without_it_is_restored_all_the_same),
-        with_fixture(state_that_nobody_asks_for_is_passed_over),
+        with_fixture(state_that_nobody_takes_is_told_and_passed_over),
+        with_fixture(what_is_taken_is_not_warned_of),
         with_fixture(a_failing_save_fails_the_checkpoint),
         with_fixture(a_failing_load_fails_the_restore),
         with_fixture(a_failing_load_without_a_message),
+        with_fixture(a_provider_that_returns_one_code_and_writes_another),
+        with_fixture(a_provider_that_succeeds_and_complains),
+        with_fixture(a_complaint_is_not_the_next_ones),
         with_fixture(bytes_that_are_not_read),
         with_fixture(bytes_that_are_not_there),
+        with_fixture(without_memory_no_provider_is_called),
+        with_fixture(where_reading_fails_no_provider_is_called),
         with_fixture(state_of_another_type_is_damage),
         with_fixture(damaged_state_gives_way_to_the_checkpoint_before),
     };

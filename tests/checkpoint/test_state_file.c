@@ -196,6 +196,7 @@ static void without_a_file_there_is_no_latest(void **state)
     f->err.code = HS_INTERNAL;
     assert_null(latest(f));
     assert_int_equal(f->err.code, HS_OK);
+    assert_null(hs_latest_checkpoint(NULL, NULL, NULL, NULL));
     assert_null(hs_latest_checkpoint(NULL, NULL, NULL, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "directory is NULL");
 }

@@ -1,4 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module saver directory manage nonfinite partial retention restore newest state round_trip damage faults durability state_file reader graph_file)
+foreach(module saver directory manage nonfinite partial retention restore newest state round_trip damage state_file reader
+               graph_file directories)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()
+foreach(module durability faults wordless_files unreadable)
+  hooksess_test(checkpoint ${module} checkpoint/model.c base/file_spy.c)
+endforeach()
+hooksess_test(checkpoint hostile checkpoint/model.c formats/bundles.c base/meter.c)

@@ -189,6 +189,77 @@ static void options_that_make_no_sense(void **state)
     refuses(s, (hs_training_options){HS_TRAINING_OPTIONS, .group = (const hs_group *)s}, HS_UNIMPLEMENTED, "group");
 }
 
+/* Whoever looks only at the log learns it too, once; whether the driver refuses it, or the session within. */
+static void what_keeps_it_from_opening_is_logged_once(void **state)
+{
+    stage *s = *state;
+    const hs_training_options refused[] = {
+        {.checkpoint_dir = "without a size"},
+        {HS_TRAINING_OPTIONS, .n_hooks = 1},
+        {HS_TRAINING_OPTIONS, .save_summaries_secs = -2},
+        {HS_TRAINING_OPTIONS, .group = (const hs_group *)s},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        char line[HS_MESSAGE_SIZE + 64];
+        test_env_clear_log(&s->t);
+        assert_null(hs_training_session_open(hs_script_backend(s->script), &refused[i], &s->err));
+        hs_session_close(NULL, &s->err);
+        snprintf(line, sizeof line, "ERROR: the session was not opened: %s\n", s->err.message);
+        assert_string_equal(s->t.log, line);
+    }
+}
+
+static hs_code fail_wordlessly(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    (void)self, (void)target, (void)config, (void)session, (void)err;
+    return HS_UNAVAILABLE;
+}
+
+static void without_a_backend_there_is_no_training(void **state)
+{
+    stage *s = *state;
+    hs_backend_ops ops = *hs_script_backend(s->script).ops;
+    assert_null(hs_training_session_open((hs_backend){NULL, NULL}, NULL, NULL));
+    assert_null(hs_training_session_open((hs_backend){NULL, NULL}, NULL, &s->err));
+    assert_says(&s->err, HS_INVALID_ARGUMENT, "hs_backend.ops is NULL");
+    ops.open = fail_wordlessly;
+    assert_null(hs_training_session_open((hs_backend){&ops, s->script}, NULL, &s->err));
+    assert_says(&s->err, HS_UNAVAILABLE, "failed with UNAVAILABLE");
+}
+
+/* A list whose number was forgotten. */
+static void a_list_of_hooks_without_its_number_is_warned_of(void **state)
+{
+    stage *s = *state;
+    hs_hook hook = hs_stop_at_step(.last_step = 1);
+    const hs_training_options forgotten[] = {{HS_TRAINING_OPTIONS, .hooks = &hook},
+                                             {HS_TRAINING_OPTIONS, .chief_only_hooks = &hook}};
+    for (size_t i = 0; i < 2; i++) {
+        test_env_clear_log(&s->t);
+        s->session = hs_training_session_open(hs_script_backend(s->script), &forgotten[i], &s->err);
+        stage_run(s, "train", 1, 0);
+        assert_false(hs_session_should_stop(s->session));
+        stage_close(s);
+        assert_string_equal(s->t.log,
+                            "WARNING: hs_training_options: a list of hooks is given, and its number is 0: none of "
+                            "it is called\n");
+    }
+    hs_hook_destroy(hook); /* it is the program's still */
+}
+
+/* Its own list, which is empty then, is nobody's mistake. */
+static void no_hooks_are_no_reason_for_a_warning(void **state)
+{
+    stage *s = *state;
+    const hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory,
+                                         .save_checkpoint_secs = HS_NEVER, .save_summaries_steps = HS_NEVER};
+    s->session = hs_training_session_open(hs_script_backend(s->script), NULL, &s->err);
+    stage_close(s);
+    s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);
+    stage_close(s);
+    assert_string_equal(s->t.log, "");
+}
+
 static void without_options_it_is_a_plain_session(void **state)
 {
     stage *s = *state;
@@ -456,6 +527,10 @@ int main(void)
         with_stage(ms_017_no_graph_files),
         with_stage(ms_127s_both_secs_and_steps),
         with_stage(options_that_make_no_sense),
+        with_stage(what_keeps_it_from_opening_is_logged_once),
+        with_stage(without_a_backend_there_is_no_training),
+        with_stage(a_list_of_hooks_without_its_number_is_warned_of),
+        with_stage(no_hooks_are_no_reason_for_a_warning),
         with_stage(without_options_it_is_a_plain_session),
         with_stage(the_target_is_passed_on),
         with_stage(the_scaffold_is_the_callers),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/bundles.h"
 
+#include "base/crc32c.h"
 #include "base/proto.h"
 #include "formats/table.h"
 
@@ -32,7 +33,7 @@ const char *in(const char *name)
 hs_code try_write_bundle(const hs_env *env, const named_tensor *tensors, size_t n)
 {
     hs__bundle_writer writer;
-    hs_code code = hs__bundle_writer_open(&writer, env, DATA, 0, 1, &err);
+    hs_code code = hs__bundle_writer_open(&writer, env, DATA_FILE, 0, 1, &err);
     for (size_t i = 0; i < n && !code; i++)
         code = hs__bundle_writer_add(&writer, tensors[i].name, &tensors[i].value, &err);
     if (!code)
@@ -128,6 +129,28 @@ void index_put_header(int32_t shards)
     header.version = &version;
     header.num_shards = shards;
     index_put_message("", &header.base);
+}
+
+void index_put_claim(const char *key, const claim *c)
+{
+    Hs__Pb__TensorShapeProto__Dim dims[9], *pointers[9];
+    Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
+    Hs__Pb__BundleEntryProto entry = HS__PB__BUNDLE_ENTRY_PROTO__INIT;
+    for (size_t i = 0; i < c->n_dims; i++) {
+        dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
+        dims[i].size = c->dims[i];
+        pointers[i] = &dims[i];
+    }
+    shape.n_dim = c->n_dims;
+    shape.dim = pointers;
+    shape.unknown_rank = c->unknown_rank;
+    entry.dtype = (Hs__Pb__DataType)(c->dtype ? c->dtype : HS_FLOAT);
+    entry.shape = &shape;
+    entry.shard_id = c->shard;
+    entry.offset = c->offset;
+    entry.size = c->size;
+    entry.crc32c = hs__crc32c_mask(c->crc);
+    index_put_message(key, &entry.base);
 }
 
 void index_end(void)

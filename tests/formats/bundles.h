@@ -19,9 +19,9 @@ int tear_down(void **state);
 
 /* A path in the directory; the bundle's prefix, its index and its only data file. */
 const char *in(const char *name);
-#define PREFIX in("b")
-#define INDEX  in("b.index")
-#define DATA   in("b.data-00000-of-00001")
+#define PREFIX    in("b")
+#define INDEX     in("b.index")
+#define DATA_FILE in("b.data-00000-of-00001")
 
 typedef struct named_tensor {
     const char *name;
@@ -43,6 +43,19 @@ void index_begin(void);
 void index_put(const char *key, size_t key_bytes, const void *value, size_t bytes);
 void index_put_message(const char *key, const ProtobufCMessage *message);
 void index_put_header(int32_t shards);
+/* An entry that says what it likes. */
+typedef struct claim {
+    const char *why; /* what a test expects to be told of it, and with which code */
+    hs_code code;
+    int dtype; /* 0: float */
+    size_t n_dims;
+    int64_t dims[9];
+    int64_t offset, size;
+    int32_t shard;
+    bool unknown_rank;
+    uint32_t crc; /* not masked */
+} claim;
+void index_put_claim(const char *key, const claim *c);
 void index_end(void);
 
 /* The value under a key in the index file, or NULL; to be freed with free. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles that are damaged, and ones whose index lies. */
+#include "base/meter.h"
 #include "formats/bundles.h"
 
 #include "base/buffer.h"
@@ -34,10 +35,10 @@ static void assert_outcome(hs_code code, const char *why)
 static void change_data(size_t at, unsigned char flip)
 {
     size_t bytes;
-    char *data = test_read_file(DATA, &bytes);
+    char *data = test_read_file(DATA_FILE, &bytes);
     assert_true(at < bytes);
     data[at] = (char)(data[at] ^ flip);
-    test_write_file(DATA, data, bytes);
+    test_write_file(DATA_FILE, data, bytes);
     free(data);
 }
 
@@ -48,7 +49,7 @@ static void tb_017_every_inverted_byte_is_data_loss(void **state)
     for (size_t at = 0; at < sizeof numbers; at++) {
         change_data(at, 0xff);
         assert_outcome(HS_DATA_LOSS, "checksum mismatch of 'x'");
-        assert_contains(err.message, DATA);
+        assert_contains(err.message, DATA_FILE);
         change_data(at, 0xff);
     }
     assert_ok(outcome("x"), &err);
@@ -98,7 +99,7 @@ static void a_truncated_data_file_is_data_loss(void **state)
     (void)state;
     write_bundle(&(named_tensor){"x", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers)}, 1);
     for (size_t bytes = 0; bytes < sizeof numbers; bytes++) {
-        test_write_file(DATA, numbers, bytes);
+        test_write_file(DATA_FILE, numbers, bytes);
         assert_outcome(HS_DATA_LOSS, "too few for 'x'");
     }
 }
@@ -137,41 +138,15 @@ static void every_flipped_bit_of_the_index_is_found_or_harmless(void **state)
 
 /* An index with one entry that claims what it likes. */
 
-typedef struct {
-    const char *why;
-    hs_code code;
-    int dtype; /* 0: float */
-    size_t n_dims;
-    int64_t dims[9];
-    int64_t offset, size;
-    int32_t shard;
-    bool unknown_rank;
-} claim;
-
 static void write_claim(const claim *c)
 {
-    Hs__Pb__TensorShapeProto__Dim dims[9], *pointers[9];
-    Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
-    Hs__Pb__BundleEntryProto entry = HS__PB__BUNDLE_ENTRY_PROTO__INIT;
-    for (size_t i = 0; i < c->n_dims; i++) {
-        dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
-        dims[i].size = c->dims[i];
-        pointers[i] = &dims[i];
-    }
-    shape.n_dim = c->n_dims;
-    shape.dim = pointers;
-    shape.unknown_rank = c->unknown_rank;
-    entry.dtype = (Hs__Pb__DataType)(c->dtype ? c->dtype : HS_FLOAT);
-    entry.shape = &shape;
-    entry.shard_id = c->shard;
-    entry.offset = c->offset;
-    entry.size = c->size;
-    entry.crc32c = hs__crc32c_mask(hs__crc32c(0, numbers, sizeof numbers));
+    claim entry = *c;
+    entry.crc = hs__crc32c(0, numbers, sizeof numbers);
     index_begin();
     index_put_header(1);
-    index_put_message("x", &entry.base);
+    index_put_claim("x", &entry);
     index_end();
-    test_write_file(DATA, numbers, sizeof numbers);
+    test_write_file(DATA_FILE, numbers, sizeof numbers);
 }
 
 static void assert_claims(const claim *claims, size_t n)
@@ -246,6 +221,45 @@ static void tb_043s_claims_of_a_shape_are_checked(void **state)
     ASSERT_CLAIMS(claims);
 }
 
+/* What an index says costs nothing: memory is asked for only when the file has so much. */
+static void assert_modest(const claim *c, size_t at_most)
+{
+    meter m;
+    hs__bundle_reader reader;
+    meter_init(&m, &t.env);
+    write_claim(c);
+    assert_ok(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), &err);
+    const hs__bundle_entry *entry = find_entry(&reader, "x");
+    meter_reset(&m);
+    assert_fails(hs__bundle_verify(&reader, entry, &err), c->code, &err, c->why);
+    assert_fails(hs__bundle_locate(&reader, entry, &err), c->code, &err, c->why);
+    assert_fails(hs__bundle_read(&reader, entry, NULL, &err), c->code, &err, c->why);
+    hs__bundle_reader_close(&reader);
+    if (m.bytes > at_most)
+        fail_msg("%s: %zu bytes were asked for", c->why, m.bytes);
+}
+
+static void claims_of_much_memory_get_none(void **state)
+{
+    (void)state;
+    const int64_t large = (int64_t)1 << 40, most = (int64_t)1 << 59;
+    const claim claims[] = {
+        {"too few for 'x'", HS_DATA_LOSS, .n_dims = 1, .dims = {large}, .size = 4 * large},
+        {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {INT64_MAX - 8}, .size = INT64_MAX - 8},
+        {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {25}, .size = 25},
+        {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {9}, .size = 9, .offset = INT64_MAX},
+        {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 2 * large},
+        {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {3}, .size = INT64_MAX},
+        {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {most - 1}, .size = INT64_MAX},
+        {"too few for 'x'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {3}, .size = 24, .offset = INT64_MAX},
+        {"shape that cannot be", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {2 * most}, .size = INT64_MAX},
+        {"shape that cannot be", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 2, .dims = {most, most}, .size = 24},
+        {"need 1099511627780", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 24},
+    };
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++)
+        assert_modest(&claims[i], 4096); /* paths */
+}
+
 static void what_cannot_be_read_does_not_keep_the_rest_from_it(void **state)
 {
     (void)state;
@@ -275,7 +289,7 @@ static void assert_lengths(const char *lengths, size_t n, const uint64_t *values
     }
     hs__put32(data + n, hs__crc32c_mask(crc));
     write_claim(&(claim){.dtype = HS_STRING, .n_dims = 1, .dims = {2}, .size = (int64_t)n + 4 + 3});
-    test_write_file(DATA, data, n + 4 + 3); /* three bytes of text */
+    test_write_file(DATA_FILE, data, n + 4 + 3); /* three bytes of text */
     assert_outcome(HS_DATA_LOSS, why);
 }
 
@@ -296,9 +310,9 @@ static void lengths_leave_room_for_their_checksum(void **state)
 {
     (void)state;
     write_claim(&(claim){.dtype = HS_STRING, .n_dims = 1, .dims = {1}, .size = 5});
-    test_write_file(DATA, "\200\000abc", 5);
+    test_write_file(DATA_FILE, "\200\000abc", 5);
     assert_outcome(HS_DATA_LOSS, "lengths of 'x'");
-    test_write_file(DATA, "\x80\x80\x80\x80\x00", 5);
+    test_write_file(DATA_FILE, "\x80\x80\x80\x80\x00", 5);
     assert_outcome(HS_DATA_LOSS, "lengths of 'x'");
 }
 
@@ -395,6 +409,7 @@ int main(void)
         TEST(claims_of_a_place_are_checked),
         TEST(tb_042s_claims_of_a_size_are_checked),
         TEST(tb_043s_claims_of_a_shape_are_checked),
+        TEST(claims_of_much_memory_get_none),
         TEST(what_cannot_be_read_does_not_keep_the_rest_from_it),
         TEST(lengths_of_strings_are_checked),
         TEST(lengths_leave_room_for_their_checksum),

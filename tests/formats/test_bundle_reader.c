@@ -67,7 +67,7 @@ static void tb_032s_an_empty_tensor_takes_no_bytes(void **state)
     size_t bytes;
     named_tensor empty = {"empty", hs_tensor_of(HS_FLOAT, HS_SHAPE(0, 5), NULL)};
     write_bundle(&empty, 1);
-    free(test_read_file(DATA, &bytes));
+    free(test_read_file(DATA_FILE, &bytes));
     assert_int_equal(bytes, 0);
     hs__bundle_reader reader = open_bundle();
     assert_tensor(&reader, "empty", &empty.value);
@@ -165,11 +165,11 @@ static void a_missing_data_file_is_not_found(void **state)
     (void)state;
     char data[3];
     write_bundle(&(named_tensor){"x", hs_tensor_of(HS_UINT8, HS_SHAPE(3), "abc")}, 1);
-    assert_int_equal(remove(DATA), 0);
+    assert_int_equal(remove(DATA_FILE), 0);
     hs__bundle_reader reader = open_bundle();
     const hs__bundle_entry *entry = find_entry(&reader, "x");
-    assert_fails(hs__bundle_read(&reader, entry, data, &err), HS_NOT_FOUND, &err, DATA);
-    assert_fails(hs__bundle_verify(&reader, entry, &err), HS_NOT_FOUND, &err, DATA);
+    assert_fails(hs__bundle_read(&reader, entry, data, &err), HS_NOT_FOUND, &err, DATA_FILE);
+    assert_fails(hs__bundle_verify(&reader, entry, &err), HS_NOT_FOUND, &err, DATA_FILE);
     hs__bundle_reader_close(&reader);
 }
 
@@ -178,7 +178,7 @@ static void tb_033s_junk_after_the_data_is_ignored(void **state)
     (void)state;
     named_tensor x = {"x", hs_tensor_of(HS_UINT8, HS_SHAPE(3), "abc")};
     write_bundle(&x, 1);
-    test_write_file(DATA, "abcjunk", 7);
+    test_write_file(DATA_FILE, "abcjunk", 7);
     hs__bundle_reader reader = open_bundle();
     assert_tensor(&reader, "x", &x.value);
     hs__bundle_reader_close(&reader);
@@ -335,7 +335,7 @@ static void tensors_in_slices_are_seen_but_not_read(void **state)
     Hs__Pb__TensorSliceProto slice = HS__PB__TENSOR_SLICE_PROTO__INIT, *slices[] = {&slice};
     Hs__Pb__TensorShapeProto shape;
     Hs__Pb__BundleEntryProto entry = entry_of(&shape, 0, "abc");
-    test_write_file(DATA, "abc", 3);
+    test_write_file(DATA_FILE, "abc", 3);
     entry.n_slices = 1;
     entry.slices = slices;
     index_begin();

@@ -86,7 +86,7 @@ static void numbers_lie_in_the_data_as_in_memory(void **state)
     };
     size_t bytes;
     write_bundle(tensors, 3);
-    char *data = test_read_file(DATA, &bytes); /* in the order in which they were added */
+    char *data = test_read_file(DATA_FILE, &bytes); /* in the order in which they were added */
     assert_int_equal(bytes, sizeof one_two + sizeof more);
     assert_memory_equal(data, one_two, sizeof one_two);
     assert_memory_equal(data + sizeof one_two, more, sizeof more);
@@ -112,7 +112,7 @@ static void tb_010_strings_have_their_lengths_first(void **state)
     static const unsigned char lengths[] = {2, 0, 0xac, 2}, as_fixed[] = {2, 0, 0, 0, 0, 0, 0, 0, 0x2c, 1, 0, 0};
     size_t bytes;
     write_bundle(&(named_tensor){"s", hs_tensor_of(HS_STRING, HS_SHAPE(3), strings)}, 1);
-    unsigned char *data = (unsigned char *)test_read_file(DATA, &bytes);
+    unsigned char *data = (unsigned char *)test_read_file(DATA_FILE, &bytes);
     assert_int_equal(bytes, 4 + 4 + 2 + 300);
     assert_memory_equal(data, lengths, 4);
     assert_int_equal(hs__get32(data + 4), hs__crc32c_mask(hs__crc32c(0, as_fixed, sizeof as_fixed)));
@@ -183,7 +183,7 @@ static void files_are_named_by_shard(void **state)
 static hs__bundle_writer open_writer(void)
 {
     hs__bundle_writer writer;
-    assert_ok(hs__bundle_writer_open(&writer, &t.env, DATA, 0, 1, &err), &err);
+    assert_ok(hs__bundle_writer_open(&writer, &t.env, DATA_FILE, 0, 1, &err), &err);
     return writer;
 }
 

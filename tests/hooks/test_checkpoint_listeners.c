@@ -130,6 +130,22 @@ static void bh_025_a_listener_stops_the_training(void **state)
     assert_string_equal(s->outcome.hook, "checkpoint_saver");
 }
 
+/* There is nothing left to stop: the caller has closed the session of its own accord. */
+static void a_stop_after_the_last_save_stops_nothing(void **state)
+{
+    stage *s = *state;
+    listener l = {s, "a", false, NULL};
+    const hs_saver_listener given = {&listener_ops, &l};
+    stage_open(
+        s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100, .listeners = &given, .n_listeners = 1));
+    stage_run(s, "train", 1, 0);
+    l.stop = true;
+    stage_close(s);
+    assert_contains(hs_script_calls(s->script), "a.after@1 a.end@1");
+    assert_int_equal(s->outcome.reason, HS_REASON_CLOSED);
+    assert_string_equal(s->outcome.hook, "");
+}
+
 static void bh_084s_a_stop_keeps_nobody_from_being_told(void **state)
 {
     stage *s = *state;
@@ -285,6 +301,7 @@ int main(void)
         with_stage(bh_026_a_listener_and_the_default_saver),
         with_stage(bh_027_bh_085s_two_listeners_in_their_order),
         with_stage(bh_025_a_listener_stops_the_training),
+        with_stage(a_stop_after_the_last_save_stops_nothing),
         with_stage(bh_084s_a_stop_keeps_nobody_from_being_told),
         with_stage(bh_085s_before_the_files_and_after_the_event),
         with_stage(bh_093s_begin_checks_the_step_and_tells_the_listeners),

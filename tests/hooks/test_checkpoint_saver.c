@@ -196,6 +196,40 @@ static void bh_089s_by_seconds_the_step_is_read_when_it_is_time(void **state)
     stage_close(s);
 }
 
+/* A hook that trains once more, in a run of its own. */
+static hs_code train_once_more(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)values;
+    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train")};
+    return hs_raw_session_run(hs_run_context_session(run), &args, NULL, err);
+}
+
+/* Saved is what is there when all have seen the step, under its own name. */
+static void save_around_a_raw_run(stage *s, bool saver_first)
+{
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "eager", .after_run = train_once_more};
+    hs_hook eager = {.ops = &ops}, saver = by_steps(s, 1);
+    hs_hook hooks[] = {saver_first ? saver : eager, saver_first ? eager : saver};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "train", 1, 0);
+    assert_true(test_exists(s->directory, "model.ckpt-2.index"));
+    assert_false(test_exists(s->directory, "model.ckpt-1.index"));
+    assert_int_equal(latest_step(s->directory), 2);
+    stage_close(s);
+    assert_int_equal(s->outcome.last_saved_step, 2);
+    assert_string_equal(events_text(s->directory), "version checkpoint@0 checkpoint@2");
+}
+
+static void a_raw_run_after_the_savers_turn_is_saved_as_what_it_is(void **state)
+{
+    save_around_a_raw_run(*state, true);
+}
+
+static void a_raw_run_before_the_savers_turn_is_saved_as_what_it_is(void **state)
+{
+    save_around_a_raw_run(*state, false);
+}
+
 /* By which saver. */
 
 static void bh_018_bh_091s_the_graphs_only_saver(void **state)
@@ -443,6 +477,8 @@ int main(void)
         with_stage(a_step_is_not_saved_twice),
         with_stage(bh_089s_by_steps_the_step_is_read_once_a_run),
         with_stage(bh_089s_by_seconds_the_step_is_read_when_it_is_time),
+        with_stage(a_raw_run_after_the_savers_turn_is_saved_as_what_it_is),
+        with_stage(a_raw_run_before_the_savers_turn_is_saved_as_what_it_is),
         with_stage(bh_018_bh_091s_the_graphs_only_saver),
         with_stage(bh_091s_the_saver_that_is_given),
         with_stage(bh_091s_the_scaffolds_saver),

@@ -111,6 +111,46 @@ static void nothing_is_saved_over_a_nan(void **state)
     assert_int_equal(s->outcome.last_saved_step, 1);
 }
 
+/* A loop that is left in any case with a clean word does not make it a good end. */
+static void nothing_is_saved_over_a_nan_whatever_the_caller_says(void **state)
+{
+    stage *s = *state;
+    const hs_code clean[] = {HS_STOP, HS_OUT_OF_RANGE};
+    hs_script_series(s->script, "loss", (double[]){1, NOT_A_NUMBER, 1, NOT_A_NUMBER}, 4);
+    for (size_t i = 0; i < 2; i++) {
+        hs_hook hooks[] = {hs_script_watch(s->script, NULL, hs_nan_tensor(.tensor = "loss")),
+                           hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+        hs_script_set_step(s->script, 0);
+        assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+        stage_run(s, "train", 1, 0);
+        assert_int_equal(stage_run_once(s, "train"), HS_FAILED_PRECONDITION);
+        hs_session_fail(s->session, clean[i], "the loop is over");
+        s->outcome = hs_session_close(s->session, &s->err);
+        s->session = NULL;
+        assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
+        assert_says(&s->err, HS_FAILED_PRECONDITION, "is not finite at step 2");
+        assert_string_equal(s->outcome.hook, "nan_tensor");
+        assert_int_equal(latest_step(s->directory), 1);
+        assert_int_equal(s->outcome.last_saved_step, 1);
+        assert_lacks(hs_script_calls(s->script), "end");
+    }
+}
+
+/* The same word after good runs. */
+static void the_callers_stop_saves_what_is_good(void **state)
+{
+    stage *s = *state;
+    hs_script_series(s->script, "loss", (double[]){1, 2}, 2);
+    hs_hook hooks[] = {hs_nan_tensor(.tensor = "loss"),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "train", 2, 0);
+    hs_session_fail(s->session, HS_STOP, "the loop is over");
+    stage_close(s);
+    assert_int_equal(s->outcome.reason, HS_REASON_STOPPED);
+    assert_int_equal(latest_step(s->directory), 2);
+}
+
 static void every_element_is_looked_at(void **state)
 {
     stage *s = *state;
@@ -135,6 +175,35 @@ static void every_kind_of_float(void **state)
     assert_int_equal(run_on_value(s, &loss), HS_FAILED_PRECONDITION);
     loss = hs_tensor_of(HS_COMPLEX64, HS_SCALAR, complex_nan);
     assert_int_equal(run_on_value(s, &loss), HS_FAILED_PRECONDITION);
+}
+
+static bool has_nan(hs_dtype dtype)
+{
+    const hs_dtype with_nan[] = {HS_HALF, HS_BFLOAT16, HS_FLOAT, HS_DOUBLE, HS_COMPLEX64, HS_COMPLEX128};
+    for (size_t i = 0; i < sizeof with_nan / sizeof *with_nan; i++)
+        if (with_nan[i] == dtype)
+            return true;
+    return false;
+}
+
+/* Every type that can have a NaN is taken, and no other. Zeros are finite in all of them, and bits that are all set are a
+ * NaN; the second half is a complex number's imaginary part. */
+static void every_type_is_taken_that_has_a_nan(void **state)
+{
+    stage *s = *state;
+    for (int dtype = HS_FLOAT; dtype <= HS_UINT64; dtype++) {
+        unsigned char bits[32] = {0};
+        size_t size = hs_dtype_size((hs_dtype)dtype);
+        if (!size)
+            continue;
+        bool taken = has_nan((hs_dtype)dtype), is_complex = dtype == HS_COMPLEX64 || dtype == HS_COMPLEX128;
+        hs_tensor loss = hs_tensor_of((hs_dtype)dtype, HS_SHAPE(2), bits);
+        assert_int_equal(run_on_value(s, &loss), taken ? HS_OK : HS_INVALID_ARGUMENT);
+        if (!taken)
+            continue;
+        memset(bits + size + (is_complex ? size / 2 : 0), 0xff, is_complex ? size / 2 : size);
+        assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "first at index 1; 1 NaN");
+    }
 }
 
 static void integers_have_no_nan(void **state)
@@ -214,8 +283,11 @@ int main(void)
         with_stage(what_it_stops_for_is_not_saved),
         with_stage(bh_098s_infinity_is_not_finite_either),
         with_stage(nothing_is_saved_over_a_nan),
+        with_stage(nothing_is_saved_over_a_nan_whatever_the_caller_says),
+        with_stage(the_callers_stop_saves_what_is_good),
         with_stage(every_element_is_looked_at),
         with_stage(every_kind_of_float),
+        with_stage(every_type_is_taken_that_has_a_nan),
         with_stage(integers_have_no_nan),
         with_stage(memory_of_a_device_is_brought_to_the_host),
         with_stage(options_that_make_no_sense),

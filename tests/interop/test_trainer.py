@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trainer of the examples: what it leaves behind, and that nothing is lost when it is killed."""
+import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -40,17 +42,34 @@ class TrainerCase(TestCase):
         state = tf.train.get_checkpoint_state(self.path(name))
         return int(state.model_checkpoint_path.rsplit("-", 1)[1]) if state else 0
 
+    def wait_for_checkpoint(self, name, trainer):
+        """Until the trainer has saved its next checkpoint, or is over."""
+        before = self.newest(name)
+        until = time.monotonic() + TIMEOUT
+        while self.newest(name) <= before and trainer.poll() is None and time.monotonic() < until:
+            time.sleep(0.002)
+
     def kill_after(self, name, delay, *options):
         """Kills it so many seconds after it has saved its next checkpoint."""
-        before = self.newest(name)
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         with subprocess.Popen(self.command(name, *options), **quiet) as trainer:
-            until = time.monotonic() + TIMEOUT
-            while self.newest(name) <= before and trainer.poll() is None and time.monotonic() < until:
-                time.sleep(0.002)
+            self.wait_for_checkpoint(name, trainer)
             time.sleep(delay)
             trainer.kill()
         self.assertEqual(trainer.returncode, -signal.SIGKILL, "it was over before it could be killed")
+
+    def stop_with(self, number, name, *options):
+        """Sends it a signal after its next checkpoint; it must end well. Returns the step that it says it stopped at."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(self.command(name, *options), **pipes) as trainer:
+            self.wait_for_checkpoint(name, trainer)
+            trainer.send_signal(number)
+            output, complaints = trainer.communicate(timeout=TIMEOUT)
+        self.assertEqual(trainer.returncode, 0, complaints)
+        found = LAST_LINE.fullmatch(output.rstrip("\n").rsplit("\n", 1)[-1])
+        self.assertTrue(found, output[-500:])
+        self.assertLess(int(found[2]), STEPS, "it was over before it could be stopped")
+        return int(found[2])
 
     def losses(self, name):
         return (self.directory / (name + ".losses")).read_bytes()
@@ -179,6 +198,95 @@ class Killed(TrainerCase):
 
     def test_on_two_threads_and_saving_often(self):
         self.assert_survives(4, "--threads", "2", "--save-steps", "5")
+
+
+class Stopped(TrainerCase):
+    """Ctrl-C and kill: the step is finished, all is saved, and the next start goes on from there."""
+
+    def assert_stops(self, number):
+        last = self.train("whole")
+        firsts = [1]
+        for _ in range(2):
+            step = self.stop_with(number, "stopped")
+            self.assertEqual(self.newest("stopped"), step)
+            self.assertEqual(len(self.losses("stopped").splitlines()), step)
+            firsts.append(step + 1)
+        self.assertEqual(self.train("stopped"), last)
+        self.assertEqual(self.first_steps("stopped"), firsts)
+        self.assert_one_line("stopped")
+        self.assertEqual(self.losses("stopped"), self.losses("whole"))
+        self.assertEqual(self.tensors("stopped"), self.tensors("whole"))
+
+    def test_interrupted(self):
+        self.assert_stops(signal.SIGINT)
+
+    def test_terminated(self):
+        self.assert_stops(signal.SIGTERM)
+
+
+FOREIGN = {"csv": b"1,2,3\n4,5,6\n", "notes": b"3 ideas for the next run\n", "list": b"1. read\n2. write\n",
+           "text": b"the losses of yesterday\n", "blank": b"\n", "number": b"17\n", "binary": bytes(range(256)),
+           "zeros": bytes(4096), "program": b"\x7fELF\2\1\1\0\0\n\0"}
+
+
+class Losses(TrainerCase):
+    """--losses names a file that is there already, and is none of its own."""
+
+    def test_other_files_are_left_alone(self):
+        for name, contents in FOREIGN.items():
+            with self.subTest(name):
+                file = self.directory / (name + ".losses")
+                file.write_bytes(contents)
+                done = subprocess.run(self.command(name, *SMALL), capture_output=True, text=True, timeout=TIMEOUT)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f"{file} is no file of losses; it is left as it is", done.stderr)
+                self.assertEqual(file.read_bytes(), contents)
+
+    def test_an_empty_one_is_used(self):
+        (self.directory / "run.losses").write_bytes(b"")
+        self.train("run", *SMALL)
+        self.assertEqual(len(self.losses("run").splitlines()), STEPS)
+
+
+class Run(TrainerCase):
+    """The script examples/run, in a tree where nothing is left to be installed and built."""
+
+    def setUp(self):
+        super().setUp()
+        self.caller = self.directory / "caller"
+        self.caller.mkdir()
+        self.project = self.directory / "project"
+        self.put("project/cmake/install-packages.sh", "exit 0\n")
+        self.put("bin/cmake", "#!/bin/sh\nexit 0\n")
+        shutil.copy(support.SOURCE / "examples/run", self.put("project/examples/run", ""))
+        self.put("project/build/release/examples/trainer/trainer", f'#!/bin/sh\nexec "{TRAINER}" "$@"\n')
+
+    def put(self, name, text):
+        file = self.directory / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+        file.chmod(0o755)
+        return file
+
+    def start(self, *options):
+        path = f"{self.directory / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        command = ["../project/examples/run", *SMALL, "--max-steps", "20", "--no-progress", *options]
+        done = subprocess.run(command, cwd=self.caller, env={**os.environ, "PATH": path}, capture_output=True, text=True,
+                              timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_relative_paths_are_the_callers(self):
+        self.start("--model-dir", "mine", "--losses", "mine.losses")
+        self.assertEqual(tf.train.latest_checkpoint(str(self.caller / "mine")), str(self.caller / "mine/model.ckpt-20"))
+        self.assertTrue((self.caller / "mine.losses").exists())
+        self.assertEqual([path for path in self.project.rglob("*") if "mine" in path.name], [])
+
+    def test_without_any_the_model_is_in_the_project(self):
+        model = self.project / "build/fashion-mnist"
+        self.assertIn(str(model), self.start())
+        self.assertEqual(tf.train.latest_checkpoint(str(model)), str(model / "model.ckpt-20"))
+        self.assertEqual(list(self.caller.iterdir()), [])
 
 
 def sanitized():

@@ -121,6 +121,48 @@ static void the_step_is_read_once_before_and_once_after(void **state)
     }
 }
 
+/* Trains once more, in a run of its own, after the step was read. */
+static hs_code train_once_more(probe *p, const probe_call *call)
+{
+    const hs_run_args train = {HS_RUN_ARGS, .names = HS_NAMES("train")};
+    int64_t *seen = p->user, before;
+    if (call->point != PROBE_AFTER)
+        return HS_OK;
+    assert_ok(hs_run_context_step(call->run, &before, call->err), call->err);
+    assert_ok(hs_raw_session_run(p->raw, &train, NULL, call->err), call->err);
+    assert_ok(hs_run_context_step(call->run, seen, call->err), call->err);
+    assert_int_equal(*seen, before + 1);
+    hs_run_context_request_boundary(call->run);
+    return HS_OK;
+}
+
+static hs_code note_the_step(probe *p, const probe_call *call)
+{
+    int64_t *seen = p->user;
+    if (call->run && call->point != PROBE_BEFORE)
+        assert_ok(hs_run_context_step(call->run, &seen[call->point], call->err), call->err);
+    return HS_OK;
+}
+
+/* Whether they come before or after it in the list: the boundary's step is the one that is there. */
+static void a_raw_run_that_advances_the_step_is_seen_by_all(void **state)
+{
+    play *p = *state;
+    int64_t a[PROBE_POINTS] = {0}, b = 0, c[PROBE_POINTS] = {0};
+    play_probe(p, a, .act = note_the_step, .user = a);
+    play_probe(p, b, .act = train_once_more, .user = &b);
+    play_probe(p, c, .act = note_the_step, .user = c);
+    play_open_probes(p, 3);
+    for (int run = 1; run <= 2; run++) {
+        assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
+        assert_int_equal(a[PROBE_AFTER], 2 * run - 1); /* not made yet */
+        assert_int_equal(b, 2 * run);
+        assert_int_equal(c[PROBE_AFTER], 2 * run);
+        assert_int_equal(a[PROBE_BOUNDARY], 2 * run);
+        assert_int_equal(c[PROBE_BOUNDARY], 2 * run);
+    }
+}
+
 static void the_step_is_not_read_where_nobody_asks(void **state)
 {
     play *p = *state;
@@ -380,6 +422,7 @@ int main(void)
         play_test(ms_120s_the_original_args_are_the_callers_alone),
         play_test(ms_123s_each_listing_of_a_hook_sees_its_own_request),
         play_test(the_step_is_read_once_before_and_once_after),
+        play_test(a_raw_run_that_advances_the_step_is_seen_by_all),
         play_test(the_step_is_not_read_where_nobody_asks),
         play_test(a_graph_without_a_step_says_so),
         play_test(the_time_is_read_once_before_and_once_after),

@@ -103,13 +103,81 @@ static void the_list_of_hooks_is_copied(void **state)
     assert_int_equal(p->a.destroyed, 1);
 }
 
+static hs_code save_nothing(void *self, hs_state_writer *out, hs_error *err)
+{
+    (void)self, (void)out, (void)err;
+    return HS_OK;
+}
+
+static hs_code load_nothing(void *self, hs_state_reader *in, hs_error *err)
+{
+    (void)self, (void)in, (void)err;
+    return HS_OK;
+}
+
+/* Three probes of these names, whose state is saved. */
+static hs_session *open_with_states(play *p, const char *const names[3])
+{
+    probe *probes[] = {&p->a, &p->b, &p->c};
+    hs_hook hooks[3];
+    for (int i = 0; i < 3; i++) {
+        *probes[i] = (probe){.name = names[i]};
+        hooks[i] = probe_hook(probes[i]);
+        probes[i]->ops.save_state = save_nothing;
+        probes[i]->ops.load_state = load_nothing;
+    }
+    return play_try_open(p, hooks, 3);
+}
+
+/* The second "a" is saved as "a_1": one that is called so would overwrite it, or be given its bytes. */
+static void two_pieces_of_state_with_one_key_are_refused(void **state)
+{
+    play *p = *state;
+    const char *const names[][3] = {{"a", "a", "a_1"}, {"a_1", "a", "a"}, {"a", "a_1", "a"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_null(open_with_states(p, names[i]));
+        assert_says(&p->err, HS_ALREADY_EXISTS, "two pieces of state would be saved as 'hooksess/hook/a_1'");
+        assert_int_equal(p->a.calls[PROBE_CLOSE] + p->b.calls[PROBE_CLOSE] + p->c.calls[PROBE_CLOSE], 3);
+        assert_int_equal(p->a.destroyed + p->b.destroyed + p->c.destroyed, 3);
+    }
+}
+
+static void hooks_of_one_name_keep_a_state_each(void **state)
+{
+    play *p = *state;
+    assert_non_null(open_with_states(p, (const char *const[]){"a", "a", "a_2"}));
+    play_close(p);
+    assert_non_null(open_with_states(p, (const char *const[]){"a", "a", "a"}));
+}
+
+/* The key is that of the state: who has none takes none. */
+static void a_hook_without_state_takes_no_key(void **state)
+{
+    play *p = *state;
+    hs_hook hooks[] = {probe_hook(&p->a), probe_hook(&p->b), probe_hook(&p->c)};
+    for (int i = 0; i < 3; i++) {
+        probe *hook = hooks[i].self;
+        hook->ops.name = i < 2 ? "a" : "a_1";
+        hook->ops.save_state = i == 1 ? NULL : save_nothing;
+        hook->ops.load_state = i == 1 ? NULL : load_nothing;
+    }
+    play_open(p, hooks, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holding_changes_the_copy_only),     cmocka_unit_test(each_self_is_destroyed_once),
-        cmocka_unit_test(held_anywhere_in_the_list_is_held), cmocka_unit_test(hooks_without_a_self_are_not_one),
-        cmocka_unit_test(there_may_be_nothing_to_destroy),   cmocka_unit_test(destroy_is_looked_for_where_the_hook_has_it),
-        play_test(an_older_hook_is_opened_and_run),          play_test(the_list_of_hooks_is_copied),
+        cmocka_unit_test(holding_changes_the_copy_only),
+        cmocka_unit_test(each_self_is_destroyed_once),
+        cmocka_unit_test(held_anywhere_in_the_list_is_held),
+        cmocka_unit_test(hooks_without_a_self_are_not_one),
+        cmocka_unit_test(there_may_be_nothing_to_destroy),
+        cmocka_unit_test(destroy_is_looked_for_where_the_hook_has_it),
+        play_test(an_older_hook_is_opened_and_run),
+        play_test(the_list_of_hooks_is_copied),
+        play_test(two_pieces_of_state_with_one_key_are_refused),
+        play_test(hooks_of_one_name_keep_a_state_each),
+        play_test(a_hook_without_state_takes_no_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

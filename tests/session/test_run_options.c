@@ -185,6 +185,33 @@ static void options_of_another_size_are_taken(void **state)
                  HS_INVALID_ARGUMENT, &p->err, "HS_RUN_OPTIONS");
 }
 
+static hs_code ask_with(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_AFTER)
+        assert_fails(hs_raw_session_run(p->raw, p->user, NULL, call->err), HS_INVALID_ARGUMENT, call->err,
+                     "n_debug_watches is 2, and debug_watches is NULL");
+    return HS_OK;
+}
+
+/* Whoever asks: the caller, a hook beside a caller's own options, a raw run. */
+static void a_number_of_watches_without_a_list_is_refused(void **state)
+{
+    play *p = *state;
+    hs_run_options wrong = {HS_RUN_OPTIONS, .n_debug_watches = 2}, right = {HS_RUN_OPTIONS};
+    hs_run_args asks = {HS_RUN_ARGS, .options = &wrong}, mine = {HS_RUN_ARGS, .options = &right};
+    play_probe(p, a, .act = ask_with, .user = &asks);
+    play_open_probes(p, 1);
+    assert_fails(play_args(p, &asks), HS_INVALID_ARGUMENT, &p->err, "n_debug_watches is 2, and debug_watches is NULL");
+    assert_int_equal(hs_script_runs(p->script), 0);
+    assert_ok(play_args(p, &mine), &p->err);
+    p->a.wants = &asks;
+    assert_fails(play_args(p, &mine), HS_INVALID_ARGUMENT, &p->err, "hook 'a', before_run at step 0: hs_run_options.n_");
+    wrong.debug_watches = (const hs_debug_watch[]){{.node_name = "x"}, {.node_name = "y"}};
+    p->a.act = NULL;
+    assert_ok(play_args(p, &mine), &p->err);
+    assert_contains(hs_script_last_run(p->script), "watch x y");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +223,7 @@ int main(void)
         play_test(the_only_options_are_passed_on_as_they_are),
         play_test(options_end_with_their_run),
         play_test(options_of_another_size_are_taken),
+        play_test(a_number_of_watches_without_a_list_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,6 +237,72 @@ static void ms_132s_a_scaffold_is_used_again(void **state)
     hs_scaffold_free(scaffold);
 }
 
+/* Its names and its saver are those of the first. */
+static void a_scaffold_of_another_graph_is_refused(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *scaffold = new_scaffold(NULL);
+    hs_graph *other = hs_graph_new(&b->t.env);
+    assert_ok(finalize(b, scaffold), &b->err);
+    assert_fails(hs_scaffold_finalize(scaffold, hs_graph_backend(other), &b->err), HS_FAILED_PRECONDITION, &b->err,
+                 "finalized over another graph");
+    assert_false(hs_backend_finalized(hs_graph_backend(other)));
+    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = scaffold};
+    assert_null(hs_session_open(hs_graph_backend(other), &options, &b->err));
+    assert_says(&b->err, HS_FAILED_PRECONDITION, "finalized over another graph");
+    assert_ok(finalize(b, scaffold), &b->err); /* its own, again */
+    hs_scaffold_free(scaffold);
+    hs_graph_free(other);
+}
+
+/* The way to use it for another graph, as the message says. */
+static void a_copy_that_was_not_finalized_is_of_no_graph(void **state)
+{
+    bare *b = *state;
+    hs_scaffold *from = new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .summary_op = "merged"});
+    hs_scaffold *copy = new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .copy_from = from});
+    hs_graph *other = hs_graph_new(&b->t.env);
+    assert_ok(finalize(b, from), &b->err);
+    assert_ok(hs_scaffold_finalize(copy, hs_graph_backend(other), &b->err), &b->err);
+    assert_string_equal(hs_scaffold_summary_op(copy), "merged");
+    hs_scaffold_free(from);
+    hs_scaffold_free(copy);
+    hs_graph_free(other);
+}
+
+/* All of a scaffold's own memory is of its env: the graph's is not counted here. */
+static hs_code make_and_finalize(test_env *t, void *user)
+{
+    hs_error err = {0};
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_scaffold_options options = {HS_SCAFFOLD_OPTIONS, .init_op = "my_init", .summary_op = "merged", .env = &t->env};
+    hs_scaffold *from = hs_scaffold_new(&options, &err), *copy = NULL;
+    options = (hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .copy_from = from, .env = &t->env};
+    if (from && (copy = hs_scaffold_new(&options, &err)))
+        hs_scaffold_finalize(copy, hs_graph_backend(graph), &err);
+    *(size_t *)user = t->allocations;
+    hs_scaffold_free(copy);
+    hs_scaffold_free(from);
+    hs_graph_free(graph);
+    return err.code;
+}
+
+static void any_allocation_of_a_scaffold_may_fail(void **state)
+{
+    (void)state;
+    size_t allocations;
+    test_each_allocation(make_and_finalize, &allocations);
+    assert_int_equal(allocations, 9); /* two of themselves, each with two names; and three that were left out */
+}
+
+static void an_env_by_half_is_refused(void **state)
+{
+    bare *b = *state;
+    hs_env env = {HS_ENV, .allocator = {.alloc = b->t.env.allocator.alloc}};
+    assert_null(hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = &env}, &b->err));
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "hs_env.allocator");
+}
+
 static void a_backend_without_collections_gets_a_saver_all_the_same(void **state)
 {
     play *p = calloc(1, sizeof *p);
@@ -282,6 +348,10 @@ int main(void)
         cmocka_unit_test(what_is_left_out_is_copied),
         test(ms_132s_finalizing_again_changes_nothing),
         test(ms_132s_a_scaffold_is_used_again),
+        test(a_scaffold_of_another_graph_is_refused),
+        test(a_copy_that_was_not_finalized_is_of_no_graph),
+        cmocka_unit_test(any_allocation_of_a_scaffold_may_fail),
+        test(an_env_by_half_is_refused),
         cmocka_unit_test(a_backend_without_collections_gets_a_saver_all_the_same),
         test(scaffolds_that_make_no_sense_are_refused),
     };

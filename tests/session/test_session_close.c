@@ -118,6 +118,74 @@ static void the_caller_may_leave_for_a_good_reason(void **state)
     assert_int_equal(p->err.code, HS_OK);
 }
 
+/* A loop that is left with a clean code, as main might do in any case, does not make a failed run a good end. */
+static void a_clean_word_of_the_callers_does_not_cover_a_failed_run(void **state)
+{
+    play *p = *state;
+    const hs_code clean[] = {HS_STOP, HS_OUT_OF_RANGE, HS_OK};
+    for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
+        open_failing(p, 2, HS_USER);
+        play_train(p);
+        assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_USER);
+        hs_session_fail(p->session, clean[i], "done");
+        assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+        assert_says(&p->outcome.error, HS_USER, "as told");
+        assert_string_equal(p->outcome.hook, "a");
+        assert_int_equal(p->a.calls[PROBE_END], 0);
+        assert_int_equal(p->a.calls[PROBE_BOUNDARY], 1); /* of the creation alone */
+    }
+}
+
+static void the_callers_stop_after_good_runs_is_a_good_end(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_session_fail(p->session, HS_STOP, "enough");
+    assert_int_equal(play_close(p)->reason, HS_REASON_STOPPED);
+    assert_int_equal(p->err.code, HS_OK);
+    assert_string_equal(p->outcome.hook, "");
+    assert_int_equal(p->a.calls[PROBE_END], 1);
+}
+
+/* The caller's error is one, also where the input has ended before. */
+static void a_clean_run_does_not_cover_the_callers_error(void **state)
+{
+    play *p = *state;
+    open_failing(p, 1, HS_OUT_OF_RANGE);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_OUT_OF_RANGE);
+    hs_session_fail(p->session, HS_USER, "the evaluation went wrong");
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_says(&p->err, HS_USER, "the evaluation went wrong");
+    assert_int_equal(p->a.calls[PROBE_END], 0);
+}
+
+/* A loop that looks at nothing else would end well, with nothing done. */
+static void a_run_of_no_op_and_a_step_of_no_function_are_failures(void **state)
+{
+    play *p = *state;
+    for (int i = 0; i < 2; i++) {
+        play_probe(p, a, .destroyed = 0);
+        play_open_probes(p, 1);
+        hs_code code = i ? hs_session_run_step(p->session, NULL, NULL, &p->err) : hs_session_run(p->session, NULL, &p->err);
+        assert_fails(code, HS_INVALID_ARGUMENT, &p->err, "is NULL");
+        assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+        assert_says(&p->outcome.error, HS_INVALID_ARGUMENT, "is NULL");
+        assert_int_equal(p->a.calls[PROBE_END], 0);
+    }
+}
+
+/* Where a run is refused anyway, a run of no op is no more than that. */
+static void a_run_of_no_op_after_a_stop_is_refused(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .stops_at = 1);
+    play_open_probes(p, 1);
+    play_train(p);
+    assert_fails(hs_session_run(p->session, NULL, &p->err), HS_FAILED_PRECONDITION, &p->err, "asked to stop");
+    assert_int_equal(play_close(p)->reason, HS_REASON_STOPPED);
+}
+
 static void a_good_run_makes_up_for_a_bad_one(void **state)
 {
     play *p = *state;
@@ -291,6 +359,11 @@ int main(void)
         play_test(the_callers_error_may_be_taken_back),
         play_test(the_caller_need_not_say_why),
         play_test(the_caller_may_leave_for_a_good_reason),
+        play_test(a_clean_word_of_the_callers_does_not_cover_a_failed_run),
+        play_test(the_callers_stop_after_good_runs_is_a_good_end),
+        play_test(a_clean_run_does_not_cover_the_callers_error),
+        play_test(a_run_of_no_op_and_a_step_of_no_function_are_failures),
+        play_test(a_run_of_no_op_after_a_stop_is_refused),
         play_test(a_good_run_makes_up_for_a_bad_one),
         play_test(the_outcome_names_the_hook_of_the_last_failure_only),
         play_test(the_outcome_names_no_hook_for_the_callers_error),

@@ -184,6 +184,66 @@ static void an_error_that_a_hook_got_over_is_not_the_next_ones(void **state)
     assert_int_equal(p->err.code, HS_OK);
 }
 
+/* A hook that leaves an error behind and says that all is well, and one that fails without a word, in one place. */
+static hs_code leave_an_error(probe *p, const probe_call *call)
+{
+    if (call->point == *(const probe_point *)p->user)
+        hs_error_set(call->err, HS_NOT_FOUND, "nothing of importance");
+    if (call->point == PROBE_AFTER)
+        hs_run_context_request_boundary(call->run);
+    return HS_OK;
+}
+
+static void what_a_hook_left_is_not_what_the_next_one_failed_of(void **state)
+{
+    play *p = *state;
+    static const struct {
+        probe_point point;
+        size_t call; /* the second boundary is a run's, the third the last */
+        const char *says;
+    } cases[] = {
+        {PROBE_BEGIN, 1, "begin"},
+        {PROBE_CREATE, 1, "after_create_session at step 0"},
+        {PROBE_BOUNDARY, 1, "boundary at step 0"},
+        {PROBE_BEFORE, 1, "before_run at step 0"},
+        {PROBE_AFTER, 1, "after_run at step 1"},
+        {PROBE_BOUNDARY, 2, "boundary at step 1"},
+        {PROBE_END, 1, "end at step 1"},
+        {PROBE_BOUNDARY, 3, "boundary at step 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        probe_point point = cases[i].point;
+        char message[128];
+        hs_script_set_step(p->script, 0);
+        play_probe(p, a, .act = leave_an_error, .user = &point);
+        play_probe(p, b, .fails_in = point, .fails_at = cases[i].call, .code = HS_UNAVAILABLE);
+        if (play_try_open(p, (hs_hook[]){probe_hook(&p->a), probe_hook(&p->b)}, 2))
+            hs_session_run(p->session, "train", &p->err);
+        snprintf(message, sizeof message, "hook 'b', %s: it failed with UNAVAILABLE", cases[i].says);
+        assert_string_equal(play_close(p)->error.message, message);
+        assert_int_equal(p->err.code, HS_UNAVAILABLE);
+    }
+}
+
+static hs_code not_opened(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    (void)self, (void)target, (void)config, (void)session, (void)err;
+    return HS_UNAVAILABLE;
+}
+
+/* Nor is it what the backend fails of. */
+static void what_a_hook_left_is_not_what_the_backend_failed_of(void **state)
+{
+    play *p = *state;
+    probe_point point = PROBE_BEGIN;
+    p->spied = *p->backend.ops;
+    p->spied.open = not_opened;
+    p->backend.ops = &p->spied;
+    play_probe(p, a, .act = leave_an_error, .user = &point);
+    assert_null(play_try_open(p, (hs_hook[]){probe_hook(&p->a)}, 1));
+    assert_string_equal(p->err.message, "opening the backend's session failed with UNAVAILABLE");
+}
+
 static void an_error_may_go_unread(void **state)
 {
     play *p = *state;
@@ -254,6 +314,44 @@ static void no_session_runs_nothing(void **state)
     hs_session_fail(NULL, HS_INTERNAL, "x");
 }
 
+/* Whoever reads the values of a run that failed must not find those of an earlier one. */
+
+static void assert_no_values(play *p, const hs_run_args *args, hs_code code)
+{
+    const hs_run_values *values = (const hs_run_values *)p;
+    assert_int_equal(hs_session_run_args(p->session, args, &values, &p->err), code);
+    assert_null(values);
+    assert_int_equal(hs_values_count(values), 0);
+}
+
+static void a_failed_run_has_no_values(void **state)
+{
+    play *p = *state;
+    const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
+    hs_script_fail_at(p->script, 1, HS_DATA_LOSS, "bad input");
+    play_probe(p, a, .fails_in = PROBE_AFTER, .fails_at = 1);
+    play_open_probes(p, 1);
+    assert_no_values(p, &five, HS_DATA_LOSS);                                                  /* the backend */
+    assert_no_values(p, &five, HS_INTERNAL);                                                   /* a hook after it */
+    assert_no_values(p, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("lost")}, HS_NOT_FOUND); /* before it */
+    assert_no_values(p, &(hs_run_args){HS_RUN_ARGS, .kind = 9}, HS_INVALID_ARGUMENT);
+    assert_no_values(p, &(hs_run_args){.names = five.names}, HS_INVALID_ARGUMENT);
+    assert_ok(play_args(p, &five), &p->err);
+    assert_int_equal(hs_values_count(p->values), 1);
+}
+
+static void a_refused_run_has_no_values(void **state)
+{
+    play *p = *state;
+    const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
+    play_probe(p, a, .stops_at = 1);
+    play_open_probes(p, 1);
+    play_train(p);
+    assert_no_values(p, &five, HS_FAILED_PRECONDITION);
+    play_close(p);
+    assert_no_values(p, &five, HS_FAILED_PRECONDITION);
+}
+
 /* From inside its own run. */
 
 static hs_code run_again(probe *p, const probe_call *call)
@@ -321,11 +419,15 @@ int main(void)
         play_test(a_hook_that_writes_a_code_alone_is_named_too),
         play_test(the_code_is_the_one_returned),
         play_test(an_error_that_a_hook_got_over_is_not_the_next_ones),
+        play_test(what_a_hook_left_is_not_what_the_next_one_failed_of),
+        play_test(what_a_hook_left_is_not_what_the_backend_failed_of),
         play_test(an_error_may_go_unread),
         play_test(success_clears_the_error),
         play_test(args_that_make_no_sense_are_refused),
         play_test(args_of_another_size_are_taken),
         play_test(no_session_runs_nothing),
+        play_test(a_failed_run_has_no_values),
+        play_test(a_refused_run_has_no_values),
         play_test(a_callback_neither_runs_nor_closes_its_session),
         play_test(an_op_neither_runs_nor_closes_its_session),
     };

@@ -169,6 +169,42 @@ static void a_hook_may_stop_in_its_boundary(void **state)
     assert_string_equal(p->outcome.hook, "a");
 }
 
+static hs_code stop_at_the_last_boundary(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->point == PROBE_BOUNDARY && hs_run_context_boundary(call->run) == HS_BOUNDARY_END)
+        hs_run_context_request_stop(call->run);
+    return HS_OK;
+}
+
+/* There is nothing left to stop: the caller has closed the session of its own accord, or another had stopped it. */
+static void a_stop_in_the_last_boundary_stops_nothing(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = stop_at_the_last_boundary);
+    play_open_probes(p, 2);
+    play_train(p);
+    assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
+    assert_string_equal(p->outcome.hook, "");
+    play_probe(p, b, .stops_at = 1);
+    play_open_probes(p, 2);
+    play_train(p);
+    assert_int_equal(play_close(p)->reason, HS_REASON_STOPPED);
+    assert_string_equal(p->outcome.hook, "b");
+}
+
+/* A hook that has found nothing left to do is the reason, whoever stops after it. */
+static void a_stop_in_the_first_boundary_does_not_take_the_place_of_already_done(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = already_done);
+    play_probe(p, b, .act = stop_at_the_first_boundary);
+    play_open_probes(p, 2);
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(play_close(p)->reason, HS_REASON_ALREADY_DONE);
+    assert_string_equal(p->outcome.hook, "a");
+}
+
 static void the_first_hook_that_stops_is_named(void **state)
 {
     play *p = *state;
@@ -237,6 +273,8 @@ int main(void)
         play_test(ms_116s_an_error_of_a_thread_only_stops),
         play_test(a_stop_at_the_creation_means_already_done),
         play_test(a_hook_may_stop_in_its_boundary),
+        play_test(a_stop_in_the_last_boundary_stops_nothing),
+        play_test(a_stop_in_the_first_boundary_does_not_take_the_place_of_already_done),
         play_test(the_first_hook_that_stops_is_named),
         play_test(ms_120s_the_stop_of_a_run_is_shared_and_begins_false),
         play_test(the_end_of_input_stops_until_a_good_run),

@@ -209,6 +209,22 @@ static void events_are_written_after_flush_secs(void **state)
     assert_string_equal(events_text(*state), "version early=1@1 early=2@2 late=3@3");
 }
 
+/* The thread looks for itself, by the system's clock, whatever the environment's says. */
+static void events_are_written_after_flush_secs_though_nobody_calls(void **state)
+{
+    disk d;
+    hs_error err;
+    disk_init(&d);
+    hs_summary_writer *writer =
+        open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .flush_secs = 0.001});
+    for (size_t i = 2; i < 5; i++) {
+        assert_ok(hs_summary_writer_scalar(writer, "loss", 1, (int64_t)i, &err), &err);
+        wait_for_writes(&d, i); /* for ever, if nothing were written */
+    }
+    assert_ok(hs_summary_writer_close(writer, &err), &err);
+    assert_string_equal(events_text(*state), "version loss=1@2 loss=1@3 loss=1@4");
+}
+
 /* With nothing to do the thread sleeps, however small the queue. */
 static void an_idle_writer_uses_no_processor(void **state)
 {
@@ -326,6 +342,7 @@ int main(void)
         with_directory(many_threads_and_a_queue_that_is_always_full),
         with_directory(adding_waits_while_the_queue_is_full),
         with_directory(events_are_written_after_flush_secs),
+        with_directory(events_are_written_after_flush_secs_though_nobody_calls),
         with_directory(an_idle_writer_uses_no_processor),
         with_directory(signals_are_not_the_writers),
         with_directory(each_file_call),

@@ -89,6 +89,20 @@ static void threads_report_and_look_at_once(void **state)
     }
 }
 
+/* A hook that keeps none, or a session that could not be opened. */
+static void no_coordinator_has_stopped(void **state)
+{
+    (void)state;
+    hs_error err = {.code = HS_INTERNAL, .message = "of old"};
+    hs_coordinator_request_stop(NULL, NULL);
+    hs_coordinator_request_stop(NULL, &err);
+    assert_true(hs_coordinator_should_stop(NULL));
+    assert_int_equal(hs_coordinator_error(NULL, &err), HS_OK);
+    assert_int_equal(err.code, HS_OK);
+    assert_string_equal(err.message, "");
+    assert_int_equal(hs_coordinator_error(NULL, NULL), HS_OK);
+}
+
 static hs_code make_one(test_env *t, void *user)
 {
     (void)user;
@@ -109,8 +123,13 @@ static void there_may_be_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(a_new_coordinator_goes_on), test(a_stop_without_a_cause_is_no_error), test(the_end_of_the_work_is_no_error),
-        test(the_first_error_is_kept),   test(threads_report_and_look_at_once),    cmocka_unit_test(there_may_be_no_memory),
+        test(a_new_coordinator_goes_on),
+        test(a_stop_without_a_cause_is_no_error),
+        test(the_end_of_the_work_is_no_error),
+        test(the_first_error_is_kept),
+        test(threads_report_and_look_at_once),
+        cmocka_unit_test(there_may_be_no_memory),
+        cmocka_unit_test(no_coordinator_has_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static hs_code initialize(hs__graph_session *session, const hs__graph_node *vari
     const hs_tensor *tensor = &session->tensors[variable->slot];
     hs_code code = HS_OK;
     if (variable->initialize)
-        code = variable->initialize(variable->self, tensor, err);
+        code = hs__settle(variable->initialize(variable->self, tensor, err), "its function", err);
     else if (variable->initial || !variable->data)
         code = fill(tensor, variable->initial, err);
     if (!code)

@@ -375,7 +375,7 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
 
 const hs_tensor *hs_op_input(const hs_op *op, size_t index)
 {
-    if (index >= op->node->n_inputs)
+    if (!op || index >= op->node->n_inputs)
         return NULL;
     const hs__edge *edge = &op->node->inputs[index];
     return tensor_at(op->session, edge->node->slot + edge->output);
@@ -383,17 +383,19 @@ const hs_tensor *hs_op_input(const hs_op *op, size_t index)
 
 hs_tensor *hs_op_output(hs_op *op, size_t index)
 {
-    return index < op->node->n_outputs ? &op->session->tensors[op->node->slot + index] : NULL;
+    return op && index < op->node->n_outputs ? &op->session->tensors[op->node->slot + index] : NULL;
 }
 
 hs_tensor *hs_op_written(hs_op *op, size_t index)
 {
-    return index < op->node->n_writes ? &op->session->tensors[op->node->writes[index]->slot] : NULL;
+    return op && index < op->node->n_writes ? &op->session->tensors[op->node->writes[index]->slot] : NULL;
 }
 
 hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err)
 {
     hs_error_clear(err);
+    if (!op)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_op_set_output: the op is NULL");
     if (index >= op->node->n_outputs)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "it has %zu outputs, not an output %zu", op->node->n_outputs, index);
     const hs_output_def *output = &op->node->outputs[index];
@@ -413,12 +415,12 @@ hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_err
 
 int64_t hs_op_step(const hs_op *op)
 {
-    return op->session->step;
+    return op ? op->session->step : -1;
 }
 
 const char *hs_op_name(const hs_op *op)
 {
-    return op->node->name;
+    return op ? op->node->name : NULL;
 }
 
 /* Variables. */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Indices that claim what their data files do not have: damage, which costs no memory. */
+#include "base/meter.h"
+#include "checkpoint/model.h"
+#include "formats/bundles.h"
+
+#include "checkpoint/saver.h"
+
+enum { ENOUGH = 1 << 16, N_VAST = 10 };
+#define LOADER "hooksess/state/loader"
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *error)
+{
+    return hs_state_write(out, self, 8, error);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *error)
+{
+    return hs_state_read(in, self, 8, error);
+}
+
+/* A model with a state, whose checkpoint of step 9 is good; what is written as a bundle will be the newest. */
+static fixture *begin(void **state)
+{
+    static int64_t loader;
+    fixture *f = *state;
+    test_env_init(&t);
+    directory = f->directory;
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    hs_graph_state(f->m.graph, "loader", save_state, load_state, &loader);
+    f->m.session = hs_session_open(hs_graph_backend(f->m.graph), NULL, &f->err);
+    assert_non_null(f->m.session);
+    save_at(f, 9);
+    write_state(f, "model_checkpoint_path: \"b\"\nall_model_checkpoint_paths: \"model.ckpt-9\"\n");
+    return f;
+}
+
+/* A bundle that fits the model, but for one entry, and 64 bytes of data. */
+static void write_lie(const char *name, const claim *lie)
+{
+    static const struct {
+        const char *name;
+        claim honest;
+    } entries[] = {
+        {"bias", {.dtype = HS_DOUBLE, .n_dims = 1, .dims = {2}, .size = 16}},
+        {"global_step", {.dtype = HS_INT64, .size = 8}},
+        {LOADER, {.dtype = HS_UINT8, .n_dims = 1, .dims = {8}, .size = 8}},
+        {"weights", {.n_dims = 2, .dims = {2, 3}, .size = 24}},
+    };
+    static const char data[64];
+    index_begin();
+    index_put_header(1);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        index_put_claim(entries[i].name, strcmp(entries[i].name, name) == 0 ? lie : &entries[i].honest);
+    index_end();
+    test_write_file(DATA_FILE, data, sizeof data);
+}
+
+static void assert_older_one_is_taken(fixture *f, const char *name, const claim *lie)
+{
+    meter m;
+    meter_init(&m, &f->t.env);
+    write_lie(name, lie);
+    test_env_clear_log(&f->t);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &m.env});
+    assert_ok(restore_newest(f), &f->err);
+    assert_true(model_is(&f->m, 9));
+    assert_string_equal(f->restored, file_of(f, 9, NULL));
+    assert_contains(f->t.log, "/b' is passed over: ");
+    assert_contains(f->t.log, lie->why);
+    assert_in_range(m.bytes, 0, ENOUGH);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_fails(hs_saver_restore(f->saver, model_raw(&f->m), PREFIX, NULL, &f->err), lie->code, &f->err, lie->why);
+}
+
+static void a_variable_that_lies_makes_way_for_the_older_one(void **state)
+{
+    fixture *f = begin(state);
+    const claim lies[] = {
+        {"too few for 'weights'", HS_DATA_LOSS, .n_dims = 2, .dims = {2, 3}, .size = 24, .offset = 41},
+        {"too few for 'weights'", HS_DATA_LOSS, .n_dims = 2, .dims = {2, 3}, .size = 24, .offset = INT64_MAX},
+        {"need 24", HS_DATA_LOSS, .n_dims = 2, .dims = {2, 3}, .size = (int64_t)1 << 40},
+        {"need 24", HS_DATA_LOSS, .n_dims = 2, .dims = {2, 3}, .size = INT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        assert_older_one_is_taken(f, "weights", &lies[i]);
+}
+
+static void a_state_that_lies_makes_way_for_the_older_one(void **state)
+{
+    fixture *f = begin(state);
+    const int64_t large = (int64_t)1 << 40;
+    const claim lies[] = {
+        {"too few for '" LOADER "'", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {65}, .size = 65},
+        {"too few for '" LOADER "'", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {large}, .size = large},
+        {"too few for '" LOADER "'", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {INT64_MAX}, .size = INT64_MAX},
+        {"need 1099511627776", HS_DATA_LOSS, .dtype = HS_UINT8, .n_dims = 1, .dims = {large}, .size = 8},
+        {"no vector of uint8", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 2 * large},
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        assert_older_one_is_taken(f, LOADER, &lies[i]);
+}
+
+/* Models whose variables are as large as what the index claims. */
+
+static claim vast;
+
+static bool vast_variable(void *self, size_t index, hs_variable *out)
+{
+    static const char *const names[N_VAST] = {"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9"};
+    (void)self;
+    if (index >= N_VAST)
+        return false;
+    *out = (hs_variable){.name = names[index], .dtype = (hs_dtype)vast.dtype, .shape = hs_shape_of(1, vast.dims)};
+    return true;
+}
+
+/* Restores ten variables that are each as `vast` says. */
+static void assert_refused(fixture *f, const hs_env *env, hs_code code, const char *why)
+{
+    meter m;
+    hs_variable variable;
+    meter_init(&m, env);
+    index_begin();
+    index_put_header(1);
+    for (size_t i = 0; vast_variable(NULL, i, &variable); i++)
+        index_put_claim(variable.name, &vast);
+    index_end();
+    test_write_file(DATA_FILE, "some data", 9);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &m.env});
+    bool (*honest)(void *, size_t, hs_variable *) = model_raw(&f->m)->ops.variable;
+    model_raw(&f->m)->ops.variable = vast_variable;
+    hs_error error;
+    hs_code got = hs_saver_restore(f->saver, model_raw(&f->m), PREFIX, NULL, &error);
+    model_raw(&f->m)->ops.variable = honest;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_fails(got, code, &error, why);
+    assert_true(model_is(&f->m, 9));
+    assert_in_range(m.bytes, 0, ENOUGH);
+}
+
+static void sizes_that_overflow_when_added_up(void **state)
+{
+    fixture *f = begin(state);
+    const int64_t large = (int64_t)1 << 59;
+    vast = (claim){.dtype = HS_FLOAT, .n_dims = 1, .dims = {large}, .size = 4 * large}; /* eight of them are 2 to the 64 */
+    assert_refused(f, &f->t.env, HS_DATA_LOSS, "too few for 'v0'");
+}
+
+static void strings_that_overflow_when_added_up(void **state)
+{
+    fixture *f = begin(state);
+    const int64_t large = (int64_t)1 << 58;
+    vast = (claim){.dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = large + 4};
+    assert_refused(f, &f->t.env, HS_DATA_LOSS, "too few for 'v0'");
+}
+
+static hs_code vast_stat(void *user, const char *path, hs_file_stat *out, hs_error *error)
+{
+    hs_code code = hs_env_default()->files.ops->stat(NULL, path, out, error);
+    (void)user;
+    if (!code && strstr(path, ".data-"))
+        out->bytes = INT64_MAX;
+    return code;
+}
+
+/* A file that has it all, with holes, on a file system that can: each has room in the memory, all together have not. */
+static void a_file_that_is_as_large_as_it_says(void **state)
+{
+    fixture *f = begin(state);
+    hs_env env = f->t.env;
+    hs_file_system_ops ops = *env.files.ops;
+    const int64_t large = (int64_t)1 << 59;
+    ops.stat = vast_stat;
+    env.files.ops = &ops;
+    vast = (claim){.dtype = HS_FLOAT, .n_dims = 1, .dims = {large}, .size = 4 * large};
+    assert_refused(f, &env, HS_RESOURCE_EXHAUSTED, "no memory for v7");
+}
+
+/* Reading without a session. */
+
+static void assert_unreadable(const claim *lie)
+{
+    meter m;
+    hs_tensor info;
+    char data[8] = "before";
+    meter_init(&m, &t.env);
+    write_lie("weights", lie);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(&m.env, PREFIX, &err);
+    assert_non_null(reader);
+    meter_reset(&m);
+    assert_ok(hs_checkpoint_find(reader, "weights", &info, &err), &err); /* it is there: as large as it says */
+    assert_fails(hs_checkpoint_read(reader, "weights", data, info.bytes, &err), lie->code, &err, lie->why);
+    assert_fails(hs_checkpoint_read(reader, "weights", NULL, info.bytes, &err), lie->code, &err, lie->why);
+    assert_string_equal(data, "before");
+    assert_in_range(m.bytes, 0, ENOUGH);
+    assert_ok(hs_checkpoint_find(reader, "bias", &info, &err), &err);
+    hs_checkpoint_close(reader);
+}
+
+static void what_lies_cannot_be_read(void **state)
+{
+    const int64_t large = (int64_t)1 << 40, most = (int64_t)1 << 60;
+    const claim lies[] = {
+        {"too few for 'weights'", HS_DATA_LOSS, .n_dims = 1, .dims = {large}, .size = 4 * large},
+        {"too few for 'weights'", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = 24, .offset = INT64_MAX},
+        {"too few for 'weights'", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {large}, .size = 2 * large},
+        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 2, .dims = {most, most}, .size = 24},
+        {"shape that cannot be", HS_DATA_LOSS, .dtype = HS_STRING, .n_dims = 1, .dims = {most}, .size = INT64_MAX},
+        {"shape that cannot be", HS_DATA_LOSS, .n_dims = 1, .dims = {-6}, .size = 24},
+        {"need 24", HS_DATA_LOSS, .n_dims = 1, .dims = {6}, .size = INT64_MAX},
+    };
+    begin(state);
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        assert_unreadable(&lies[i]);
+    assert_int_equal(t.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(a_variable_that_lies_makes_way_for_the_older_one),
+        with_fixture(a_state_that_lies_makes_way_for_the_older_one),
+        with_fixture(sizes_that_overflow_when_added_up),
+        with_fixture(strings_that_overflow_when_added_up),
+        with_fixture(a_file_that_is_as_large_as_it_says),
+        with_fixture(what_lies_cannot_be_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

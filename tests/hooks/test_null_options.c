@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks that are made of no options at all. */
+#include "hooks/stage.h"
+
+#define HOOKS 5
+
+static hs_hook of_null(size_t which)
+{
+    switch (which) {
+    case 0:
+        return hs_checkpoint_saver_hook(NULL);
+    case 1:
+        return hs_logging_tensor_hook(NULL);
+    case 2:
+        return hs_nan_tensor_hook(NULL);
+    case 3:
+        return hs_stop_at_step_hook(NULL);
+    default:
+        return hs_summary_saver_hook(NULL);
+    }
+}
+
+static void its_begin_says_so(void **state)
+{
+    static const char *const says[HOOKS] = {
+        "hook 'checkpoint_saver', begin: hs_checkpoint_saver_options: the pointer is NULL",
+        "hook 'logging_tensor', begin: hs_logging_tensor_options: the pointer is NULL",
+        "hook 'nan_tensor', begin: hs_nan_tensor_options: the pointer is NULL",
+        "hook 'stop_at_step', begin: hs_stop_at_step_options: the pointer is NULL",
+        "hook 'summary_saver', begin: hs_summary_saver_options: the pointer is NULL",
+    };
+    for (size_t i = 0; i < HOOKS; i++)
+        stage_refuses(*state, of_null(i), HS_INVALID_ARGUMENT, says[i]);
+}
+
+/* The sanitizer looks for what is left. */
+static void it_is_destroyed_as_any_other(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HOOKS; i++)
+        hs_hook_destroy(of_null(i));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {with_stage(its_begin_says_so), cmocka_unit_test(it_is_destroyed_as_any_other)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NULL wherever a pointer is taken: a code and a message, or the value that the header names; never a crash. A test for
+ * each header. */
+#include "session/probe.h"
+
+#include "backends/refused.h"
+
+static void session_h(void **state)
+{
+    (void)state;
+    assert_null(hs_session_open((hs_backend){NULL, NULL}, NULL, NULL));
+    assert_true(hs_session_should_stop(NULL));
+    assert_refused(HS_FAILED_PRECONDITION, hs_session_run(NULL, NULL, err));
+    assert_refused(HS_FAILED_PRECONDITION, hs_session_run_args(NULL, NULL, NULL, err));
+    assert_refused(HS_FAILED_PRECONDITION, hs_session_run_step(NULL, NULL, NULL, err));
+    assert_refused(HS_FAILED_PRECONDITION, hs_session_close(NULL, err).error.code);
+    assert_null(hs_step_context_session(NULL));
+    assert_refused(HS_FAILED_PRECONDITION, hs_step_context_run_with_hooks(NULL, NULL, NULL, err));
+    assert_int_equal(hs_step_context_request_stop(NULL), HS_STOP);
+    hs_session_request_stop(NULL);
+    hs_session_fail(NULL, HS_INTERNAL, NULL);
+    assert_null(hs_session_raw(NULL));
+    assert_null(hs_session_backend(NULL).ops);
+    assert_null(hs_session_coordinator(NULL));
+    assert_null(hs_session_scaffold(NULL));
+    assert_null(hs_session_config(NULL).data);
+    assert_int_equal(hs_session_step(NULL), -1);
+}
+
+static hs_code run_without_args(void *user, hs_step_context *step, hs_error *err)
+{
+    (void)user;
+    return hs_step_context_run_with_hooks(step, NULL, NULL, err);
+}
+
+static void session_h_with_a_session(void **state)
+{
+    play *p = *state;
+    play_open(p, NULL, 0);
+    assert_refused(HS_INVALID_ARGUMENT, hs_session_run(p->session, NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_session_run_step(p->session, NULL, NULL, err));
+    assert_ok(hs_session_run_args(p->session, NULL, NULL, NULL), &p->err);
+    assert_ok(hs_session_run_step(p->session, run_without_args, NULL, NULL), &p->err);
+    hs_session_fail(p->session, HS_INTERNAL, NULL);
+    assert_string_equal(play_close(p)->error.message, "the caller gave up");
+}
+
+static void hook_h(void **state)
+{
+    play *p = *state;
+    int64_t step;
+    hs_summary_writer *writer;
+    play_open(p, NULL, 0);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    assert_null(hs_raw_session_backend(NULL).ops);
+    assert_null(hs_raw_session_handle(NULL));
+    assert_null(hs_raw_session_restored_from(NULL));
+    hs_raw_session_saved(NULL, 1);
+    assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_run(NULL, NULL, NULL, err));
+    assert_ok(hs_raw_session_run(raw, NULL, NULL, NULL), &p->err);
+    assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_step(NULL, &step, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_step(raw, NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(NULL, "x", &writer, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, NULL, &writer, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, "x", NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(NULL, NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(raw, NULL, err));
+    assert_false(test_exists(".", "x")); /* no writer was opened for nobody */
+    hs_hook_destroy((hs_hook){0});
+    hs_hooks_destroy(NULL, 2);
+    assert_int_equal(hs_hook_hold((hs_hook){0}).flags, HS_HOOK_HELD);
+}
+
+static void scaffold_h(void **state)
+{
+    play *p = *state;
+    hs_scaffold *scaffold = hs_scaffold_new(NULL, NULL);
+    assert_non_null(scaffold);
+    assert_refused(HS_INVALID_ARGUMENT, hs_scaffold_finalize(NULL, p->backend, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_scaffold_finalize(scaffold, (hs_backend){NULL, NULL}, err));
+    hs_scaffold_free(scaffold);
+    hs_scaffold_free(NULL);
+    assert_null(hs_scaffold_init_op(NULL));
+    assert_null(hs_scaffold_init_feeds(NULL));
+    assert_true(!hs_scaffold_init_fn(NULL));
+    assert_null(hs_scaffold_init_user(NULL));
+    assert_null(hs_scaffold_ready_op(NULL));
+    assert_null(hs_scaffold_ready_for_local_init_op(NULL));
+    assert_null(hs_scaffold_local_init_op(NULL));
+    assert_null(hs_scaffold_local_init_feeds(NULL));
+    assert_null(hs_scaffold_summary_op(NULL));
+    assert_null(hs_scaffold_saver(NULL));
+}
+
+static void run_h(void **state)
+{
+    (void)state;
+    hs_run_args args = {HS_RUN_ARGS};
+    const double one = 1;
+    hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &one);
+    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_fetch(NULL, NULL, "x", err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_fetch(&args, NULL, NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_fetch(&args, "path", NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(NULL, "x", &value, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(&args, NULL, &value, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(&args, "x", NULL, err));
+    assert_true(!args.names && !args.fetches && !args.feeds && !args.built); /* and nothing was begun */
+    hs_run_args_clear(NULL);
+    assert_int_equal(hs_values_count(NULL), 0);
+    assert_null(hs_values_tensor(NULL, 0));
+    assert_null(hs_values_tensor_at(NULL, NULL));
+    assert_true(hs_values_number(NULL, 0) != hs_values_number(NULL, 0)); /* NaN */
+    assert_true(hs_values_number_at(NULL, NULL) != hs_values_number_at(NULL, NULL));
+    assert_null(hs_values_options(NULL));
+    assert_null(hs_values_metadata(NULL).data);
+}
+
+static void run_h_with_values(void **state)
+{
+    play *p = *state;
+    play_open(p, NULL, 0);
+    assert_true(play_number(p, "five") == 5);
+    assert_null(hs_values_tensor_at(p->values, NULL));
+    assert_true(hs_values_number_at(p->values, NULL) != hs_values_number_at(p->values, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(session_h), play_test(session_h_with_a_session), play_test(hook_h), play_test(scaffold_h),
+        cmocka_unit_test(run_h),     play_test(run_h_with_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
