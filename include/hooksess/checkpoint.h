@@ -56,6 +56,13 @@ typedef struct hs_saver_options {
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
 HS_API void hs_saver_free(hs_saver *saver);
 
+/* What a save in the background does while the one before is still being written. */
+typedef enum hs_busy_policy {
+    HS_BUSY_WAIT = 0,   /* waits for it */
+    HS_BUSY_SKIP = 1,   /* is not made: HS_UNAVAILABLE */
+    HS_BUSY_REPLACE = 2 /* takes its place: what was written of it is removed, unless it has just been finished */
+} hs_busy_policy;
+
 typedef struct hs_save_options {
     size_t size;
     double metric;          /* how good the state is, if has_metric; NaN: not known */
@@ -63,7 +70,9 @@ typedef struct hs_save_options {
     bool no_meta_graph;     /* write no PREFIX.meta */
     bool no_state_file;     /* neither write the state file nor delete old checkpoints */
     bool has_metric;
-    unsigned char reserved[5];
+    bool background; /* copies the state, and leaves the rest to a thread of the saver's */
+    unsigned char reserved[4];
+    int64_t busy; /* an hs_busy_policy, in the background */
 } hs_save_options;
 #define HS_SAVE_OPTIONS .size = sizeof(hs_save_options)
 
@@ -76,6 +85,16 @@ typedef struct hs_save_options {
  */
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                              const hs_save_options *options, hs_error *err);
+/* A save in the background returns when the state is copied: the thread that trains is held for as long as the copy takes.
+ * The copy's memory, as large as the variables, is used again by the next. What is returned is what went wrong until then,
+ * or with the one before, if nobody has asked for that.
+ *
+ * True once for each save in the background that has ended, since the last call: `step` is its step, and `err` tells what
+ * came of it (code HS_OK: it is durable). Never waits. Every other function of the saver waits for a save that is on its
+ * way. */
+HS_API bool hs_saver_finished(hs_saver *saver, int64_t *step, hs_error *err);
+/* Waits until no save is on its way. */
+HS_API void hs_saver_wait(hs_saver *saver);
 /* Makes ready for saving to `prefix` (without a step): makes the directory, takes hold of it against other processes until
  * the saver is freed or saves elsewhere, and removes what saves that were cut short have left of it there. A first save
  * does so by itself; sooner is better where training comes before it. HS_FAILED_PRECONDITION names the process that saves

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring: all of a checkpoint is checked before any of it is copied. */
+#include "checkpoint/background.h"
 #include "checkpoint/plan.h"
 
 #include <string.h>
@@ -106,6 +107,7 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
     hs__plan plan = {.env = &saver->env};
     whereabouts now = {NULL, NULL};
     *whose = HS__FAULT_OF_THE_MODEL;
+    hs__background_wait(saver);
     hs_code code;
     if ((code = hs__saver_check_names(saver, session, err)) || (code = check_options(options, session, err)))
         return code;

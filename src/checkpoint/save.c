@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Saving: saver.h has the protocol. */
-#include "checkpoint/saver.h"
+#include "checkpoint/background.h"
 
 #include "base/files.h"
 #include "checkpoint/state_file.h"
@@ -13,7 +13,11 @@
 /* One save on its way. */
 typedef struct {
     hs_saver *saver;
-    hs_raw_session *session;
+    hs_raw_session *session; /* what is saved, as it is; */
+    const hs__image *image;  /* or as it was, if this is not NULL */
+    uint64_t needed;         /* bytes of variables */
+    bool (*cancelled)(void *user);
+    void *cancel_user;
     const hs_env *env;
     char *prefix, *directory;
     const char *base; /* of the prefix, without the step */
@@ -101,71 +105,12 @@ static hs_code prepare_directory(const save *s, hs_error *err)
 /* A save that cannot come to an end is not begun: it would fill what little there is. */
 static hs_code check_space(const save *s, hs_error *err)
 {
-    uint64_t needed = 0, left = hs__free_space(s->env, s->directory);
-    bool done = false;
-    for (size_t i = 0; !done; i++) {
-        hs_variable variable;
-        if (hs__saver_variable(s->saver, s->session, i, &variable, &done))
-            needed += (uint64_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
-    }
-    if (needed <= left)
+    uint64_t left = hs__free_space(s->env, s->directory);
+    if (s->needed <= left)
         return HS_OK;
     return hs_error_set_errno(err, ENOSPC,
                               "'%s' is not saved: its variables have %llu bytes, and %llu are left on the disk", s->prefix,
-                              (unsigned long long)needed, (unsigned long long)left);
-}
-
-static hs_code to_host(const hs_tensor *value, const char *name, hs_host_copy *copy, hs_tensor *host, hs_error *err)
-{
-    hs_code code = hs__settle(hs_tensor_host(value, copy, host, err), "its memory", err);
-    if (code)
-        hs_error_prefix(err, "reading variable '%s'", name);
-    return code;
-}
-
-static hs_code write_variables(const save *s, hs__bundle_writer *writer, hs_error *err)
-{
-    hs_host_copy copy = {.env = s->env};
-    hs_code code = HS_OK;
-    bool done = false;
-    for (size_t i = 0; !code && !done; i++) {
-        hs_variable variable;
-        hs_tensor value, host;
-        if (!hs__saver_variable(s->saver, s->session, i, &variable, &done))
-            continue;
-        const char *name = hs__saver_name(s->saver, variable.name);
-        if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
-            code = hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state", name,
-                                HS__STATE_PREFIX);
-        else if (!(code =
-                       hs__settle(s->session->ops.read_variable(s->session->handle, i, &value, err), variable.name, err)) &&
-                 !(code = to_host(&value, variable.name, &copy, &host, err)))
-            code = hs__bundle_writer_add(writer, name, &host, err);
-    }
-    hs_host_copy_free(&copy);
-    return code;
-}
-
-static hs_code write_states(const save *s, hs__bundle_writer *writer, hs_error *err)
-{
-    hs_state_writer state;
-    hs__buffer_init(&state.buffer, s->env);
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < s->session->n_states; i++) {
-        const hs__state_slot *slot = &s->session->states[i];
-        hs__buffer_clear(&state.buffer);
-        hs__clear(err); /* what another one has got over */
-        if ((code = slot->save(slot->self, &state, err))) {
-            hs__settle(code, "it", err);
-            hs_error_prefix(err, "saving the state '%s'", slot->key);
-        } else if (!(code = hs__buffer_check(&state.buffer, slot->key, err))) {
-            hs_tensor bytes =
-                hs_tensor_of(HS_UINT8, (hs_shape){.rank = 1, .dims = {(int64_t)state.buffer.size}}, state.buffer.data);
-            code = hs__bundle_writer_add(writer, slot->key, &bytes, err);
-        }
-    }
-    hs__buffer_free(&state.buffer);
-    return code;
+                              (unsigned long long)s->needed, (unsigned long long)left);
 }
 
 /* The files that are aside become PREFIX.nonfinite. */
@@ -182,6 +127,33 @@ static hs_code keep_aside(const save *s, hs_error *err)
     hs__free(s->env, data);
     hs__free(s->env, index);
     return code;
+}
+
+typedef struct {
+    const save *s;
+    hs__bundle_writer *writer;
+} writing;
+
+static hs_code add_tensor(void *user, const char *name, const hs_tensor *value, hs_error *err)
+{
+    writing *w = user;
+    if (w->s->cancelled && w->s->cancelled(w->s->cancel_user))
+        return hs_error_set(err, HS_CANCELLED, "'%s' is not saved: a later state takes its place", w->s->prefix);
+    return hs__bundle_writer_add(w->writer, name, value, err);
+}
+
+static hs_code write_variables(const save *s, hs__bundle_writer *writer, hs_error *err)
+{
+    writing w = {s, writer};
+    return s->image ? hs__image_each_variable(s->image, add_tensor, &w, err)
+                    : hs__each_variable(s->saver, s->session, add_tensor, &w, err);
+}
+
+static hs_code write_states(const save *s, hs__bundle_writer *writer, hs_error *err)
+{
+    writing w = {s, writer};
+    return s->image ? hs__image_each_state(s->image, add_tensor, &w, err)
+                    : hs__each_state(s->saver, s->session, add_tensor, &w, err);
 }
 
 /* Poison, as soon as it is known. */
@@ -221,6 +193,11 @@ static hs_code write_bundle(save *s, hs_error *err)
 static hs_code write_meta(save *s, hs_error *err)
 {
     hs_bytes meta;
+    if (s->image) {
+        s->has_meta = s->image->meta.data != NULL;
+        return s->has_meta ? hs__file_write_synced(s->env, s->meta_aside, s->image->meta.data, s->image->meta.size, err)
+                           : HS_OK;
+    }
     hs_code code = hs_export_meta_graph(s->session->backend, s->saver, &meta, err);
     if (code == HS_UNIMPLEMENTED) {
         hs_error_clear(err);
@@ -348,11 +325,25 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
     return make_newest(s, options, err);
 }
 
+static hs_code save_to(save *s, const char *prefix, int64_t step, const hs_save_options *options, hs_error *err)
+{
+    s->env = &s->saver->env;
+    s->base = hs__path_base(prefix);
+    hs_code code = name_checkpoint(s, prefix, step, err);
+    if (!code)
+        code = save_all(s, step, options, err);
+    free_save(s);
+    return code;
+}
+
 static hs_code check_options(const hs_save_options *options, hs_error *err)
 {
     if (options->state_file && (strchr(options->state_file, '/') || !*options->state_file))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.state_file '%s' is not the name of a file",
                             options->state_file);
+    if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.busy is %lld, no hs_busy_policy",
+                            (long long)options->busy);
     return HS_OK;
 }
 
@@ -370,13 +361,21 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     if ((given && (code = hs_struct_take(&options, sizeof options, given, "hs_save_options", "HS_SAVE_OPTIONS", err))) ||
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
-    save s = {.saver = saver, .session = session, .env = &saver->env, .base = hs__path_base(prefix)};
-    if (!(code = name_checkpoint(&s, prefix, step, err)))
-        code = save_all(&s, step, &options, err);
-    free_save(&s);
+    if (options.background)
+        return hs__background_save(saver, session, prefix, step, &options, err);
+    hs__background_wait(saver);
+    save s = {.saver = saver, .session = session, .needed = hs__variable_bytes(saver, session)};
+    code = save_to(&s, prefix, step, &options, err);
     if (!code)
         hs_error_clear(err);
     return code;
+}
+
+hs_code hs__save_image(hs_saver *saver, const hs__image *image, const char *prefix, int64_t step,
+                       const hs_save_options *options, bool (*cancelled)(void *user), void *user, hs_error *err)
+{
+    save s = {.saver = saver, .image = image, .needed = image->bytes, .cancelled = cancelled, .cancel_user = user};
+    return save_to(&s, prefix, step, options, err);
 }
 
 hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
@@ -384,6 +383,7 @@ hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
     if (!saver || !prefix || !*hs__path_base(prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_hold: %s",
                             saver ? "the prefix names no file" : "the saver is NULL");
+    hs__background_wait(saver);
     save s = {.saver = saver, .env = &saver->env, .base = hs__path_base(prefix)};
     hs_code code;
     if (!(code = name_checkpoint(&s, prefix, -1, err)) && !(code = prepare_directory(&s, err)))
@@ -400,6 +400,7 @@ hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error 
     if (!saver || !prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_pin: %s",
                             saver ? "the prefix is NULL" : "the saver is NULL");
+    hs__background_wait(saver);
     while (at < saver->n_kept && strcmp(saver->kept[at].path, prefix) != 0)
         at++;
     if (at == saver->n_kept)

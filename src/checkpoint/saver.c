@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "checkpoint/saver.h"
+#include "checkpoint/background.h"
 
 #include "base/files.h"
 
@@ -81,6 +81,7 @@ void hs_saver_free(hs_saver *saver)
     if (!saver)
         return;
     hs_env env = saver->env;
+    hs__background_free(saver);
     hs__release_directory(&saver->held, &env);
     for (size_t i = 0; i < saver->n_kept; i++)
         hs__free(&env, saver->kept[i].path);
@@ -98,11 +99,15 @@ void hs_saver_free(hs_saver *saver)
 
 const char *hs_saver_last_path(const hs_saver *saver)
 {
+    if (saver)
+        hs__background_wait(saver);
     return saver ? saver->last_path : NULL;
 }
 
 const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
 {
+    if (saver)
+        hs__background_wait(saver);
     return saver && index < saver->n_kept ? saver->kept[index].path : NULL;
 }
 
@@ -179,6 +184,7 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
     hs_code code = HS_OK;
     if (!saver)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: the saver is NULL");
+    hs__background_wait(saver);
     for (size_t i = 0; !code && paths && paths[i]; i++) {
         hs_file_stat found;
         char *index = hs__bundle_index_path(&saver->env, paths[i]);

@@ -7,12 +7,12 @@
 #include <hooksess/summary.h>
 
 #include "base/files.h"
+#include "base/thread.h"
 #include "base/proto.h"
 #include "formats/records.h"
 #include "summary/encode.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -181,14 +181,9 @@ static hs_code write_version(hs_summary_writer *writer, const char *directory, h
     return code ? code : hs__sync_directory(&writer->env, directory, err);
 }
 
-/* A thread that takes no signals: they are the program's. */
 static hs_code start_thread(hs_summary_writer *writer, hs_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&writer->thread, NULL, write_loop, writer);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int result = hs__thread_start(&writer->thread, write_loop, writer);
     if (result != 0)
         return hs_error_set_errno(err, result, "%s: cannot start its thread", writer->path);
     writer->has_thread = true;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module saver directory manage nonfinite partial retention restore newest state round_trip damage state_file reader
+foreach(module saver background directory manage nonfinite partial retention restore newest state round_trip damage state_file reader
                graph_file directories)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()

@@ -48,7 +48,7 @@ ENDS(hs_training_options, reserved, 152);
 ENDS(hs_scaffold_options, env, 104);
 ENDS(hs_saver_options, nonfinite, 72);
 ENDS(hs_restore_options, reserved, 48);
-ENDS(hs_save_options, reserved, 32);
+ENDS(hs_save_options, busy, 40);
 ENDS(hs_summary_writer_options, name_suffix, 40);
 ENDS(hs_stop_at_step_options, env, 32);
 ENDS(hs_nan_tensor_options, env, 32);

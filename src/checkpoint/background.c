@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/background.h"
+
+#include "base/thread.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+struct hs__background {
+    hs_saver *saver;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool busy, quit; /* under the lock, as all below is that is not the worker's while it is busy */
+    atomic_bool cancel,
+        told; /* the one on its way is not wanted any more; what it came to has been asked for, or is nothing */
+
+    /* what is to be saved: the worker's while it is busy */
+    hs__image image;
+    char *prefix, *state_file;
+    hs_save_options options;
+    int64_t step;
+    hs_error error; /* what it came to */
+};
+
+static bool is_cancelled(void *user)
+{
+    return atomic_load_explicit(&((hs__background *)user)->cancel, memory_order_relaxed);
+}
+
+static void save_one(hs__background *b)
+{
+    hs_error error = {0};
+    hs_code code = hs__save_image(b->saver, &b->image, b->prefix, b->step, &b->options, is_cancelled, b, &error);
+    hs__settle(code, "the save", &error);
+    pthread_mutex_lock(&b->lock);
+    b->error = error;
+    b->busy = false;
+    atomic_store_explicit(&b->told, code == HS_CANCELLED, memory_order_release);
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void *work(void *user)
+{
+    hs__background *b = user;
+    for (;;) {
+        pthread_mutex_lock(&b->lock);
+        while (!b->busy && !b->quit)
+            pthread_cond_wait(&b->changed, &b->lock);
+        bool quits = !b->busy;
+        pthread_mutex_unlock(&b->lock);
+        if (quits)
+            return NULL;
+        save_one(b);
+    }
+}
+
+static void free_names(hs__background *b)
+{
+    hs__free(&b->saver->env, b->prefix);
+    hs__free(&b->saver->env, b->state_file);
+    b->prefix = b->state_file = NULL;
+}
+
+static hs_code start(hs_saver *saver, hs_error *err)
+{
+    hs__background *b = hs__alloc(&saver->env, 1, sizeof *b);
+    if (!b)
+        return hs__no_memory(err, sizeof *b, "saving in the background");
+    b->saver = saver;
+    hs__image_init(&b->image, &saver->env);
+    atomic_init(&b->cancel, false);
+    atomic_init(&b->told, true);
+    int result = pthread_mutex_init(&b->lock, NULL);
+    if (!result && (result = pthread_cond_init(&b->changed, NULL)))
+        pthread_mutex_destroy(&b->lock);
+    if (!result && (result = hs__thread_start(&b->thread, work, b))) {
+        pthread_cond_destroy(&b->changed);
+        pthread_mutex_destroy(&b->lock);
+    }
+    if (result) {
+        hs__free(&saver->env, b);
+        return hs_error_set_errno(err, result, "cannot start the thread that saves");
+    }
+    saver->background = b;
+    return HS_OK;
+}
+
+void hs__background_wait(const hs_saver *saver)
+{
+    hs__background *b = saver->background;
+    if (!b)
+        return;
+    pthread_mutex_lock(&b->lock);
+    while (b->busy)
+        pthread_cond_wait(&b->changed, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void hs__background_free(hs_saver *saver)
+{
+    hs__background *b = saver->background;
+    if (!b)
+        return;
+    pthread_mutex_lock(&b->lock);
+    b->quit = true;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    pthread_join(b->thread, NULL);
+    pthread_cond_destroy(&b->changed);
+    pthread_mutex_destroy(&b->lock);
+    free_names(b);
+    hs__image_free(&b->image);
+    hs__free(&saver->env, b);
+    saver->background = NULL;
+}
+
+static bool is_busy(hs__background *b)
+{
+    pthread_mutex_lock(&b->lock);
+    bool busy = b->busy;
+    pthread_mutex_unlock(&b->lock);
+    return busy;
+}
+
+/* Is it this one's turn? */
+static hs_code make_way(hs__background *b, hs_busy_policy policy, hs_error *err)
+{
+    if (!is_busy(b))
+        return HS_OK;
+    if (policy == HS_BUSY_SKIP)
+        return hs_error_set(err, HS_UNAVAILABLE, "'%s-%lld' is still being saved; this one is skipped", b->prefix,
+                            (long long)b->step);
+    if (policy == HS_BUSY_REPLACE)
+        atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
+    hs__background_wait(b->saver);
+    return HS_OK;
+}
+
+static hs_code fill(hs__background *b, hs_raw_session *session, const char *prefix, int64_t step,
+                    const hs_save_options *options, hs_error *err)
+{
+    const hs_env *env = &b->saver->env;
+    free_names(b);
+    b->prefix = hs__strdup(env, prefix);
+    b->state_file = options->state_file ? hs__strdup(env, options->state_file) : NULL;
+    if (!b->prefix || (options->state_file && !b->state_file))
+        return hs__no_memory(err, strlen(prefix), "a path");
+    b->options = *options;
+    b->options.state_file = b->state_file;
+    b->step = step;
+    return hs__image_take(&b->image, b->saver, session, !options->no_meta_graph, err);
+}
+
+hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                            const hs_save_options *options, hs_error *err)
+{
+    hs_code code;
+    if (!saver->background && (code = start(saver, err)))
+        return code;
+    hs__background *b = saver->background;
+    if ((code = make_way(b, (hs_busy_policy)options->busy, err)))
+        return code;
+    if (!atomic_load(&b->told) && b->error.code) { /* whoever did not ask is told now */
+        atomic_store(&b->told, true);
+        return hs__error_copy(err, &b->error);
+    }
+    if ((code = fill(b, session, prefix, step, options, err)))
+        return code;
+    pthread_mutex_lock(&b->lock);
+    b->busy = true;
+    atomic_store(&b->cancel, false);
+    atomic_store(&b->told, true); /* until it has come to something */
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    return HS_OK;
+}
+
+bool hs_saver_finished(hs_saver *saver, int64_t *step, hs_error *err)
+{
+    hs__background *b = saver ? saver->background : NULL;
+    if (!b || atomic_load_explicit(&b->told, memory_order_acquire))
+        return false;
+    atomic_store(&b->told, true);
+    if (step)
+        *step = b->step;
+    hs__error_copy(err, &b->error);
+    return true;
+}
+
+void hs_saver_wait(hs_saver *saver)
+{
+    if (saver)
+        hs__background_wait(saver);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/source.h"
+
+#include <string.h>
+
+static hs_code to_host(const hs_tensor *value, const char *name, hs_host_copy *copy, hs_tensor *host, hs_error *err)
+{
+    hs_code code = hs__settle(hs_tensor_host(value, copy, host, err), "its memory", err);
+    if (code)
+        hs_error_prefix(err, "reading variable '%s'", name);
+    return code;
+}
+
+hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
+{
+    hs_host_copy copy = {.env = &saver->env};
+    hs_code code = HS_OK;
+    bool done = false;
+    for (size_t i = 0; !code && !done; i++) {
+        hs_variable variable;
+        hs_tensor value, host;
+        if (!hs__saver_variable(saver, session, i, &variable, &done))
+            continue;
+        const char *name = hs__saver_name(saver, variable.name);
+        if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
+            code = hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state", name,
+                                HS__STATE_PREFIX);
+        else if (!(code = hs__settle(session->ops.read_variable(session->handle, i, &value, err), variable.name, err)) &&
+                 !(code = to_host(&value, variable.name, &copy, &host, err)))
+            code = take(user, name, &host, err);
+    }
+    hs_host_copy_free(&copy);
+    return code;
+}
+
+hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
+{
+    hs_state_writer state;
+    hs__buffer_init(&state.buffer, &saver->env);
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < session->n_states; i++) {
+        const hs__state_slot *slot = &session->states[i];
+        hs__buffer_clear(&state.buffer);
+        hs__clear(err); /* what another one has got over */
+        if ((code = slot->save(slot->self, &state, err))) {
+            hs__settle(code, "it", err);
+            hs_error_prefix(err, "saving the state '%s'", slot->key);
+        } else if (!(code = hs__buffer_check(&state.buffer, slot->key, err))) {
+            hs_tensor bytes =
+                hs_tensor_of(HS_UINT8, (hs_shape){.rank = 1, .dims = {(int64_t)state.buffer.size}}, state.buffer.data);
+            code = take(user, slot->key, &bytes, err);
+        }
+    }
+    hs__buffer_free(&state.buffer);
+    return code;
+}
+
+uint64_t hs__variable_bytes(const hs_saver *saver, const hs_raw_session *session)
+{
+    uint64_t bytes = 0;
+    bool done = false;
+    for (size_t i = 0; !done; i++) {
+        hs_variable variable;
+        if (hs__saver_variable(saver, session, i, &variable, &done))
+            bytes += (uint64_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
+    }
+    return bytes;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Saves that a thread makes from a copy of the state. */
+#include "checkpoint/model.h"
+
+#include <pthread.h>
+
+/* A file system that keeps whoever writes waiting at a gate. */
+typedef struct {
+    hs_env env;
+    hs_file_system_ops ops;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool closed, waiting;
+} gate;
+
+static gate the_gate;
+
+static hs_code gated_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
+{
+    gate *g = &the_gate;
+    pthread_mutex_lock(&g->lock);
+    g->waiting = true;
+    pthread_cond_broadcast(&g->changed);
+    while (g->closed)
+        pthread_cond_wait(&g->changed, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    (void)user;
+    return hs_env_default()->files.ops->write(NULL, file, data, bytes, err);
+}
+
+static void set_gate(bool closed)
+{
+    gate *g = &the_gate;
+    pthread_mutex_lock(&g->lock);
+    g->closed = closed;
+    g->waiting = false;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void *open_gate(void *user)
+{
+    (void)user;
+    set_gate(false);
+    return NULL;
+}
+
+static void wait_at_gate(void)
+{
+    gate *g = &the_gate;
+    pthread_mutex_lock(&g->lock);
+    while (!g->waiting)
+        pthread_cond_wait(&g->changed, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* A saver on it. */
+static void use_gated_saver(fixture *f, hs_saver_options options)
+{
+    gate *g = &the_gate;
+    *g = (gate){.env = f->t.env, .ops = *hs_env_default()->files.ops};
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->changed, NULL);
+    g->ops.write = gated_write;
+    g->env.files = (hs_file_system){&g->ops, NULL};
+    options.env = &g->env;
+    hs_saver_free(f->saver);
+    f->saver = hs_saver_new(&options, &f->err);
+    assert_non_null(f->saver);
+}
+
+static hs_code save_behind(fixture *f, int64_t step, hs_busy_policy busy)
+{
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .busy = busy};
+    model_set(&f->m, step);
+    return hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, &options, &f->err);
+}
+
+static void assert_finished(fixture *f, int64_t expected)
+{
+    int64_t step = -1;
+    hs_saver_wait(f->saver);
+    assert_true(hs_saver_finished(f->saver, &step, &f->err));
+    assert_ok(f->err.code, &f->err);
+    assert_int_equal(step, expected);
+    assert_false(hs_saver_finished(f->saver, &step, &f->err)); /* it was told */
+}
+
+static void it_is_saved_as_it_was(void **state)
+{
+    fixture *f = *state;
+    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    set_gate(true);
+    assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
+    wait_at_gate();
+    assert_false(hs_saver_finished(f->saver, NULL, &f->err));
+    assert_int_equal(test_count_files(f->directory, ".index"), 0);
+    model_set(&f->m, 77); /* training goes on */
+    set_gate(false);
+    assert_finished(f, 1);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 1));
+}
+
+static void it_is_the_same_file(void **state)
+{
+    fixture *f = *state;
+    size_t n[2];
+    char *data[2], *index[2];
+    save_at(f, 3);
+    data[0] = test_read_file(file_of(f, 3, DATA), &n[0]);
+    index[0] = test_read_file(file_of(f, 3, "index"), NULL);
+    assert_ok(hs_remove_checkpoint(NULL, file_of(f, 3, NULL), &f->err), &f->err);
+    assert_ok(save_behind(f, 3, HS_BUSY_WAIT), &f->err);
+    assert_finished(f, 3);
+    data[1] = test_read_file(file_of(f, 3, DATA), &n[1]);
+    index[1] = test_read_file(file_of(f, 3, "index"), NULL);
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(data[0], data[1], n[0]);
+    assert_string_equal(index[0], index[1]);
+    assert_true(has_file(f, 3, "meta"));
+    for (int i = 0; i < 2; i++)
+        free(data[i]), free(index[i]);
+}
+
+static void one_after_the_other(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    for (int64_t step = 1; step <= 20; step++)
+        assert_ok(save_behind(f, step, HS_BUSY_WAIT), &f->err);
+    assert_finished(f, 20);
+    assert_int_equal(test_count_files(f->directory, ".index"), 2);
+    assert_string_equal(hs_saver_last_path(f->saver), file_of(f, 20, NULL));
+}
+
+static void one_may_be_skipped(void **state)
+{
+    fixture *f = *state;
+    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    set_gate(true);
+    assert_ok(save_behind(f, 1, HS_BUSY_SKIP), &f->err);
+    wait_at_gate();
+    assert_fails(save_behind(f, 2, HS_BUSY_SKIP), HS_UNAVAILABLE, &f->err, "is still being saved");
+    set_gate(false);
+    assert_finished(f, 1);
+    assert_false(has_file(f, 2, "index"));
+}
+
+static void one_may_be_replaced(void **state)
+{
+    fixture *f = *state;
+    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    set_gate(true);
+    assert_ok(save_behind(f, 1, HS_BUSY_REPLACE), &f->err);
+    wait_at_gate();
+    pthread_t opener;
+    pthread_create(&opener, NULL, open_gate, NULL); /* which replacing waits for */
+    assert_ok(save_behind(f, 2, HS_BUSY_REPLACE), &f->err);
+    pthread_join(opener, NULL);
+    assert_finished(f, 2);
+    assert_false(has_file(f, 1, "index"));
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+}
+
+static void everything_else_waits(void **state)
+{
+    fixture *f = *state;
+    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
+    save_at(f, 2);
+    assert_ok(save_behind(f, 3, HS_BUSY_WAIT), &f->err);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), NULL, &f->err), &f->err);
+    assert_ok(save_behind(f, 4, HS_BUSY_WAIT), &f->err);
+    assert_string_equal(hs_saver_checkpoint(f->saver, 3), file_of(f, 4, NULL));
+    assert_ok(save_behind(f, 5, HS_BUSY_WAIT), &f->err);
+    assert_ok(hs_saver_pin(f->saver, file_of(f, 5, NULL), true, &f->err), &f->err);
+}
+
+static void freeing_the_saver_waits(void **state)
+{
+    fixture *f = *state;
+    assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_true(has_file(f, 1, "index"));
+}
+
+/* Failures. */
+
+static hs_code poison(fixture *f, int64_t step)
+{
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    model_set(&f->m, step);
+    f->m.weights[0] *= 1e30f * 1e30f;
+    return hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, &options, &f->err);
+}
+
+static void a_failure_is_told_when_asked_for(void **state)
+{
+    fixture *f = *state;
+    int64_t step;
+    assert_ok(poison(f, 5), &f->err);
+    hs_saver_wait(f->saver);
+    assert_true(hs_saver_finished(f->saver, &step, &f->err));
+    assert_says(&f->err, HS_FAILED_PRECONDITION, "'weights' is not finite");
+    assert_int_equal(step, 5);
+    assert_ok(save_behind(f, 6, HS_BUSY_WAIT), &f->err);
+    assert_finished(f, 6);
+}
+
+static void a_failure_that_nobody_asked_for_is_the_next_saves(void **state)
+{
+    fixture *f = *state;
+    assert_ok(poison(f, 5), &f->err);
+    hs_saver_wait(f->saver);
+    assert_fails(save_behind(f, 6, HS_BUSY_WAIT), HS_FAILED_PRECONDITION, &f->err, "model.ckpt-5' is not saved");
+    assert_ok(save_behind(f, 7, HS_BUSY_WAIT), &f->err);
+    assert_finished(f, 7);
+}
+
+static void what_fails_at_once_is_told_at_once(void **state)
+{
+    fixture *f = *state;
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .busy = 3};
+    hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "x"), 1, &options, &f->err);
+    assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "hs_busy_policy");
+    assert_false(hs_saver_finished(f->saver, NULL, NULL));
+    assert_false(hs_saver_finished(NULL, NULL, NULL));
+    hs_saver_wait(NULL);
+}
+
+static hs_code save_and_wait(test_env *t, void *user)
+{
+    fixture *f = user;
+    hs_error err = {0};
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env}, &err);
+    if (!saver)
+        return err.code;
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    hs_code code = hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, &options, &err);
+    hs_saver_wait(saver);
+    if (!code && hs_saver_finished(saver, NULL, &err))
+        code = err.code;
+    hs_saver_free(saver);
+    return code;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    test_each_allocation(save_and_wait, *state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(it_is_saved_as_it_was),
+        with_fixture(it_is_the_same_file),
+        with_fixture(one_after_the_other),
+        with_fixture(one_may_be_skipped),
+        with_fixture(one_may_be_replaced),
+        with_fixture(everything_else_waits),
+        with_fixture(freeing_the_saver_waits),
+        with_fixture(a_failure_is_told_when_asked_for),
+        with_fixture(a_failure_that_nobody_asked_for_is_the_next_saves),
+        with_fixture(what_fails_at_once_is_told_at_once),
+        with_fixture(any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
