@@ -25,6 +25,10 @@ typedef struct {
     hs_save_failure on_failure;
     int tries;        /* that have failed, one after the other */
     int64_t retry_ns; /* when to try again, by the monotonic clock; meant only after a failure */
+    bool background;
+    hs_busy_policy busy;
+    hs_saver *pending; /* saves in the background; NULL: nothing is on its way */
+    char *metric;
     hs_summary_writer *writer;
 } checkpoint_saver;
 
@@ -37,6 +41,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->tries = 0;
     hs__timer_reset(&hook->timer);
     hs_code code = hs__need_global_step(backend, err);
+    if (!code && hook->metric)
+        code = hs__need_tensor(backend, hook->metric, err);
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].begin && (code = hook->listener_ops[i].begin(hook->listeners[i].self, err)))
             hs__part_failed(code, "listener", i, "begin", err);
@@ -124,23 +130,45 @@ static hs_code tell_after(const checkpoint_saver *hook, hs_run_context *run, int
     return code;
 }
 
-static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
+/* A checkpoint is durable. */
+static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
+{
+    hook->saved_step = step;
+    hook->tries = 0;
+    hs_raw_session_saved(hs_run_context_session(run), step);
+    hs_code code =
+        hs_summary_writer_session_log(hook->writer, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
+    return code ? code : tell_after(hook, run, step, err);
+}
+
+static hs_code take_metric(const checkpoint_saver *hook, hs_raw_session *session, hs_save_options *options, hs_error *err)
+{
+    const hs_run_values *values;
+    if (!hook->metric)
+        return HS_OK;
+    hs_code code = hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(hook->metric)}, &values, err);
+    if (code)
+        return code;
+    options->metric = hs_values_number(values, 0);
+    options->has_metric = true;
+    return HS_OK;
+}
+
+/* One in the background is on its way afterwards. */
+static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    hs_save_options options = {HS_SAVE_OPTIONS, .no_meta_graph = hook->no_graph_def};
+    hs_save_options options = {HS_SAVE_OPTIONS, .no_meta_graph = hook->no_graph_def, .background = background,
+                               .busy = (int64_t)hook->busy};
     hs_saver *saver;
     hs_code code;
     if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
-        (code = tell_before(hook, session, step, err)) ||
+        (code = tell_before(hook, session, step, err)) || (code = take_metric(hook, session, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
-    hook->saved_step = step;
-    hook->tries = 0;
-    hs_raw_session_saved(session, step);
-    if ((code = hs_summary_writer_session_log(hook->writer, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), NULL, step,
-                                              err)))
-        return code;
-    return tell_after(hook, run, step, err);
+    if (background)
+        hook->pending = saver;
+    return background ? HS_OK : saved(hook, run, saver, step, err);
 }
 
 /* Is this very checkpoint what the session was restored from? */
@@ -151,31 +179,6 @@ static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *se
     char suffix[32];
     snprintf(suffix, sizeof suffix, "-%lld", (long long)step);
     return from && strncmp(from, hook->prefix, length) == 0 && strcmp(from + length, suffix) == 0;
-}
-
-static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
-{
-    checkpoint_saver *hook = self;
-    int64_t step;
-    (void)values;
-    if (hook->tries && hook->on_failure == HS_SAVE_FAILURE_RETRY) {
-        hook->due = hs_run_context_now(run) >= hook->retry_ns;
-        if (hook->due)
-            hs_run_context_request_boundary(run);
-        return HS_OK;
-    }
-    if (!hs__timer_may_be_due(&hook->timer, run))
-        return HS_OK;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
-        return code;
-    int64_t now = hook->timer.every_ns ? hs_run_context_now(run) : 0;
-    if (!hs__timer_due(&hook->timer, step, now))
-        return HS_OK;
-    hs__timer_mark(&hook->timer, step, now, NULL, NULL); /* before saving: one that fails is not tried again at once */
-    hook->due = true;
-    hs_run_context_request_boundary(run);
-    return HS_OK;
 }
 
 /* Failures of the disk, which may pass. */
@@ -211,32 +214,100 @@ static hs_code insist(checkpoint_saver *hook, hs_run_context *run, int64_t step,
             hs_log(env_of(run), HS_LOG_WARNING, "%s; trying again", error->message);
         hs_env_sleep_ns(env_of(run), pauses ? 1000000000 : backoff_ns(hook));
         hs_error_clear(error);
-        if ((code = save(hook, run, step, error)))
+        if ((code = save(hook, run, step, false, error)))
             hook->tries++;
     }
     return code;
 }
 
-/* A save in the course of the training, or at its end. */
+/* Training goes on without this one. */
+static void go_on(checkpoint_saver *hook, hs_run_context *run, int64_t step, const hs_error *error)
+{
+    hook->retry_ns = hs_run_context_now(run) + backoff_ns(hook);
+    hs_log(env_of(run), HS_LOG_WARNING, "step %lld is not saved, and training goes on: %s", (long long)step,
+           error->message);
+}
+
+static hs_code give_up(hs_code code, const hs_error *error, hs_error *err)
+{
+    if (err)
+        *err = *error;
+    return code;
+}
+
+/* Has the save in the background come to something? */
+static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
+{
+    hs_error error;
+    int64_t step;
+    hs_saver *saver = hook->pending;
+    if (!saver || !hs_saver_finished(saver, &step, &error))
+        return HS_OK;
+    hook->pending = NULL;
+    if (!error.code)
+        return saved(hook, run, saver, step, err);
+    hook->tries++;
+    if (hook->on_failure == HS_SAVE_FAILURE_FAIL || !may_pass(error.code, &error))
+        return give_up(error.code, &error, err);
+    go_on(hook, run, step, &error);
+    return HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    checkpoint_saver *hook = self;
+    int64_t step;
+    (void)values;
+    hs_code code = collect(hook, run, err);
+    if (code)
+        return code;
+    bool pauses = hook->on_failure == HS_SAVE_FAILURE_PAUSE; /* which is done in the boundary */
+    if (hook->tries && (pauses || hook->on_failure == HS_SAVE_FAILURE_RETRY)) {
+        hook->due = pauses || hs_run_context_now(run) >= hook->retry_ns;
+        if (hook->due)
+            hs_run_context_request_boundary(run);
+        return HS_OK;
+    }
+    if (!hs__timer_may_be_due(&hook->timer, run))
+        return HS_OK;
+    if ((code = hs_run_context_step(run, &step, err)))
+        return code;
+    int64_t now = hook->timer.every_ns ? hs_run_context_now(run) : 0;
+    if (!hs__timer_due(&hook->timer, step, now))
+        return HS_OK;
+    hs__timer_mark(&hook->timer, step, now, NULL, NULL); /* before saving: one that fails is not tried again at once */
+    hook->due = true;
+    hs_run_context_request_boundary(run);
+    return HS_OK;
+}
+
+/* A save in the course of the training, or at its end. After a failure the next ones are made in the foreground. */
 static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_error error = {0};
-    bool again = hook->tries > 0;
-    hs_code code = save(hook, run, step, &error);
+    bool again = hook->tries > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    bool background = hook->background && !again && !ends;
+    if (hook->pending && hook->busy == HS_BUSY_WAIT) { /* nobody is to miss what came of it */
+        hs_saver_wait(hook->pending);
+        hs_code before = collect(hook, run, err);
+        if (before)
+            return before;
+    }
+    hs_code code = save(hook, run, step, background, &error);
+    if (code == HS_UNAVAILABLE && background && hook->busy == HS_BUSY_SKIP) {
+        hs_log(env_of(run), HS_LOG_INFO, "%s", error.message);
+        return HS_OK;
+    }
     if (code) {
         hook->tries++;
         code = insist(hook, run, step, code, &error);
     }
-    if (!code && again) /* the interval begins with the save that came late */
+    if (code && (ends || hook->on_failure == HS_SAVE_FAILURE_FAIL || !may_pass(code, &error)))
+        return give_up(code, &error, err);
+    if (code)
+        go_on(hook, run, step, &error);
+    else if (again) /* the interval begins with the save that came late */
         hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
-    bool goes_on = hs_run_context_boundary(run) != HS_BOUNDARY_END && hook->on_failure != HS_SAVE_FAILURE_FAIL;
-    if (!code || !goes_on || !may_pass(code, &error)) {
-        if (code && err)
-            *err = error;
-        return code;
-    }
-    hook->retry_ns = hs_run_context_now(run) + backoff_ns(hook);
-    hs_log(env_of(run), HS_LOG_WARNING, "step %lld is not saved, and training goes on: %s", (long long)step, error.message);
     return HS_OK;
 }
 
@@ -246,7 +317,7 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
     if (just_restored(hook, hs_run_context_session(run), step))
         hook->saved_step = step;
     else
-        code = save(hook, run, step, err);
+        code = save(hook, run, step, false, err);
     if (!code)
         hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
     return code;
@@ -254,7 +325,11 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
 
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
-    hs_code code = step == hook->saved_step ? HS_OK : save_or_go_on(hook, run, step, err);
+    if (hook->pending)
+        hs_saver_wait(hook->pending);
+    hs_code code = collect(hook, run, err);
+    if (!code && step != hook->saved_step)
+        code = save_or_go_on(hook, run, step, err);
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].end &&
             (code = hook->listener_ops[i].end(hook->listeners[i].self, hs_run_context_session(run), step, err)))
@@ -288,9 +363,21 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     default: {
         bool due = hs_run_context_agree(run, hook->due);
         hook->due = false;
+        if ((code = collect(hook, run, err)))
+            return code;
         return due && step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
     }
     }
+}
+
+/* However the session ended: what is on its way still belongs to it. */
+static void close_hook(void *self, const hs_outcome *outcome)
+{
+    checkpoint_saver *hook = self;
+    (void)outcome;
+    if (hook->pending)
+        hs_saver_wait(hook->pending);
+    hook->pending = NULL;
 }
 
 static void destroy(void *self)
@@ -299,6 +386,7 @@ static void destroy(void *self)
     const hs_env *env = &hook->base.env;
     hs_env_free(env, hook->directory);
     hs_env_free(env, hook->prefix);
+    hs_env_free(env, hook->metric);
     hs_env_free(env, hook->listeners);
     hs_env_free(env, hook->listener_ops);
     hs__hook_free(hook);
@@ -311,6 +399,7 @@ static const hs_hook_ops ops = {
     .after_create_session = after_create_session,
     .after_run = after_run,
     .boundary = boundary,
+    .close = close_hook,
     .destroy = destroy,
 };
 
@@ -325,6 +414,8 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
     if (options->n_listeners && !options->listeners)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "n_listeners is %zu, and listeners is NULL", options->n_listeners);
+    if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %lld, no hs_busy_policy", (long long)options->busy);
     if (options->on_failure < HS_SAVE_FAILURE_SKIP || options->on_failure > HS_SAVE_FAILURE_FAIL)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %lld, no hs_save_failure",
                             (long long)options->on_failure);
@@ -363,9 +454,13 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;
     hook->on_failure = (hs_save_failure)options->on_failure;
+    hook->background = options->background;
+    hook->busy = (hs_busy_policy)options->busy;
     hook->saved_step = NOT_SAVED;
     size_t bytes = length + strlen(basename) + 2;
     if (!(hook->directory = hs__hook_text(hook, options->checkpoint_dir, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    if (options->metric && !(hook->metric = hs__hook_text(hook, options->metric, err)))
         return HS_RESOURCE_EXHAUSTED;
     if (!(hook->prefix = hs_env_alloc(&hook->base.env, bytes)))
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");

@@ -53,7 +53,7 @@ ENDS(hs_summary_writer_options, name_suffix, 40);
 ENDS(hs_stop_at_step_options, env, 32);
 ENDS(hs_nan_tensor_options, env, 32);
 ENDS(hs_logging_tensor_options, reserved, 72);
-ENDS(hs_checkpoint_saver_options, reserved, 96);
+ENDS(hs_checkpoint_saver_options, reserved, 112);
 ENDS(hs_summary_saver_options, env, 64);
 ENDS(hs_saver_listener_ops, end, 40);
 #endif

@@ -53,8 +53,13 @@ typedef struct hs_checkpoint_saver_options {
     size_t n_listeners;
     const hs_env *env;  /* the hook's own memory; NULL: malloc */
     int64_t on_failure; /* an hs_save_failure */
-    bool no_graph_def;  /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
-    unsigned char reserved[7];
+    int64_t busy;       /* an hs_busy_policy, in the background */
+    const char *metric; /* a tensor that says how good the state is (hs_saver_options.keep_best): it is fetched, in a run of
+                         * its own, whenever a checkpoint is saved. NULL: nobody says */
+    bool background;   /* saves in the course of training are made by a thread, from a copy (hs_save_options); listeners are
+                        * told when they are done, and failures come in the step after */
+    bool no_graph_def; /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
+    unsigned char reserved[6];
 } hs_checkpoint_saver_options;
 #define HS_CHECKPOINT_SAVER .size = sizeof(hs_checkpoint_saver_options)
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checkpoint saver in the background, and with a metric. */
+#include "hooks/stage.h"
+
+#include <errno.h>
+
+static hs_saver *own_saver(stage *s, hs_saver_options options)
+{
+    options.env = &s->t.env;
+    return hs_saver_new(&options, &s->err);
+}
+
+/* Counts what listeners are told. */
+typedef struct {
+    int before, after;
+    int64_t last;
+} told;
+
+static hs_code note_before(void *self, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    (void)session, (void)step, (void)err;
+    ((told *)self)->before++;
+    return HS_OK;
+}
+
+static hs_code note_after(void *self, hs_raw_session *session, int64_t step, bool *stop, hs_error *err)
+{
+    told *t = self;
+    (void)session, (void)stop, (void)err;
+    t->after++;
+    t->last = step;
+    return HS_OK;
+}
+
+static const hs_saver_listener_ops telling = {HS_SAVER_LISTENER_OPS, .before_save = note_before, .after_save = note_after};
+
+static void saves_are_made_and_told_of(void **state)
+{
+    stage *s = *state;
+    told t = {.last = -1};
+    hs_saver_listener listener = {&telling, &t};
+    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS});
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver,
+                                      .listeners = &listener, .n_listeners = 1));
+    assert_int_equal(t.after, 1); /* the first one is made in the foreground */
+    stage_run(s, "train", 2, 0);
+    hs_saver_wait(saver);
+    assert_int_equal(t.before, 2);
+    assert_int_equal(latest_step(s->directory), 2);
+    stage_run(s, "train", 1, 0); /* which hears of it */
+    assert_int_equal(t.after, 2);
+    assert_int_equal(t.last, 2);
+    stage_close(s);
+    assert_int_equal(t.last, 3);
+    assert_int_equal(s->outcome.last_saved_step, 3);
+    assert_int_equal(latest_step(s->directory), 3);
+    hs_saver_free(saver);
+}
+
+static void the_end_waits_and_saves_no_step_twice(void **state)
+{
+    stage *s = *state;
+    told t = {.last = -1};
+    hs_saver_listener listener = {&telling, &t};
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true,
+                                      .listeners = &listener, .n_listeners = 1));
+    stage_run(s, "train", 5, 0);
+    stage_close(s);
+    assert_int_equal(t.before, 6);
+    assert_int_equal(t.after, 6);
+    assert_int_equal(s->outcome.last_saved_step, 5);
+}
+
+/* A session that fails: what is on its way is finished before the session is gone. */
+static void a_failing_session_waits_too(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true));
+    stage_run(s, "train", 1, 0);
+    hs_session_fail(s->session, HS_INTERNAL, "no more");
+    hs_session_close(s->session, NULL);
+    s->session = NULL;
+    assert_int_equal(latest_step(s->directory), 1);
+}
+
+static void a_failure_comes_in_the_step_after(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS});
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver,
+                                      .on_failure = HS_SAVE_FAILURE_FAIL));
+    stage_run(s, "train", 1, 0);
+    s->t.fail_file_at = s->t.file_calls + 3;
+    s->t.fail_file_on = true;
+    stage_run(s, "train", 1, 0);
+    hs_saver_wait(saver);
+    assert_fails(stage_run_once(s, "train"), HS_RESOURCE_EXHAUSTED, &s->err,
+                 "hook 'checkpoint_saver', after_run at step 3");
+    s->t.fail_file_at = 0;
+    hs_session_close(s->session, NULL);
+    s->session = NULL;
+    hs_saver_free(saver);
+}
+
+static void training_goes_on_after_a_full_disk(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS});
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver));
+    stage_run(s, "train", 1, 0);
+    s->t.fail_file_at = s->t.file_calls + 3;
+    s->t.fail_file_on = true;
+    stage_run(s, "train", 1, 0);
+    hs_saver_wait(saver);
+    s->t.fail_file_at = 0;
+    stage_run(s, "train", 2, 0);
+    assert_contains(s->t.log, "WARNING: step 2 is not saved, and training goes on");
+    assert_int_equal(latest_step(s->directory), 4); /* in the foreground, as the last one failed */
+    stage_close(s);
+    hs_saver_free(saver);
+}
+
+static void the_best_by_a_metric_stay(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_best = 1});
+    hs_script_series(s->script, "loss", (double[]){5, 9, 1, 9, 4, 9, 3, 9}, 8); /* one a run */
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "loss"));
+    stage_run(s, "train", 3, 0);
+    stage_close(s);
+    assert_int_equal(test_count_files(s->directory, ".index"), 2);
+    assert_true(test_exists(s->directory, "model.ckpt-1.index"));
+    assert_true(test_exists(s->directory, "model.ckpt-3.index"));
+    hs_saver_free(saver);
+}
+
+static void a_metric_that_there_is_not(void **state)
+{
+    stage *s = *state;
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .metric = "lost"), HS_NOT_FOUND,
+                  "'lost'");
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .busy = 9), HS_INVALID_ARGUMENT,
+                  "hs_busy_policy");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(saves_are_made_and_told_of),         with_stage(the_end_waits_and_saves_no_step_twice),
+        with_stage(a_failing_session_waits_too),        with_stage(a_failure_comes_in_the_step_after),
+        with_stage(training_goes_on_after_a_full_disk), with_stage(the_best_by_a_metric_stay),
+        with_stage(a_metric_that_there_is_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
