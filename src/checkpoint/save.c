@@ -134,12 +134,18 @@ typedef struct {
     hs__bundle_writer *writer;
 } writing;
 
+static hs_code check_wanted(const save *s, hs_error *err)
+{
+    if (s->cancelled && s->cancelled(s->cancel_user))
+        return hs_error_set(err, HS_CANCELLED, "'%s' is not saved: a later state takes its place", s->prefix);
+    return HS_OK;
+}
+
 static hs_code add_tensor(void *user, const char *name, const hs_tensor *value, hs_error *err)
 {
     writing *w = user;
-    if (w->s->cancelled && w->s->cancelled(w->s->cancel_user))
-        return hs_error_set(err, HS_CANCELLED, "'%s' is not saved: a later state takes its place", w->s->prefix);
-    return hs__bundle_writer_add(w->writer, name, value, err);
+    hs_code code = check_wanted(w->s, err);
+    return code ? code : hs__bundle_writer_add(w->writer, name, value, err);
 }
 
 static hs_code write_variables(const save *s, hs__bundle_writer *writer, hs_error *err)
@@ -308,7 +314,7 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
         (code = check_space(s, err)) || (code = name_files(s, err)))
         return code;
     if ((code = write_bundle(s, err)) || (!options->no_meta_graph && (code = write_meta(s, err))) ||
-        (code = commit(s, err))) {
+        (code = check_wanted(s, err)) || (code = commit(s, err))) {
         hs__file_remove(s->env, s->data_aside);
         hs__file_remove(s->env, s->index_aside);
         if (s->has_meta)

@@ -32,6 +32,8 @@ char *hs__bundle_index_path(const hs_env *env, const char *prefix);
 typedef struct hs__bundle_writer {
     const hs_env *env;
     hs__file data;
+    unsigned char *pending; /* what is still to be written of small tensors */
+    size_t n_pending;
     uint64_t offset;
     int32_t shard, shards;
     hs__bundle_entry *entries;

@@ -30,6 +30,34 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
     return writer->failed = hs__file_open(&writer->data, env, path, HS_OPEN_WRITE, err);
 }
 
+static hs_code flush(hs__bundle_writer *writer, hs_error *err)
+{
+    hs_code code = writer->n_pending ? hs__file_write(&writer->data, writer->pending, writer->n_pending, err) : HS_OK;
+    writer->n_pending = 0;
+    return code;
+}
+
+static hs_code put_large(hs__bundle_writer *writer, const void *data, size_t bytes, hs_error *err)
+{
+    hs_code code = flush(writer, err);
+    return code ? code : hs__file_write(&writer->data, data, bytes, err);
+}
+
+/* Small pieces are gathered: a call of the system for each would cost more than the copy. */
+static hs_code put(hs__bundle_writer *writer, const void *data, size_t bytes, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (bytes > PIECE - writer->n_pending)
+        code = flush(writer, err);
+    if (code || bytes > PIECE / 4)
+        return code ? code : put_large(writer, data, bytes, err);
+    if (!writer->pending && !(writer->pending = hs__alloc(writer->env, PIECE, 1)))
+        return hs__no_memory(err, PIECE, "a buffer for small tensors");
+    memcpy(writer->pending + writer->n_pending, data, bytes);
+    writer->n_pending += bytes;
+    return HS_OK;
+}
+
 static void add_nonfinite(hs_nonfinite *all, const hs_nonfinite *found, size_t before)
 {
     if (found->first_index < 0)
@@ -56,7 +84,7 @@ static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor,
         hs_nonfinite found = hs_tensor_nonfinite(&piece);
         add_nonfinite(&nonfinite, &found, done / size);
         crc = hs__crc32c(crc, data + done, n);
-        code = hs__file_write(&writer->data, data + done, n, err);
+        code = put(writer, data + done, n, err);
     }
     entry->crc = hs__crc32c_mask(crc);
     if (nonfinite.first_index >= 0 && writer->n_nonfinite++ == 0) {
@@ -90,14 +118,14 @@ static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor,
     hs__buffer_append(&lengths, masked, sizeof masked);
     hs_code code = hs__buffer_check(&lengths, entry->name, err);
     if (!code)
-        code = hs__file_write(&writer->data, lengths.data, lengths.size, err);
+        code = put(writer, lengths.data, lengths.size, err);
     entry->bytes = lengths.size;
     hs__buffer_free(&lengths);
     for (size_t i = 0; i < n && !code; i++) {
         crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
         entry->bytes += strings[i].bytes;
         if (strings[i].bytes)
-            code = hs__file_write(&writer->data, strings[i].data, strings[i].bytes, err);
+            code = put(writer, strings[i].data, strings[i].bytes, err);
     }
     entry->crc = hs__crc32c_mask(crc);
     return code;
@@ -208,8 +236,8 @@ static hs_code sync_and_close(hs__file *file, hs_error *err)
 
 static hs_code finish(hs__bundle_writer *writer, const char *path, hs_error *err)
 {
-    hs_code code = sync_and_close(&writer->data, err);
-    if (code)
+    hs_code code = flush(writer, err);
+    if (code || (code = sync_and_close(&writer->data, err)))
         return code;
     hs__buffer index;
     hs__buffer_init(&index, writer->env);
@@ -236,5 +264,6 @@ void hs__bundle_writer_close(hs__bundle_writer *writer)
 {
     hs__file_close(&writer->data, NULL);
     hs__free(writer->env, writer->entries);
+    hs__free(writer->env, writer->pending);
     hs__map_free(&writer->names);
 }

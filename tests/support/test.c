@@ -50,12 +50,17 @@ static void env_free(void *user, void *block)
 
 static int64_t env_now(void *user)
 {
-    return ((test_env *)user)->now_ns;
+    pthread_mutex_lock(&lock);
+    int64_t now = ((test_env *)user)->now_ns;
+    pthread_mutex_unlock(&lock);
+    return now;
 }
 
 static void env_sleep(void *user, int64_t ns)
 {
+    pthread_mutex_lock(&lock);
     ((test_env *)user)->now_ns += ns;
+    pthread_mutex_unlock(&lock);
 }
 
 static void env_log(void *user, hs_log_level level, const char *text)
@@ -201,7 +206,7 @@ void test_env_init(test_env *t)
 
 void test_env_advance(test_env *t, double secs)
 {
-    t->now_ns += (int64_t)(secs * 1e9);
+    env_sleep(t, (int64_t)(secs * 1e9));
 }
 
 void test_env_clear_log(test_env *t)

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a checkpoint costs over what the disk and the memory can do.
+ *
+ *   save_over_limit       saving durably, over the faster of plain write+fsync and O_DIRECT write+fsync of the same bytes
+ *   restore_over_limit    restoring, over reading the files and copying them
+ *   stall_over_memcpy     how long a save in the background holds the training thread, over a memcpy of the state
+ *   check_share           what checksum and finite check of all bytes would take by themselves, over the save
+ *   small_over_one        the same bytes in tensors of 4 KiB, over one tensor
+ *   extra_bytes           memory that a save in the foreground takes from the allocator, at most
+ *
+ * Arguments: MiB (1024) and a directory (the current one). Medians over rounds that take turns; GB/s stand beside. */
+#include <hooksess/hooksess.h>
+
+#include "base/crc32c.h"
+#include "bench.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ROUNDS = 5, TENSORS = 64, SMALL_BYTES = 4096, PIECE = 1 << 20 };
+
+static size_t live, most;
+
+static void *counted_alloc(void *user, size_t bytes)
+{
+    (void)user;
+    size_t *block = calloc(1, bytes + 64);
+    if (!block)
+        return NULL;
+    *block = bytes;
+    live += bytes;
+    most = live > most ? live : most;
+    return (char *)block + 64;
+}
+
+static void counted_free(void *user, void *block)
+{
+    (void)user;
+    if (!block)
+        return;
+    size_t *start = (size_t *)(void *)((char *)block - 64);
+    live -= *start;
+    free(start);
+}
+
+static void *counted_realloc(void *user, void *block, size_t bytes)
+{
+    void *made = counted_alloc(user, bytes);
+    if (made && block) {
+        size_t before = *(size_t *)(void *)((char *)block - 64);
+        memcpy(made, block, before < bytes ? before : bytes);
+        counted_free(user, block);
+    }
+    return made;
+}
+
+static const hs_env env = {HS_ENV, .allocator = {counted_alloc, counted_realloc, counted_free, NULL}};
+
+static void fail(const hs_error *err)
+{
+    fprintf(stderr, "bench: %s\n", err->message);
+    exit(1);
+}
+
+/* A model of so many tensors over one piece of memory. */
+typedef struct {
+    float *data;
+    size_t bytes;
+    hs_graph *graph;
+    hs_session *session;
+    hs_saver *saver;
+} model;
+
+static void open_model(model *m, size_t tensors)
+{
+    hs_error err = {0};
+    char name[32];
+    size_t each = m->bytes / tensors;
+    m->graph = hs_graph_new(&env);
+    for (size_t i = 0; i < tensors; i++) {
+        snprintf(name, sizeof name, "tensor/%05zu", i);
+        hs_graph_variable(m->graph, name, HS_FLOAT, HS_SHAPE((int64_t)(each / sizeof(float))), (char *)m->data + i * each);
+    }
+    if (!(m->session = hs_session_open(hs_graph_backend(m->graph), NULL, &err)))
+        fail(&err);
+    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &env, .max_to_keep = 1};
+    m->saver = hs_saver_new(&options, &err);
+}
+
+static void close_model(model *m)
+{
+    hs_saver_free(m->saver);
+    hs_session_close(m->session, NULL);
+    hs_graph_free(m->graph);
+}
+
+static double save(const model *m, const char *prefix, bool background)
+{
+    hs_error err = {0};
+    hs_save_options options = {HS_SAVE_OPTIONS, .no_meta_graph = true, .background = background};
+    double start = bench_now();
+    if (hs_saver_save(m->saver, hs_session_raw(m->session), prefix, -1, &options, &err))
+        fail(&err);
+    double took = bench_now() - start;
+    hs_saver_wait(m->saver);
+    return took;
+}
+
+static double restore(const model *m, const char *prefix)
+{
+    hs_error err = {0};
+    double start = bench_now();
+    if (hs_saver_restore(m->saver, hs_session_raw(m->session), prefix, NULL, &err))
+        fail(&err);
+    return bench_now() - start;
+}
+
+/* The limits. */
+
+static double write_plainly(const char *path, const char *data, size_t bytes, int flags)
+{
+    double start = bench_now();
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | flags, 0666);
+    for (size_t done = 0; file >= 0 && done < bytes;) {
+        size_t piece = bytes - done < 8 * PIECE ? bytes - done : 8 * PIECE;
+        ssize_t n = write(file, data + done, piece);
+        if (n <= 0) {
+            close(file);
+            return 1e9; /* no such thing on this disk */
+        }
+        done += (size_t)n;
+    }
+    if (file < 0)
+        return 1e9;
+    fsync(file);
+    close(file);
+    return bench_now() - start;
+}
+
+static double read_and_copy(const char *path, char *to, size_t bytes)
+{
+    static char piece[PIECE];
+    double start = bench_now();
+    int file = open(path, O_RDONLY);
+    size_t done = 0;
+    for (ssize_t n; (n = read(file, piece, sizeof piece)) > 0 && done + (size_t)n <= bytes; done += (size_t)n)
+        memcpy(to + done, piece, (size_t)n);
+    close(file);
+    return bench_now() - start;
+}
+
+static double copy(char *to, const char *from, size_t bytes)
+{
+    double start = bench_now();
+    memcpy(to, from, bytes);
+    return bench_now() - start;
+}
+
+static double check(const model *m)
+{
+    volatile uint32_t crc = 0;
+    double start = bench_now();
+    for (size_t done = 0; done < m->bytes; done += 1 << 18) {
+        size_t n = m->bytes - done < 1 << 18 ? m->bytes - done : 1 << 18;
+        hs_tensor piece = hs_tensor_of(HS_FLOAT, HS_SHAPE((int64_t)(n / 4)), (char *)m->data + done);
+        crc += hs__crc32c(0, piece.data, n) + (uint32_t)hs_tensor_nonfinite(&piece).nan;
+    }
+    return bench_now() - start;
+}
+
+static void bench_large(model *m, const char *directory, char *spare)
+{
+    double saves[ROUNDS], limits[ROUNDS], restores[ROUNDS], reads[ROUNDS], stalls[ROUNDS], shares[ROUNDS], over[3][ROUNDS];
+    char prefix[512], plain[512], data[600];
+    snprintf(prefix, sizeof prefix, "%s/bench-ckpt", directory);
+    snprintf(plain, sizeof plain, "%s/bench-plain", directory);
+    open_model(m, TENSORS);
+    save(m, prefix, true);
+    for (int i = 0; i < ROUNDS; i++) {
+        unlink(plain);
+        double buffered = write_plainly(plain, (char *)m->data, m->bytes, 0);
+        unlink(plain);
+        double direct = write_plainly(plain, (char *)m->data, m->bytes, O_DIRECT);
+        limits[i] = direct < buffered ? direct : buffered;
+        hs_remove_checkpoint(NULL, prefix, NULL);
+        most = live;
+        size_t before = live;
+        saves[i] = save(m, prefix, false);
+        over[0][i] = limits[i] / saves[i];
+        if (i == ROUNDS - 1)
+            bench_print("extra_bytes", (double)(most - before), "bytes");
+        snprintf(data, sizeof data, "%s.data-00000-of-00001", prefix);
+        reads[i] = read_and_copy(data, spare, m->bytes);
+        restores[i] = restore(m, prefix);
+        over[1][i] = reads[i] / restores[i];
+        double memcpy_secs = copy(spare, (char *)m->data, m->bytes);
+        hs_remove_checkpoint(NULL, prefix, NULL);
+        stalls[i] = save(m, prefix, true);
+        over[2][i] = stalls[i] / memcpy_secs;
+        shares[i] = check(m) / saves[i];
+    }
+    double bytes = (double)m->bytes / 1e9;
+    bench_print("save_over_limit", bench_median(over[0], ROUNDS), "1");
+    bench_print("save_gb_per_s", bytes / bench_median(saves, ROUNDS), "GB/s");
+    bench_print("limit_gb_per_s", bytes / bench_median(limits, ROUNDS), "GB/s");
+    bench_print("restore_over_limit", bench_median(over[1], ROUNDS), "1");
+    bench_print("restore_gb_per_s", bytes / bench_median(restores, ROUNDS), "GB/s");
+    bench_print("read_gb_per_s", bytes / bench_median(reads, ROUNDS), "GB/s");
+    bench_print("stall_over_memcpy", bench_median(over[2], ROUNDS), "1");
+    bench_print("stall_s", bench_median(stalls, ROUNDS), "s");
+    bench_print("check_share", bench_median(shares, ROUNDS), "1");
+    unlink(plain);
+    close_model(m);
+    hs_remove_checkpoint(NULL, prefix, NULL);
+}
+
+/* 10,000 tensors of 4 KiB, and one of their bytes. */
+static void bench_small(model *m, const char *directory)
+{
+    enum { MOST = 10000 };
+    size_t n = m->bytes / SMALL_BYTES < MOST ? m->bytes / SMALL_BYTES : MOST;
+    model small = {.data = m->data, .bytes = n * SMALL_BYTES}, one = small;
+    double ratios[ROUNDS];
+    char prefix[2][512];
+    snprintf(prefix[0], sizeof prefix[0], "%s/bench-small", directory);
+    snprintf(prefix[1], sizeof prefix[1], "%s/bench-one", directory);
+    open_model(&small, n);
+    open_model(&one, 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        hs_remove_checkpoint(NULL, prefix[0], NULL);
+        hs_remove_checkpoint(NULL, prefix[1], NULL);
+        ratios[i] = save(&small, prefix[0], false) / save(&one, prefix[1], false);
+    }
+    bench_print("small_over_one", bench_median(ratios, ROUNDS), "1");
+    close_model(&small);
+    close_model(&one);
+    hs_remove_checkpoint(NULL, prefix[0], NULL);
+    hs_remove_checkpoint(NULL, prefix[1], NULL);
+}
+
+int main(int argc, char **argv)
+{
+    size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 1024) << 20;
+    const char *directory = argc > 2 ? argv[2] : ".";
+    char *spare = malloc(bytes);
+    model m = {.data = aligned_alloc(4096, bytes ? bytes : 4096), .bytes = bytes};
+    if (!bytes || !spare || !m.data) {
+        fprintf(stderr, "usage: checkpoint [MiB [DIRECTORY]]\n");
+        return 2;
+    }
+    for (size_t i = 0; i < bytes / sizeof *m.data; i++)
+        m.data[i] = (float)(i % 1000003) * 0.001f;
+    memset(spare, 1, bytes);
+    bench_large(&m, directory, spare);
+    bench_small(&m, directory);
+    free(spare);
+    free(m.data);
+    return 0;
+}
