@@ -20,6 +20,10 @@ foreach(kind IN ITEMS shared static)
   endif()
 endforeach()
 
+if(TARGET hooksess_tool)
+  install(TARGETS hooksess_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
 configure_package_config_file(cmake/hooksessConfig.cmake.in ${PROJECT_BINARY_DIR}/hooksessConfig.cmake
                               INSTALL_DESTINATION ${hooksess_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hooksessConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # install-packages.sh build|train|test...: installs what is missing for it, on Debian. As root, or with sudo.
 set -eu
-packages="cmake gcc libc6-dev libisal-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler"
+packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler"
 for what in "$@"; do
     case $what in
     build) ;;

@@ -167,13 +167,18 @@ typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
 /* Tensors in the order of their names; false past the last. data is NULL; bytes is what hs_checkpoint_read writes (for
- * strings, the elements and their text together). The name is the reader's. */
+ * strings, the elements and, after them, what the file has of the tensor: its lengths and text). Where the file has a type
+ * or a rank that is not ours, or slices, reading is HS_UNIMPLEMENTED; such a rank is -1. The name is the reader's. */
 HS_API bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info);
 /* The same by name. HS_NOT_FOUND. */
 HS_API hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err);
 /* Reads and verifies one tensor into `data`, `bytes` large, which must be info.bytes. HS_DATA_LOSS if the file is damaged
  * or too short. */
 HS_API hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err);
+/* Reads one tensor only to verify it, in little memory (strings take as much as for reading them), also one in slices.
+ * HS_DATA_LOSS for damage, HS_NOT_FOUND for a missing data file. `name` NULL: reads the index again, with the parts that
+ * opening passes by. Every byte that carries a checksum has the right one if this holds of the index and of each tensor. */
+HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err);
 
 /* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialised; missing directories are made.
  * HS_UNIMPLEMENTED where the backend has none to show. TensorFlow: write_graph. */

@@ -103,6 +103,25 @@ hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void 
     return hs__bundle_read(&reader->bundle, entry, data, err);
 }
 
+static hs_code verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)
+{
+    if (reader && !name)
+        return hs__bundle_verify_index(&reader->bundle, err);
+    const hs__bundle_entry *entry = find(reader, name, err);
+    if (!entry)
+        return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
+    return entry->slices ? hs__bundle_verify_slices(&reader->bundle, entry, err)
+                         : hs__bundle_verify(&reader->bundle, entry, err);
+}
+
+hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)
+{
+    hs_code code = verify(reader, name, err);
+    if (!code)
+        hs_error_clear(err);
+    return code;
+}
+
 char *hs_latest_checkpoint(const hs_env *given, const char *directory, const char *state_file, hs_error *err)
 {
     hs_env env;

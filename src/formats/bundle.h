@@ -20,8 +20,8 @@ typedef struct hs__bundle_entry {
     int32_t shard;
     hs_shape shape; /* rank -1: one that we cannot hold */
     uint64_t offset, bytes;
-    uint32_t crc; /* masked */
-    bool sliced;  /* the data are under other keys, in slices */
+    uint32_t crc;  /* masked */
+    size_t slices; /* so many have the data, under keys of their own; 0: it is whole */
 } hs__bundle_entry;
 
 /* The data file of a shard: "PREFIX.data-00000-of-00001". NULL without memory. */
@@ -64,7 +64,10 @@ typedef struct hs__bundle_reader {
     hs__bundle_entry *entries; /* by name */
     size_t n_entries, entries_capacity;
     hs__map names;
-    hs__file file; /* the shard that was read last */
+    hs__bundle_entry *slices; /* those of one tensor, whose name they have, one after the other */
+    size_t n_slices, slices_capacity;
+    hs__map sliced; /* the first slice of each tensor that has some */
+    hs__file file;  /* the shard that was read last */
     int32_t file_shard;
     char *file_path;
 } hs__bundle_reader;
@@ -85,5 +88,12 @@ size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
 /* Reads a tensor only to verify it. */
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* The same of a tensor in slices: each of them, and that none is missing. */
+hs_code hs__bundle_verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
+/* Reads the index again, all of its blocks, only to verify it. */
+hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err);
+
+/* bundle_slices.c. Notes the slice whose key this is; a key that is none is passed over. */
+hs_code hs__bundle_add_slice(hs__bundle_reader *reader, hs_bytes key, const hs__bundle_entry *slice, hs_error *err);
 
 #endif

@@ -60,6 +60,19 @@ static hs_shape take_shape(const Hs__Pb__TensorShapeProto *proto)
     return shape;
 }
 
+static hs__bundle_entry entry_of(const Hs__Pb__BundleEntryProto *proto)
+{
+    return (hs__bundle_entry){
+        .dtype = (int32_t)proto->dtype,
+        .shard = proto->shard_id,
+        .shape = take_shape(proto->shape),
+        .offset = (uint64_t)proto->offset,
+        .bytes = (uint64_t)proto->size,
+        .crc = proto->crc32c,
+        .slices = proto->n_slices,
+    };
+}
+
 static hs_code add_entry(index_walk *walk, hs_bytes key, const Hs__Pb__BundleEntryProto *proto, hs_error *err)
 {
     hs__bundle_reader *reader = walk->reader;
@@ -67,15 +80,7 @@ static hs_code add_entry(index_walk *walk, hs_bytes key, const Hs__Pb__BundleEnt
     if (!name)
         return hs__no_memory(err, key.size, "a name");
     hs_code code = HS_OK;
-    hs__bundle_entry entry = {
-        .dtype = (int32_t)proto->dtype,
-        .shard = proto->shard_id,
-        .shape = take_shape(proto->shape),
-        .offset = (uint64_t)proto->offset,
-        .bytes = (uint64_t)proto->size,
-        .crc = proto->crc32c,
-        .sliced = proto->n_slices > 0,
-    };
+    hs__bundle_entry entry = entry_of(proto);
     if (strlen(name) != key.size)
         code = hs_error_set(err, HS_DATA_LOSS, "%s: a name has a zero byte in it", walk->path);
     else if (proto->offset < 0 || proto->size < 0 || proto->shard_id < 0 || proto->shard_id >= reader->shards)
@@ -110,18 +115,21 @@ static hs_code visit(void *user, hs_bytes key, hs_bytes value, hs_error *err)
         return visit_header(walk, value, err);
     if (!walk->has_header)
         return hs_error_set(err, HS_DATA_LOSS, "%s: has no header", walk->path);
-    if (*(const char *)key.data == '\0')
-        return HS_OK; /* the data of a slice; the whole tensor has an entry of its own, marked as sliced */
+    bool of_slice = *(const char *)key.data == '\0';
     bool no_memory;
-    ProtobufCMessage *proto =
+    ProtobufCMessage *message =
         hs__proto_unpack(&hs__pb__bundle_entry_proto__descriptor, walk->reader->env, value.data, value.size, &no_memory);
-    if (!proto && no_memory)
+    if (!message && no_memory)
         return hs__no_memory(err, value.size, walk->path);
-    if (!proto)
+    if (!message && of_slice)
+        return HS_OK; /* it will be missing when its tensor is verified, and keeps nobody from the others */
+    if (!message)
         return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' cannot be read", walk->path, (int)key.size,
                             (const char *)key.data);
-    hs_code code = add_entry(walk, key, (const Hs__Pb__BundleEntryProto *)proto, err);
-    protobuf_c_message_free_unpacked(proto, &walk->allocator);
+    const Hs__Pb__BundleEntryProto *proto = (const Hs__Pb__BundleEntryProto *)message;
+    hs__bundle_entry slice = entry_of(proto);
+    hs_code code = of_slice ? hs__bundle_add_slice(walk->reader, key, &slice, err) : add_entry(walk, key, proto, err);
+    protobuf_c_message_free_unpacked(message, &walk->allocator);
     return code;
 }
 
@@ -150,6 +158,7 @@ hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, con
 {
     *reader = (hs__bundle_reader){.env = env, .file_shard = -1, .file = {.env = env}};
     hs__map_init(&reader->names, env);
+    hs__map_init(&reader->sliced, env);
     char *path = hs__bundle_index_path(env, prefix);
     reader->prefix = hs__strdup(env, prefix);
     hs_code code = path && reader->prefix ? read_index(reader, path, err) : hs__no_memory(err, strlen(prefix), "a path");
@@ -167,9 +176,14 @@ void hs__bundle_reader_close(hs__bundle_reader *reader)
     hs__free(reader->env, reader->file_path);
     hs__free(reader->env, reader->prefix);
     hs__free(reader->env, reader->entries);
+    hs__free(reader->env, reader->slices);
     hs__map_free(&reader->names);
-    *reader = (hs__bundle_reader){
-        .env = reader->env, .file_shard = -1, .file = {.env = reader->env}, .names = {.env = reader->env}};
+    hs__map_free(&reader->sliced);
+    *reader = (hs__bundle_reader){.env = reader->env,
+                                  .file_shard = -1,
+                                  .file = {.env = reader->env},
+                                  .names = {.env = reader->env},
+                                  .sliced = {.env = reader->env}};
 }
 
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name)
@@ -180,7 +194,7 @@ const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const c
 
 hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    if (entry->sliced)
+    if (entry->slices)
         return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' is stored in slices", reader->prefix, entry->name);
     if (!hs__dtype_valid(entry->dtype) || entry->shape.rank < 0)
         return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has a type (%d) or a rank that is not supported",
@@ -332,5 +346,19 @@ hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *ent
     if (!code && entry->dtype != HS_STRING && crc != hs__crc32c_unmask(entry->crc))
         code = wrong_checksum(reader, entry, crc, err);
     hs__free(reader->env, scratch);
+    return code;
+}
+
+hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err)
+{
+    char *data = NULL, *path = hs__bundle_index_path(reader->env, reader->prefix);
+    size_t bytes = 0;
+    if (!path)
+        return hs__no_memory(err, strlen(reader->prefix), "a path");
+    hs_code code = hs__file_contents(reader->env, path, MAX_INDEX_BYTES, &data, &bytes, err);
+    if (!code)
+        code = hs__table_verify(reader->env, (hs_bytes){data, bytes}, path, err);
+    hs__free(reader->env, data);
+    hs__free(reader->env, path);
     return code;
 }

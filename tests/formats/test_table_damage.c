@@ -212,6 +212,19 @@ static void a_footer_without_handles_is_refused(void **state)
     assert_refused(HS_DATA_LOSS, "a wrong footer");
 }
 
+static void verifying_looks_at_every_block(void **state)
+{
+    (void)state;
+    a_few_entries();
+    const hs_bytes table_of_all = {file.data, file.size};
+    assert_ok(hs__table_verify(&t.env, table_of_all, "file", &err), &err);
+    for (size_t bit = 0; bit < 8 * (file.size - FOOTER); bit++) {
+        file.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        assert_fails(hs__table_verify(&t.env, table_of_all, "file", &err), HS_DATA_LOSS, &err, "checksum");
+        file.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -222,6 +235,7 @@ int main(void)
         TEST(a_compressed_block_is_unimplemented),    TEST(wrong_entries_are_refused),
         TEST(wrong_numbers_of_restarts_are_refused),  TEST(handles_beyond_the_file_are_refused),
         TEST(an_index_without_handles_is_refused),    TEST(a_footer_without_handles_is_refused),
+        TEST(verifying_looks_at_every_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

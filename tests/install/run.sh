@@ -26,6 +26,10 @@ try "find_package, run" "$work/alone/custom_hook" "$work/model"
 try "find_package, run again" "$work/alone/custom_hook" "$work/model"
 grep -q "already done" "$work/log" || { echo "FAILED: the second run did not find the first"; cat "$work/log"; exit 1; }
 
+if [ -x "$prefix/bin/hooksess" ]; then
+    try "the tool, moved" env -u LD_LIBRARY_PATH "$prefix/bin/hooksess" checkpoint verify "$work/model"
+fi
+
 for kind in shared static; do
     mkdir "$work/$kind"
     cp "$source/tests/install/client.c" "$work/$kind/client.c"

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "columns.h"
+#include "command.h"
+#include "json.h"
+#include "open.h"
+#include "output.h"
+
+static void list_text(const hs_checkpoint_reader *reader)
+{
+    columns c = {0, 0, 0, 0};
+    const char *name;
+    hs_tensor info;
+    for (size_t i = 0; hs_checkpoint_tensor(reader, i, &name, &info); i++) {
+        columns_fit(&c, name, &info);
+        columns_fit_number(&c, stored_bytes(&info));
+    }
+    for (size_t i = 0; output_works() && hs_checkpoint_tensor(reader, i, &name, &info); i++) {
+        columns_put(&c, name, &info);
+        printf("  %*llu\n", c.number, (unsigned long long)stored_bytes(&info));
+    }
+}
+
+static void list_json(const hs_checkpoint_reader *reader)
+{
+    const char *name;
+    hs_tensor info;
+    js_list_begin();
+    for (size_t i = 0; output_works() && hs_checkpoint_tensor(reader, i, &name, &info); i++)
+        js_list_add(js_tensor(name, &info));
+    js_list_end();
+    puts("");
+}
+
+int checkpoint_ls(const struct call *call)
+{
+    checkpoint of;
+    if (!open_checkpoint(&of, call->operands[0]))
+        return TROUBLE;
+    if (call->given[OPTION_JSON])
+        list_json(of.reader);
+    else
+        list_text(of.reader);
+    close_checkpoint(&of);
+    return js_works() ? FINE : TROUBLE;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+#include "open.h"
+#include "output.h"
+
+/* What was found so far. */
+typedef struct {
+    size_t tensors, damaged, unread;
+    uint64_t bytes;
+    bool index_damaged;
+} findings;
+
+/* A file that is missing or wrong is damage; one that may not be read, or holds what this library does not know, is none
+ * that was found. */
+static bool is_damage(hs_code code)
+{
+    return code == HS_DATA_LOSS || code == HS_NOT_FOUND;
+}
+
+static void report_index(findings *found, const hs_error *err)
+{
+    found->index_damaged = is_damage(err->code);
+    if (!found->index_damaged) {
+        found->unread++;
+        say("%s", err->message);
+        return;
+    }
+    fputs("damaged: the index: ", stdout);
+    put_name(err->message);
+    puts("");
+}
+
+static void verify_tensor(checkpoint *of, const char *name, const hs_tensor *info, findings *found)
+{
+    hs_error err = {0};
+    hs_code code = hs_checkpoint_verify(of->reader, name, &err);
+    found->tensors++;
+    found->bytes += stored_bytes(info);
+    if (!code)
+        return;
+    if (!is_damage(code)) {
+        found->unread++;
+        say("'%s' could not be verified: %s", name, err.message);
+        return;
+    }
+    found->damaged++;
+    fputs("damaged: ", stdout);
+    put_name(name);
+    fputs(": ", stdout);
+    put_name(err.message);
+    puts("");
+}
+
+static void verify_all(checkpoint *of, findings *found)
+{
+    hs_error err = {0};
+    const char *name;
+    hs_tensor info;
+    if (hs_checkpoint_verify(of->reader, NULL, &err) != HS_OK)
+        report_index(found, &err);
+    for (size_t i = 0; output_works() && hs_checkpoint_tensor(of->reader, i, &name, &info); i++)
+        verify_tensor(of, name, &info, found);
+}
+
+/* Damage that was found is damage, whatever else there was. */
+static int conclude(const char *prefix, const findings *found)
+{
+    put_name(prefix);
+    if (found->damaged || found->index_damaged) {
+        printf(": damaged:%s%s", found->index_damaged ? " the index" : "",
+               found->index_damaged && found->damaged ? " and" : "");
+        if (found->damaged)
+            printf(" %zu of %zu tensors", found->damaged, found->tensors);
+        puts("");
+        return FOUND;
+    }
+    if (found->unread) {
+        puts(": not all of it could be verified");
+        return TROUBLE;
+    }
+    printf(": %zu tensors, %llu bytes, all of it right\n", found->tensors, (unsigned long long)found->bytes);
+    return FINE;
+}
+
+int checkpoint_verify(const struct call *call)
+{
+    findings found = {0, 0, 0, 0, false};
+    hs_error err = {0};
+    checkpoint of = {.prefix = find_checkpoint(call->operands[0])};
+    if (!of.prefix)
+        return TROUBLE;
+    of.reader = hs_checkpoint_open(tool_env(), of.prefix, &err);
+    bool opened = of.reader;
+    int status = TROUBLE;
+    if (opened)
+        verify_all(&of, &found);
+    else if (err.code == HS_NOT_FOUND)
+        say("%s", err.message); /* no checkpoint is no damaged checkpoint */
+    else
+        report_index(&found, &err);
+    if (opened || found.index_damaged)
+        status = conclude(of.prefix, &found);
+    close_checkpoint(&of);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "columns.h"
+#include "output.h"
+
+#include <string.h>
+
+static void widen(int *width, int wanted)
+{
+    if (*width < wanted)
+        *width = wanted;
+}
+
+void columns_fit(columns *c, const char *name, const hs_tensor *info)
+{
+    char text[HS_SHAPE_TEXT_SIZE];
+    hs_shape shape = hs_tensor_shape(info);
+    widen(&c->name, name_width(name));
+    widen(&c->dtype, (int)strlen(hs_dtype_name(info->dtype)));
+    widen(&c->shape, (int)strlen(hs_shape_text(&shape, text, sizeof text)));
+}
+
+void columns_fit_header(columns *c, const char *name, const char *number)
+{
+    widen(&c->name, (int)strlen(name));
+    widen(&c->dtype, (int)strlen("dtype"));
+    widen(&c->shape, (int)strlen("shape"));
+    widen(&c->number, (int)strlen(number));
+}
+
+void columns_fit_number(columns *c, uint64_t number)
+{
+    widen(&c->number, snprintf(NULL, 0, "%llu", (unsigned long long)number));
+}
+
+void columns_put(const columns *c, const char *name, const hs_tensor *info)
+{
+    char text[HS_SHAPE_TEXT_SIZE];
+    hs_shape shape = hs_tensor_shape(info);
+    columns_put_text(c, name, hs_dtype_name(info->dtype), hs_shape_text(&shape, text, sizeof text));
+}
+
+void columns_put_text(const columns *c, const char *name, const char *dtype, const char *shape)
+{
+    put_padded(name, c->name);
+    printf("  %-*s  %-*s", c->dtype, dtype, c->shape, shape);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+#include "output.h"
+
+#include <hooksess/version.h>
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What getopt_long calls the tool, whatever it was started as. */
+static char program[] = "hooksess";
+
+static const struct option known[N_OPTIONS] = {
+    [OPTION_JSON] = {"json", no_argument, NULL, OPTION_JSON},
+};
+
+static const char notes[] =
+    "\n"
+    "A checkpoint is named by its prefix (run/model.ckpt-1000), by its index file, or by a directory, whose newest it then is.\n"
+    "Exit status: 0 if all is well, 1 if verify found damage or diff a difference, 2 if something could not be done.\n";
+
+static bool is(const char *word, const char *name)
+{
+    return !name || (word && strcmp(word, name) == 0);
+}
+
+/* The command of these two words; the second may be NULL where any of the group will do. */
+static const struct command *find(const struct command *commands, const char *group, const char *name)
+{
+    for (const struct command *c = commands; c->group; c++)
+        if (is(c->group, group) && is(c->name, name))
+            return c;
+    return NULL;
+}
+
+/* The commands of a group; all for NULL. */
+static void list(const struct command *commands, const char *group)
+{
+    int width = 0;
+    for (const struct command *c = commands; c->group; c++) {
+        int length = (int)(strlen(c->group) + strlen(c->name) + strlen(c->synopsis)) + 2;
+        width = length > width ? length : width;
+    }
+    printf("usage: %s COMMAND ...\n\n", program);
+    for (const struct command *c = commands; c->group; c++)
+        if (is(c->group, group))
+            printf("  %s %s %-*s  %s\n", c->group, c->name, width - (int)(strlen(c->group) + strlen(c->name)) - 2,
+                   c->synopsis, c->summary);
+    if (!group)
+        printf("  %-*s  %s\n  %-*s  %s\n", width, "help [COMMAND]", "this, or all about a command", width, "--version",
+               "the version");
+    fputs(notes, stdout);
+}
+
+static int unknown(const char *group, const char *name)
+{
+    say("there is no command '%s%s%s'; try '%s help'", group, name ? " " : "", name ? name : "", program);
+    return TROUBLE;
+}
+
+static int help(const struct command *commands, const char *group, const char *name)
+{
+    const struct command *command = group ? find(commands, group, name) : NULL;
+    if (!group || (command && !name)) {
+        list(commands, group);
+    } else if (command) {
+        printf("usage: %s %s %s %s\n\n%s%s", program, group, name, command->synopsis, command->help, notes);
+    } else {
+        return unknown(group, name);
+    }
+    return FINE;
+}
+
+/* Help is given wherever it is asked for, whatever else is wrong. */
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static int help_by_the_way(const struct command *commands, int argc, char **argv)
+{
+    const char *words[2] = {NULL, NULL};
+    for (int i = 1, n = 0; i < argc && n < 2; i++)
+        if (argv[i][0] != '-')
+            words[n++] = argv[i];
+    return help(commands, words[0], words[1]);
+}
+
+static int misused(const struct command *command)
+{
+    say("try '%s help %s %s'", program, command->group, command->name);
+    return TROUBLE;
+}
+
+/* `argv` begins with the command's name. getopt_long itself says which option is none. */
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct option options[N_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
+    struct call call = {{NULL}, NULL};
+    int option, n = 0;
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (command->takes[i])
+            options[n++] = known[i];
+    argv[0] = program;
+    optind = 0; /* begin anew */
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == '?')
+            return misused(command);
+        call.given[option] = optarg ? optarg : "";
+    }
+    call.operands = argv + optind;
+    if (argc - optind != command->n_operands) {
+        say("%s %s takes %s, not %d arguments", command->group, command->name, command->synopsis, argc - optind);
+        return misused(command);
+    }
+    return command->run(&call);
+}
+
+static int run_words(const struct command *commands, int argc, char **argv)
+{
+    const char *group = argc > 0 ? argv[0] : NULL, *name = argc > 1 ? argv[1] : NULL;
+    if (group && strcmp(group, "help") == 0)
+        return argc > 3 ? unknown(argv[1], argv[3]) : help(commands, name, argc > 2 ? argv[2] : NULL);
+    const struct command *command = group ? find(commands, group, name) : NULL;
+    if (command && name)
+        return run(command, argc - 1, argv + 1);
+    if (group && !command)
+        return unknown(group, name);
+    say("what to do%s%s is not said; try '%s help'", group ? " with a " : "", group ? group : "", program);
+    return TROUBLE;
+}
+
+int command_line_run(const struct command *commands, int argc, char **argv)
+{
+    static const struct option options[] = {{"version", no_argument, NULL, 0}, {NULL, 0, NULL, 0}};
+    if (argc < 1)
+        return TROUBLE;
+    if (asks_for_help(argc, argv))
+        return help_by_the_way(commands, argc, argv);
+    argv[0] = program;
+    switch (getopt_long(argc, argv, "+", options, NULL)) {
+    case -1:
+        return run_words(commands, argc - optind, argv + optind);
+    case 0:
+        printf("%s %s\n", program, hs_version());
+        return FINE;
+    default:
+        say("try '%s help'", program);
+        return TROUBLE;
+    }
+}

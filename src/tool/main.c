@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hooksess: looks at what training wrote. Written as any program is, against the public headers alone.
+ *
+ *   main.c              which commands there are
+ *   command_line.c      finding the command, its options, help
+ *   checkpoint_*.c      a command each
+ *   open.c, numbers.c   the checkpoint that a name means; the numbers in tensors
+ *   output.c, json.c    lines for people, and for programs */
+#include "command.h"
+#include "output.h"
+
+#include <stddef.h>
+
+/* A command is a row here and a function. `checkpoint convert` will stand below diff. */
+static const struct command commands[] = {
+    {"checkpoint",
+     "ls",
+     "[--json] PREFIX",
+     "the tensors: name, dtype, shape, bytes",
+     "Lists the tensors of a checkpoint in the order of their names, one a line: name, dtype, shape, bytes in the file.\n"
+     "--json prints one array of {\"name\", \"dtype\", \"shape\"}.\n",
+     1,
+     {[OPTION_JSON] = true},
+     checkpoint_ls},
+    {"checkpoint",
+     "stat",
+     "[--json] PREFIX",
+     "the tensors' numbers: min, max, mean, norm, NaN, ...",
+     "Reads every tensor of a checkpoint and prints its number of elements; min, max, mean and L2 norm of those that are\n"
+     "finite; and how many are NaN, +infinity, -infinity, zero. Complex numbers have a norm alone, and are NaN or infinite\n"
+     "if a part of them is. Of strings it prints how many there are, and the bytes of their text. Totals come last, and the\n"
+     "state of hooks and others (\"hooksess/...\") apart.\n",
+     1,
+     {[OPTION_JSON] = true},
+     checkpoint_stat},
+    {"checkpoint",
+     "verify",
+     "PREFIX",
+     "is every byte that has a checksum right?",
+     "Reads every byte of a checkpoint that carries a checksum: the index, every tensor, the lengths of strings. Prints each\n"
+     "tensor that is damaged, or whose data file is missing, with the cause. The exit status is 0 only if all is right.\n",
+     1,
+     {false},
+     checkpoint_verify},
+    {"checkpoint",
+     "diff",
+     "[--json] A B",
+     "what differs between two checkpoints",
+     "Compares two checkpoints: tensors that only one has, other dtypes and shapes, and where these are the same the elements,\n"
+     "bit by bit: how many differ, the first of them, the largest absolute and relative difference (relative to the larger of\n"
+     "the two; where only one is NaN or infinite, infinite). Tensors that are equal are only counted.\n",
+     2,
+     {[OPTION_JSON] = true},
+     checkpoint_diff},
+    {NULL, NULL, NULL, NULL, NULL, 0, {false}, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    output_begin();
+    return output_end(command_line_run(commands, argc, argv));
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "open.h"
+#include "output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void log_line(void *user, hs_log_level level, const char *text)
+{
+    (void)user;
+    if (level >= HS_LOG_WARNING)
+        say("%s", text);
+}
+
+const hs_env *tool_env(void)
+{
+    static const hs_env env = {HS_ENV, .logger = {log_line, NULL}};
+    return &env;
+}
+
+static char *copy(const char *text, size_t length)
+{
+    char *copied = hs_env_alloc(tool_env(), length + 1);
+    if (copied)
+        memcpy(copied, text, length);
+    else
+        say("not enough memory");
+    return copied;
+}
+
+static bool is_directory(const char *path)
+{
+    const hs_file_system *files = &hs_env_default()->files;
+    hs_file_stat found;
+    return files->ops->stat(files->user, path, &found, NULL) == HS_OK && found.is_directory;
+}
+
+static char *newest_of(const char *directory)
+{
+    hs_error err = {0};
+    char *prefix = hs_latest_checkpoint(tool_env(), directory, NULL, &err);
+    if (!prefix && err.code)
+        say("%s", err.message);
+    else if (!prefix)
+        say("%s: no file 'checkpoint' here names a checkpoint that exists; one can be named by its prefix", directory);
+    return prefix;
+}
+
+char *find_checkpoint(const char *operand)
+{
+    static const char ending[] = ".index";
+    size_t length = strlen(operand), of_ending = sizeof ending - 1;
+    if (hs_checkpoint_exists(tool_env(), operand))
+        return copy(operand, length);
+    if (is_directory(operand))
+        return newest_of(operand);
+    char *prefix = copy(operand, length);
+    if (prefix && length > of_ending && strcmp(operand + length - of_ending, ending) == 0) {
+        prefix[length - of_ending] = '\0';
+        if (!hs_checkpoint_exists(tool_env(), prefix))
+            prefix[length - of_ending] = ending[0];
+    }
+    return prefix;
+}
+
+bool open_checkpoint(checkpoint *opened, const char *operand)
+{
+    hs_error err = {0};
+    *opened = (checkpoint){.prefix = find_checkpoint(operand)};
+    if (!opened->prefix)
+        return false;
+    opened->reader = hs_checkpoint_open(tool_env(), opened->prefix, &err);
+    if (!opened->reader) {
+        say("%s", err.message);
+        close_checkpoint(opened);
+        return false;
+    }
+    return true;
+}
+
+void close_checkpoint(checkpoint *opened)
+{
+    hs_checkpoint_close(opened->reader);
+    hs_env_free(tool_env(), opened->prefix);
+    *opened = (checkpoint){NULL, NULL};
+}
+
+uint64_t stored_bytes(const hs_tensor *info)
+{
+    hs_tensor whole = hs_tensor_of(info->dtype, hs_tensor_shape(info), NULL);
+    if (info->dtype == HS_STRING)
+        return info->bytes - whole.bytes; /* that of the elements is memory's alone */
+    return whole.bytes ? whole.bytes : info->bytes;
+}
+
+bool read_tensor(checkpoint *from, const char *name, hs_tensor *tensor)
+{
+    hs_error err = {0};
+    tensor->data = malloc(tensor->bytes ? tensor->bytes : 1);
+    if (!tensor->data) {
+        say("%s: not enough memory for '%s', %zu bytes", from->prefix, name, tensor->bytes);
+        return false;
+    }
+    if (hs_checkpoint_read(from->reader, name, tensor->data, tensor->bytes, &err) == HS_OK)
+        return true;
+    say("%s", err.message);
+    free(tensor->data);
+    tensor->data = NULL;
+    return false;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output.h"
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whether writing has failed, and why. */
+static struct {
+    bool failed;
+    int cause;
+} lost;
+
+void output_begin(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    /* A closed one is held by a file that cannot be used in its way. */
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) == -1)
+            return;
+}
+
+static void note_failure(void)
+{
+    if (!lost.failed)
+        lost.cause = errno;
+    lost.failed = true;
+}
+
+bool output_works(void)
+{
+    if (ferror(stdout))
+        note_failure();
+    return !lost.failed;
+}
+
+int output_end(int status)
+{
+    output_works();
+    if (fflush(stdout) != 0)
+        note_failure();
+    if (fclose(stdout) != 0)
+        note_failure();
+    if (lost.failed)
+        say("the output could not be written: %s", strerror(lost.cause));
+    return lost.failed ? TROUBLE : status;
+}
+
+size_t utf8_length(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (s[0] < 0x80)
+        return s[0] != 0;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool no_character = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
+    return overlong || no_character ? 0 : n;
+}
+
+/* The bytes at `s` that can be shown as they are, 0 if the first must be escaped. */
+static size_t plain_length(const char *s)
+{
+    unsigned char first = (unsigned char)s[0];
+    if (first < 0x20 || first == 0x7f)
+        return 0;
+    if (first == 0xc2 && (unsigned char)s[1] < 0xa0)
+        return 0; /* the control characters of ISO 8859 */
+    return utf8_length(s);
+}
+
+/* To nowhere if `to` is NULL. Returns the columns that it takes, where a character takes one. */
+static int put_escaped(FILE *to, const char *text, bool backslashes)
+{
+    int columns = 0;
+    while (*text) {
+        size_t run = 0, n;
+        while ((n = plain_length(text + run)) && !(backslashes && text[run] == '\\')) {
+            run += n;
+            columns++;
+        }
+        if (to)
+            fwrite(text, 1, run, to);
+        text += run;
+        bool is_backslash = *text == '\\';
+        if (to && *text)
+            fprintf(to, is_backslash ? "\\\\" : "\\x%02x", (unsigned)(unsigned char)*text);
+        columns += !*text ? 0 : is_backslash ? 2 : 4;
+        text += *text != '\0';
+    }
+    return columns;
+}
+
+void say(const char *format, ...)
+{
+    char text[8192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fflush(stdout); /* so that the two keep their order on a terminal */
+    fputs("hooksess: ", stderr);
+    put_escaped(stderr, text, false);
+    fputs("\n", stderr);
+}
+
+void put_name(const char *name)
+{
+    put_escaped(stdout, name, true);
+}
+
+void put_padded(const char *name, int width)
+{
+    int columns = put_escaped(stdout, name, true);
+    printf("%*s", columns < width ? width - columns : 0, "");
+}
+
+int name_width(const char *name)
+{
+    return put_escaped(NULL, name, true);
+}

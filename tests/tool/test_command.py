@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import re
+import subprocess
+import unittest
+
+from support import SOURCE, TIMEOUT, TOOL, ToolCase
+
+COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff")]
+
+
+class CommandLine(ToolCase):
+    def test_the_version_is_the_librarys(self):
+        header = (SOURCE / "include/hooksess/version.h").read_text()
+        version = re.search(r'HS_VERSION_STRING "(.*)"', header)[1]
+        self.assertEqual(self.prints("--version"), f"hooksess {version}\n")
+
+    def test_help_lists_every_command(self):
+        text = self.prints("help")
+        self.assertEqual(self.prints("--help"), text)
+        for group, name in COMMANDS:
+            self.assertIn(f"  {group} {name} ", text)
+        self.assertIn("  checkpoint ls [--json] PREFIX  ", self.prints("help", "checkpoint"))
+
+    def test_help_of_a_command(self):
+        for group, name in COMMANDS:
+            text = self.prints("help", group, name)
+            self.assertTrue(text.startswith(f"usage: hooksess {group} {name} "), text)
+            self.assertIn("Exit status", text)
+            self.assertEqual(self.prints(group, name, "--help"), text)
+
+    def test_help_anywhere(self):
+        text = self.prints("help", "checkpoint", "ls")
+        for arguments in ("--help", "checkpoint", "ls"), ("checkpoint", "--help", "ls"), ("checkpoint", "ls", "x", "y", "--help"), \
+                ("checkpoint", "ls", "--bogus", "--help"), ("checkpoint", "ls", "-h"):
+            self.assertEqual(self.prints(*arguments), text)
+        self.assertIn("--help.index", self.says("checkpoint", "ls", "--", "--help"))
+
+    def test_nothing_to_do(self):
+        self.assertIn("what to do is not said", self.says())
+        self.assertIn("what to do with a checkpoint is not said", self.says("checkpoint"))
+
+    def test_unknown_commands_are_named(self):
+        self.assertIn("no command 'bogus'", self.says("bogus"))
+        self.assertIn("no command 'checkpoint bogus'", self.says("checkpoint", "bogus", "x"))
+        self.assertIn("no command 'bogus'", self.says("help", "bogus"))
+        self.assertIn("no command 'ls'", self.says("ls", "--help"))
+        self.assertIn("no command ''", self.says(""))
+        self.says("help", "checkpoint", "ls", "more")
+
+    def test_unknown_options_are_named(self):
+        self.assertIn("--bogus", self.says("--bogus"))
+        for arguments in ("ls", "--bogus", "x"), ("ls", "x", "--bogus"), ("verify", "--json", "x"), ("ls", "-x", "y"), \
+                ("ls", "--json=yes", "x"):
+            option = next(word for word in arguments if word.startswith("-")).strip("-").split("=")[0]
+            said = self.says("checkpoint", *arguments)
+            self.assertIn(option, said)
+            self.assertIn("hooksess: try 'hooksess help checkpoint", said)
+
+    def test_operands_are_counted(self):
+        self.assertIn("ls takes [--json] PREFIX, not 0 arguments", self.says("checkpoint", "ls"))
+        self.assertIn("not 2 arguments", self.says("checkpoint", "ls", "a", "b"))
+        self.assertIn("diff takes [--json] A B, not 1 arg", self.says("checkpoint", "diff", "--json", "a"))
+
+    def test_it_may_be_called_by_another_name(self):
+        os.symlink(TOOL, self.directory / "other")
+        done = subprocess.run(["./other", "checkpoint", "ls", "--bogus"], cwd=self.directory, capture_output=True, timeout=TIMEOUT)
+        self.assertIn(b"hooksess: unrecognized option", done.stderr)
+
+
+class Output(ToolCase):
+    """What cannot be written is not passed over."""
+
+    def setUp(self):
+        super().setUp()
+        self.make("few", {"a": ("float", [2], [1, 2])})
+        self.make("many", {f"a_rather_long_name/{i}": ("float", [2], [i, 2]) for i in range(3000)})  # more than a pipe holds
+
+    def shell(self, script):
+        done = subprocess.run(["bash", "-c", script, "bash", TOOL], cwd=self.directory, capture_output=True, timeout=TIMEOUT)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def assert_lost(self, script, why):
+        status, _, said = self.shell(script)
+        self.assertEqual((script, status), (script, 2))
+        self.assertIn(f"hooksess: the output could not be written: {why}", said)
+
+    def test_a_closed_standard_output(self):
+        for command in "checkpoint ls few", "checkpoint ls --json few", "checkpoint verify few", "checkpoint stat few", \
+                "checkpoint diff few many", "help", "--version":
+            self.assert_lost(f'"$1" {command} >&-', "Bad file descriptor")
+
+    def test_a_full_disk(self):
+        for command in "checkpoint ls few", "checkpoint ls --json many", "checkpoint verify few", "checkpoint stat many", \
+                "checkpoint stat --json few", "checkpoint diff few many", "checkpoint diff --json few many", "help", "--version":
+            self.assert_lost(f'"$1" {command} >/dev/full', "No space left on device")
+
+    def test_a_closed_pipe(self):
+        for command in "ls", "ls --json", "stat", "stat --json":
+            status, output, said = self.shell(f'"$1" checkpoint {command} many | head -1; exit ${{PIPESTATUS[0]}}')
+            self.assertEqual((command, status), (command, 2))
+            self.assertIn("hooksess: the output could not be written: Broken pipe", said)
+            self.assertEqual(output.count("\n"), 1)
+
+    def test_all_of_it_goes_through_a_pipe(self):
+        status, output, said = self.shell('"$1" checkpoint ls many | cat; exit ${PIPESTATUS[0]}')
+        self.assertEqual((status, output.count("\n"), said), (0, 3000, ""))
+
+    def test_every_standard_file_closed(self):
+        self.assertEqual(self.shell('"$1" checkpoint verify few <&- >&- 2>&-'), (2, "", ""))
+        self.assertEqual(self.shell('"$1" checkpoint ls few <&- 2>&-')[:2], (0, "a  float  [2]  8\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

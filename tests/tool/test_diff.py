@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+import math
+import unittest
+
+from support import ToolCase
+
+inf, nan = math.inf, math.nan
+MODEL = {"bias": ("double", [2], [0.5, -2]), "weights": ("float", [2, 3], [1, 2, 3, 4, 5, 6]), "words": ("string", [2], [b"a", b"b"])}
+
+
+class Diff(ToolCase):
+    def compare(self, dtype, shape, a, b):
+        """The difference of two tensors."""
+        self.make("a", {"x": (dtype, shape, a)})
+        self.make("b", {"x": (dtype, shape, b)})
+        return self.json("checkpoint", "diff", "--json", "a", "b", status=1)[0]
+
+    def assert_is(self, found, **expected):
+        self.assertEqual({key: found[key] for key in expected}, expected)
+
+    def test_equal(self):
+        self.make("a", MODEL)
+        self.make("b", MODEL)
+        self.assertEqual(self.prints("checkpoint", "diff", "a", "b"),
+                         "3 tensors equal, 0 different, 0 only in the first, 0 only in the second\n")
+        self.assertEqual(self.json("checkpoint", "diff", "--json", "a", "b"), [])
+
+    def test_every_kind_of_difference(self):
+        self.make("a", {**MODEL, "first": ("int32", [], [1]), "turned": ("float", [2, 3], [0] * 6),
+                        "wide": ("double", [1], [1])})
+        self.make("b", {"bias": MODEL["bias"], "weights": ("float", [2, 3], [1, 2, 3, 4, 6, 4]), "another": ("uint8", [1], [1]),
+                        "words": ("string", [2], [b"a", b"bb"]), "turned": ("float", [3, 2], [0] * 6),
+                        "wide": ("float", [1], [1])})
+        self.assertEqual(self.prints("checkpoint", "diff", "a", "b", status=1), """\
+only in b: another: uint8 [1]
+only in a: first: int32 []
+turned: float [2,3] against float [3,2]
+weights: float [2,3]: 2 of 6 elements differ, the first at [1,1], by at most 2, relative 0.333333
+wide: double [1] against float [1]
+words: string [2]: 1 of 2 elements differ, the first at [1]
+1 tensors equal, 4 different, 1 only in the first, 1 only in the second
+""")
+        self.assertEqual(self.json("checkpoint", "diff", "--json", "a", "b", status=1), [
+            {"name": "another", "dtype": "uint8", "shape": [1], "difference": "only_in_b"},
+            {"name": "first", "dtype": "int32", "shape": [], "difference": "only_in_a"},
+            {"name": "turned", "difference": "shape", "a": {"dtype": "float", "shape": [2, 3]},
+             "b": {"dtype": "float", "shape": [3, 2]}},
+            {"name": "weights", "dtype": "float", "shape": [2, 3], "difference": "values", "elements": 6, "differing": 2,
+             "first_index": [1, 1], "largest_absolute": 2.0, "largest_relative": 2 / 6},
+            {"name": "wide", "difference": "dtype", "a": {"dtype": "double", "shape": [1]}, "b": {"dtype": "float", "shape": [1]}},
+            {"name": "words", "dtype": "string", "shape": [2], "difference": "values", "elements": 2, "differing": 1,
+             "first_index": [1]},
+        ])
+
+    def test_the_last_of_either_is_not_forgotten(self):
+        self.make("a", {"a": ("uint8", [1], [0])})
+        self.make("b", {"b": ("uint8", [1], [0]), "c": ("uint8", [1], [0])})
+        self.assertIn("0 different, 1 only in the first, 2 only in", self.prints("checkpoint", "diff", "a", "b", status=1))
+        self.assertIn("0 different, 2 only in the first, 1 only in", self.prints("checkpoint", "diff", "b", "a", status=1))
+
+    def test_the_largest_differences_may_be_of_different_elements(self):
+        found = self.compare("double", [3], [1000, 0.5, 1], [1010, 1, 1])
+        self.assert_is(found, differing=2, first_index=[0], largest_absolute=10.0, largest_relative=0.5)
+
+    def test_elements_are_compared_bit_by_bit(self):
+        self.assert_is(self.compare("float", [2], [1, 0.0], [1, -0.0]), differing=1, first_index=[1], largest_absolute=0.0,
+                       largest_relative=0.0)
+
+    def test_equal_bits_are_equal_whatever_they_mean(self):
+        self.make("a", {"x": ("float", [2], [nan, inf])})
+        self.assertEqual(self.json("checkpoint", "diff", "--json", "a", "a"), [])
+
+    def test_what_is_not_finite_is_infinitely_far_from_the_rest(self):
+        for other in nan, inf, -inf:
+            found = self.compare("float", [], [1], [other])
+            self.assert_is(found, first_index=[], largest_absolute=None, largest_relative=None)
+        self.make("a", {"x": ("float", [1], [inf])})
+        self.make("b", {"x": ("float", [1], [-inf])})
+        self.assertIn("by at most inf, relative inf", self.prints("checkpoint", "diff", "a", "b", status=1))
+
+    def test_two_kinds_of_nan_differ_in_their_bits_alone(self):
+        found = self.compare("half", [1], [nan], [-nan])
+        self.assert_is(found, differing=1, largest_absolute=0.0)
+
+    def test_integers_are_exact(self):
+        self.assert_is(self.compare("int64", [1], [2**62], [2**62 + 1]), largest_absolute=1.0)
+        self.assert_is(self.compare("uint64", [1], [0], [2**64 - 1]), largest_absolute=2.0**64, largest_relative=1.0)
+
+    def test_complex_numbers(self):
+        self.assert_is(self.compare("complex64", [2], [1, 0, 3, 4], [1, 0, 0, 0]), differing=1, first_index=[1],
+                       largest_absolute=5.0, largest_relative=1.0)
+
+    def test_a_tensor_that_cannot_be_read_is_trouble(self):
+        self.make("a", MODEL)
+        self.make("b", {**MODEL, "words": ("string", [2], [b"a", b"c"])})
+        data = bytearray(self.bytes_of("b.data-00000-of-00001"))
+        data[0] ^= 1
+        self.write("b.data-00000-of-00001", data)
+        output, said = self.tool("checkpoint", "diff", "a", "b", status=2)
+        self.assertIn("checksum mismatch of 'bias'", said)
+        self.assertIn("words: string [2]: 1 of 2", output)
+
+    def test_a_checkpoint_that_is_not_there_is_trouble(self):
+        self.make("a", MODEL)
+        for operands in ("a", "nowhere"), ("nowhere", "a"):
+            self.assertIn("nowhere.index", self.says("checkpoint", "diff", *operands))
+
+    def test_the_state_of_hooks_is_compared_too(self):
+        self.assertIn("hooksess/rng: uint8 [2]: 1 of 2", self.of_states([1, 2], [1, 3]))
+
+    def of_states(self, a, b):
+        self.make("a", {"hooksess/rng": ("uint8", [2], a)})
+        self.make("b", {"hooksess/rng": ("uint8", [2], b)})
+        return self.prints("checkpoint", "diff", "a", "b", status=1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints whose checksums are right, and whose claims are not."""
+import unittest
+
+from indices import crc32c, entry, index
+from support import ToolCase
+
+FLOAT, UINT8, STRING, VARIANT = 1, 4, 7, 21
+MOST = 2**63 - 1
+DATA = b"abcdef"
+
+
+class Claims(ToolCase):
+    def claim(self, **entries):
+        """A checkpoint of these entries, and of `good`."""
+        entries["good"] = entry(UINT8, [6], 6, crc32c(DATA))
+        self.write("m.index", index({name.encode(): value for name, value in entries.items()}))
+        self.write("m.data-00000-of-00001", DATA)
+
+    def assert_refused(self, verified=1):
+        """Each command does its work on what is good, and says that there is more."""
+        self.assertIn("good", self.prints("checkpoint", "ls", "m"))
+        output, said = self.tool("checkpoint", "stat", "m", status=2)
+        self.assertIn("\ngood ", output)
+        self.assertIn("'bad'", said)
+        output, said = self.tool("checkpoint", "verify", "m", status=verified)
+        self.assertIn("bad", output + said)
+        self.assertNotIn("'good'", output + said)
+        output, said = self.tool("checkpoint", "diff", "m", "m", status=2)
+        self.assertIn("'bad'", said)
+        self.assertEqual(output, "1 tensors equal, 0 different, 0 only in the first, 0 only in the second\n")
+
+    def test_an_honest_one(self):
+        self.claim()
+        self.prints("checkpoint", "verify", "m")
+
+    def test_more_bytes_than_there_are(self):
+        for n in 7, 2**30, 2**44, 2**60, MOST:
+            self.claim(bad=entry(UINT8, [n], n))
+            self.assert_refused()
+
+    def test_bytes_that_do_not_fit_the_shape(self):
+        self.claim(bad=entry(FLOAT, [2**40], 4))
+        self.assert_refused()
+
+    def test_a_shape_beyond_all_numbers(self):
+        self.claim(bad=entry(FLOAT, [2**40, 2**40], 4))
+        self.assert_refused()
+
+    def test_more_strings_than_bytes(self):
+        for n in 100, 2**58, 2**60, MOST:
+            self.claim(bad=entry(STRING, [n], 6))
+            self.assert_refused()
+
+    def test_a_negative_dimension(self):
+        self.claim(bad=entry(FLOAT, [2**64 - 1], 4))
+        self.assert_refused()
+
+    def test_what_this_library_does_not_know_is_listed_and_not_called_right(self):
+        self.claim(bad=entry(VARIANT, [1], 6))
+        self.assert_refused(verified=2)
+        self.claim(bad=entry(FLOAT, [1] * 9, 4))
+        self.assert_refused(verified=2)
+        self.claim(bad=entry(FLOAT, [], 4, unknown_rank=True))
+        self.assert_refused(verified=2)
+        self.assertIn("bad   float  ?    ", self.prints("checkpoint", "ls", "m"))
+        self.assertEqual(self.json("checkpoint", "ls", "--json", "m")[0], {"name": "bad", "dtype": "float", "shape": None})
+
+    def test_damage_is_told_from_what_is_not_known(self):
+        self.claim(bad=entry(VARIANT, [1], 6), wrong=entry(UINT8, [6], 6, 1))
+        output, said = self.tool("checkpoint", "verify", "m", status=1)
+        self.assertIn("damaged: wrong: ", output)
+        self.assertIn("'bad' could not be verified", said)
+
+    def test_missing_slices(self):
+        self.claim(bad=entry(FLOAT, [6], 0, n_slices=2))
+        self.assert_refused()
+        self.assertIn("has 0 of its 2 slices", self.prints("checkpoint", "verify", "m", status=1))
+
+    def test_an_index_for_other_readers(self):
+        self.write("m.index", index({}, shards=0))
+        self.assertIn("has 0 data files", self.prints("checkpoint", "verify", "m", status=1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# The command, run as people run it. The checkpoints come from a program that can write what no saver would.
+if(NOT TARGET hooksess_tool)
+  return()
+endif()
+add_executable(tool_make_checkpoint ${CMAKE_CURRENT_LIST_DIR}/make_checkpoint.c)
+hooksess_compile_options(tool_make_checkpoint)
+set_target_properties(tool_make_checkpoint PROPERTIES OUTPUT_NAME make_checkpoint
+                                                      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/tool)
+target_link_libraries(tool_make_checkpoint PRIVATE hooksess_test_support)
+
+foreach(test IN ITEMS command ls stat verify diff hostile)
+  add_test(NAME tool/${test} COMMAND ${Python3_EXECUTABLE} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${test}.py)
+  # a claim of more memory than there is gets NULL, under the sanitizers too
+  set_tests_properties(
+    tool/${test}
+    PROPERTIES TIMEOUT 300 ENVIRONMENT
+               "HOOKSESS_BUILD=${PROJECT_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;ASAN_OPTIONS=allocator_may_return_null=1")
+endforeach()
