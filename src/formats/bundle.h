@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/map.h"
 #include "base/tensor.h"
+#include "formats/checker.h"
 
 /* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS with the
  * bytes.
@@ -32,6 +33,7 @@ char *hs__bundle_index_path(const hs_env *env, const char *prefix);
 typedef struct hs__bundle_writer {
     const hs_env *env;
     hs__file data;
+    hs__checker *checker;   /* NULL: none was needed yet */
     unsigned char *pending; /* what is still to be written of small tensors */
     size_t n_pending;
     uint64_t offset;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 18 }; /* whole elements of every dtype */
+enum { PIECE = 1 << 18, LARGE = 1 << 22 }; /* whole elements of every dtype */
 
 char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards)
 {
@@ -58,37 +58,44 @@ static hs_code put(hs__bundle_writer *writer, const void *data, size_t bytes, hs
     return HS_OK;
 }
 
-static void add_nonfinite(hs_nonfinite *all, const hs_nonfinite *found, size_t before)
+/* A large tensor is checked by another thread while this one writes it. */
+static hs_code write_large(hs__bundle_writer *writer, const hs_tensor *tensor, hs__checked *checked, hs_error *err)
 {
-    if (found->first_index < 0)
-        return;
-    if (all->first_index < 0)
-        all->first_index = found->first_index + (int64_t)before;
-    all->nan += found->nan;
-    all->positive_infinity += found->positive_infinity;
-    all->negative_infinity += found->negative_infinity;
-}
-
-/* Piece by piece, so that a piece is looked at, checksummed and written while it is in the processor's cache. */
-static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
-{
-    hs_nonfinite nonfinite = {.first_index = -1};
     const char *data = tensor->data;
-    size_t size = hs_dtype_size(tensor->dtype);
-    uint32_t crc = 0;
     hs_code code = HS_OK;
-    entry->bytes = tensor->bytes;
+    hs__checker_begin(writer->checker, tensor);
     for (size_t done = 0, n; !code && done < tensor->bytes; done += n) {
-        n = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
-        hs_tensor piece = hs_tensor_of(tensor->dtype, (hs_shape){.rank = 1, .dims = {(int64_t)(n / size)}}, data + done);
-        hs_nonfinite found = hs_tensor_nonfinite(&piece);
-        add_nonfinite(&nonfinite, &found, done / size);
-        crc = hs__crc32c(crc, data + done, n);
+        n = tensor->bytes - done < LARGE ? tensor->bytes - done : LARGE;
         code = put(writer, data + done, n, err);
     }
-    entry->crc = hs__crc32c_mask(crc);
-    if (nonfinite.first_index >= 0 && writer->n_nonfinite++ == 0) {
-        writer->nonfinite = nonfinite;
+    *checked = hs__checker_end(writer->checker);
+    return code;
+}
+
+/* A small one piece by piece, each while it is in the processor's cache. */
+static hs_code write_small(hs__bundle_writer *writer, const hs_tensor *tensor, hs__checked *checked, hs_error *err)
+{
+    const char *data = tensor->data;
+    hs_code code = HS_OK;
+    for (size_t done = 0, n; !code && done < tensor->bytes; done += n) {
+        n = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
+        hs__check_piece(checked, tensor, done, n);
+        code = put(writer, data + done, n, err);
+    }
+    return code;
+}
+
+static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
+{
+    hs__checked checked = HS__NOT_CHECKED;
+    if (tensor->bytes >= LARGE && !writer->checker)
+        writer->checker = hs__checker_new(writer->env);
+    hs_code code = tensor->bytes >= LARGE && writer->checker ? write_large(writer, tensor, &checked, err)
+                                                             : write_small(writer, tensor, &checked, err);
+    entry->bytes = tensor->bytes;
+    entry->crc = hs__crc32c_mask(checked.crc);
+    if (checked.nonfinite.first_index >= 0 && writer->n_nonfinite++ == 0) {
+        writer->nonfinite = checked.nonfinite;
         writer->nonfinite_name = entry->name;
     }
     return code;
@@ -265,5 +272,6 @@ void hs__bundle_writer_close(hs__bundle_writer *writer)
     hs__file_close(&writer->data, NULL);
     hs__free(writer->env, writer->entries);
     hs__free(writer->env, writer->pending);
+    hs__checker_free(writer->checker);
     hs__map_free(&writer->names);
 }

@@ -152,7 +152,7 @@ static hs_code tell_circle(const hs_graph *graph, hs_error *err)
 /* Dependencies first, and otherwise as they were defined. */
 static hs_code order_ops(hs_graph *graph, hs_error *err)
 {
-    ordering o = {NULL};
+    ordering o = {.n_ready = 0};
     size_t n_ops = 0;
     hs_code code = find_dependents(graph, &o, err);
     for (size_t i = 0; !code && i < graph->n_nodes; i++) {

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checksums and finite checks of large tensors, beside the writing. */
+#include "support/test.h"
+
+#include "base/crc32c.h"
+#include "formats/bundle.h"
+
+#include <math.h>
+
+enum { N = 3000001 }; /* doubles, some 23 MiB: no whole number of pieces */
+
+static double *values;
+
+static int setup(void **state)
+{
+    (void)state;
+    values = malloc(N * sizeof *values);
+    for (size_t i = 0; i < N; i++)
+        values[i] = (double)i * 0.5;
+    return values ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(values);
+    return 0;
+}
+
+static hs_tensor tensor_of(size_t n)
+{
+    return hs_tensor_of(HS_DOUBLE, HS_SHAPE((int64_t)n), values);
+}
+
+static void assert_checked(const hs__checked *checked, const hs_tensor *tensor)
+{
+    hs_nonfinite found = hs_tensor_nonfinite(tensor);
+    assert_int_equal(checked->crc, hs__crc32c(0, tensor->data, tensor->bytes));
+    assert_int_equal(checked->nonfinite.first_index, found.first_index);
+    assert_int_equal(checked->nonfinite.nan, found.nan);
+    assert_int_equal(checked->nonfinite.positive_infinity, found.positive_infinity);
+    assert_int_equal(checked->nonfinite.negative_infinity, found.negative_infinity);
+}
+
+static void one_tensor_after_the_other(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {N, 1, 0, 1 << 15, (1 << 15) + 1, N - 7};
+    hs__checker *checker = hs__checker_new(hs_env_default());
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        hs_tensor tensor = tensor_of(sizes[i]);
+        hs__checker_begin(checker, &tensor);
+        hs__checked checked = hs__checker_end(checker);
+        assert_checked(&checked, &tensor);
+    }
+    hs__checker_free(checker);
+    hs__checker_free(NULL);
+}
+
+static void indexes_are_those_of_the_whole(void **state)
+{
+    (void)state;
+    hs_tensor tensor = tensor_of(N);
+    hs__checker *checker = hs__checker_new(hs_env_default());
+    values[N - 1] = (double)NAN;
+    values[N - 2] = -HUGE_VAL;
+    values[1 << 20] = HUGE_VAL;
+    hs__checker_begin(checker, &tensor);
+    hs__checked checked = hs__checker_end(checker);
+    assert_int_equal(checked.nonfinite.first_index, 1 << 20);
+    assert_checked(&checked, &tensor);
+    hs__checker_free(checker);
+}
+
+static void a_thread_that_checked_nothing_ends(void **state)
+{
+    (void)state;
+    hs__checker_free(hs__checker_new(hs_env_default()));
+}
+
+/* Through a bundle: small and large ones, and back. */
+static void bundles_of_large_tensors_are_read(void **state)
+{
+    (void)state;
+    hs_error err;
+    char *directory = test_make_directory();
+    double *back = malloc(N * sizeof *back);
+    hs_tensor large = tensor_of(N), small = tensor_of(10);
+    hs__bundle_writer writer;
+    hs__bundle_reader reader;
+    char prefix[256], data[256], index[256];
+    snprintf(prefix, sizeof prefix, "%s", test_path(directory, "b"));
+    snprintf(data, sizeof data, "%s", test_path(directory, "b.data-00000-of-00001"));
+    snprintf(index, sizeof index, "%s", test_path(directory, "b.index"));
+    assert_ok(hs__bundle_writer_open(&writer, hs_env_default(), data, 0, 1, &err), &err);
+    assert_ok(hs__bundle_writer_add(&writer, "a", &small, &err), &err);
+    assert_ok(hs__bundle_writer_add(&writer, "b", &large, &err), &err);
+    assert_ok(hs__bundle_writer_add(&writer, "c", &small, &err), &err);
+    assert_ok(hs__bundle_writer_finish(&writer, index, &err), &err);
+    hs__bundle_writer_close(&writer);
+    assert_ok(hs__bundle_reader_open(&reader, hs_env_default(), prefix, &err), &err);
+    assert_ok(hs__bundle_read(&reader, hs__bundle_find(&reader, "b"), back, &err), &err);
+    assert_memory_equal(back, values, N * sizeof *back);
+    assert_ok(hs__bundle_read(&reader, hs__bundle_find(&reader, "c"), back, &err), &err);
+    assert_memory_equal(back, values, 10 * sizeof *back);
+    hs__bundle_reader_close(&reader);
+    free(back);
+    test_remove_directory(directory);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(one_tensor_after_the_other),
+        test(indexes_are_those_of_the_whole),
+        test(a_thread_that_checked_nothing_ends),
+        test(bundles_of_large_tensors_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
