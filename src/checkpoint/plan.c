@@ -193,7 +193,7 @@ hs_code hs__plan_read(hs__plan *plan, hs__bundle_reader *reader, hs_error *err)
         code = place_value(plan, reader, &plan->states[i], err);
     if (code)
         return code;
-    plan->data = hs__alloc(plan->env, plan->bytes, 1);
+    plan->data = hs__realloc(plan->env, NULL, plan->bytes, 1); /* all of it is written: zeros would cost as much again */
     if (!plan->data)
         return hs__no_memory(err, plan->bytes, "the values of a checkpoint");
     for (size_t i = 0; !code && i < plan->n; i++)
