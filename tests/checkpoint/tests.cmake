@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 foreach(module saver background directory manage nonfinite partial retention restore newest state round_trip damage state_file reader
-               graph_file verify directories)
+               graph_file verify rows directories)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()
 foreach(module durability faults wordless_files unreadable)

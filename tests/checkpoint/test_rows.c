@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Behaviours of TensorFlow's Saver and checkpoint management that no other file here is about. */
+#include "checkpoint/model.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* A graph whose variables are the session's own, so that they begin uninitialised in a scaffold without an init op. */
+typedef struct {
+    hs_graph *graph;
+    hs_session *session;
+} owned;
+
+static owned open_owned(fixture *f, const double *initial)
+{
+    owned o = {.graph = hs_graph_new(&f->t.env)};
+    hs_graph_add_variable(o.graph,
+                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "v0", .dtype = HS_DOUBLE, .initial = initial});
+    hs_graph_add_variable(o.graph,
+                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "v1", .dtype = HS_DOUBLE, .initial = initial + 1});
+    o.session = hs_session_open(hs_graph_backend(o.graph), NULL, &f->err);
+    assert_non_null(o.session);
+    return o;
+}
+
+static void assert_values(fixture *f, const owned *o, double v0, double v1)
+{
+    const hs_run_values *values;
+    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("v0", "v1")};
+    assert_ok(hs_raw_session_run(hs_session_raw(o->session), &args, &values, &f->err), &f->err);
+    assert_true(hs_values_number(values, 0) == v0 && hs_values_number(values, 1) == v1);
+}
+
+static void close_owned(owned *o)
+{
+    hs_session_close(o->session, NULL);
+    hs_graph_free(o->graph);
+}
+
+static void what_was_saved_comes_back(void **state)
+{
+    fixture *f = *state;
+    const char *path = test_path(f->directory, "x");
+    owned first = open_owned(f, (double[]){10, 20});
+    assert_ok(hs_saver_save(f->saver, hs_session_raw(first.session), path, -1, NULL, &f->err), &f->err);
+    assert_string_equal(hs_saver_last_path(f->saver), path); /* exactly the one that was given */
+    close_owned(&first);
+    owned other = open_owned(f, (double[]){1000, 2000});
+    assert_values(f, &other, 1000, 2000);
+    assert_ok(hs_saver_restore(f->saver, hs_session_raw(other.session), path, NULL, &f->err), &f->err);
+    assert_values(f, &other, 10, 20);
+    close_owned(&other);
+}
+
+static void sa_003_an_invalid_path(void **state)
+{
+    fixture *f = *state;
+    model_set(&f->m, 4);
+    assert_int_equal(hs_saver_restore(f->saver, model_raw(&f->m), "invalid path", NULL, &f->err), HS_NOT_FOUND);
+    assert_contains(f->err.message, "invalid path");
+    assert_true(model_is(&f->m, 4));
+}
+
+static void int64(void **state)
+{
+    fixture *f = *state;
+    const char *path = test_path(f->directory, "x");
+    const int64_t values[2] = {15, INT64_MIN};
+    int64_t back[2] = {0};
+    hs_graph *graph = hs_graph_new(&f->t.env);
+    hs_graph_add_variable(graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "v", .dtype = HS_INT64, .shape = HS_SHAPE(2),
+                                                    .initial = values});
+    hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
+    assert_ok(hs_saver_save(f->saver, hs_session_raw(session), path, -1, NULL, &f->err), &f->err);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path, &f->err);
+    assert_ok(hs_checkpoint_read(reader, "v", back, sizeof back, &f->err), &f->err);
+    assert_memory_equal(back, values, sizeof back);
+    hs_checkpoint_close(reader);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+/* Several pieces, a checking thread, and small ones between. */
+static void sa_019_large_tensors(void **state)
+{
+    fixture *f = *state;
+    enum { LARGE = 1500000, SMALL = 20 };
+    float *memory[2];
+    for (int i = 0; i < 2; i++)
+        assert_non_null(memory[i] = calloc(3 * LARGE + 5 * SMALL, sizeof(float)));
+    for (size_t i = 0; i < 3 * LARGE + 5 * SMALL; i++)
+        memory[0][i] = (float)i * 0.25f;
+    for (int run = 0; run < 2; run++) {
+        hs_graph *graph = hs_graph_new(&f->t.env);
+        float *at = memory[run];
+        char name[16];
+        for (int i = 0; i < 8; i++) {
+            snprintf(name, sizeof name, "t%d", i);
+            int64_t n = i % 3 == 1 ? LARGE : SMALL; /* 1, 4, 7 */
+            hs_graph_variable(graph, name, HS_FLOAT, HS_SHAPE(n), at);
+            at += n;
+        }
+        hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
+        const char *path = test_path(f->directory, "large");
+        hs_code code = run ? hs_saver_restore(f->saver, hs_session_raw(session), path, NULL, &f->err)
+                           : hs_saver_save(f->saver, hs_session_raw(session), path, -1, NULL, &f->err);
+        assert_ok(code, &f->err);
+        hs_session_close(session, NULL);
+        hs_graph_free(graph);
+    }
+    assert_memory_equal(memory[0], memory[1], (3 * LARGE + 5 * SMALL) * sizeof(float));
+    free(memory[0]);
+    free(memory[1]);
+}
+
+static hs_code keep(void *user, const char *path, hs_error *err)
+{
+    (void)user;
+    return hs_error_set(err, HS_PERMISSION_DENIED, "%s: stays", path);
+}
+
+static void sa_051s_what_cannot_be_deleted_fails_no_save(void **state)
+{
+    fixture *f = *state;
+    hs_file_system_ops ops = *f->t.env.files.ops;
+    hs_env env = f->t.env;
+    ops.remove = keep;
+    env.files.ops = &ops;
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &env, .max_to_keep = 1}, &f->err);
+    for (int64_t step = 1; step <= 2; step++) {
+        hs_code code = hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, NULL, &f->err);
+        assert_ok(code, &f->err);
+    }
+    assert_contains(f->t.log, "WARNING: ");
+    assert_contains(f->t.log, "model.ckpt-1.index: stays");
+    hs_saver_free(saver);
+}
+
+static void cm_002_relative_paths_from_where_one_stands(void **state)
+{
+    fixture *f = *state;
+    char *before = getcwd(NULL, 0);
+    assert_int_equal(chdir(f->directory), 0);
+    for (int64_t step = 0; step <= 2; step++) {
+        model_set(&f->m, step);
+        assert_ok(hs_saver_save(f->saver, model_raw(&f->m), "train/snapshot", step, NULL, &f->err), &f->err);
+    }
+    char *latest = hs_latest_checkpoint(&f->t.env, "train", NULL, &f->err);
+    assert_string_equal(latest, "train/snapshot-2");
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), latest, NULL, &f->err), &f->err);
+    assert_true(model_is(&f->m, 2));
+    hs_env_free(&f->t.env, latest);
+    assert_int_equal(chdir(before), 0);
+    free(before);
+}
+
+static void cm_013_the_oldest_goes(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 3});
+    for (int64_t step = 1; step <= 4; step++)
+        save_at(f, step);
+    for (int64_t step = 1; step <= 4; step++)
+        assert_int_equal(hs_checkpoint_exists(NULL, file_of(f, step, NULL)), step > 1);
+}
+
+static void any_name(void **state)
+{
+    fixture *f = *state;
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "ckpt_name"), 5, NULL, &f->err), &f->err);
+    assert_string_equal(hs_saver_last_path(f->saver), test_path(f->directory, "ckpt_name-5"));
+}
+
+static void cm_037s_a_step_that_is_there_moves_to_the_end(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    save_at(f, 2);
+    save_at(f, 1);
+    assert_string_equal(hs_saver_checkpoint(f->saver, 0), file_of(f, 2, NULL));
+    assert_string_equal(hs_saver_checkpoint(f->saver, 1), file_of(f, 1, NULL));
+    assert_null(hs_saver_checkpoint(f->saver, 2));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(what_was_saved_comes_back),
+        with_fixture(sa_003_an_invalid_path),
+        with_fixture(int64),
+        with_fixture(sa_019_large_tensors),
+        with_fixture(sa_051s_what_cannot_be_deleted_fails_no_save),
+        with_fixture(cm_002_relative_paths_from_where_one_stands),
+        with_fixture(cm_013_the_oldest_goes),
+        with_fixture(any_name),
+        with_fixture(cm_037s_a_step_that_is_there_moves_to_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
