@@ -133,6 +133,12 @@ hs_code hs__list(const hs_env *env, const char *path, int (*found)(void *user, c
     return hs__settle(env->files.ops->list(env->files.user, path, found, user, err), path, err);
 }
 
+bool hs__file_missing(const hs_env *env, const char *path)
+{
+    hs_file_stat found;
+    return env->files.ops->stat(env->files.user, path, &found, NULL) == HS_NOT_FOUND;
+}
+
 static bool has_locks(const hs_file_system_ops *ops)
 {
     return ops->size >= offsetof(hs_file_system_ops, unlock) + sizeof ops->unlock && ops->lock && ops->unlock;

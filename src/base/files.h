@@ -43,6 +43,9 @@ hs_code hs__list(const hs_env *env, const char *path, int (*found)(void *user, c
                  hs_error *err);
 
 bool hs__file_exists(const hs_env *env, const char *path);
+/* Is there certainly nothing? Where it cannot be looked, there may be something: what is deleted because of this depends on
+ * it. */
+bool hs__file_missing(const hs_env *env, const char *path);
 /* Holds a path, or makes sure that *lock still does. *lock stays NULL where hs_env.files has no locks; UNIMPLEMENTED: there
  * are none on this disk. */
 hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err);

@@ -124,10 +124,13 @@ typedef struct {
     size_t n, capacity;
 } sweep;
 
-/* Is `prefix` a checkpoint, be it of TensorFlow's first format, which is one file? */
-static bool is_checkpoint(const hs_env *env, const char *prefix)
+/* Is `prefix` certainly no checkpoint, nor one of TensorFlow's first format, which is one file? */
+static bool is_no_checkpoint(const hs_env *env, const char *prefix)
 {
-    return hs_checkpoint_exists(env, prefix) || hs__file_exists(env, prefix);
+    char *index = hs__bundle_index_path(env, prefix);
+    bool none = index && hs__file_missing(env, index) && hs__file_missing(env, prefix);
+    hs__free(env, index);
+    return none;
 }
 
 /* Data that lie beside those that the index speaks of: a save over a checkpoint was cut short. Both names are then there,
@@ -151,8 +154,8 @@ static bool is_orphan(const hs_env *env, const char *prefix, ending e)
 {
     if (e.aside)
         return true;
-    if (!is_checkpoint(env, prefix))
-        return e.part != INDEX;
+    if (e.part != INDEX && is_no_checkpoint(env, prefix))
+        return true;
     return e.part == DATA && is_replaced(env, prefix, e);
 }
 
@@ -186,7 +189,7 @@ static void finish_deleting(const hs_env *env, const char *directory, const char
     if (hs__checkpoint_state_read(&state, env, directory, state_file, NULL))
         return; /* restoring has told why */
     for (size_t i = 0; i < state.n_leaving; i++)
-        if (is_checkpoint(env, state.leaving[i])) {
+        if (!is_no_checkpoint(env, state.leaving[i])) {
             hs_log(env, HS_LOG_INFO, "deleting '%s', which was to be deleted when the process before this one ended",
                    state.leaving[i]);
             hs__delete_checkpoint(env, state.leaving[i]);

@@ -319,7 +319,7 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
         hs__file_remove(s->env, s->index_aside);
         if (s->has_meta)
             hs__file_remove(s->env, s->meta_aside);
-        if (!hs__file_exists(s->env, s->index)) /* it belongs to nothing */
+        if (hs__file_missing(s->env, s->index)) /* it belongs to nothing */
             hs__file_remove(s->env, s->meta);
         return code;
     }

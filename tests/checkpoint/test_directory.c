@@ -218,6 +218,27 @@ static void nothing_else_goes(void **state)
     assert_lacks(f->t.log, "removing");
 }
 
+static hs_code look_at_nothing(void *user, const char *path, hs_file_stat *out, hs_error *err)
+{
+    if (strstr(path, ".index"))
+        return hs_error_set(err, HS_PERMISSION_DENIED, "%s: cannot be looked at", path);
+    return hs_env_default()->files.ops->stat(user, path, out, err);
+}
+
+/* That an index cannot be looked at just now is no reason to throw its data away. */
+static void what_may_be_a_checkpoint_stays(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS}); /* lets go */
+    hs_file_system_ops ops = *f->t.env.files.ops;
+    ops.stat = look_at_nothing;
+    hold_twice_on(f, &ops);
+    assert_true(has_file(f, 1, DATA) && has_file(f, 1, "meta"));
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 1));
+}
+
 static void data_that_were_replaced_go(void **state)
 {
     fixture *f = *state;
@@ -461,6 +482,7 @@ int main(void)
         with_fixture(holding_needs_a_saver_and_a_name),
         with_fixture(files_of_cut_saves_go),
         with_fixture(nothing_else_goes),
+        with_fixture(what_may_be_a_checkpoint_stays),
         with_fixture(data_that_were_replaced_go),
         with_fixture(what_was_to_be_deleted_is),
         with_fixture(what_leaves_is_written_down_first),
