@@ -11,7 +11,7 @@
  * the moment when its index has its name, after everything was written aside and synced. The file `checkpoint` beside them
  * says which is the newest, and is replaced last. Its paths are relative to it, so that the directory can be moved.
  * Checkpoints of a history that was left (an older one was restored, and training went on from there) are renamed,
- * PREFIX.abandoned, and neither restored nor deleted.
+ * PREFIX.abandoned, in place of one that has that name already, and neither restored nor deleted.
  *
  * One process at a time saves to a directory: it holds the lock of the file .hooksess.lock there. Readers need no lock. */
 

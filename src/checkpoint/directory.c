@@ -103,16 +103,21 @@ void hs__delete_stale_data(const hs_env *env, const char *prefix, int shard, int
     hs__free(env, directory);
 }
 
-void hs__delete_checkpoint(const hs_env *env, const char *prefix)
+bool hs__delete_checkpoint(const hs_env *env, const char *prefix)
 {
     char *index = hs__bundle_index_path(env, prefix), *meta = hs__format(env, "%s.meta", prefix);
+    bool gone = false;
     if (index && meta) {
         hs__file_remove(env, index);
+        gone = hs__file_missing(env, index);
+    }
+    if (gone) {
         hs__delete_stale_data(env, prefix, 0, 0);
         hs__file_remove(env, meta);
     }
     hs__free(env, index);
     hs__free(env, meta);
+    return gone;
 }
 
 /* Sweeping. */
@@ -124,13 +129,18 @@ typedef struct {
     size_t n, capacity;
 } sweep;
 
-/* Is `prefix` certainly no checkpoint, nor one of TensorFlow's first format, which is one file? */
-static bool is_no_checkpoint(const hs_env *env, const char *prefix)
+bool hs__checkpoint_missing(const hs_env *env, const char *prefix)
 {
     char *index = hs__bundle_index_path(env, prefix);
-    bool none = index && hs__file_missing(env, index) && hs__file_missing(env, prefix);
+    bool missing = index && hs__file_missing(env, index);
     hs__free(env, index);
-    return none;
+    return missing;
+}
+
+/* Nor one of TensorFlow's first format, which is one file. */
+static bool is_no_checkpoint(const hs_env *env, const char *prefix)
+{
+    return hs__checkpoint_missing(env, prefix) && hs__file_missing(env, prefix);
 }
 
 /* Data that lie beside those that the index speaks of: a save over a checkpoint was cut short. Both names are then there,
@@ -178,10 +188,20 @@ static int note_orphan(void *user, const char *name)
     return 0;
 }
 
+/* One of that name may have been saved anew since, and been restored; and files may be damaged. */
+static bool is_wanted(const hs__held_directory *held, const hs__checkpoint_state *state, const char *path)
+{
+    bool wanted = held->is_kept(held->user, path) || strcmp(path, state->newest) == 0;
+    for (size_t i = 0; !wanted && i < state->n; i++)
+        wanted = strcmp(path, state->kept[i].path) == 0;
+    return wanted;
+}
+
 /* The state file's own temporary file, and the checkpoints that it was about to have deleted. */
-static void finish_deleting(const hs_env *env, const char *directory, const char *state_file)
+static void finish_deleting(const hs__held_directory *held, const hs_env *env, const char *state_file)
 {
     hs__checkpoint_state state;
+    const char *directory = held->path;
     char *aside = hs__format(env, "%s/%s.tmp", directory, state_file ? state_file : "checkpoint");
     if (aside && hs__file_exists(env, aside))
         hs__file_remove(env, aside);
@@ -189,7 +209,7 @@ static void finish_deleting(const hs_env *env, const char *directory, const char
     if (hs__checkpoint_state_read(&state, env, directory, state_file, NULL))
         return; /* restoring has told why */
     for (size_t i = 0; i < state.n_leaving; i++)
-        if (!is_no_checkpoint(env, state.leaving[i])) {
+        if (!is_no_checkpoint(env, state.leaving[i]) && !is_wanted(held, &state, state.leaving[i])) {
             hs_log(env, HS_LOG_INFO, "deleting '%s', which was to be deleted when the process before this one ended",
                    state.leaving[i]);
             hs__delete_checkpoint(env, state.leaving[i]);
@@ -197,18 +217,36 @@ static void finish_deleting(const hs_env *env, const char *directory, const char
     hs__checkpoint_state_free(&state);
 }
 
-/* Best effort: what is in the way of it is not in the way of saving. */
-static void sweep_directory(const hs_env *env, const char *directory, const char *base, const char *state_file)
+/* Removes an orphan, unless it is of a checkpoint that was being abandoned: then it follows its index. */
+static void clear(const sweep *s, const char *path)
 {
+    const char *rest = ending_of(hs__path_base(path), s->base);
+    char *index = hs__format(s->env, "%.*s" HS__ABANDONED ".index", (int)(rest - path), path);
+    char *aside = hs__format(s->env, "%.*s" HS__ABANDONED "%s", (int)(rest - path), path, rest);
+    hs_error error = {0};
+    if (!index || !aside)
+        hs_log(s->env, HS_LOG_WARNING, "%s: stays; there is no memory for a path", path);
+    else if (read_ending(rest).aside || hs__file_missing(s->env, index) || hs__file_exists(s->env, aside))
+        hs__file_remove(s->env, path);
+    else if (hs__file_exists(s->env, index) && hs__rename(s->env, path, aside, &error))
+        hs_log(s->env, HS_LOG_WARNING, "%s", error.message);
+    hs__free(s->env, index);
+    hs__free(s->env, aside);
+}
+
+/* Best effort: what is in the way of it is not in the way of saving. */
+static void sweep_directory(const hs__held_directory *held, const hs_env *env, const char *base, const char *state_file)
+{
+    const char *directory = held->path;
     sweep s = {.env = env, .directory = directory, .base = base};
     hs_error error = {0};
-    finish_deleting(env, directory, state_file);
+    finish_deleting(held, env, state_file);
     if (hs__list(env, directory, note_orphan, &s, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     if (s.n)
         hs_log(env, HS_LOG_INFO, "%s: removing %zu files of saves that were cut short", directory, s.n);
     for (size_t i = 0; i < s.n; i++) {
-        hs__file_remove(env, s.orphans[i]);
+        clear(&s, s.orphans[i]);
         hs__free(env, s.orphans[i]);
     }
     hs__free(env, s.orphans);
@@ -220,9 +258,8 @@ typedef struct {
     const hs_env *env;
     const char *directory, *series; /* some name BASE-STEP */
     int64_t step;
-    bool (*is_kept)(void *user, const char *path);
-    void *user;
-    char **files; /* indexes first */
+    const hs__held_directory *held;
+    char **paths; /* of the checkpoints */
     size_t n, capacity;
     bool no_memory;
 } later;
@@ -236,10 +273,10 @@ static int note_later(void *user, const char *name)
     char *stem = hs__strndup(l->env, name, (size_t)(dot - name));
     char *path = stem ? hs__path_join(l->env, l->directory, stem) : NULL;
     l->no_memory |= !path;
-    if (path && hs__same_series(stem, l->series) && hs__step_in(stem) > l->step && !l->is_kept(l->user, path)) {
-        l->no_memory |= hs__reserve(l->env, &l->files, &l->capacity, l->n + 1, sizeof *l->files, NULL) != HS_OK;
+    if (path && hs__same_series(stem, l->series) && hs__step_in(stem) > l->step && !l->held->is_kept(l->held->user, path)) {
+        l->no_memory |= hs__reserve(l->env, &l->paths, &l->capacity, l->n + 1, sizeof *l->paths, NULL) != HS_OK;
         if (!l->no_memory) {
-            l->files[l->n++] = path;
+            l->paths[l->n++] = path;
             path = NULL;
         }
     }
@@ -270,36 +307,81 @@ static int rename_part(void *user, const char *name)
     return r->code;
 }
 
-/* The index goes first: whenever this is cut short, no index is without its data. */
-static hs_code abandon(const hs_env *env, const char *directory, const char *prefix, hs_error *err)
+static hs_code rename_index(const hs_env *env, const char *prefix, hs_error *err)
 {
     char *from = hs__bundle_index_path(env, prefix), *to = hs__format(env, "%s" HS__ABANDONED ".index", prefix);
     hs_code code = from && to ? hs__rename(env, from, to, err) : hs__no_memory(err, strlen(prefix), "a path");
     hs__free(env, from);
     hs__free(env, to);
-    renaming r = {.env = env, .directory = directory, .base = hs__path_base(prefix), .err = err};
-    if (!code && !(code = hs__list(env, directory, rename_part, &r, err)))
-        code = r.code;
-    if (!code)
-        hs_log(env, HS_LOG_WARNING, "checkpoint '%s' is later than what is saved now, and is kept as '%s" HS__ABANDONED "'",
-               prefix, hs__path_base(prefix));
     return code;
 }
 
-hs_code hs__abandon_later(const hs_env *env, const char *directory, const char *base, int64_t step,
-                          bool (*is_kept)(void *user, const char *path), void *user, hs_error *err)
+static hs_code rename_rest(const hs_env *env, const char *directory, const char *prefix, hs_error *err)
+{
+    renaming r = {.env = env, .directory = directory, .base = hs__path_base(prefix), .err = err};
+    hs_code code = hs__list(env, directory, rename_part, &r, err);
+    if (!code && !(code = r.code))
+        hs_log(env, HS_LOG_WARNING, "checkpoint '%s' is later than what is saved now, and is kept as '%s" HS__ABANDONED "'",
+               prefix, r.base);
+    return code;
+}
+
+static int earliest_first(const void *a, const void *b)
+{
+    int64_t x = hs__step_in(*(char *const *)a), y = hs__step_in(*(char *const *)b);
+    return (x > y) - (x < y);
+}
+
+/* One that was abandoned under that name before makes room, so that no part of it is taken for one of this one. */
+static hs_code make_room(const later *l, hs_error *err)
+{
+    bool changed = false;
+    for (size_t i = 0; i < l->n; i++) {
+        char *prefix = hs__format(l->env, "%s" HS__ABANDONED, l->paths[i]);
+        if (!prefix)
+            return hs__no_memory(err, strlen(l->paths[i]), "a path");
+        if (!hs__checkpoint_missing(l->env, prefix)) {
+            hs_log(l->env, HS_LOG_WARNING, "deleting '%s', to keep a later one under that name", prefix);
+            hs__delete_checkpoint(l->env, prefix);
+            changed = true;
+        }
+        hs__free(l->env, prefix);
+    }
+    return changed ? hs__sync_directory(l->env, l->directory, err) : HS_OK;
+}
+
+/* Whenever this is cut short, the newest is still there, or none of them is any more; and no index is without its data.
+ * What follows an index that has gone is found by the sweep. */
+static hs_code abandon(const later *l, hs_error *err)
+{
+    hs_code code = make_room(l, err);
+    for (size_t i = 0; !code && i < l->n; i++) {
+        if (i && i == l->n - 1)
+            code = hs__sync_directory(l->env, l->directory, err);
+        if (!code)
+            code = rename_index(l->env, l->paths[i], err);
+    }
+    if (!code)
+        code = hs__sync_directory(l->env, l->directory, err);
+    for (size_t i = 0; !code && i < l->n; i++)
+        code = rename_rest(l->env, l->directory, l->paths[i], err);
+    return code;
+}
+
+hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, const char *base, int64_t step, hs_error *err)
 {
     char *series = hs__format(env, "%s-0", base);
-    later l = {.env = env, .directory = directory, .series = series, .step = step, .is_kept = is_kept, .user = user};
-    hs_code code = series ? hs__list(env, directory, note_later, &l, err) : hs__no_memory(err, strlen(base), "a name");
+    later l = {.env = env, .directory = held->path, .series = series, .step = step, .held = held};
+    hs_code code = series ? hs__list(env, held->path, note_later, &l, err) : hs__no_memory(err, strlen(base), "a name");
     if (!code && l.no_memory)
-        code = hs__no_memory(err, l.n * sizeof *l.files, "the list of checkpoints");
-    for (size_t i = 0; i < l.n; i++) {
-        if (!code)
-            code = abandon(env, directory, l.files[i], err);
-        hs__free(env, l.files[i]);
+        code = hs__no_memory(err, l.n * sizeof *l.paths, "the list of checkpoints");
+    if (!code && l.n) {
+        qsort(l.paths, l.n, sizeof *l.paths, earliest_first);
+        code = abandon(&l, err);
     }
-    hs__free(env, l.files);
+    for (size_t i = 0; i < l.n; i++)
+        hs__free(env, l.paths[i]);
+    hs__free(env, l.paths);
     hs__free(env, series);
     return code;
 }
@@ -329,26 +411,44 @@ static hs_code take_lock(hs__held_directory *held, const hs_env *env, const char
     return code;
 }
 
+/* A process before this one may have been killed between a change of names and its sync. What follows here, and what is
+ * removed, relies on what is seen in the directory, and on the directory itself. */
+static hs_code settle_names(const hs_env *env, const char *directory, hs_error *err)
+{
+    hs_error cause = {0};
+    char *parent = hs__path_directory(env, directory);
+    if (!parent)
+        return hs__no_memory(err, strlen(directory), "a path");
+    hs_code code = hs__sync_directory(env, parent, &cause);
+    if (code && code != HS_PERMISSION_DENIED) /* one that may not be read is not ours */
+        hs_log(env, HS_LOG_WARNING, "%s; a power cut may take '%s' away", cause.message, directory);
+    hs__free(env, parent);
+    return hs__sync_directory(env, directory, err);
+}
+
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
                            const char *state_file, hs_error *err)
 {
-    if (held->path && strcmp(held->path, directory) == 0)
-        return take_lock(held, env, directory, err);
-    hs__release_directory(held, env);
-    hs_code code = take_lock(held, env, directory, err);
-    if (code)
-        return code;
-    if (!(held->path = hs__strdup(env, directory))) {
+    bool before = held->path && strcmp(held->path, directory) == 0;
+    if (!before)
         hs__release_directory(held, env);
-        return hs__no_memory(err, strlen(directory), "a path");
+    hs_code code = take_lock(held, env, directory, err);
+    if (code || (before && !held->disturbed))
+        return code;
+    if (!(code = settle_names(env, directory, err)) && !before && !(held->path = hs__strdup(env, directory)))
+        code = hs__no_memory(err, strlen(directory), "a path");
+    if (!code) {
+        sweep_directory(held, env, base, state_file);
+        held->disturbed = false;
+    } else if (!before) {
+        hs__release_directory(held, env);
     }
-    sweep_directory(env, directory, base, state_file);
-    return HS_OK;
+    return code;
 }
 
 void hs__release_directory(hs__held_directory *held, const hs_env *env)
 {
     hs__unlock(env, held->lock);
     hs__free(env, held->path);
-    *held = (hs__held_directory){.path = NULL};
+    *held = (hs__held_directory){.is_kept = held->is_kept, .user = held->user};
 }

@@ -10,14 +10,19 @@
 #define HS__LOCK_NAME ".hooksess.lock"
 
 typedef struct hs__held_directory {
+    bool (*is_kept)(void *user,
+                    const char *path); /* checkpoints that are neither deleted nor abandoned; set by its owner */
+    void *user;
     char *path;     /* NULL: none is held */
     void *lock;     /* NULL: the file system has no locks */
     bool continued; /* what is saved there from now on is one history */
+    bool disturbed; /* leaving another one failed half-way: what lies about is to be cleared again */
 } hs__held_directory;
 
 /* Holds `directory`, which exists, in place of what was held before. When it is taken hold of, what saves that were cut
  * short have left of checkpoints called BASE or BASE-STEP is removed. If it was held already, this makes sure that it still
- * is. FAILED_PRECONDITION names the process that has it. `state_file` NULL: "checkpoint". */
+ * is, and that is removed only if it is disturbed. FAILED_PRECONDITION names the process that has it. `state_file` NULL:
+ * "checkpoint". */
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
                            const char *state_file, hs_error *err);
 void hs__release_directory(hs__held_directory *held, const hs_env *env);
@@ -33,13 +38,15 @@ int64_t hs__step_in(const char *path);
 /* Are both BASE-STEP, with one BASE? */
 bool hs__same_series(const char *name, const char *other);
 
-/* Renames the checkpoints BASE-STEP of a directory that are later than `step` and not among `kept`: they belong to a
- * history that is being left, and would pass for what follows `step`. */
-hs_code hs__abandon_later(const hs_env *env, const char *directory, const char *base, int64_t step,
-                          bool (*is_kept)(void *user, const char *path), void *user, hs_error *err);
+/* Renames the checkpoints BASE-STEP of the directory that are later than `step` and not kept: they belong to a history that
+ * is being left, and would pass for what follows `step`. */
+hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, const char *base, int64_t step, hs_error *err);
 
-/* Deletes a checkpoint: the index first, from when on it is none any more. What cannot be removed is a warning. */
-void hs__delete_checkpoint(const hs_env *env, const char *prefix);
+/* Is there certainly none? As hs__file_missing. */
+bool hs__checkpoint_missing(const hs_env *env, const char *prefix);
+/* Deletes a checkpoint: the index first, from when on it is none any more. What cannot be removed is a warning. False: it
+ * is the index, and the checkpoint is still there, whole. */
+bool hs__delete_checkpoint(const hs_env *env, const char *prefix);
 /* Removes the data files of a checkpoint that its index does not speak of: all but that of `shard` of `shards`. */
 void hs__delete_stale_data(const hs_env *env, const char *prefix, int shard, int shards);
 

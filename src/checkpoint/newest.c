@@ -36,14 +36,11 @@ static void add_candidate(candidates *all, const char *path)
  * copied, the one that lies beside the file is meant; also where it cannot be looked for, which restoring it will tell. */
 static void add_named(candidates *all, const char *path)
 {
-    hs_file_stat found;
     char *beside = hs__path_join(all->env, all->directory, hs__path_base(path));
-    char *index = beside ? hs__bundle_index_path(all->env, beside) : NULL;
-    if (!index)
+    if (!beside)
         all->failed = true;
     else
-        add_candidate(all, hs__stat(all->env, index, &found, NULL) == HS_NOT_FOUND ? path : beside);
-    hs__free(all->env, index);
+        add_candidate(all, hs__checkpoint_missing(all->env, beside) ? path : beside);
     hs__free(all->env, beside);
 }
 
@@ -71,6 +68,14 @@ static int newest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
+static bool is_leaving(const hs__checkpoint_state *state, const char *path)
+{
+    for (size_t i = 0; i < state->n_leaving; i++)
+        if (strcmp(state->leaving[i], path) == 0)
+            return true;
+    return false;
+}
+
 /* A process may have died between a save and the state file that was to tell of it. Such a checkpoint is newer than the
  * newest that is named, in a file that nobody has touched since: by the name it was saved under, it is the one to go on
  * from. */
@@ -80,12 +85,25 @@ static void put_unnamed_successors_first(candidates *all, const hs__checkpoint_s
     int64_t step = hs__step_in(state->newest);
     for (size_t i = all->named; state->untouched && step >= 0 && i < all->n; i++) {
         char *path = all->paths[i];
-        if (!hs__same_series(hs__path_base(path), hs__path_base(state->newest)) || hs__step_in(path) <= step)
+        if (!hs__same_series(hs__path_base(path), hs__path_base(state->newest)) || hs__step_in(path) <= step ||
+            is_leaving(state, path))
             continue;
         memmove(all->paths + front + 1, all->paths + front, (i - front) * sizeof *all->paths);
         all->paths[front++] = path;
     }
     all->named += front;
+}
+
+/* All that lie in the directory. One that cannot be looked into is an error: that nothing is found there is a reason to
+ * begin anew. */
+static hs_code look_through(candidates *all, hs_error *err)
+{
+    hs_file_stat found;
+    hs_error cause = {0};
+    hs_code code = hs__stat(all->env, all->directory, &found, &cause);
+    if (!code && found.is_directory)
+        return hs__list(all->env, all->directory, found_file, all, err);
+    return code == HS_NOT_FOUND ? HS_OK : hs__error_copy(err, &cause);
 }
 
 /* What the state file says comes first, newest first; then whatever else lies there. HS_OK also where the state file is
@@ -108,12 +126,7 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
     }
     bool has_state = !code;
     all->named = all->n;
-    hs_file_stat found;
-    hs_error_clear(&cause);
-    code = hs__stat(all->env, all->directory, &found, &cause);
-    if (code && code != HS_NOT_FOUND)
-        return hs__error_copy(err, &cause);
-    if (!code && found.is_directory && (code = hs__list(all->env, all->directory, found_file, all, err)))
+    if ((code = look_through(all, err)))
         return code;
     if (all->n > all->named)
         qsort(all->paths + all->named, all->n - all->named, sizeof *all->paths, newest_first);

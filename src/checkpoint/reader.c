@@ -3,6 +3,7 @@
 #include <hooksess/checkpoint.h>
 
 #include "base/files.h"
+#include "checkpoint/directory.h"
 #include "checkpoint/state_file.h"
 #include "formats/bundle.h"
 

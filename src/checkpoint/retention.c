@@ -68,10 +68,15 @@ size_t hs__retain(hs_saver *saver)
     return leaving;
 }
 
-void hs__forget_leaving(hs_saver *saver, size_t leaving)
+void hs__delete_leaving(hs_saver *saver, size_t leaving)
 {
-    for (size_t i = 0; i < leaving; i++)
-        hs__free(&saver->env, saver->kept[i].path);
-    saver->n_kept -= leaving;
-    memmove(saver->kept, saver->kept + leaving, saver->n_kept * sizeof *saver->kept);
+    size_t n = 0;
+    for (size_t i = 0; i < saver->n_kept; i++) {
+        char *path = saver->kept[i].path;
+        if (i < leaving && hs__delete_checkpoint(&saver->env, path))
+            hs__free(&saver->env, path);
+        else
+            saver->kept[n++] = saver->kept[i];
+    }
+    saver->n_kept = n;
 }

@@ -25,6 +25,7 @@ typedef struct {
     char *data, *data_aside;
     char *meta, *meta_aside;
     bool has_meta, nonfinite;
+    bool named; /* the index has its name: the checkpoint is there, even if that could not be synced */
     int32_t shard, shards;
 } save;
 
@@ -217,18 +218,25 @@ static hs_code write_meta(save *s, hs_error *err)
     return code;
 }
 
-/* Steps 2 and 3 of the protocol. */
-static hs_code commit(const save *s, hs_error *err)
+/* Steps 2 and 3 of the protocol. Where the data's name is taken, a save over this checkpoint came as far as 3 and could not
+ * sync it: the index that is on the disk may be the one before, whose data these are. */
+static hs_code commit(save *s, hs_error *err)
 {
     hs_code code;
-    if ((code = hs__rename(s->env, s->data_aside, s->data, err)))
+    if ((!hs__file_missing(s->env, s->data) && (code = hs__sync_directory(s->env, s->directory, err))) ||
+        (code = hs__rename(s->env, s->data_aside, s->data, err)))
         return code;
     if ((s->has_meta && (code = hs__rename(s->env, s->meta_aside, s->meta, err))) ||
         (code = hs__sync_directory(s->env, s->directory, err)) ||
         (code = hs__rename(s->env, s->index_aside, s->index, err))) {
-        hs__file_remove(s->env, s->data);
+        /* over a network a rename may be done and be said to have failed: then these are the data of the index */
+        if (hs__file_exists(s->env, s->index_aside))
+            hs__file_remove(s->env, s->data);
+        else
+            s->named = !hs__file_missing(s->env, s->index);
         return code;
     }
+    s->named = true;
     return hs__sync_directory(s->env, s->directory, err);
 }
 
@@ -267,33 +275,27 @@ static hs_code write_state(hs_saver *saver, const char *directory, const char *n
     return hs__checkpoint_state_write(&saver->env, directory, saver->state_file, &list, err);
 }
 
+/* A checkpoint that is there is the saver's to delete, also where its save fails from here on. */
+static hs_code keep(save *s, const hs_save_options *options, hs_error *err)
+{
+    hs__kept_checkpoint newest = {.path = s->prefix,
+                                  .timestamp = (double)hs_env_realtime_ns(s->env) / 1e9,
+                                  .metric = options->has_metric ? options->metric : (double)NAN};
+    forget_other_directories(s);
+    return hs__saver_keep(s->saver, &newest, err);
+}
+
 /* Steps 5 and 6: the new one becomes the newest, then those that are not kept go. */
 static hs_code make_newest(save *s, const hs_save_options *options, hs_error *err)
 {
     hs_saver *saver = s->saver;
-    hs__kept_checkpoint newest = {.path = s->prefix,
-                                  .timestamp = (double)hs_env_realtime_ns(s->env) / 1e9,
-                                  .metric = options->has_metric ? options->metric : (double)NAN};
     hs_code code = note_state_file(saver, options->state_file, err);
-    forget_other_directories(s);
-    if (code || (code = hs__saver_keep(saver, &newest, err)))
+    if (code)
         return code;
     size_t leaving = hs__retain(saver);
-    if ((code = write_state(saver, s->directory, s->prefix, leaving, err)))
-        return code;
-    for (size_t i = 0; i < leaving; i++)
-        hs__delete_checkpoint(s->env, saver->kept[i].path);
-    hs__forget_leaving(saver, leaving);
-    return HS_OK;
-}
-
-static bool is_kept(void *user, const char *path)
-{
-    const hs_saver *saver = user;
-    for (size_t i = 0; i < saver->n_kept; i++)
-        if (strcmp(saver->kept[i].path, path) == 0)
-            return true;
-    return false;
+    if (!(code = write_state(saver, s->directory, s->prefix, leaving, err)))
+        hs__delete_leaving(saver, leaving);
+    return code;
 }
 
 /* Once for each hold: nobody else saves there meanwhile. */
@@ -301,8 +303,25 @@ static hs_code leave_other_history(const save *s, int64_t step, hs_error *err)
 {
     if (step < 0 || s->saver->held.continued)
         return HS_OK;
-    hs_code code = hs__abandon_later(s->env, s->directory, s->base, step, is_kept, s->saver, err);
+    hs_code code = hs__abandon_later(&s->saver->held, s->env, s->base, step, err);
     s->saver->held.continued = !code;
+    s->saver->held.disturbed = code;
+    return code;
+}
+
+/* Steps 1 to 3. */
+static hs_code put_in_place(save *s, const hs_save_options *options, hs_error *err)
+{
+    hs_code code;
+    if (!(code = write_bundle(s, err)) && (options->no_meta_graph || !(code = write_meta(s, err))) &&
+        !(code = check_wanted(s, err)) && !(code = commit(s, err)))
+        return HS_OK;
+    hs__file_remove(s->env, s->data_aside);
+    hs__file_remove(s->env, s->index_aside);
+    if (s->has_meta)
+        hs__file_remove(s->env, s->meta_aside);
+    if (hs__file_missing(s->env, s->index)) /* it belongs to nothing */
+        hs__file_remove(s->env, s->meta);
     return code;
 }
 
@@ -313,16 +332,13 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
         (code = hs__hold_directory(&s->saver->held, s->env, s->directory, s->base, options->state_file, err)) ||
         (code = check_space(s, err)) || (code = name_files(s, err)))
         return code;
-    if ((code = write_bundle(s, err)) || (!options->no_meta_graph && (code = write_meta(s, err))) ||
-        (code = check_wanted(s, err)) || (code = commit(s, err))) {
-        hs__file_remove(s->env, s->data_aside);
-        hs__file_remove(s->env, s->index_aside);
-        if (s->has_meta)
-            hs__file_remove(s->env, s->meta_aside);
-        if (hs__file_missing(s->env, s->index)) /* it belongs to nothing */
-            hs__file_remove(s->env, s->meta);
-        return code;
+    code = put_in_place(s, options, err);
+    if (s->named && !options->no_state_file) {
+        hs_code kept = keep(s, options, code ? NULL : err);
+        code = code ? code : kept;
     }
+    if (code)
+        return code;
     hs__delete_stale_data(s->env, s->prefix, s->shard, s->shards);
     if ((code = hs__saver_set_last(s->saver, s->prefix, err)))
         return code;

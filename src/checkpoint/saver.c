@@ -32,6 +32,15 @@ const char *hs__saver_name(const hs_saver *saver, const char *variable)
     return variable;
 }
 
+static bool is_kept(void *user, const char *path)
+{
+    const hs_saver *saver = user;
+    for (size_t i = 0; i < saver->n_kept; i++)
+        if (strcmp(saver->kept[i].path, path) == 0)
+            return true;
+    return false;
+}
+
 hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
 {
     hs_saver_options options = {HS_SAVER_OPTIONS};
@@ -61,6 +70,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         return NULL;
     }
     saver->env = env;
+    saver->held = (hs__held_directory){.is_kept = is_kept, .user = saver};
     saver->variables = variables;
     saver->keep_best = options.keep_best;
     saver->larger_is_better = options.larger_is_better;
@@ -186,11 +196,12 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: the saver is NULL");
     hs__background_wait(saver);
     for (size_t i = 0; !code && paths && paths[i]; i++) {
-        hs_file_stat found;
+        hs_file_stat found = {.bytes = 0};
         char *index = hs__bundle_index_path(&saver->env, paths[i]);
         if (!index)
             return hs__no_memory(err, strlen(paths[i]), "a path");
-        if (saver->env.files.ops->stat(saver->env.files.user, index, &found, NULL) == HS_OK)
+        /* one that cannot be looked at just now may be there, and nobody else would ever delete it */
+        if (saver->env.files.ops->stat(saver->env.files.user, index, &found, NULL) != HS_NOT_FOUND)
             code = hs__saver_keep(saver,
                                   &(hs__kept_checkpoint){.path = (char *)paths[i],
                                                          .timestamp = (double)found.modified_ns / 1e9,

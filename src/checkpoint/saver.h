@@ -13,20 +13,23 @@
 /* A saver from the inside.
  *
  * How a checkpoint comes to be there, in the order in which it happens (save.c, directory.c):
- *   0. the directory is held against other processes; at first, what saves that were cut short left there is removed;
+ *   0. the directory is held against other processes; at first, the names in it are synced, since what is seen may be what
+ *      a process that was killed could not sync any more, and what saves that were cut short left there is removed;
  *   1. data, .meta and index are written under their names with ".tmp" behind them, and synced;
  *   2. data and .meta get their names, and the directory is synced;
  *   3. the index gets its name: from here on the checkpoint exists; the directory is synced;
  *   4. at the first save of a hold: later checkpoints that the saver does not keep are of a history that was left, and are
- *      renamed, PREFIX.abandoned;
+ *      renamed, PREFIX.abandoned, the latest last and the indexes first;
  *   5. the state file is replaced: from here on it is the newest to everybody, and the file says in comments which
  *      checkpoint was saved last and which are to be deleted;
  *   6. those are deleted, index first.
  * A crash before 3 leaves what was there before and files that nothing refers to, which 0 removes. One between 3 and 5 leaves
  * a checkpoint later than the newest that is named, in a state file that nobody has touched: restoring takes it for the
- * newest (newest.c). One in 6 leaves what 0 goes on deleting.
+ * newest (newest.c). One in 4 leaves that history with its end, or without all of it; 0 goes on renaming. One in 6 leaves what
+ * 0 goes on deleting.
  * Where a checkpoint of the name exists, its data file must stay until the index is replaced: the new data get the name of
- * another shard. Readers hold nothing, and write nothing. */
+ * another shard. From 3 on the saver counts it among those that it deletes in their turn, whatever fails afterwards. Nothing is
+ * removed because of a file that could not be looked at. Readers hold nothing, and write nothing. */
 /* clang-format on */
 
 struct hs_saver {
@@ -59,8 +62,8 @@ hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_er
 /* retention.c. Puts those that are not kept any more first in the list; how many they are. Others leave the list to stay
  * for ever. */
 size_t hs__retain(hs_saver *saver);
-/* Takes them out of it. */
-void hs__forget_leaving(hs_saver *saver, size_t leaving);
+/* Deletes them. One that cannot be deleted stays in the list, and is tried again after the next save. */
+void hs__delete_leaving(hs_saver *saver, size_t leaving);
 hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
 
 /* restore.c. Whose fault a failure is: that of the files, so that another checkpoint may do; or not. */

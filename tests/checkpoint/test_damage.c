@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every truncation and every flipped bit of a small checkpoint: restoring fails and leaves the model alone, or gives the
- * right values. */
-#include "checkpoint/model.h"
+ * right values; where the newest one is asked for, those of the one before. */
+#include "checkpoint/machine.h"
 
 enum { WAS = 9 };
 
@@ -92,12 +92,98 @@ static void files_that_are_exchanged(void **state)
     assert_contains(f->err.message, "checksum mismatch");
 }
 
+/* The newest of a directory: on a disk in memory, where a file is damaged in no time. */
+
+/* What is restored is the newest or the one before. Taking hold of the directory to go on, before or after it, takes
+ * nothing away. The step is returned. */
+static int64_t restore_damaged(const machine *damaged, size_t where, bool hold_first)
+{
+    machine c;
+    machine_copy(&c, damaged);
+    c.story_at[0] = where;
+    machine_start(&c);
+    if (hold_first)
+        assert_ok(hs_saver_hold(c.saver, "/run/model.ckpt", &c.err), &c.err);
+    machine_restore(&c);
+    int64_t step = c.m.step;
+    assert_ok(hs_saver_hold(c.saver, "/run/model.ckpt", &c.err), &c.err);
+    machine_restore(&c);
+    if (c.m.step != step)
+        machine_fail(&c, "taking hold lost a checkpoint");
+    machine_free(&c);
+    return step;
+}
+
+/* In how many cases it is the newest; *cases is how many there are. */
+static size_t damage_everywhere(const char *path, size_t *cases)
+{
+    static const int names[] = {1, 2, 3, 0};
+    machine c;
+    size_t newest = 0;
+    machine_init(&c, path);
+    machine_save_all(&c, names);
+    machine_end(&c);
+    c.quiet = false;
+    c.sure = 2;
+    disk_file *file = disk_find(&c.disk, path);
+    size_t bytes = file->cached.size;
+    for (size_t bit = 0; bit < 8 * bytes; bit++) {
+        file->cached.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        newest += restore_damaged(&c, bit, bit % 2) == 3;
+        file->cached.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    for (size_t end = 0; end < bytes; end++) {
+        file->cached.size = end;
+        newest += restore_damaged(&c, end, end % 2) == 3;
+    }
+    machine_free(&c);
+    *cases = 9 * bytes;
+    return newest;
+}
+
+static void damaged_data_give_way_to_the_checkpoint_before(void **state)
+{
+    (void)state;
+    size_t cases;
+    assert_int_equal(damage_everywhere("/run/model.ckpt-3." DATA, &cases), 0);
+    assert_true(cases > 100);
+}
+
+static void a_damaged_index_gives_way_to_the_checkpoint_before(void **state)
+{
+    (void)state;
+    size_t cases;
+    assert_in_range(damage_everywhere("/run/model.ckpt-3.index", &cases), 0, 8 * (13 + 40));
+}
+
+static void a_damaged_meta_graph_is_in_nobodys_way(void **state)
+{
+    (void)state;
+    size_t cases, newest = damage_everywhere("/run/model.ckpt-3.meta", &cases);
+    assert_int_equal(newest, cases);
+}
+
+/* All but one flipped bit, which names the checkpoint before. */
+static void a_damaged_state_file_hides_no_checkpoint(void **state)
+{
+    (void)state;
+    size_t cases, newest = damage_everywhere("/run/checkpoint", &cases);
+    assert_int_equal(newest, cases - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(every_truncation_of_the_data), with_fixture(every_truncation_of_the_index),
-        with_fixture(every_bit_of_the_data),        with_fixture(every_bit_of_the_index),
-        with_fixture(bytes_after_the_data),         with_fixture(files_that_are_exchanged),
+        with_fixture(every_truncation_of_the_data),
+        with_fixture(every_truncation_of_the_index),
+        with_fixture(every_bit_of_the_data),
+        with_fixture(every_bit_of_the_index),
+        with_fixture(bytes_after_the_data),
+        with_fixture(files_that_are_exchanged),
+        cmocka_unit_test(damaged_data_give_way_to_the_checkpoint_before),
+        cmocka_unit_test(a_damaged_index_gives_way_to_the_checkpoint_before),
+        cmocka_unit_test(a_damaged_meta_graph_is_in_nobodys_way),
+        cmocka_unit_test(a_damaged_state_file_hides_no_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,15 @@ static void a_missing_directory_has_none(void **state)
     assert_null(path);
 }
 
+/* A later one that is not named may be one whose save was cut short at its end, but not one that was to be deleted. */
+static void what_was_to_be_deleted_is_not_the_newest(void **state)
+{
+    fixture *f = with_three(state);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-8\"\n# last saved: model.ckpt-8\n"
+                   "# to be deleted: model.ckpt-10\n# to be deleted: model.ckpt-9\n");
+    assert_restores(f, 8);
+}
+
 /* Damage to the newest: the one before is taken, and the log says why. */
 
 static void assert_passes_over(fixture *f, const char *why)
@@ -326,6 +335,7 @@ int main(void)
         with_fixture(the_state_file_says_which_is_the_newest),
         with_fixture(an_empty_directory_has_none),
         with_fixture(a_missing_directory_has_none),
+        with_fixture(what_was_to_be_deleted_is_not_the_newest),
         with_fixture(truncated_data),
         with_fixture(a_flipped_bit_of_the_data),
         with_fixture(a_flipped_bit_of_the_index),

@@ -16,7 +16,7 @@ typedef struct {
     hs_file_system_ops ops;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool held;
+    bool held, tears; /* the next write fails half-way */
     size_t writes, largest;
     int64_t now_ns;
 } disk;
@@ -30,8 +30,11 @@ static hs_code disk_write(void *user, void *file, const void *data, size_t bytes
     pthread_cond_broadcast(&d->changed);
     while (d->held)
         pthread_cond_wait(&d->changed, &d->lock);
+    bool torn = d->tears;
+    d->tears = false;
     pthread_mutex_unlock(&d->lock);
-    return hs_env_default()->files.ops->write(NULL, file, data, bytes, err);
+    hs_code code = hs_env_default()->files.ops->write(NULL, file, data, torn ? bytes / 2 : bytes, err);
+    return torn ? hs_error_set(err, HS_DATA_LOSS, "a torn write") : code;
 }
 
 static int64_t disk_now(void *user)
@@ -321,6 +324,25 @@ static void an_error_comes_back_from_flush_and_close(void **state)
 }
 
 /* Adding more than the queue takes, to a disk that is full: nobody waits for ever. */
+static void what_waits_behind_a_torn_record_is_not_written(void **state)
+{
+    disk d;
+    hs_error err;
+    disk_init(&d);
+    hs_summary_writer *writer =
+        open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = 64});
+    hold(&d, true);
+    assert_ok(hs_summary_writer_scalar(writer, "torn", 1, 1, &err),
+              &err);        /* more than half a queue: it is written at once */
+    wait_for_writes(&d, 2); /* after the version */
+    assert_ok(hs_summary_writer_scalar(writer, "behind", 2, 2, &err), &err);
+    d.tears = true;
+    hold(&d, false);
+    assert_fails(hs_summary_writer_close(writer, &err), HS_DATA_LOSS, &err, "a torn write");
+    assert_int_equal(d.writes, 2);
+    assert_string_equal(events_text(*state), "version DAMAGED");
+}
+
 static void adding_to_a_broken_disk_does_not_hang(void **state)
 {
     static test_env t;
@@ -349,6 +371,7 @@ int main(void)
         with_directory(each_allocation),
         with_directory(an_error_comes_back_from_flush_and_close),
         with_directory(adding_to_a_broken_disk_does_not_hang),
+        with_directory(what_waits_behind_a_torn_record_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

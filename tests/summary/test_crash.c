@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Event files on a disk that forgets and fails: what can be read of one is always its beginning. */
+#include "support/disk.h"
+
+#include "formats/records.h"
+
+#define DIRECTORY "/logs/run"
+enum { EVENTS = 12, GRAPH = 1500, MOST = 4096 };
+
+typedef struct {
+    test_env t;
+    disk disk;
+    hs_error err;
+    bool opened;
+    uint64_t sure;  /* so many bytes of the file are not to be lost */
+    bool told;      /* of an error */
+    const char *at; /* for messages */
+    size_t where, loss;
+} scene;
+
+/* What the file is if nothing comes between. */
+static unsigned char whole[MOST];
+static size_t whole_bytes;
+
+static void begin(scene *s, const char *at, size_t where)
+{
+    memset(s, 0, sizeof *s);
+    test_env_init(&s->t);
+    disk_init(&s->disk);
+    s->t.env.files = s->disk.files;
+    s->at = at;
+    s->where = where;
+}
+
+static void end(scene *s)
+{
+    disk_free(&s->disk);
+    assert_int_equal(s->t.live, 0);
+}
+
+static void wrong(const scene *s, const char *what)
+{
+    fail_msg("%s %zu, loss %zu: %s: %s", s->at, s->where, s->loss, what, s->err.message);
+}
+
+/* The only event file that there is; NULL: none. */
+static const disk_name *event_file(const disk *d)
+{
+    const disk_name *found = NULL;
+    for (size_t i = 0; i < d->cached.n; i++)
+        if (strstr(d->cached.items[i].path, "tfevents") && (!found || strcmp(d->cached.items[i].path, found->path) < 0))
+            found = &d->cached.items[i];
+    return found;
+}
+
+static hs_code add(hs_summary_writer *writer, int step, hs_error *err)
+{
+    static const unsigned char graph[GRAPH] = {1, 2, 3};
+    return step == EVENTS / 2 ? hs_summary_writer_graph(writer, (hs_bytes){graph, GRAPH}, step, err)
+                              : hs_summary_writer_scalar(writer, "loss", step, step, err);
+}
+
+static hs_summary_writer *open_writer(scene *s)
+{
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &s->t.env};
+    return hs_summary_writer_open(DIRECTORY, &options, &s->err);
+}
+
+/* Writes events until all are written or the disk fails. Each is flushed, some are synced. */
+static void write_events(scene *s)
+{
+    hs_summary_writer *writer = open_writer(s);
+    if (!writer) {
+        s->told = true;
+        return;
+    }
+    const disk_file *file = disk_find(&s->disk, hs_summary_writer_path(writer));
+    s->opened = !s->disk.off;
+    s->sure = s->opened ? file->cached.size : 0;
+    for (int step = 0; step < EVENTS; step++) {
+        bool sync = step % 4 == 3;
+        s->told |= add(writer, step, &s->err) || hs_summary_writer_flush(writer, sync, &s->err);
+        if (!s->told && !s->disk.off && sync)
+            s->sure = file->cached.size;
+    }
+    s->told |= hs_summary_writer_close(writer, &s->err) != HS_OK;
+    if (!s->told && !s->disk.off)
+        s->sure = file->cached.size;
+}
+
+/* How much of the file is records, as readers see it. */
+static uint64_t readable(scene *s, const char *path)
+{
+    hs__record_reader reader;
+    hs_bytes record;
+    hs_code code = hs__record_reader_open(&reader, &s->t.env, path, &s->err);
+    if (code)
+        wrong(s, "the file cannot be opened");
+    while (!(code = hs__record_reader_next(&reader, &record, &s->err)))
+        ;
+    if (code != HS_OUT_OF_RANGE && code != HS_DATA_LOSS)
+        wrong(s, "the file cannot be read");
+    uint64_t bytes = reader.offset;
+    hs__record_reader_close(&reader);
+    return bytes;
+}
+
+/* Of the file there is a beginning, with what is sure; `torn`: and nothing else, but of a record at its end. */
+static void check_file(scene *s, bool torn)
+{
+    const disk_name *name = event_file(&s->disk);
+    if (!name) {
+        if (s->opened)
+            wrong(s, "the file is gone");
+        return;
+    }
+    const disk_bytes *file = &s->disk.content[name->file].cached;
+    uint64_t bytes = readable(s, name->path);
+    size_t same = torn ? file->size : (size_t)bytes;
+    if (file->size > whole_bytes || (same && memcmp(file->data, whole, same) != 0))
+        wrong(s, "the file has what was never written");
+    if (bytes < s->sure)
+        wrong(s, "events are lost");
+}
+
+/* The next process writes a file of its own, which is read after this one. */
+static void check_next_process(scene *s)
+{
+    char before[DISK_PATH] = "";
+    const disk_name *name = event_file(&s->disk);
+    if (name)
+        strcpy(before, name->path);
+    size_t bytes = name ? s->disk.content[name->file].cached.size : 0;
+    hs_summary_writer *writer = open_writer(s);
+    if (!writer || strcmp(hs_summary_writer_path(writer), before) <= 0)
+        wrong(s, "no new file");
+    if (add(writer, 0, &s->err) || hs_summary_writer_close(writer, &s->err))
+        wrong(s, "it cannot go on");
+    if (*before && disk_find(&s->disk, before)->cached.size != bytes)
+        wrong(s, "the old file was changed");
+}
+
+static int find_whole(void **state)
+{
+    (void)state;
+    scene s;
+    begin(&s, "without a fault", 0);
+    write_events(&s);
+    const disk_bytes *file = &s.disk.content[event_file(&s.disk)->file].cached;
+    whole_bytes = file->size;
+    assert_true(!s.told && whole_bytes < MOST && s.sure == whole_bytes);
+    memcpy(whole, file->data, whole_bytes);
+    assert_true(readable(&s, event_file(&s.disk)->path) == whole_bytes);
+    end(&s);
+    return 0;
+}
+
+/* A sync that failed may have left zeros, whatever the loss. */
+static void each_loss(scene *left)
+{
+    enum { SEEDS = 8 };
+    for (size_t n = 0; n < SEEDS * DISK_CONTENTS_LOSSES * DISK_NAMES_LOSSES; n++) {
+        disk_loss loss = {(int)(n % DISK_CONTENTS_LOSSES), (int)(n / DISK_CONTENTS_LOSSES % DISK_NAMES_LOSSES), n};
+        scene s = *left;
+        disk_copy(&s.disk, &left->disk);
+        s.t.env.files = s.disk.files;
+        s.t.env.allocator.user = s.t.env.logger.user = s.t.env.clock.user = &s.t;
+        s.loss = n;
+        disk_lose_power(&s.disk, loss);
+        check_file(&s, loss.contents <= DISK_TEARS_SECTORS && !left->disk.failed);
+        check_next_process(&s);
+        end(&s);
+    }
+}
+
+static void a_power_cut_leaves_a_beginning_with_all_that_was_synced(void **state)
+{
+    (void)state;
+    static scene s;
+    bool cut = true;
+    for (size_t at = 1; cut; at++) {
+        begin(&s, "a cut before change", at);
+        s.disk.cut_at = at;
+        write_events(&s);
+        cut = s.disk.off;
+        each_loss(&s);
+        end(&s);
+    }
+}
+
+/* After an error nothing more is written, and it is told of. */
+static void fail_at(size_t at, hs_code code, bool *failed)
+{
+    static scene s;
+    begin(&s, "failing call", at);
+    s.disk.fail_at = at;
+    s.disk.fail_code = code;
+    write_events(&s);
+    *failed = s.disk.failed;
+    s.disk.fail_at = 0;
+    if (s.told)
+        assert_int_equal(s.err.code, code);
+    check_file(&s, true);
+    each_loss(&s);
+    end(&s);
+}
+
+static void a_failing_disk_is_told_of_and_leaves_a_beginning(void **state)
+{
+    (void)state;
+    bool failed = true;
+    for (size_t at = 1; failed; at++)
+        fail_at(at, HS_UNKNOWN, &failed);
+}
+
+static void a_full_disk_leaves_a_beginning(void **state)
+{
+    (void)state;
+    for (size_t room = 1; room < whole_bytes; room++) {
+        static scene s;
+        begin(&s, "room for", room);
+        s.disk.room = room;
+        write_events(&s);
+        s.disk.room = 0;
+        assert_true(s.told);
+        assert_int_equal(s.err.code, HS_RESOURCE_EXHAUSTED);
+        check_file(&s, true);
+        end(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_power_cut_leaves_a_beginning_with_all_that_was_synced),
+        cmocka_unit_test(a_failing_disk_is_told_of_and_leaves_a_beginning),
+        cmocka_unit_test(a_full_disk_leaves_a_beginning),
+    };
+    return cmocka_run_group_tests(tests, find_whole, NULL);
+}
