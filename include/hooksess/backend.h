@@ -62,6 +62,15 @@ enum { HS_BACKEND_KEEPS_VALUES = 1 };
 #define HS_SUMMARY_OP              "summary_op"
 #define HS_SAVERS                  "savers"
 
+/* Somebody who copies a session's variables beside its runs. before_write is called before an op is executed that may
+ * change the variable of that index, or it is written otherwise, by the thread that does; it returns when that may happen.
+ * False: nobody is copying any more, and it need not be called again. HS_ANY_VARIABLE: any of them may change. Frozen. */
+#define HS_ANY_VARIABLE SIZE_MAX
+typedef struct hs_write_guard {
+    bool (*before_write)(void *user, size_t index); /* NULL: nobody copies */
+    void *user;
+} hs_write_guard;
+
 /* Functions marked (required) must be there; the others may be NULL. Those of the first group take the backend's self,
  * those of the second a session that `open` made. Strings and structs that are returned by pointer belong to the backend
  * and live as long as it, or as long as said. */
@@ -109,6 +118,10 @@ typedef struct hs_backend_ops {
     /* Sets a variable to a host tensor of its dtype and shape (checked by the caller). */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
     hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
+    /* Sets the session's guard. From then on, views of variables in host memory that read_variable gave stay good until
+     * before_write was called for them. One that is replaced, or left when the session is closed, is called for
+     * HS_ANY_VARIABLE first. Absent: who saves copies all at once. */
+    void (*guard)(void *session, hs_write_guard guard);
 } hs_backend_ops;
 
 #define HS_BACKEND_OPS .size = sizeof(hs_backend_ops)

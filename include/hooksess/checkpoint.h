@@ -71,8 +71,10 @@ typedef struct hs_save_options {
     bool no_state_file;     /* neither write the state file nor delete old checkpoints */
     bool has_metric;
     bool background; /* copies the state, and leaves the rest to a thread of the saver's */
-    unsigned char reserved[4];
-    int64_t busy; /* an hs_busy_policy, in the background */
+    bool overlap;    /* in the background: what is large is copied beside the runs that follow (below) */
+    unsigned char reserved[3];
+    int64_t busy;       /* an hs_busy_policy, in the background */
+    int64_t copy_limit; /* in the background: a state of more bytes is not copied; 0: no limit */
 } hs_save_options;
 #define HS_SAVE_OPTIONS .size = sizeof(hs_save_options)
 
@@ -86,8 +88,15 @@ typedef struct hs_save_options {
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                              const hs_save_options *options, hs_error *err);
 /* A save in the background returns when the state is copied: the thread that trains is held for as long as the copy takes.
- * The copy's memory, as large as the variables, is used again by the next. What is returned is what went wrong until then,
+ * The copy's memory, as large as the variables, is used again by the next. A state of more than copy_limit bytes is not
+ * copied: it is written in small pieces, in no more memory than a save in the foreground takes (16 MiB), and the thread
+ * that trains is held until that is done. What is returned is what went wrong until then,
  * or with the one before, if nobody has asked for that.
+ *
+ * With `overlap` it is held for less: large variables are copied by the thread of the saver's, while the session runs on.
+ * An op that has a list of what it writes (hs_op_def.writes) waits for what it is about to change, one that has none waits
+ * for all. For programs in which nothing but ops of the session changes variables: what a program or a hook changed by
+ * itself would be in the checkpoint in part. Backends that cannot tell what an op changes copy all at once.
  *
  * True once for each save in the background that has ended, since the last call: `step` is its step, and `err` tells what
  * came of it (code HS_OK: it is durable). Never waits. Every other function of the saver waits for a save that is on its

@@ -104,8 +104,8 @@ typedef struct hs_op_def {
     const char *const *inputs;         /* tensors that the function reads; ended by NULL */
     const char *const *control_inputs; /* ops that are executed before it */
     const hs_output_def *outputs;      /* ended by dtype HS_DTYPE_NONE */
-    const char *const *writes;         /* variables and values that the function changes */
-    bool advances_step;                /* the global step is one more after a run in which this op was executed */
+    const char *const *writes; /* variables and values that the function changes; with a list, it changes no others */
+    bool advances_step;        /* the global step is one more after a run in which this op was executed */
     unsigned char reserved[7];
 } hs_op_def;
 #define HS_OP_DEF .size = sizeof(hs_op_def)

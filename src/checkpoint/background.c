@@ -31,6 +31,7 @@ static bool is_cancelled(void *user)
 static void save_one(hs__background *b)
 {
     hs_error error = {0};
+    hs__image_complete(&b->image);
     hs_code code = hs__save_image(b->saver, &b->image, b->prefix, b->step, &b->options, is_cancelled, b, &error);
     hs__settle(code, "the save", &error);
     pthread_mutex_lock(&b->lock);
@@ -63,22 +64,29 @@ static void free_names(hs__background *b)
     b->prefix = b->state_file = NULL;
 }
 
+static void free_parts(hs__background *b)
+{
+    pthread_cond_destroy(&b->changed);
+    pthread_mutex_destroy(&b->lock);
+    free_names(b);
+    hs__image_free(&b->image);
+}
+
 static hs_code start(hs_saver *saver, hs_error *err)
 {
     hs__background *b = hs__alloc(&saver->env, 1, sizeof *b);
     if (!b)
         return hs__no_memory(err, sizeof *b, "saving in the background");
     b->saver = saver;
-    hs__image_init(&b->image, &saver->env);
     atomic_init(&b->cancel, false);
     atomic_init(&b->told, true);
-    int result = pthread_mutex_init(&b->lock, NULL);
-    if (!result && (result = pthread_cond_init(&b->changed, NULL)))
-        pthread_mutex_destroy(&b->lock);
-    if (!result && (result = hs__thread_start(&b->thread, work, b))) {
-        pthread_cond_destroy(&b->changed);
-        pthread_mutex_destroy(&b->lock);
-    }
+    int result = hs__image_init(&b->image, &saver->env);
+    if (!result && (result = pthread_mutex_init(&b->lock, NULL)))
+        hs__image_free(&b->image);
+    else if (!result && (result = pthread_cond_init(&b->changed, NULL)))
+        pthread_mutex_destroy(&b->lock), hs__image_free(&b->image);
+    else if (!result && (result = hs__thread_start(&b->thread, work, b)))
+        free_parts(b);
     if (result) {
         hs__free(&saver->env, b);
         return hs_error_set_errno(err, result, "cannot start the thread that saves");
@@ -108,10 +116,7 @@ void hs__background_free(hs_saver *saver)
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     pthread_join(b->thread, NULL);
-    pthread_cond_destroy(&b->changed);
-    pthread_mutex_destroy(&b->lock);
-    free_names(b);
-    hs__image_free(&b->image);
+    free_parts(b);
     hs__free(&saver->env, b);
     saver->background = NULL;
 }
@@ -150,7 +155,21 @@ static hs_code fill(hs__background *b, hs_raw_session *session, const char *pref
     b->options = *options;
     b->options.state_file = b->state_file;
     b->step = step;
-    return hs__image_take(&b->image, b->saver, session, !options->no_meta_graph, err);
+    hs__image_options wanted = {.meta = !options->no_meta_graph, .overlap = options->overlap};
+    return hs__image_take(&b->image, b->saver, session, &wanted, err);
+}
+
+/* It is over when this returns, and is asked for like any other. */
+static hs_code save_at_once(hs__background *b, hs_raw_session *session, const char *prefix, int64_t step,
+                            const hs_save_options *options, hs_error *err)
+{
+    hs_code code = hs__save_session(b->saver, session, prefix, step, options, err);
+    if (code)
+        return code;
+    b->step = step;
+    hs_error_clear(&b->error);
+    atomic_store_explicit(&b->told, false, memory_order_release);
+    return HS_OK;
 }
 
 hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
@@ -166,6 +185,8 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
         atomic_store(&b->told, true);
         return hs__error_copy(err, &b->error);
     }
+    if (options->copy_limit > 0 && hs__variable_bytes(saver, session) > (uint64_t)options->copy_limit)
+        return save_at_once(b, session, prefix, step, options, err);
     if ((code = fill(b, session, prefix, step, options, err)))
         return code;
     pthread_mutex_lock(&b->lock);

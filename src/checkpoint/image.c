@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A copy of what is to be saved. */
-#include "checkpoint/source.h"
+#include "checkpoint/image.h"
 
 #include <string.h>
 
+/* Smaller ones are copied at once: that costs less than to ask for them later. */
+enum { LARGE = 1 << 16 };
+
+typedef enum { LEFT, BEING_COPIED, COPIED } item_state;
+
 struct hs__image_item {
     size_t name, data; /* where they are in the image's data */
-    hs_tensor value;   /* without its data */
+    hs_tensor value;   /* its data is the variable's memory, until it is copied */
+    item_state state;
 };
 
-void hs__image_init(hs__image *image, const hs_env *env)
+int hs__image_init(hs__image *image, const hs_env *env)
 {
     *image = (hs__image){.env = env};
+    atomic_init(&image->left, 0);
+    int result = pthread_mutex_init(&image->lock, NULL);
+    if (!result && (result = pthread_cond_init(&image->copied, NULL)))
+        pthread_mutex_destroy(&image->lock);
+    return result;
 }
 
 static void free_meta(hs__image *image)
@@ -24,8 +35,10 @@ void hs__image_free(hs__image *image)
 {
     free_meta(image);
     hs__free(image->env, image->items);
+    hs__free(image->env, image->item_of);
     hs__free(image->env, image->data);
-    hs__image_init(image, image->env);
+    pthread_cond_destroy(&image->copied);
+    pthread_mutex_destroy(&image->lock);
 }
 
 static hs_code reserve(hs__image *image, size_t bytes, hs_error *err)
@@ -38,24 +51,95 @@ static hs_code reserve(hs__image *image, size_t bytes, hs_error *err)
     return hs__reserve(image->env, &image->data, &image->data_capacity, at + bytes, 1, err);
 }
 
-static hs_code add(void *user, const char *name, const hs_tensor *value, hs_error *err)
+/* Leaves a variable for later. */
+static hs_code leave(hs__image *image, const hs__saved *saved, hs_error *err)
 {
-    hs__image *image = user;
-    size_t length = strlen(name) + 1;
+    hs_code code = hs__reserve(image->env, &image->item_of, &image->item_of_capacity, saved->variable + 1,
+                               sizeof *image->item_of, err);
+    if (code)
+        return code;
+    while (image->n_item_of <= saved->variable)
+        image->item_of[image->n_item_of++] = HS__NONE;
+    image->item_of[saved->variable] = image->n;
+    atomic_fetch_add(&image->left, 1);
+    return HS_OK;
+}
+
+typedef struct {
+    hs__image *image;
+    bool overlap;
+} taking;
+
+static hs_code add(void *user, const hs__saved *saved, hs_error *err)
+{
+    const taking *t = user;
+    hs__image *image = t->image;
+    size_t length = strlen(saved->name) + 1, bytes = saved->value.bytes;
     hs_code code = hs__reserve(image->env, &image->items, &image->capacity, image->n + 1, sizeof *image->items, err);
     if (code || (code = reserve(image, length, err)))
         return code;
-    struct hs__image_item item = {.name = image->bytes, .value = *value};
-    memcpy(image->data + image->bytes, name, length);
+    struct hs__image_item item = {.name = image->bytes, .value = saved->value, .state = COPIED};
+    memcpy(image->data + image->bytes, saved->name, length);
     image->bytes += length;
-    if ((code = reserve(image, value->bytes, err)))
+    if ((code = reserve(image, bytes, err)))
         return code;
     item.data = image->bytes;
-    if (value->bytes)
-        memcpy(image->data + image->bytes, value->data, value->bytes);
-    image->bytes += value->bytes;
+    if (t->overlap && saved->lent && bytes >= LARGE) {
+        item.state = LEFT;
+        code = leave(image, saved, err);
+    } else if (bytes) {
+        memcpy(image->data + image->bytes, saved->value.data, bytes);
+    }
+    image->bytes += bytes;
     image->items[image->n++] = item;
-    return HS_OK;
+    return code;
+}
+
+/* Copying what was left. The lock is held, but for the copying itself. */
+static void copy_item(hs__image *image, struct hs__image_item *item)
+{
+    item->state = BEING_COPIED;
+    pthread_mutex_unlock(&image->lock);
+    memcpy(image->data + item->data, item->value.data, item->value.bytes);
+    pthread_mutex_lock(&image->lock);
+    item->state = COPIED;
+    atomic_fetch_sub(&image->left, 1);
+    pthread_cond_broadcast(&image->copied);
+}
+
+static void settle_item(hs__image *image, struct hs__image_item *item)
+{
+    pthread_mutex_lock(&image->lock);
+    if (item->state == LEFT)
+        copy_item(image, item);
+    while (item->state != COPIED)
+        pthread_cond_wait(&image->copied, &image->lock);
+    pthread_mutex_unlock(&image->lock);
+}
+
+void hs__image_complete(hs__image *image)
+{
+    if (!atomic_load(&image->left))
+        return;
+    pthread_mutex_lock(&image->lock);
+    for (size_t i = 0; i < image->n_variables; i++)
+        if (image->items[i].state == LEFT)
+            copy_item(image, &image->items[i]);
+    while (atomic_load(&image->left))
+        pthread_cond_wait(&image->copied, &image->lock);
+    pthread_mutex_unlock(&image->lock);
+}
+
+static bool before_write(void *user, size_t index)
+{
+    hs__image *image = user;
+    if (!atomic_load_explicit(&image->left, memory_order_acquire))
+        return false;
+    if (index == HS_ANY_VARIABLE)
+        hs__image_complete(image);
+    else if (index < image->n_item_of && image->item_of[index] != HS__NONE)
+        settle_item(image, &image->items[image->item_of[index]]);
+    return atomic_load(&image->left) != 0;
 }
 
 static hs_code take_meta(hs__image *image, const hs_saver *saver, const hs_raw_session *session, hs_error *err)
@@ -77,18 +161,30 @@ static hs_code take_meta(hs__image *image, const hs_saver *saver, const hs_raw_s
     return copy ? HS_OK : hs__no_memory(err, meta.size, "a copy of the graph");
 }
 
-hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_session *session, bool with_meta,
-                       hs_error *err)
+static void forget(hs__image *image)
 {
-    image->n = image->n_variables = image->bytes = 0;
+    image->n = image->n_variables = image->n_item_of = image->bytes = 0;
+    atomic_store(&image->left, 0);
     free_meta(image);
+}
+
+hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_session *session,
+                       const hs__image_options *options, hs_error *err)
+{
+    forget(image);
+    taking t = {image, options->overlap && session->ops.guard};
     uint64_t bytes = hs__variable_bytes(saver, session); /* at once, so that it need not grow */
     hs_code code = bytes < SIZE_MAX / 2 ? reserve(image, (size_t)bytes, err) : HS_OK;
-    if (code || (code = hs__each_variable(saver, session, add, image, err)))
-        return code;
-    image->n_variables = image->n;
-    if (!(code = hs__each_state(saver, session, add, image, err)) && with_meta)
+    if (!code && !(code = hs__each_variable(saver, session, add, &t, err))) {
+        image->n_variables = image->n;
+        code = hs__each_state(saver, session, add, &t, err);
+    }
+    if (!code && options->meta)
         code = take_meta(image, saver, session, err);
+    if (code)
+        forget(image);
+    else if (atomic_load(&image->left))
+        session->ops.guard(session->handle, (hs_write_guard){before_write, image});
     return code;
 }
 
@@ -96,10 +192,11 @@ static hs_code each(const hs__image *image, size_t from, size_t to, hs__take_fn 
 {
     hs_code code = HS_OK;
     for (size_t i = from; !code && i < to; i++) {
-        hs_tensor value = image->items[i].value;
-        value.data = image->data + image->items[i].data;
-        value.memory = NULL;
-        code = take(user, (const char *)image->data + image->items[i].name, &value, err);
+        const struct hs__image_item *item = &image->items[i];
+        hs__saved saved = {(const char *)image->data + item->name, item->value, HS__NONE, false};
+        saved.value.data = image->data + item->data;
+        saved.value.memory = NULL;
+        code = take(user, &saved, err);
     }
     return code;
 }

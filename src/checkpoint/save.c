@@ -142,11 +142,11 @@ static hs_code check_wanted(const save *s, hs_error *err)
     return HS_OK;
 }
 
-static hs_code add_tensor(void *user, const char *name, const hs_tensor *value, hs_error *err)
+static hs_code add_tensor(void *user, const hs__saved *saved, hs_error *err)
 {
     writing *w = user;
     hs_code code = check_wanted(w->s, err);
-    return code ? code : hs__bundle_writer_add(w->writer, name, value, err);
+    return code ? code : hs__bundle_writer_add(w->writer, saved->name, &saved->value, err);
 }
 
 static hs_code write_variables(const save *s, hs__bundle_writer *writer, hs_error *err)
@@ -363,6 +363,11 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
     if (options->state_file && (strchr(options->state_file, '/') || !*options->state_file))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.state_file '%s' is not the name of a file",
                             options->state_file);
+    if (options->copy_limit < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.copy_limit is %lld; give bytes, or 0 for none",
+                            (long long)options->copy_limit);
+    if (options->overlap && !options->background)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.overlap is for saves in the background");
     if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.busy is %lld, no hs_busy_policy",
                             (long long)options->busy);
@@ -386,11 +391,17 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     if (options.background)
         return hs__background_save(saver, session, prefix, step, &options, err);
     hs__background_wait(saver);
-    save s = {.saver = saver, .session = session, .needed = hs__variable_bytes(saver, session)};
-    code = save_to(&s, prefix, step, &options, err);
+    code = hs__save_session(saver, session, prefix, step, &options, err);
     if (!code)
         hs_error_clear(err);
     return code;
+}
+
+hs_code hs__save_session(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                         const hs_save_options *options, hs_error *err)
+{
+    save s = {.saver = saver, .session = session, .needed = hs__variable_bytes(saver, session)};
+    return save_to(&s, prefix, step, options, err);
 }
 
 hs_code hs__save_image(hs_saver *saver, const hs__image *image, const char *prefix, int64_t step,

@@ -27,7 +27,7 @@ hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, 
                                 HS__STATE_PREFIX);
         else if (!(code = hs__settle(session->ops.read_variable(session->handle, i, &value, err), variable.name, err)) &&
                  !(code = to_host(&value, variable.name, &copy, &host, err)))
-            code = take(user, name, &host, err);
+            code = take(user, &(hs__saved){name, host, i, host.data == value.data}, err);
     }
     hs_host_copy_free(&copy);
     return code;
@@ -48,7 +48,7 @@ hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs_
         } else if (!(code = hs__buffer_check(&state.buffer, slot->key, err))) {
             hs_tensor bytes =
                 hs_tensor_of(HS_UINT8, (hs_shape){.rank = 1, .dims = {(int64_t)state.buffer.size}}, state.buffer.data);
-            code = take(user, slot->key, &bytes, err);
+            code = take(user, &(hs__saved){slot->key, bytes, HS__NONE, false}, err);
         }
     }
     hs__buffer_free(&state.buffer);

@@ -2,9 +2,9 @@
 #include <hooksess/hooks/checkpoint_saver.h>
 
 #include "hooks/make.h"
+#include "hooks/save_policy.h"
 #include "hooks/timer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,11 +22,10 @@ typedef struct {
     bool no_graph_def;
     bool due;
     int64_t saved_step;
-    hs_save_failure on_failure;
-    int tries;        /* that have failed, one after the other */
-    int64_t retry_ns; /* when to try again, by the monotonic clock; meant only after a failure */
-    bool background;
+    hs__save_policy policy;
+    bool background, overlap;
     hs_busy_policy busy;
+    int64_t copy_limit;
     hs_saver *pending; /* saves in the background; NULL: nothing is on its way */
     char *metric;
     hs_summary_writer *writer;
@@ -38,7 +37,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->saved_step = NOT_SAVED;
     hook->due = false;
     hook->writer = NULL;
-    hook->tries = 0;
+    hook->policy.tries = 0;
     hs__timer_reset(&hook->timer);
     hs_code code = hs__need_global_step(backend, err);
     if (!code && hook->metric)
@@ -134,7 +133,7 @@ static hs_code tell_after(const checkpoint_saver *hook, hs_run_context *run, int
 static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
 {
     hook->saved_step = step;
-    hook->tries = 0;
+    hook->policy.tries = 0;
     hs_raw_session_saved(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
@@ -159,7 +158,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
 {
     hs_raw_session *session = hs_run_context_session(run);
     hs_save_options options = {HS_SAVE_OPTIONS, .no_meta_graph = hook->no_graph_def, .background = background,
-                               .busy = (int64_t)hook->busy};
+                               .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit};
     hs_saver *saver;
     hs_code code;
     if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
@@ -181,51 +180,15 @@ static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *se
     return from && strncmp(from, hook->prefix, length) == 0 && strcmp(from + length, suffix) == 0;
 }
 
-/* Failures of the disk, which may pass. */
-
-static const hs_env *env_of(const hs_run_context *run)
-{
-    return hs_backend_env(hs_raw_session_backend(hs_run_context_session(run)));
-}
-
-static bool may_pass(hs_code code, const hs_error *error)
-{
-    return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error == EIO);
-}
-
-static int64_t backoff_ns(const checkpoint_saver *hook)
-{
-    enum { MOST_DOUBLINGS = 6 };
-    const int64_t SECOND = 1000000000;
-    return SECOND << (hook->tries - 1 < MOST_DOUBLINGS ? hook->tries - 1 : MOST_DOUBLINGS);
-}
-
-/* Waits, and tries again, as long as the policy has it. */
+/* Tries again, as long as the policy has it. */
 static hs_code insist(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_code code, hs_error *error)
 {
-    enum { MOST_TRIES = 5 };
-    bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
-    while (may_pass(code, error)) {
-        bool pauses = hook->on_failure == HS_SAVE_FAILURE_PAUSE;
-        bool stops = !ends && hs_raw_session_stop_requested(hs_run_context_session(run));
-        if (pauses ? stops : !(ends && hook->on_failure == HS_SAVE_FAILURE_RETRY && hook->tries < MOST_TRIES))
-            break;
-        if (hook->tries == 1)
-            hs_log(env_of(run), HS_LOG_WARNING, "%s; trying again", error->message);
-        hs_env_sleep_ns(env_of(run), pauses ? 1000000000 : backoff_ns(hook));
+    while (hs__save_again(&hook->policy, run, code, error)) {
         hs_error_clear(error);
         if ((code = save(hook, run, step, false, error)))
-            hook->tries++;
+            hook->policy.tries++;
     }
     return code;
-}
-
-/* Training goes on without this one. */
-static void go_on(checkpoint_saver *hook, hs_run_context *run, int64_t step, const hs_error *error)
-{
-    hook->retry_ns = hs_run_context_now(run) + backoff_ns(hook);
-    hs_log(env_of(run), HS_LOG_WARNING, "step %lld is not saved, and training goes on: %s", (long long)step,
-           error->message);
 }
 
 static hs_code give_up(hs_code code, const hs_error *error, hs_error *err)
@@ -246,10 +209,10 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
     hook->pending = NULL;
     if (!error.code)
         return saved(hook, run, saver, step, err);
-    hook->tries++;
-    if (hook->on_failure == HS_SAVE_FAILURE_FAIL || !may_pass(error.code, &error))
+    hook->policy.tries++;
+    if (!hs__save_passes(&hook->policy, error.code, &error))
         return give_up(error.code, &error, err);
-    go_on(hook, run, step, &error);
+    hs__go_on_unsaved(&hook->policy, run, step, &error);
     return HS_OK;
 }
 
@@ -261,10 +224,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hs_code code = collect(hook, run, err);
     if (code)
         return code;
-    bool pauses = hook->on_failure == HS_SAVE_FAILURE_PAUSE; /* which is done in the boundary */
-    if (hook->tries && (pauses || hook->on_failure == HS_SAVE_FAILURE_RETRY)) {
-        hook->due = pauses || hs_run_context_now(run) >= hook->retry_ns;
-        if (hook->due)
+    if (hs__save_retries(&hook->policy)) {
+        if ((hook->due = hs__save_retry_due(&hook->policy, run)))
             hs_run_context_request_boundary(run);
         return HS_OK;
     }
@@ -285,7 +246,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_error error = {0};
-    bool again = hook->tries > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    bool again = hook->policy.tries > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
     bool background = hook->background && !again && !ends;
     if (hook->pending && hook->busy == HS_BUSY_WAIT) { /* nobody is to miss what came of it */
         hs_saver_wait(hook->pending);
@@ -295,17 +256,17 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
     }
     hs_code code = save(hook, run, step, background, &error);
     if (code == HS_UNAVAILABLE && background && hook->busy == HS_BUSY_SKIP) {
-        hs_log(env_of(run), HS_LOG_INFO, "%s", error.message);
+        hs_log(hs__env_of_run(run), HS_LOG_INFO, "%s", error.message);
         return HS_OK;
     }
     if (code) {
-        hook->tries++;
+        hook->policy.tries++;
         code = insist(hook, run, step, code, &error);
     }
-    if (code && (ends || hook->on_failure == HS_SAVE_FAILURE_FAIL || !may_pass(code, &error)))
+    if (code && (ends || !hs__save_passes(&hook->policy, code, &error)))
         return give_up(code, &error, err);
     if (code)
-        go_on(hook, run, step, &error);
+        hs__go_on_unsaved(&hook->policy, run, step, &error);
     else if (again) /* the interval begins with the save that came late */
         hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
     return HS_OK;
@@ -453,9 +414,11 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;
-    hook->on_failure = (hs_save_failure)options->on_failure;
+    hook->policy.on_failure = (hs_save_failure)options->on_failure;
     hook->background = options->background;
+    hook->overlap = options->overlap;
     hook->busy = (hs_busy_policy)options->busy;
+    hook->copy_limit = options->copy_limit;
     hook->saved_step = NOT_SAVED;
     size_t bytes = length + strlen(basename) + 2;
     if (!(hook->directory = hs__hook_text(hook, options->checkpoint_dir, err)))

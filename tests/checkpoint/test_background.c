@@ -264,6 +264,46 @@ static void any_allocation_may_fail(void **state)
     test_each_allocation(save_and_wait, *state);
 }
 
+static void a_state_over_the_limit_is_saved_at_once(void **state)
+{
+    fixture *f = *state;
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .copy_limit = 1};
+    int64_t step;
+    model_set(&f->m, 3);
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 3, &options, &f->err),
+              &f->err);
+    assert_true(has_file(f, 3, "index"));
+    assert_true(hs_saver_finished(f->saver, &step, &f->err));
+    assert_int_equal(step, 3);
+    assert_int_equal(f->err.code, HS_OK);
+    assert_false(hs_saver_finished(f->saver, &step, &f->err));
+    assert_ok(restore_newest(f), &f->err);
+    assert_true(model_is(&f->m, 3));
+}
+
+static void a_state_under_the_limit_is_copied(void **state)
+{
+    fixture *f = *state;
+    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    set_gate(true);
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .copy_limit = 1 << 20};
+    model_set(&f->m, 4);
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 4, &options, &f->err),
+              &f->err);
+    assert_false(hs_saver_finished(f->saver, NULL, &f->err));
+    set_gate(false);
+    hs_saver_wait(f->saver);
+    assert_true(has_file(f, 4, "index"));
+}
+
+static void a_limit_is_not_negative(void **state)
+{
+    fixture *f = *state;
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .copy_limit = -1};
+    assert_fails(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 4, &options, &f->err),
+                 HS_INVALID_ARGUMENT, &f->err, "copy_limit is -1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +318,9 @@ int main(void)
         with_fixture(a_failure_that_nobody_asked_for_is_the_next_saves),
         with_fixture(what_fails_at_once_is_told_at_once),
         with_fixture(any_allocation_may_fail),
+        with_fixture(a_state_over_the_limit_is_saved_at_once),
+        with_fixture(a_state_under_the_limit_is_copied),
+        with_fixture(a_limit_is_not_negative),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

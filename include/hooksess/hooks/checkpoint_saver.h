@@ -54,12 +54,14 @@ typedef struct hs_checkpoint_saver_options {
     const hs_env *env;  /* the hook's own memory; NULL: malloc */
     int64_t on_failure; /* an hs_save_failure */
     int64_t busy;       /* an hs_busy_policy, in the background */
+    int64_t copy_limit; /* in the background: larger states are not copied (hs_save_options) */
     const char *metric; /* a tensor that says how good the state is (hs_saver_options.keep_best): it is fetched, in a run of
                          * its own, whenever a checkpoint is saved. NULL: nobody says */
     bool background;   /* saves in the course of training are made by a thread, from a copy (hs_save_options); listeners are
                         * told when they are done, and failures come in the step after */
+    bool overlap;      /* and copies beside the runs that follow; only if nothing but ops changes variables */
     bool no_graph_def; /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
-    unsigned char reserved[6];
+    unsigned char reserved[5];
 } hs_checkpoint_saver_options;
 #define HS_CHECKPOINT_SAVER .size = sizeof(hs_checkpoint_saver_options)
 

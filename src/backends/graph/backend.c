@@ -156,6 +156,7 @@ const hs_backend_ops hs__graph_backend_ops = {
     .read_variable = hs__graph_read_variable,
     .write_variable = hs__graph_write_variable,
     .global_step = hs__graph_read_step,
+    .guard = hs__graph_guard,
 };
 
 /* What hs_graph_backend gives where there is no graph: opening a session on it says why. */

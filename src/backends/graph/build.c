@@ -313,6 +313,7 @@ static hs_code fill_op(const hs_graph *graph, hs__graph_node *node, const hs_op_
     node->input_names = hs__names_copy(env, def->inputs);
     node->control_names = hs__names_copy(env, def->control_inputs);
     node->write_names = hs__names_copy(env, def->writes);
+    node->tells_writes = def->writes != NULL;
     node->inputs = hs__alloc(env, node->n_inputs, sizeof *node->inputs);
     node->controls = hs__alloc(env, node->n_controls, sizeof(void *));
     node->writes = hs__alloc(env, node->n_writes, sizeof(void *));

@@ -37,7 +37,7 @@ struct hs__graph_node {
 
     /* an op */
     hs_op_fn run;
-    bool advances_step;
+    bool advances_step, tells_writes;
     hs_output_def *outputs;
     size_t n_outputs;
     const char *const *input_names, *const *control_names, *const *write_names;
@@ -46,6 +46,7 @@ struct hs__graph_node {
     size_t n_inputs, n_controls, n_writes;
     size_t rank;                  /* its place in the order of execution */
     size_t index;                 /* its place among the nodes */
+    size_t variable;              /* its place among the variables, if it is one */
     size_t waits;                 /* while ops are put in order: for how many */
     bool sets_views, reads_views; /* outputs without memory of their own; inputs that are such */
 };
@@ -133,6 +134,7 @@ typedef struct hs__graph_session {
     uint64_t run;           /* the number of this run */
     int64_t step;           /* the global step before it */
     bool check_inputs;      /* it needs a variable that was not initialised when it began */
+    hs_write_guard guard;   /* of somebody who copies the variables */
     int64_t *trace;         /* two times an op, while a run is traced */
     hs__buffer metadata;
 } hs__graph_session;
@@ -145,6 +147,7 @@ hs_code hs__graph_session_close(void *session, hs_error *err);
 hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
 hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
 hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
+void hs__graph_guard(void *session, hs_write_guard guard);
 
 /* metadata.c: the run's RunMetadata, from session->trace and the graph. */
 hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);

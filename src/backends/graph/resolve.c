@@ -202,8 +202,10 @@ static void number_tensors(hs_graph *graph)
         graph->n_slots += node->kind == HS__OP ? node->n_outputs : 1;
         if (node->kind == HS__OP)
             note_views(node);
-        if (node->kind == HS__VARIABLE)
+        if (node->kind == HS__VARIABLE) {
+            node->variable = graph->n_variables;
             graph->variables[graph->n_variables++] = node;
+        }
     }
 }
 

@@ -110,10 +110,34 @@ hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, 
     return HS_OK;
 }
 
+/* Somebody who copies variables is asked before they change. */
+static void ask_guard(hs__graph_session *session, size_t variable)
+{
+    if (session->guard.before_write && !session->guard.before_write(session->guard.user, variable))
+        session->guard.before_write = NULL;
+}
+
+static void ask_guard_for(hs__graph_session *session, const hs__graph_node *op)
+{
+    if (!op->tells_writes)
+        ask_guard(session, HS_ANY_VARIABLE);
+    for (size_t i = 0; i < op->n_writes; i++)
+        if (op->writes[i]->kind == HS__VARIABLE)
+            ask_guard(session, op->writes[i]->variable);
+}
+
+void hs__graph_guard(void *self, hs_write_guard guard)
+{
+    hs__graph_session *session = self;
+    ask_guard(session, HS_ANY_VARIABLE);
+    session->guard = guard;
+}
+
 hs_code hs__graph_session_close(void *session, hs_error *err)
 {
     (void)err;
     hs__graph_session *closing = session;
+    hs__graph_guard(session, (hs_write_guard){NULL, NULL});
     closing->graph->live_sessions--;
     free_session(closing);
     return HS_OK;
@@ -257,6 +281,8 @@ static hs_code execute(hs__graph_session *session, const hs__graph_node *node, h
         return code;
     if (node->sets_views)
         forget_views(session, node);
+    if (session->guard.before_write)
+        ask_guard_for(session, node);
     if (hs__settle(code = node->run(node->self, &op, err), "its function", err)) {
         hs_error_prefix(err, "op '%s'", node->name);
         return code;
@@ -318,6 +344,7 @@ static hs_code advance(hs__graph_session *session, int64_t by, hs_error *err)
     if (!step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' has not been initialised",
                             session->graph->global_step->name);
+    ask_guard(session, session->graph->global_step->variable);
     *step += by;
     return HS_OK;
 }
@@ -440,6 +467,7 @@ hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *valu
     hs__graph_session *session = self;
     const hs__graph_node *variable = session->graph->variables[index];
     const hs_tensor *to = &session->tensors[variable->slot];
+    ask_guard(session, index);
     if (to->memory) {
         hs_code code = to->memory->from_host(to->memory->user, to->data, value->data, to->bytes, err);
         if (hs__settle(code, "its memory", err)) {

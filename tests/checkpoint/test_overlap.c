@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Large variables that are copied while the session runs on. */
+#include "checkpoint/image.h"
+#include "checkpoint/model.h"
+
+#include "base/thread.h"
+
+enum { LARGE = 1 << 16, N = LARGE / sizeof(float) + 5, VARIABLES = 3, DEVICE = 2 };
+
+/* Two large variables of the host's and one of a device's, a small one, and ops that add to them. */
+typedef struct {
+    test_env t;
+    char *directory;
+    float large[VARIABLES][N];
+    float small[4];
+    hs_memory memory;
+    size_t fetched; /* from the device */
+    hs_graph *graph;
+    hs_session *session;
+    hs_saver *saver;
+    hs__image image;
+    hs_error err;
+} fixture2;
+
+static hs_code from_host(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(to, from, bytes);
+    return HS_OK;
+}
+
+static hs_code to_host(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    ((fixture2 *)user)->fetched++;
+    return from_host(user, to, from, bytes, err);
+}
+
+static void add_to(float *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i]++;
+}
+
+/* Adds to what it says it writes. */
+static hs_code update_written(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)err;
+    const hs_tensor *written;
+    for (size_t i = 0; (written = hs_op_written(op, i)); i++)
+        add_to(written->data, written->bytes / sizeof(float));
+    return HS_OK;
+}
+
+/* Adds to everything, and says nothing of it. */
+static hs_code update_all(void *self, hs_op *op, hs_error *err)
+{
+    fixture2 *f = self;
+    (void)op, (void)err;
+    for (size_t i = 0; i < VARIABLES; i++)
+        add_to(f->large[i], N);
+    add_to(f->small, 4);
+    return HS_OK;
+}
+
+static int setup(void **state)
+{
+    fixture2 *f = calloc(1, sizeof *f);
+    test_env_init(&f->t);
+    f->directory = test_make_directory();
+    f->memory = (hs_memory){HS_MEMORY, .to_host = to_host, .from_host = from_host, .user = f};
+    f->graph = hs_graph_new(&f->t.env);
+    static const char *const names[VARIABLES] = {"first", "second", "third"};
+    for (size_t i = 0; i < VARIABLES; i++)
+        hs_graph_add_variable(f->graph,
+                              &(hs_variable_def){HS_VARIABLE_DEF, .name = names[i], .dtype = HS_FLOAT, .shape = HS_SHAPE(N),
+                                                 .data = f->large[i], .memory = i == DEVICE ? &f->memory : NULL});
+    hs_graph_variable(f->graph, "small", HS_FLOAT, HS_SHAPE(4), f->small);
+    hs_graph_op(f->graph, .name = "look", .run = update_written, .writes = HS_NAMES(NULL));
+    hs_graph_op(f->graph, .name = "update_second", .run = update_written, .writes = HS_NAMES("second"));
+    hs_graph_op(f->graph, .name = "update_large", .run = update_written, .writes = HS_NAMES("second", "first", "small"));
+    hs_graph_op(f->graph, .name = "update_all", .run = update_all, .self = f);
+    f->session = hs_session_open(hs_graph_backend(f->graph), NULL, &f->err);
+    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &f->t.env};
+    f->saver = hs_saver_new(&options, &f->err);
+    assert_ok(f->err.code, &f->err);
+    assert_int_equal(hs__image_init(&f->image, &f->t.env), 0);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture2 *f = *state;
+    hs_session_close(f->session, NULL);
+    hs__image_free(&f->image);
+    hs_saver_free(f->saver);
+    hs_graph_free(f->graph);
+    test_remove_directory(f->directory);
+    int left = f->t.live != 0;
+    free(f);
+    return left;
+}
+#define with_session(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+static void take(fixture2 *f)
+{
+    hs__image_options options = {.overlap = true};
+    assert_ok(hs__image_take(&f->image, f->saver, hs_session_raw(f->session), &options, &f->err), &f->err);
+}
+
+static void run(fixture2 *f, const char *op)
+{
+    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(op)};
+    assert_ok(hs_raw_session_run(hs_session_raw(f->session), &args, NULL, &f->err), &f->err);
+}
+
+static size_t left_of(fixture2 *f)
+{
+    return atomic_load(&f->image.left);
+}
+
+static hs_code is_zero(void *user, const hs__saved *saved, hs_error *err)
+{
+    (void)err;
+    const float *values = saved->value.data;
+    for (size_t i = 0; i < saved->value.bytes / sizeof *values; i++)
+        assert_true(values[i] == 0);
+    ++*(size_t *)user;
+    return HS_OK;
+}
+
+/* Completes the image: it has what there was at first, whatever has changed since. */
+static void is_of_the_beginning(fixture2 *f)
+{
+    size_t n = 0;
+    hs__image_complete(&f->image);
+    hs__image_each_variable(&f->image, is_zero, &n, NULL);
+    assert_int_equal(n, VARIABLES + 1);
+}
+
+static void what_is_large_and_in_host_memory_is_left(void **state)
+{
+    fixture2 *f = *state;
+    take(f);
+    assert_int_equal(left_of(f), 2);
+    assert_int_equal(f->fetched, 1);
+    is_of_the_beginning(f);
+    assert_int_equal(left_of(f), 0);
+}
+
+static void an_op_that_writes_nothing_waits_for_nothing(void **state)
+{
+    fixture2 *f = *state;
+    take(f);
+    run(f, "look");
+    assert_int_equal(left_of(f), 2);
+}
+
+static void an_op_waits_for_what_it_writes(void **state)
+{
+    fixture2 *f = *state;
+    take(f);
+    run(f, "update_second");
+    assert_int_equal(left_of(f), 1);
+    run(f, "update_large");
+    assert_int_equal(left_of(f), 0);
+    assert_true(f->large[1][0] == 2);
+    is_of_the_beginning(f);
+}
+
+static void an_op_that_does_not_tell_waits_for_all(void **state)
+{
+    fixture2 *f = *state;
+    take(f);
+    run(f, "update_all");
+    assert_int_equal(left_of(f), 0);
+    is_of_the_beginning(f);
+}
+
+static void a_variable_that_is_set_is_copied_before(void **state)
+{
+    fixture2 *f = *state;
+    static float ones[N] = {1};
+    hs_raw_session *raw = hs_session_raw(f->session);
+    hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SHAPE(N), ones);
+    take(f);
+    assert_ok(hs_raw_session_backend(raw).ops->write_variable(hs_raw_session_handle(raw), 0, &value, &f->err), &f->err);
+    assert_int_equal(left_of(f), 1);
+    is_of_the_beginning(f);
+}
+
+static void what_is_left_is_copied_before_the_session_goes(void **state)
+{
+    fixture2 *f = *state;
+    take(f);
+    hs_session_close(f->session, NULL);
+    f->session = NULL;
+    assert_int_equal(left_of(f), 0);
+    is_of_the_beginning(f);
+}
+
+static void another_image_takes_the_place_of_one_that_is_complete(void **state)
+{
+    fixture2 *f = *state;
+    hs__image second;
+    hs__image_options options = {.overlap = true};
+    assert_int_equal(hs__image_init(&second, &f->t.env), 0);
+    take(f);
+    assert_ok(hs__image_take(&second, f->saver, hs_session_raw(f->session), &options, &f->err), &f->err);
+    assert_int_equal(left_of(f), 0);
+    run(f, "update_second");
+    assert_int_equal(atomic_load(&second.left), 1);
+    hs__image_complete(&second);
+    run(f, "update_second"); /* the graph asks no more, and the image may go */
+    hs__image_free(&second);
+    run(f, "update_all");
+    is_of_the_beginning(f);
+}
+
+static void without_the_option_all_is_copied(void **state)
+{
+    fixture2 *f = *state;
+    hs__image_options options = {.overlap = false};
+    assert_ok(hs__image_take(&f->image, f->saver, hs_session_raw(f->session), &options, &f->err), &f->err);
+    assert_int_equal(left_of(f), 0);
+    run(f, "update_all");
+    is_of_the_beginning(f);
+}
+
+static void *complete(void *user)
+{
+    hs__image_complete(user);
+    return NULL;
+}
+
+/* Whoever comes first copies, and the other waits. */
+static void two_threads_share_the_copying(void **state)
+{
+    fixture2 *f = *state;
+    enum { ROUNDS = 200 };
+    for (int i = 0; i < ROUNDS; i++) {
+        pthread_t thread;
+        memset(f->large, 0, sizeof f->large);
+        memset(f->small, 0, sizeof f->small);
+        take(f);
+        assert_int_equal(hs__thread_start(&thread, complete, &f->image), 0);
+        run(f, i % 2 ? "update_large" : "update_all");
+        pthread_join(thread, NULL);
+        is_of_the_beginning(f);
+    }
+}
+
+/* The whole way: what is restored is the state of the moment when the save was asked for. */
+static void a_save_that_overlaps_has_the_state_of_its_moment(void **state)
+{
+    fixture2 *f = *state;
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .overlap = true};
+    enum { ROUNDS = 20 };
+    for (int i = 0; i < ROUNDS; i++) {
+        float then = f->large[1][N - 1];
+        assert_ok(
+            hs_saver_save(f->saver, hs_session_raw(f->session), test_path(f->directory, "ckpt"), i, &options, &f->err),
+            &f->err);
+        run(f, "update_second");
+        run(f, "update_large");
+        assert_ok(hs_saver_restore(f->saver, hs_session_raw(f->session), hs_saver_last_path(f->saver), NULL, &f->err),
+                  &f->err);
+        for (size_t k = 0; k < N; k++)
+            assert_true(f->large[1][k] == then);
+        run(f, "update_large");
+    }
+    assert_true(f->large[0][0] == ROUNDS);
+}
+
+static void overlap_is_for_saves_in_the_background(void **state)
+{
+    fixture2 *f = *state;
+    hs_save_options options = {HS_SAVE_OPTIONS, .overlap = true};
+    assert_fails(hs_saver_save(f->saver, hs_session_raw(f->session), test_path(f->directory, "ckpt"), 1, &options, &f->err),
+                 HS_INVALID_ARGUMENT, &f->err, "overlap is for saves in the background");
+}
+
+static void without_memory_nothing_is_left(void **state)
+{
+    fixture2 *f = *state;
+    hs__image_options options = {.overlap = true, .meta = true};
+    hs_code code;
+    for (size_t i = 1;; i++) {
+        hs__image_free(&f->image);
+        assert_int_equal(hs__image_init(&f->image, &f->t.env), 0);
+        f->t.fail_alloc_at = f->t.allocations + i;
+        code = hs__image_take(&f->image, f->saver, hs_session_raw(f->session), &options, &f->err);
+        f->t.fail_alloc_at = 0;
+        if (!code)
+            break;
+        assert_int_equal(code, HS_RESOURCE_EXHAUSTED);
+        assert_int_equal(left_of(f), 0);
+    }
+    assert_int_equal(left_of(f), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_session(what_is_large_and_in_host_memory_is_left),
+        with_session(an_op_that_writes_nothing_waits_for_nothing),
+        with_session(an_op_waits_for_what_it_writes),
+        with_session(an_op_that_does_not_tell_waits_for_all),
+        with_session(a_variable_that_is_set_is_copied_before),
+        with_session(what_is_left_is_copied_before_the_session_goes),
+        with_session(another_image_takes_the_place_of_one_that_is_complete),
+        with_session(without_the_option_all_is_copied),
+        with_session(two_threads_share_the_copying),
+        with_session(a_save_that_overlaps_has_the_state_of_its_moment),
+        with_session(overlap_is_for_saves_in_the_background),
+        with_session(without_memory_nothing_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
