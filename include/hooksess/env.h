@@ -13,7 +13,8 @@
 HS_BEGIN_DECLS
 
 /* Memory. Set all three functions or none. `free` takes NULL and no size, so that the functions can be lent on (to zlib
- * and protobuf-c). alloc and realloc return NULL when there is none left. Called from several threads. Frozen. */
+ * and protobuf-c; Jansson, which safetensors.h needs, takes none and has malloc's). alloc and realloc return NULL when
+ * there is none left. Called from several threads. Frozen. */
 typedef struct hs_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void *(*realloc)(void *user, void *block, size_t bytes);

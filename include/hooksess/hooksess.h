@@ -17,6 +17,7 @@
 #include <hooksess/hooks/summary_saver.h>
 #include <hooksess/outcome.h>
 #include <hooksess/run.h>
+#include <hooksess/safetensors.h>
 #include <hooksess/scaffold.h>
 #include <hooksess/session.h>
 #include <hooksess/state.h>

@@ -108,18 +108,27 @@ hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *d
     return code ? code : closed;
 }
 
+hs_code hs__file_place(const hs_env *env, const char *aside, const char *path, hs_error *err)
+{
+    char *directory = hs__path_directory(env, path);
+    hs_code code = directory ? hs__rename(env, aside, path, err) : hs__no_memory(err, strlen(path), "a path");
+    if (!code)
+        code = hs__sync_directory(env, directory, err);
+    hs__free(env, directory);
+    return code;
+}
+
 hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err)
 {
-    char *aside = hs__format(env, "%s.tmp", path), *directory = hs__path_directory(env, path);
-    hs_code code;
-    if (!aside || !directory)
-        code = hs__no_memory(err, strlen(path), "a path");
-    else if ((code = hs__file_write_synced(env, aside, data, bytes, err)) || (code = hs__rename(env, aside, path, err)))
+    char *aside = hs__format(env, "%s.tmp", path);
+    if (!aside)
+        return hs__no_memory(err, strlen(path), "a path");
+    hs_code code = hs__file_write_synced(env, aside, data, bytes, err);
+    if (!code)
+        code = hs__file_place(env, aside, path, err);
+    if (code)
         hs__file_remove(env, aside);
-    else
-        code = hs__sync_directory(env, directory, err);
     hs__free(env, aside);
-    hs__free(env, directory);
     return code;
 }
 

@@ -33,6 +33,8 @@ hs_code hs__file_close(hs__file *file, hs_error *err);
 hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, char **data, size_t *bytes, hs_error *err);
 /* Writes a file in its place, and syncs it. */
 hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err);
+/* Gives a file that was written aside, and synced, its name for good: renamed, the directory synced. */
+hs_code hs__file_place(const hs_env *env, const char *aside, const char *path, hs_error *err);
 /* Puts a file in place so that whoever looks sees the old one or the whole new one, also after a power cut: written beside
  * it, synced, renamed, the directory synced. */
 hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err);

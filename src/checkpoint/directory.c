@@ -438,7 +438,8 @@ hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const ch
     if (!(code = settle_names(env, directory, err)) && !before && !(held->path = hs__strdup(env, directory)))
         code = hs__no_memory(err, strlen(directory), "a path");
     if (!code) {
-        sweep_directory(held, env, base, state_file);
+        if (base)
+            sweep_directory(held, env, base, state_file);
         held->disturbed = false;
     } else if (!before) {
         hs__release_directory(held, env);

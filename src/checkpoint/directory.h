@@ -22,7 +22,7 @@ typedef struct hs__held_directory {
 /* Holds `directory`, which exists, in place of what was held before. When it is taken hold of, what saves that were cut
  * short have left of checkpoints called BASE or BASE-STEP is removed. If it was held already, this makes sure that it still
  * is, and that is removed only if it is disturbed. FAILED_PRECONDITION names the process that has it. `state_file` NULL:
- * "checkpoint". */
+ * "checkpoint"; `base` NULL: nothing is removed. */
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
                            const char *state_file, hs_error *err);
 void hs__release_directory(hs__held_directory *held, const hs_env *env);

@@ -22,11 +22,11 @@ static void separate(misfits *all)
         hs__buffer_text(&all->text, "; ");
 }
 
-static void describe(char *text, size_t size, const hs_variable *variable, const hs__bundle_entry *entry)
+static void describe(char *text, size_t size, const hs_variable *variable, const hs__stored *stored)
 {
     char wanted[HS_SHAPE_TEXT_SIZE], found[HS_SHAPE_TEXT_SIZE];
-    snprintf(text, size, "is %s %s there and %s %s in the model", hs_dtype_name((hs_dtype)entry->dtype),
-             hs_shape_text(&entry->shape, found, sizeof found), hs_dtype_name(variable->dtype),
+    snprintf(text, size, "is %s %s there and %s %s in the model", hs_dtype_name((hs_dtype)stored->dtype),
+             hs_shape_text(&stored->shape, found, sizeof found), hs_dtype_name(variable->dtype),
              hs_shape_text(&variable->shape, wanted, sizeof wanted));
 }
 
@@ -40,63 +40,61 @@ static void add_missing(misfits *all, const char *name, const hs_restore_options
     hs__buffer_text(&all->text, "'%s' is missing", name);
 }
 
-static void add_different(misfits *all, const char *name, const hs_variable *variable, const hs__bundle_entry *entry,
+static void add_different(misfits *all, const char *name, const hs_variable *variable, const hs__stored *stored,
                           const hs_restore_options *options)
 {
     char text[2 * HS_SHAPE_TEXT_SIZE + 128];
-    describe(text, sizeof text, variable, entry);
+    describe(text, sizeof text, variable, stored);
     hs__tell(options, HS_RESTORE_DIFFERENT, name, text);
     separate(all);
     all->different++;
     hs__buffer_text(&all->text, "'%s' %s", name, text);
 }
 
-static bool fits(const hs_variable *variable, const hs__bundle_entry *entry, bool reshape)
+static bool fits(const hs_variable *variable, const hs__stored *stored, bool reshape)
 {
-    return entry->dtype == (int32_t)variable->dtype &&
-           (hs_shape_equal(&entry->shape, &variable->shape) ||
-            (reshape && hs_shape_elements(&entry->shape) == hs_shape_elements(&variable->shape)));
+    return stored->dtype == (int32_t)variable->dtype &&
+           (hs_shape_equal(&stored->shape, &variable->shape) ||
+            (reshape && hs_shape_elements(&stored->shape) == hs_shape_elements(&variable->shape)));
 }
 
-static hs_code add_planned(hs__plan *plan, size_t index, const hs_variable *variable, const hs__bundle_entry *entry,
-                           const hs__bundle_entry *entries, hs_error *err)
+static hs_code add_planned(hs__plan *plan, size_t index, const hs_variable *variable, size_t tensor, hs_error *err)
 {
     hs_code code = hs__reserve(plan->env, &plan->items, &plan->capacity, plan->n + 1, sizeof *plan->items, err);
     if (code)
         return code;
-    plan->items[plan->n++] = (hs__planned){.index = index, .variable = *variable, .value = {.entry = entry}};
-    plan->taken[entry - entries] = true;
+    plan->items[plan->n++] = (hs__planned){.index = index, .variable = *variable, .value = {.tensor = tensor}};
+    plan->taken[tensor] = true;
     return HS_OK;
 }
 
 /* Tensors that no variable takes. They may be what a variable that is missing was once called. */
-static void add_extra(misfits *all, const hs__plan *plan, const hs__bundle_reader *reader,
-                      const hs_restore_options *options)
+static void add_extra(misfits *all, const hs__plan *plan, const hs__archive *archive, const hs_restore_options *options)
 {
-    for (size_t i = 0; i < reader->n_entries; i++) {
-        const hs__bundle_entry *entry = &reader->entries[i];
-        if (plan->taken[i] || strncmp(entry->name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
+    for (size_t i = 0; i < archive->n; i++) {
+        hs__stored stored = hs__archive_tensor(archive, i);
+        if (plan->taken[i] || strncmp(stored.name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
             continue;
-        hs__tell(options, HS_RESTORE_EXTRA, entry->name, "");
+        hs__tell(options, HS_RESTORE_EXTRA, stored.name, "");
         if (all->missing + all->different == 0)
             continue; /* no harm is done by them alone */
         separate(all);
         all->extra++;
-        hs__buffer_text(&all->text, "'%s' is there and not in the model", entry->name);
+        hs__buffer_text(&all->text, "'%s' is there and not in the model", stored.name);
     }
 }
 
-static hs_code tell_misfits(const hs__plan *plan, const hs__bundle_reader *reader, const misfits *all, hs_error *err)
+static hs_code tell_misfits(const hs__plan *plan, const hs__archive *archive, const misfits *all, hs_error *err)
 {
     hs_code code = all->different ? HS_INVALID_ARGUMENT : HS_NOT_FOUND;
     const char *text = (const char *)all->text.data;
-    if (strlen(reader->prefix) + all->text.size > HS_MESSAGE_SIZE / 2)
-        hs_log(plan->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", reader->prefix, text);
+    if (strlen(archive->path) + all->text.size > HS_MESSAGE_SIZE / 2)
+        hs_log(plan->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", archive->path, text);
     return hs_error_set(
         err, code,
         "checkpoint '%s' does not fit the model, which is left as it was; restore into the model it was saved "
         "from, or train in another directory (%zu missing, %zu different): %s",
-        reader->prefix, all->missing, all->different, text);
+        archive->path, all->missing, all->different, text);
 }
 
 static bool is_skipped(const hs_restore_options *options, const char *variable)
@@ -115,91 +113,111 @@ static const char *name_of(const hs_saver *saver, const hs_restore_options *opti
     return hs__saver_name(saver, variable);
 }
 
-hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__bundle_reader *reader,
+/* One variable: what becomes of it. */
+static hs_code plan_variable(hs__plan *plan, size_t index, const hs_variable *variable, const char *name,
+                             const hs__archive *archive, const hs_restore_options *options, misfits *wrong, hs_error *err)
+{
+    size_t tensor = hs__archive_find(archive, name);
+    if (is_skipped(options, variable->name)) {
+        hs__tell(options, HS_RESTORE_SKIPPED, variable->name, "");
+        return HS_OK;
+    }
+    if (tensor == HS__NONE) {
+        add_missing(wrong, name, options);
+        return HS_OK;
+    }
+    hs__stored stored = hs__archive_tensor(archive, tensor);
+    if (!fits(variable, &stored, options->reshape)) {
+        add_different(wrong, name, variable, &stored, options);
+        return HS_OK;
+    }
+    hs_code code = add_planned(plan, index, variable, tensor, err);
+    if (!code)
+        hs__tell(options, HS_RESTORE_TAKEN, variable->name, name);
+    return code;
+}
+
+hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__archive *archive,
                       const hs_restore_options *options, hs_error *err)
 {
     misfits wrong = {0};
     *plan = (hs__plan){.env = &saver->env};
     hs__buffer_init(&wrong.text, plan->env);
-    plan->taken = hs__alloc(plan->env, reader->n_entries, sizeof *plan->taken);
-    hs_code code = plan->taken ? HS_OK : hs__no_memory(err, reader->n_entries, "a list of tensors");
+    plan->taken = hs__alloc(plan->env, archive->n, sizeof *plan->taken);
+    hs_code code = plan->taken ? HS_OK : hs__no_memory(err, archive->n, "a list of tensors");
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
         hs_variable variable;
-        if (!hs__saver_variable(saver, session, i, &variable, &done))
-            continue;
-        const char *name = name_of(saver, options, variable.name);
-        const hs__bundle_entry *entry = hs__bundle_find(reader, name);
-        if (is_skipped(options, variable.name)) {
-            hs__tell(options, HS_RESTORE_SKIPPED, variable.name, "");
-        } else if (!entry) {
-            add_missing(&wrong, name, options);
-        } else if (!fits(&variable, entry, options->reshape)) {
-            add_different(&wrong, name, &variable, entry, options);
-        } else if (!(code = add_planned(plan, i, &variable, entry, reader->entries, err))) {
-            hs__tell(options, HS_RESTORE_TAKEN, variable.name, name);
-        }
+        if (hs__saver_variable(saver, session, i, &variable, &done))
+            code = plan_variable(plan, i, &variable, name_of(saver, options, variable.name), archive, options, &wrong, err);
     }
     if (!code)
-        add_extra(&wrong, plan, reader, options);
+        add_extra(&wrong, plan, archive, options);
     if (!code && !(code = hs__buffer_check(&wrong.text, "a message", err)) && wrong.missing + wrong.different)
-        code = tell_misfits(plan, reader, &wrong, err);
+        code = tell_misfits(plan, archive, &wrong, err);
     hs__buffer_free(&wrong.text);
     return code;
 }
 
-hs_code hs__plan_states(hs__plan *plan, const hs_raw_session *session, const hs__bundle_reader *reader, hs_error *err)
+static hs_code check_state(const hs__archive *archive, size_t tensor, hs_error *err)
+{
+    hs__stored stored = hs__archive_tensor(archive, tensor);
+    if (stored.dtype == HS_UINT8 && stored.shape.rank == 1)
+        return HS_OK;
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", archive->path, stored.name);
+}
+
+hs_code hs__plan_states(hs__plan *plan, const hs_raw_session *session, const hs__archive *archive, hs_error *err)
 {
     plan->states = hs__alloc(plan->env, session->n_states, sizeof *plan->states);
     if (!plan->states)
         return hs__no_memory(err, session->n_states * sizeof *plan->states, "the states of a checkpoint");
     plan->n_states = session->n_states;
-    for (size_t i = 0; i < session->n_states; i++) {
-        const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
-        if (entry && (entry->dtype != HS_UINT8 || entry->shape.rank != 1))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix,
-                                session->states[i].key);
-        plan->states[i].entry = entry;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < session->n_states; i++) {
+        size_t tensor = hs__archive_find(archive, session->states[i].key);
+        plan->states[i].tensor = tensor;
+        code = tensor == HS__NONE ? HS_OK : check_state(archive, tensor, err);
     }
-    return HS_OK;
+    return code;
 }
 
-/* What an index says is believed only as far as its data file bears it out. */
-static hs_code place_value(hs__plan *plan, hs__bundle_reader *reader, hs__planned_value *value, hs_error *err)
+/* What is said of a tensor is believed only as far as its file bears it out. */
+static hs_code place_value(hs__plan *plan, const hs__archive *archive, hs__planned_value *value, hs_error *err)
 {
     enum { ALIGNMENT = 64 };
-    hs_code code = value->entry ? hs__bundle_locate(reader, value->entry, err) : HS_OK;
-    if (code || !value->entry)
+    hs_code code = value->tensor == HS__NONE ? HS_OK : hs__archive_locate(archive, value->tensor, err);
+    if (code || value->tensor == HS__NONE)
         return code;
-    size_t bytes = hs__bundle_read_bytes(value->entry);
+    hs__stored stored = hs__archive_tensor(archive, value->tensor);
     value->offset = plan->bytes;
-    if (bytes > SIZE_MAX - ALIGNMENT || plan->bytes > SIZE_MAX - ALIGNMENT - bytes)
-        return hs__no_memory(err, bytes, value->entry->name);
-    plan->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (stored.bytes > SIZE_MAX - ALIGNMENT || plan->bytes > SIZE_MAX - ALIGNMENT - stored.bytes)
+        return hs__no_memory(err, stored.bytes, stored.name);
+    plan->bytes += (stored.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return HS_OK;
 }
 
-static hs_code read_value(hs__bundle_reader *reader, const hs__plan *plan, const hs__planned_value *value, hs_error *err)
+static hs_code read_value(const hs__archive *archive, const hs__plan *plan, const hs__planned_value *value, hs_error *err)
 {
-    return value->entry ? hs__bundle_read(reader, value->entry, plan->data + value->offset, err) : HS_OK;
+    return value->tensor == HS__NONE ? HS_OK : hs__archive_read(archive, value->tensor, plan->data + value->offset, err);
 }
 
-hs_code hs__plan_read(hs__plan *plan, hs__bundle_reader *reader, hs_error *err)
+hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < plan->n; i++)
-        code = place_value(plan, reader, &plan->items[i].value, err);
+        code = place_value(plan, archive, &plan->items[i].value, err);
     for (size_t i = 0; !code && i < plan->n_states; i++)
-        code = place_value(plan, reader, &plan->states[i], err);
+        code = place_value(plan, archive, &plan->states[i], err);
     if (code)
         return code;
     plan->data = hs__realloc(plan->env, NULL, plan->bytes, 1); /* all of it is written: zeros would cost as much again */
     if (!plan->data)
         return hs__no_memory(err, plan->bytes, "the values of a checkpoint");
     for (size_t i = 0; !code && i < plan->n; i++)
-        code = read_value(reader, plan, &plan->items[i].value, err);
+        code = read_value(archive, plan, &plan->items[i].value, err);
     for (size_t i = 0; !code && i < plan->n_states; i++)
-        code = read_value(reader, plan, &plan->states[i], err);
+        code = read_value(archive, plan, &plan->states[i], err);
     return code;
 }
 

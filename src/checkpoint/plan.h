@@ -7,10 +7,10 @@
 /* Which variable gets which tensor of a checkpoint. All values are read before any is copied, so that a failure leaves the
  * model as it was. */
 
-/* What is read of the checkpoint. */
+/* What is read of the archive. */
 typedef struct {
-    const hs__bundle_entry *entry; /* NULL: it is not there */
-    size_t offset;                 /* of its value in the plan's data */
+    size_t tensor; /* HS__NONE: it is not there */
+    size_t offset; /* of its value in the plan's data */
 } hs__planned_value;
 
 typedef struct {
@@ -23,7 +23,7 @@ typedef struct hs__plan {
     const hs_env *env;
     hs__planned *items;
     size_t n, capacity;
-    bool *taken;               /* by entry of the checkpoint */
+    bool *taken;               /* by tensor of the archive */
     hs__planned_value *states; /* as many as the session has */
     size_t n_states;
     unsigned char *data;
@@ -32,11 +32,11 @@ typedef struct hs__plan {
 
 /* Finds its tensor for each variable that is to be restored. Those that have not their like there are an error, and all
  * listed in it, unless the options allow for them. */
-hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__bundle_reader *reader,
+hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__archive *archive,
                       const hs_restore_options *options, hs_error *err);
 /* The same for the session's pieces of state. */
-hs_code hs__plan_states(hs__plan *plan, const hs_raw_session *session, const hs__bundle_reader *reader, hs_error *err);
-hs_code hs__plan_read(hs__plan *plan, hs__bundle_reader *reader, hs_error *err);
+hs_code hs__plan_states(hs__plan *plan, const hs_raw_session *session, const hs__archive *archive, hs_error *err);
+hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err);
 hs_code hs__plan_write(const hs__plan *plan, const hs_raw_session *session, hs_error *err);
 void hs__plan_free(hs__plan *plan);
 

@@ -5,14 +5,16 @@
 
 #include <string.h>
 
-static hs_code load_state(const hs_saver *saver, const hs__bundle_reader *reader, const hs__state_slot *slot,
-                          const hs__plan *plan, const hs__planned_value *value, hs_error *err)
+static hs_code load_state(const hs__archive *archive, const hs__state_slot *slot, const hs__plan *plan,
+                          const hs__planned_value *value, hs_error *err)
 {
-    if (!value->entry) {
-        hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", reader->prefix, slot->key);
+    if (value->tensor == HS__NONE) {
+        if (archive->ops->has_state)
+            hs_log(plan->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", archive->path,
+                   slot->key);
         return HS_OK;
     }
-    size_t bytes = (size_t)value->entry->bytes;
+    size_t bytes = hs__archive_tensor(archive, value->tensor).bytes;
     hs_state_reader state = {plan->data + value->offset, bytes};
     hs__clear(err); /* what another one has got over */
     hs_code code = slot->load(slot->self, &state, err);
@@ -20,40 +22,53 @@ static hs_code load_state(const hs_saver *saver, const hs__bundle_reader *reader
     if (!code && state.left)
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", state.left, bytes);
     if (code)
-        hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", reader->prefix, slot->key);
+        hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", archive->path, slot->key);
     return code;
 }
 
 /* State of somebody who is no more, or goes by another name now: that it is lost is not to go unnoticed. */
-static void tell_untaken_states(const hs_saver *saver, const hs_raw_session *session, const hs__bundle_reader *reader)
+static void tell_untaken_states(const hs_env *env, const hs_raw_session *session, const hs__archive *archive)
 {
     size_t length = strlen(HS__STATE_PREFIX);
-    for (size_t i = 0; i < reader->n_entries; i++) {
-        const char *name = reader->entries[i].name;
+    for (size_t i = 0; i < archive->n; i++) {
+        const char *name = hs__archive_tensor(archive, i).name;
         bool taken = strncmp(name, HS__STATE_PREFIX, length) != 0;
         for (size_t k = 0; !taken && k < session->n_states; k++)
             taken = strcmp(session->states[k].key, name) == 0;
         if (!taken)
-            hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' has the state '%s', which nobody takes", reader->prefix,
-                   name);
+            hs_log(env, HS_LOG_WARNING, "checkpoint '%s' has the state '%s', which nobody takes", archive->path, name);
     }
 }
 
 /* `whose` says whose fault a failure is: at which stage it happened. */
-static hs_code restore_from(hs_saver *saver, hs_raw_session *session, hs__bundle_reader *reader, hs__plan *plan,
-                            const hs_restore_options *options, hs__restore_fault *whose, hs_error *err)
+static hs_code restore_planned(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive, hs__plan *plan,
+                               const hs_restore_options *options, hs__restore_fault *whose, hs_error *err)
 {
     *whose = HS__FAULT_OF_THE_MODEL;
-    hs_code code = hs__plan_make(plan, saver, session, reader, options, err);
+    hs_code code = hs__plan_make(plan, saver, session, archive, options, err);
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((code = hs__plan_states(plan, session, reader, err)) || (code = hs__plan_read(plan, reader, err)))
+    if ((code = hs__plan_states(plan, session, archive, err)) || (code = hs__plan_read(plan, archive, err)))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = load_state(saver, reader, &session->states[i], plan, &plan->states[i], err);
-    return code ? code : hs__plan_write(plan, session, err);
+        code = load_state(archive, &session->states[i], plan, &plan->states[i], err);
+    if (code)
+        return code;
+    session->moves++;
+    return hs__plan_write(plan, session, err);
+}
+
+hs_code hs__restore_from(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                         const hs_restore_options *options, hs__restore_fault *whose, hs_error *err)
+{
+    hs__plan plan = {.env = &saver->env};
+    hs_code code = restore_planned(saver, session, archive, &plan, options, whose, err);
+    if (!code)
+        tell_untaken_states(&saver->env, session, archive);
+    hs__plan_free(&plan);
+    return code;
 }
 
 /* Where saver and session stand after a restore: made before anything is changed, so that it cannot fail afterwards. */
@@ -81,13 +96,12 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
     int64_t step;
     now->last_path = swap(&saver->last_path, now->last_path);
     now->restored_from = swap(&session->restored_from, now->restored_from);
-    session->moves++;
     if (hs_raw_session_step(session, &step, NULL) == HS_OK)
         session->saved_step = step;
 }
 
 /* A name that is misspelt would be restored, or not be found, behind the caller's back. */
-static hs_code check_options(const hs_restore_options *options, const hs_raw_session *session, hs_error *err)
+hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_session *session, hs_error *err)
 {
     for (size_t i = 0; options->skip && options->skip[i]; i++)
         if (!hs__has_variable(session, options->skip[i]))
@@ -104,24 +118,21 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
                     hs__restore_fault *whose, hs_error *err)
 {
     hs__bundle_reader reader;
-    hs__plan plan = {.env = &saver->env};
     whereabouts now = {NULL, NULL};
     *whose = HS__FAULT_OF_THE_MODEL;
     hs__background_wait(saver);
     hs_code code;
-    if ((code = hs__saver_check_names(saver, session, err)) || (code = check_options(options, session, err)))
+    if ((code = hs__saver_check_names(saver, session, err)) || (code = hs__restore_check(options, session, err)))
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
     if ((code = hs__bundle_reader_open(&reader, &saver->env, prefix, err)))
         return code;
+    hs__archive archive = hs__bundle_archive(&reader);
     if (!(code = prepare_whereabouts(&now, saver, session, prefix, err)) &&
-        !(code = restore_from(saver, session, &reader, &plan, options, whose, err))) {
-        tell_untaken_states(saver, session, &reader);
+        !(code = hs__restore_from(saver, session, &archive, options, whose, err)))
         note_whereabouts(&now, saver, session);
-    }
     hs__free(&saver->env, now.last_path);
     hs__free(&session->env, now.restored_from);
-    hs__plan_free(&plan);
     hs__bundle_reader_close(&reader);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "checkpoint/background.h"
 
 #include "base/files.h"
+#include "checkpoint/new_checkpoint.h"
 #include "checkpoint/state_file.h"
 
 #include <errno.h>
@@ -19,110 +20,41 @@ typedef struct {
     bool (*cancelled)(void *user);
     void *cancel_user;
     const hs_env *env;
-    char *prefix, *directory;
     const char *base; /* of the prefix, without the step */
-    char *index, *index_aside;
-    char *data, *data_aside;
-    char *meta, *meta_aside;
-    bool has_meta, nonfinite;
-    bool named; /* the index has its name: the checkpoint is there, even if that could not be synced */
-    int32_t shard, shards;
+    hs__new_checkpoint files;
+    bool nonfinite;
 } save;
-
-static void free_save(save *s)
-{
-    char *const texts[] = {s->prefix, s->directory,  s->index, s->index_aside,
-                           s->data,   s->data_aside, s->meta,  s->meta_aside};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        hs__free(s->env, texts[i]);
-}
-
-/* Which shard the data become: one whose file the checkpoint of that name, if there is one, does not use. A damaged one
- * uses none; one that cannot be read just now may be whole, and is not to be lost. */
-static hs_code choose_shard(save *s, hs_error *err)
-{
-    hs__bundle_reader reader;
-    hs_error cause = {0};
-    s->shard = 0;
-    s->shards = 1;
-    hs_code code = hs__bundle_reader_open(&reader, s->env, s->prefix, &cause);
-    if (code) {
-        if (code == HS_NOT_FOUND || code == HS_DATA_LOSS)
-            return HS_OK;
-        hs__error_copy(err, &cause);
-        return code;
-    }
-    if (reader.shards == 1)
-        s->shard = 1, s->shards = 2;
-    hs__bundle_reader_close(&reader);
-    return HS_OK;
-}
-
-static hs_code name_checkpoint(save *s, const char *prefix, int64_t step, hs_error *err)
-{
-    s->prefix = step >= 0 ? hs__format(s->env, "%s-%lld", prefix, (long long)step) : hs__strdup(s->env, prefix);
-    s->directory = s->prefix ? hs__path_directory(s->env, s->prefix) : NULL;
-    return s->directory ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
-}
-
-static hs_code name_files(save *s, hs_error *err)
-{
-    hs_code code = choose_shard(s, err);
-    if (code)
-        return code;
-    s->index = hs__bundle_index_path(s->env, s->prefix);
-    s->index_aside = hs__format(s->env, "%s.index.tmp", s->prefix);
-    s->data = hs__bundle_data_path(s->env, s->prefix, s->shard, s->shards);
-    s->data_aside = s->data ? hs__format(s->env, "%s.tmp", s->data) : NULL;
-    s->meta = hs__format(s->env, "%s.meta", s->prefix);
-    s->meta_aside = hs__format(s->env, "%s.meta.tmp", s->prefix);
-    if (!s->index || !s->index_aside || !s->data || !s->data_aside || !s->meta || !s->meta_aside)
-        return hs__no_memory(err, strlen(s->prefix), "a path");
-    return HS_OK;
-}
 
 static hs_code check_collision(const save *s, const hs_save_options *options, hs_error *err)
 {
     const char *state_file = options->state_file ? options->state_file : "checkpoint";
-    if (options->no_state_file || strcmp(hs__path_base(s->prefix), state_file) != 0)
+    if (options->no_state_file || strcmp(hs__path_base(s->files.prefix), state_file) != 0)
         return HS_OK;
     return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "cannot save '%s': the file that names the newest checkpoint is called alike", s->prefix);
-}
-
-/* One missing level is made, as TensorFlow does. */
-static hs_code prepare_directory(const save *s, hs_error *err)
-{
-    hs_error cause = {0};
-    hs_code code = hs__make_directory(s->env, s->directory, &cause);
-    if (code == HS_NOT_FOUND || code == HS_FAILED_PRECONDITION)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot save '%s': its parent directory does not exist (%s)",
-                            s->prefix, cause.message);
-    if (code)
-        hs__error_copy(err, &cause);
-    return code;
+                        "cannot save '%s': the file that names the newest checkpoint is called alike", s->files.prefix);
 }
 
 /* A save that cannot come to an end is not begun: it would fill what little there is. */
 static hs_code check_space(const save *s, hs_error *err)
 {
-    uint64_t left = hs__free_space(s->env, s->directory);
+    uint64_t left = hs__free_space(s->env, s->files.directory);
     if (s->needed <= left)
         return HS_OK;
     return hs_error_set_errno(err, ENOSPC,
-                              "'%s' is not saved: its variables have %llu bytes, and %llu are left on the disk", s->prefix,
-                              (unsigned long long)s->needed, (unsigned long long)left);
+                              "'%s' is not saved: its variables have %llu bytes, and %llu are left on the disk",
+                              s->files.prefix, (unsigned long long)s->needed, (unsigned long long)left);
 }
 
 /* The files that are aside become PREFIX.nonfinite. */
 static hs_code keep_aside(const save *s, hs_error *err)
 {
-    char *prefix = hs__format(s->env, "%s" HS__NONFINITE, s->prefix);
-    char *data = prefix ? hs__bundle_data_path(s->env, prefix, s->shard, s->shards) : NULL;
+    char *prefix = hs__format(s->env, "%s" HS__NONFINITE, s->files.prefix);
+    char *data = prefix ? hs__bundle_data_path(s->env, prefix, s->files.shard, s->files.shards) : NULL;
     char *index = prefix ? hs__bundle_index_path(s->env, prefix) : NULL;
-    hs_code code = data && index ? HS_OK : hs__no_memory(err, strlen(s->prefix), "a path");
-    if (!code && !(code = hs__rename(s->env, s->data_aside, data, err)) &&
-        !(code = hs__rename(s->env, s->index_aside, index, err)) && !(code = hs__sync_directory(s->env, s->directory, err)))
+    hs_code code = data && index ? HS_OK : hs__no_memory(err, strlen(s->files.prefix), "a path");
+    if (!code && !(code = hs__rename(s->env, s->files.data_aside, data, err)) &&
+        !(code = hs__rename(s->env, s->files.index_aside, index, err)) &&
+        !(code = hs__sync_directory(s->env, s->files.directory, err)))
         hs_log(s->env, HS_LOG_WARNING, "'%s' is kept to be looked at", prefix);
     hs__free(s->env, prefix);
     hs__free(s->env, data);
@@ -138,7 +70,7 @@ typedef struct {
 static hs_code check_wanted(const save *s, hs_error *err)
 {
     if (s->cancelled && s->cancelled(s->cancel_user))
-        return hs_error_set(err, HS_CANCELLED, "'%s' is not saved: a later state takes its place", s->prefix);
+        return hs_error_set(err, HS_CANCELLED, "'%s' is not saved: a later state takes its place", s->files.prefix);
     return HS_OK;
 }
 
@@ -173,8 +105,9 @@ static hs_code check_finite(save *s, const hs__bundle_writer *writer, hs_error *
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "'%s' is not saved: '%s' is not finite, first at index %lld (%llu NaN, %llu +infinity, %llu "
                         "-infinity)%s; the checkpoint before it stays the newest",
-                        s->prefix, writer->nonfinite_name, (long long)found->first_index, (unsigned long long)found->nan,
-                        (unsigned long long)found->positive_infinity, (unsigned long long)found->negative_infinity,
+                        s->files.prefix, writer->nonfinite_name, (long long)found->first_index,
+                        (unsigned long long)found->nan, (unsigned long long)found->positive_infinity,
+                        (unsigned long long)found->negative_infinity,
                         writer->n_nonfinite > 1 ? ", and others are not" : "");
 }
 
@@ -183,11 +116,11 @@ static hs_code write_bundle(save *s, hs_error *err)
     hs__bundle_writer writer;
     hs_error poison = {0};
     bool aside = s->saver->nonfinite == HS_NONFINITE_ASIDE;
-    hs_code code = hs__bundle_writer_open(&writer, s->env, s->data_aside, s->shard, s->shards, err);
+    hs_code code = hs__bundle_writer_open(&writer, s->env, s->files.data_aside, s->files.shard, s->files.shards, err);
     if (!code && !(code = write_variables(s, &writer, err)) && check_finite(s, &writer, &poison) && !aside)
         code = hs__error_copy(err, &poison);
     if (!code && !(code = write_states(s, &writer, err)))
-        code = hs__bundle_writer_finish(&writer, s->index_aside, err);
+        code = hs__bundle_writer_finish(&writer, s->files.index_aside, err);
     if (!code && s->nonfinite) { /* all is written, and gets a name that nobody restores */
         code = keep_aside(s, err);
         if (!code)
@@ -201,9 +134,10 @@ static hs_code write_meta(save *s, hs_error *err)
 {
     hs_bytes meta;
     if (s->image) {
-        s->has_meta = s->image->meta.data != NULL;
-        return s->has_meta ? hs__file_write_synced(s->env, s->meta_aside, s->image->meta.data, s->image->meta.size, err)
-                           : HS_OK;
+        s->files.has_meta = s->image->meta.data != NULL;
+        return s->files.has_meta
+                   ? hs__file_write_synced(s->env, s->files.meta_aside, s->image->meta.data, s->image->meta.size, err)
+                   : HS_OK;
     }
     hs_code code = hs_export_meta_graph(s->session->backend, s->saver, &meta, err);
     if (code == HS_UNIMPLEMENTED) {
@@ -212,32 +146,10 @@ static hs_code write_meta(save *s, hs_error *err)
     }
     if (code)
         return code;
-    s->has_meta = true;
-    code = hs__file_write_synced(s->env, s->meta_aside, meta.data, meta.size, err);
+    s->files.has_meta = true;
+    code = hs__file_write_synced(s->env, s->files.meta_aside, meta.data, meta.size, err);
     hs_env_free(hs_backend_env(s->session->backend), (void *)meta.data);
     return code;
-}
-
-/* Steps 2 and 3 of the protocol. Where the data's name is taken, a save over this checkpoint came as far as 3 and could not
- * sync it: the index that is on the disk may be the one before, whose data these are. */
-static hs_code commit(save *s, hs_error *err)
-{
-    hs_code code;
-    if ((!hs__file_missing(s->env, s->data) && (code = hs__sync_directory(s->env, s->directory, err))) ||
-        (code = hs__rename(s->env, s->data_aside, s->data, err)))
-        return code;
-    if ((s->has_meta && (code = hs__rename(s->env, s->meta_aside, s->meta, err))) ||
-        (code = hs__sync_directory(s->env, s->directory, err)) ||
-        (code = hs__rename(s->env, s->index_aside, s->index, err))) {
-        /* over a network a rename may be done and be said to have failed: then these are the data of the index */
-        if (hs__file_exists(s->env, s->index_aside))
-            hs__file_remove(s->env, s->data);
-        else
-            s->named = !hs__file_missing(s->env, s->index);
-        return code;
-    }
-    s->named = true;
-    return hs__sync_directory(s->env, s->directory, err);
 }
 
 /* A state file speaks of its own directory: what the saver kept in another one stays there, and is no more of its business.
@@ -248,7 +160,7 @@ static void forget_other_directories(save *s)
     size_t n = 0;
     for (size_t i = 0; i < saver->n_kept; i++) {
         char *directory = hs__path_directory(s->env, saver->kept[i].path);
-        if (directory && strcmp(directory, s->directory) != 0)
+        if (directory && strcmp(directory, s->files.directory) != 0)
             hs__free(s->env, saver->kept[i].path);
         else
             saver->kept[n++] = saver->kept[i];
@@ -278,7 +190,7 @@ static hs_code write_state(hs_saver *saver, const char *directory, const char *n
 /* A checkpoint that is there is the saver's to delete, also where its save fails from here on. */
 static hs_code keep(save *s, const hs_save_options *options, hs_error *err)
 {
-    hs__kept_checkpoint newest = {.path = s->prefix,
+    hs__kept_checkpoint newest = {.path = s->files.prefix,
                                   .timestamp = (double)hs_env_realtime_ns(s->env) / 1e9,
                                   .metric = options->has_metric ? options->metric : (double)NAN};
     forget_other_directories(s);
@@ -293,7 +205,7 @@ static hs_code make_newest(save *s, const hs_save_options *options, hs_error *er
     if (code)
         return code;
     size_t leaving = hs__retain(saver);
-    if (!(code = write_state(saver, s->directory, s->prefix, leaving, err)))
+    if (!(code = write_state(saver, s->files.directory, s->files.prefix, leaving, err)))
         hs__delete_leaving(saver, leaving);
     return code;
 }
@@ -314,33 +226,25 @@ static hs_code put_in_place(save *s, const hs_save_options *options, hs_error *e
 {
     hs_code code;
     if (!(code = write_bundle(s, err)) && (options->no_meta_graph || !(code = write_meta(s, err))) &&
-        !(code = check_wanted(s, err)) && !(code = commit(s, err)))
+        !(code = check_wanted(s, err)) && !(code = hs__new_checkpoint_commit(&s->files, err)))
         return HS_OK;
-    hs__file_remove(s->env, s->data_aside);
-    hs__file_remove(s->env, s->index_aside);
-    if (s->has_meta)
-        hs__file_remove(s->env, s->meta_aside);
-    if (hs__file_missing(s->env, s->index)) /* it belongs to nothing */
-        hs__file_remove(s->env, s->meta);
+    hs__new_checkpoint_discard(&s->files);
     return code;
 }
 
 static hs_code save_all(save *s, int64_t step, const hs_save_options *options, hs_error *err)
 {
     hs_code code;
-    if ((code = check_collision(s, options, err)) || (code = prepare_directory(s, err)) ||
-        (code = hs__hold_directory(&s->saver->held, s->env, s->directory, s->base, options->state_file, err)) ||
-        (code = check_space(s, err)) || (code = name_files(s, err)))
+    if ((code = check_collision(s, options, err)) || (code = hs__make_directory_for(s->env, s->files.prefix, err)) ||
+        (code = hs__hold_directory(&s->saver->held, s->env, s->files.directory, s->base, options->state_file, err)) ||
+        (code = check_space(s, err)) || (code = hs__new_checkpoint_files(&s->files, err)))
         return code;
     code = put_in_place(s, options, err);
-    if (s->named && !options->no_state_file) {
+    if (s->files.named && !options->no_state_file) {
         hs_code kept = keep(s, options, code ? NULL : err);
         code = code ? code : kept;
     }
-    if (code)
-        return code;
-    hs__delete_stale_data(s->env, s->prefix, s->shard, s->shards);
-    if ((code = hs__saver_set_last(s->saver, s->prefix, err)))
+    if (code || (code = hs__saver_set_last(s->saver, s->files.prefix, err)))
         return code;
     if (options->no_state_file || (code = leave_other_history(s, step, err)))
         return code;
@@ -351,10 +255,10 @@ static hs_code save_to(save *s, const char *prefix, int64_t step, const hs_save_
 {
     s->env = &s->saver->env;
     s->base = hs__path_base(prefix);
-    hs_code code = name_checkpoint(s, prefix, step, err);
+    hs_code code = hs__new_checkpoint_begin(&s->files, s->env, prefix, step, err);
     if (!code)
         code = save_all(s, step, options, err);
-    free_save(s);
+    hs__new_checkpoint_free(&s->files);
     return code;
 }
 
@@ -419,9 +323,10 @@ hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
     hs__background_wait(saver);
     save s = {.saver = saver, .env = &saver->env, .base = hs__path_base(prefix)};
     hs_code code;
-    if (!(code = name_checkpoint(&s, prefix, -1, err)) && !(code = prepare_directory(&s, err)))
-        code = hs__hold_directory(&saver->held, s.env, s.directory, s.base, NULL, err);
-    free_save(&s);
+    if (!(code = hs__new_checkpoint_begin(&s.files, s.env, prefix, -1, err)) &&
+        !(code = hs__make_directory_for(s.env, prefix, err)))
+        code = hs__hold_directory(&saver->held, s.env, s.files.directory, s.base, NULL, err);
+    hs__new_checkpoint_free(&s.files);
     if (!code)
         hs_error_clear(err);
     return code;

@@ -11,14 +11,15 @@ static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_e
     size_t n = 0;
     while (names[n].variable)
         n++;
-    if (!(saver->names = hs__alloc(&saver->env, n + 1, sizeof *saver->names)))
-        return hs__no_memory(err, n * sizeof *saver->names, "a saver's names");
+    hs_checkpoint_name *copies = hs__alloc(&saver->env, n + 1, sizeof *copies);
+    if (!(saver->names = copies))
+        return hs__no_memory(err, n * sizeof *copies, "a saver's names");
     for (size_t i = 0; i < n; i++) {
         if (!names[i].name || !*names[i].name)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.names gives '%s' no name", names[i].variable);
-        saver->names[i].variable = hs__strdup(&saver->env, names[i].variable);
-        saver->names[i].name = saver->names[i].variable ? hs__strdup(&saver->env, names[i].name) : NULL;
-        if (!saver->names[i].name)
+        copies[i].variable = hs__strdup(&saver->env, names[i].variable);
+        copies[i].name = copies[i].variable ? hs__strdup(&saver->env, names[i].name) : NULL;
+        if (!copies[i].name)
             return hs__no_memory(err, strlen(names[i].name), "a saver's names");
     }
     return HS_OK;
@@ -103,7 +104,7 @@ void hs_saver_free(hs_saver *saver)
         hs__free(&env, (void *)saver->names[i].variable);
         hs__free(&env, (void *)saver->names[i].name);
     }
-    hs__free(&env, saver->names);
+    hs__free(&env, (void *)saver->names);
     hs__free(&env, saver);
 }
 

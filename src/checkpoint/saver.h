@@ -5,6 +5,7 @@
 #include <hooksess/checkpoint.h>
 
 #include "backends/raw_session.h"
+#include "checkpoint/archive.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/state_file.h"
 #include "formats/bundle.h"
@@ -12,7 +13,7 @@
 /* clang-format off */
 /* A saver from the inside.
  *
- * How a checkpoint comes to be there, in the order in which it happens (save.c, directory.c):
+ * How a checkpoint comes to be there, in the order in which it happens (save.c, new_checkpoint.c, directory.c):
  *   0. the directory is held against other processes; at first, the names in it are synced, since what is seen may be what
  *      a process that was killed could not sync any more, and what saves that were cut short left there is removed;
  *   1. data, .meta and index are written under their names with ".tmp" behind them, and synced;
@@ -39,7 +40,7 @@ struct hs_saver {
     bool larger_is_better;
     double keep_every_secs, last_preserved; /* 0: none is kept for ever; the time of the one that was, last */
     const char *const *variables;
-    hs_checkpoint_name *names; /* copies; ended by NULL */
+    const hs_checkpoint_name *names; /* copies; ended by NULL */
     hs_nonfinite_policy nonfinite;
     hs__kept_checkpoint *kept; /* oldest first */
     size_t n_kept, kept_capacity;
@@ -68,6 +69,11 @@ hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
 
 /* restore.c. Whose fault a failure is: that of the files, so that another checkpoint may do; or not. */
 typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
+/* HS_INVALID_ARGUMENT for a name in the options that is no variable's. */
+hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_session *session, hs_error *err);
+/* Restores the variables of a saver, and all state, from what is open. */
+hs_code hs__restore_from(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                         const hs_restore_options *options, hs__restore_fault *whose, hs_error *err);
 /* Restores, and notes in saver and session where they stand now. */
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
                     hs__restore_fault *whose, hs_error *err);

@@ -3,9 +3,22 @@
 
 #include <string.h>
 
-static hs_code to_host(const hs_tensor *value, const char *name, hs_host_copy *copy, hs_tensor *host, hs_error *err)
+hs_code hs__check_saved_name(const char *name, hs_error *err)
 {
-    hs_code code = hs__settle(hs_tensor_host(value, copy, host, err), "its memory", err);
+    if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) != 0)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state", name,
+                        HS__STATE_PREFIX);
+}
+
+hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
+                          hs_tensor *host, hs_error *err)
+{
+    hs_tensor value;
+    hs_code code = hs__settle(session->ops.read_variable(session->handle, index, &value, err), name, err);
+    if (code)
+        return code;
+    code = hs__settle(hs_tensor_host(&value, copy, host, err), "its memory", err);
     if (code)
         hs_error_prefix(err, "reading variable '%s'", name);
     return code;
@@ -18,16 +31,13 @@ hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, 
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
         hs_variable variable;
-        hs_tensor value, host;
+        hs_tensor host;
         if (!hs__saver_variable(saver, session, i, &variable, &done))
             continue;
         const char *name = hs__saver_name(saver, variable.name);
-        if (strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
-            code = hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': names under %s are reserved for state", name,
-                                HS__STATE_PREFIX);
-        else if (!(code = hs__settle(session->ops.read_variable(session->handle, i, &value, err), variable.name, err)) &&
-                 !(code = to_host(&value, variable.name, &copy, &host, err)))
-            code = take(user, &(hs__saved){name, host, i, host.data == value.data}, err);
+        if (!(code = hs__check_saved_name(name, err)) &&
+            !(code = hs__read_variable(session, i, variable.name, &copy, &host, err)))
+            code = take(user, &(hs__saved){name, host, i, host.data != copy.data}, err);
     }
     hs_host_copy_free(&copy);
     return code;

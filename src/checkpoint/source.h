@@ -17,6 +17,11 @@ typedef struct hs__saved {
 /* Takes a tensor, which is good during the call. What it returns other than HS_OK ends it. */
 typedef hs_code (*hs__take_fn)(void *user, const hs__saved *saved, hs_error *err);
 
+/* Can what is saved of a variable be called `name`? INVALID_ARGUMENT: such names are the state's. */
+hs_code hs__check_saved_name(const char *name, hs_error *err);
+/* A variable's value in host memory, until the next call with the same `copy` or with the session. */
+hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
+                          hs_tensor *host, hs_error *err);
 hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
                           hs_error *err);
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err);

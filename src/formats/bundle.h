@@ -53,6 +53,10 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
                                int32_t shards, hs_error *err);
 /* Appends a host tensor. INVALID_ARGUMENT for an empty name or one that is there already. */
 hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err);
+/* The same for numbers that are not in memory: `fill` writes the next `bytes` of them to `to`, whole elements. */
+typedef hs_code (*hs__bundle_fill)(void *user, void *to, size_t bytes, hs_error *err);
+hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
+                                   hs__bundle_fill fill, void *user, hs_error *err);
 /* Syncs and closes the data file, writes the index to `path`, syncs and closes it. */
 hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err);
 /* Frees everything, and closes what is open. The files stay. */
@@ -88,6 +92,11 @@ hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *ent
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 /* Reads and verifies a tensor. DATA_LOSS names file and tensor. */
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
+/* Reads and verifies a tensor of numbers, and hands it to `take` piece by piece: before the last one is verified. NULL:
+ * only to verify it. */
+typedef hs_code (*hs__bundle_take)(void *user, const void *piece, size_t bytes, hs_error *err);
+hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
+                          hs_error *err);
 /* Reads a tensor only to verify it. */
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* The same of a tensor in slices: each of them, and that none is missing. */

@@ -325,28 +325,49 @@ hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry
     return code ? code : parse_strings(reader, entry, raw, strings, err);
 }
 
-hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
+                          hs_error *err)
 {
     hs_code code = hs__bundle_locate(reader, entry, err);
     if (code)
         return code;
-    size_t room = entry->dtype == HS_STRING ? hs__bundle_read_bytes(entry) : PIECE;
-    char *scratch = hs__alloc(reader->env, room, 1);
+    size_t room = entry->bytes < PIECE ? (size_t)entry->bytes : PIECE;
+    char *scratch = hs__realloc(reader->env, NULL, room, 1);
     if (!scratch)
-        return hs__no_memory(err, room, "verifying a checkpoint");
+        return hs__no_memory(err, room, "reading a checkpoint");
     uint32_t crc = 0;
-    if (entry->dtype == HS_STRING)
-        code = hs__bundle_read(reader, entry, scratch, err);
-    for (uint64_t done = 0; entry->dtype != HS_STRING && !code && done < entry->bytes;) {
+    for (uint64_t done = 0; !code && done < entry->bytes;) {
         size_t piece = entry->bytes - done < PIECE ? (size_t)(entry->bytes - done) : PIECE;
-        if (!(code = hs__file_read(&reader->file, entry->offset + done, scratch, piece, reader->file_path, err)))
+        if (!(code = hs__file_read(&reader->file, entry->offset + done, scratch, piece, reader->file_path, err))) {
             crc = hs__crc32c(crc, scratch, piece);
+            code = take ? take(user, scratch, piece, err) : HS_OK;
+        }
         done += piece;
     }
-    if (!code && entry->dtype != HS_STRING && crc != hs__crc32c_unmask(entry->crc))
+    if (!code && crc != hs__crc32c_unmask(entry->crc))
         code = wrong_checksum(reader, entry, crc, err);
     hs__free(reader->env, scratch);
     return code;
+}
+
+static hs_code verify_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    hs_code code = hs__bundle_locate(reader, entry, err);
+    if (code)
+        return code;
+    size_t bytes = hs__bundle_read_bytes(entry);
+    char *scratch = hs__alloc(reader->env, bytes, 1);
+    if (!scratch)
+        return hs__no_memory(err, bytes, "verifying a checkpoint");
+    code = hs__bundle_read(reader, entry, scratch, err);
+    hs__free(reader->env, scratch);
+    return code;
+}
+
+hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    return entry->dtype == HS_STRING ? verify_strings(reader, entry, err)
+                                     : hs__bundle_stream(reader, entry, NULL, NULL, err);
 }
 
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err)

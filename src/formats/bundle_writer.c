@@ -79,10 +79,19 @@ static hs_code write_small(hs__bundle_writer *writer, const hs_tensor *tensor, h
     hs_code code = HS_OK;
     for (size_t done = 0, n; !code && done < tensor->bytes; done += n) {
         n = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
-        hs__check_piece(checked, tensor, done, n);
+        hs__check_piece(checked, tensor->dtype, data + done, done, n);
         code = put(writer, data + done, n, err);
     }
     return code;
+}
+
+static void note_checked(hs__bundle_writer *writer, const hs__checked *checked, hs__bundle_entry *entry)
+{
+    entry->crc = hs__crc32c_mask(checked->crc);
+    if (checked->nonfinite.first_index >= 0 && writer->n_nonfinite++ == 0) {
+        writer->nonfinite = checked->nonfinite;
+        writer->nonfinite_name = entry->name;
+    }
 }
 
 static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
@@ -93,11 +102,28 @@ static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor,
     hs_code code = tensor->bytes >= LARGE && writer->checker ? write_large(writer, tensor, &checked, err)
                                                              : write_small(writer, tensor, &checked, err);
     entry->bytes = tensor->bytes;
-    entry->crc = hs__crc32c_mask(checked.crc);
-    if (checked.nonfinite.first_index >= 0 && writer->n_nonfinite++ == 0) {
-        writer->nonfinite = checked.nonfinite;
-        writer->nonfinite_name = entry->name;
+    note_checked(writer, &checked, entry);
+    return code;
+}
+
+/* Piece by piece, where there is no more in memory. */
+static hs_code write_filled(hs__bundle_writer *writer, hs__bundle_entry *entry, size_t bytes, hs__bundle_fill fill,
+                            void *user, hs_error *err)
+{
+    hs__checked checked = HS__NOT_CHECKED;
+    size_t room = bytes < PIECE ? bytes : PIECE;
+    char *piece = hs__realloc(writer->env, NULL, room, 1);
+    hs_code code = piece ? HS_OK : hs__no_memory(err, room, "writing a checkpoint");
+    for (size_t done = 0, n; !code && done < bytes; done += n) {
+        n = bytes - done < PIECE ? bytes - done : PIECE;
+        if ((code = fill(user, piece, n, err)))
+            break;
+        hs__check_piece(&checked, (hs_dtype)entry->dtype, piece, done, n);
+        code = put(writer, piece, n, err);
     }
+    entry->bytes = bytes;
+    note_checked(writer, &checked, entry);
+    hs__free(writer->env, piece);
     return code;
 }
 
@@ -138,29 +164,53 @@ static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor,
     return code;
 }
 
-static hs_code add_tensor(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err)
+static hs_code add_entry(hs__bundle_writer *writer, const char *name, hs__bundle_entry *entry, hs_error *err)
 {
     if (!*name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
     if (hs__map_find(&writer->names, name) != HS__NONE)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to be saved are called '%s'", name);
+    entry->shard = writer->shard;
+    entry->offset = writer->offset;
+    hs_code code =
+        hs__reserve(writer->env, &writer->entries, &writer->entries_capacity, writer->n_entries + 1, sizeof *entry, err);
+    return code ? code : hs__map_add(&writer->names, name, writer->n_entries, &entry->name, err);
+}
+
+static void keep_entry(hs__bundle_writer *writer, const hs__bundle_entry *entry)
+{
+    writer->offset += entry->bytes;
+    writer->entries[writer->n_entries++] = *entry;
+}
+
+static hs_code add_tensor(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err)
+{
     hs_code code = hs_tensor_check(tensor, err);
     if (code) {
         hs_error_prefix(err, "'%s'", name);
         return code;
     }
-    hs__bundle_entry entry = {.dtype = (int32_t)tensor->dtype,
-                              .shard = writer->shard,
-                              .shape = hs_tensor_shape(tensor),
-                              .offset = writer->offset};
-    if ((code = hs__reserve(writer->env, &writer->entries, &writer->entries_capacity, writer->n_entries + 1, sizeof entry,
-                            err)) ||
-        (code = hs__map_add(&writer->names, name, writer->n_entries, &entry.name, err)))
+    hs__bundle_entry entry = {.dtype = (int32_t)tensor->dtype, .shape = hs_tensor_shape(tensor)};
+    if ((code = add_entry(writer, name, &entry, err)))
         return code;
     code = tensor->dtype == HS_STRING ? write_strings(writer, tensor, &entry, err)
                                       : write_numbers(writer, tensor, &entry, err);
-    writer->offset += entry.bytes;
-    writer->entries[writer->n_entries++] = entry;
+    keep_entry(writer, &entry);
+    return code;
+}
+
+static hs_code add_from(hs__bundle_writer *writer, const char *name, const hs_tensor *kind, hs__bundle_fill fill,
+                        void *user, hs_error *err)
+{
+    hs__bundle_entry entry = {.dtype = (int32_t)kind->dtype, .shape = hs_tensor_shape(kind)};
+    int64_t n = hs_shape_elements(&entry.shape);
+    if (n < 0 || (uint64_t)n != kind->bytes / hs_dtype_size(kind->dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has a shape that cannot be", name);
+    hs_code code = add_entry(writer, name, &entry, err);
+    if (code)
+        return code;
+    code = write_filled(writer, &entry, kind->bytes, fill, user, err);
+    keep_entry(writer, &entry);
     return code;
 }
 
@@ -174,6 +224,15 @@ hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const
     if (writer->failed)
         return failed_before(writer, err);
     return writer->failed = add_tensor(writer, name, tensor, err);
+}
+
+hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
+                                   hs__bundle_fill fill, void *user, hs_error *err)
+{
+    hs_tensor kind = hs_tensor_of(dtype, *shape, NULL);
+    if (writer->failed)
+        return failed_before(writer, err);
+    return writer->failed = add_from(writer, name, &kind, fill, user, err);
 }
 
 static int by_name(const void *a, const void *b)
@@ -192,7 +251,7 @@ static void add_header(hs__table_writer *table, const hs__bundle_writer *writer,
     hs__table_add(table, (hs_bytes){"", 0}, (hs_bytes){scratch->data, scratch->size});
 }
 
-static void add_entry(hs__table_writer *table, const hs__bundle_entry *entry, hs__buffer *scratch)
+static void add_index_entry(hs__table_writer *table, const hs__bundle_entry *entry, hs__buffer *scratch)
 {
     Hs__Pb__TensorShapeProto__Dim dims[HS_MAX_RANK], *pointers[HS_MAX_RANK];
     Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
@@ -226,7 +285,7 @@ static hs_code build_index(hs__bundle_writer *writer, hs__buffer *index, hs_erro
     add_header(&table, writer, &scratch);
     bool failed = scratch.failed;
     for (size_t i = 0; i < writer->n_entries && !failed; i++) {
-        add_entry(&table, &writer->entries[i], &scratch);
+        add_index_entry(&table, &writer->entries[i], &scratch);
         failed = scratch.failed;
     }
     hs__buffer_free(&scratch);

@@ -28,14 +28,13 @@ static void add_nonfinite(hs_nonfinite *all, const hs_nonfinite *found, size_t b
     all->negative_infinity += found->negative_infinity;
 }
 
-void hs__check_piece(hs__checked *checked, const hs_tensor *tensor, size_t at, size_t n)
+void hs__check_piece(hs__checked *checked, hs_dtype dtype, const void *piece, size_t at, size_t n)
 {
-    const char *data = (const char *)tensor->data + at;
-    size_t size = hs_dtype_size(tensor->dtype);
-    hs_tensor piece = hs_tensor_of(tensor->dtype, (hs_shape){.rank = 1, .dims = {(int64_t)(n / size)}}, data);
-    hs_nonfinite found = hs_tensor_nonfinite(&piece);
+    size_t size = hs_dtype_size(dtype);
+    hs_tensor tensor = hs_tensor_of(dtype, (hs_shape){.rank = 1, .dims = {(int64_t)(n / size)}}, piece);
+    hs_nonfinite found = hs_tensor_nonfinite(&tensor);
     add_nonfinite(&checked->nonfinite, &found, at / size);
-    checked->crc = hs__crc32c(checked->crc, data, n);
+    checked->crc = hs__crc32c(checked->crc, piece, n);
 }
 
 static hs__checked check(const hs_tensor *tensor)
@@ -43,7 +42,7 @@ static hs__checked check(const hs_tensor *tensor)
     hs__checked checked = HS__NOT_CHECKED;
     for (size_t at = 0, n; at < tensor->bytes; at += n) {
         n = tensor->bytes - at < PIECE ? tensor->bytes - at : PIECE;
-        hs__check_piece(&checked, tensor, at, n);
+        hs__check_piece(&checked, tensor->dtype, (const char *)tensor->data + at, at, n);
     }
     return checked;
 }

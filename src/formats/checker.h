@@ -12,9 +12,9 @@ typedef struct hs__checked {
     hs_nonfinite nonfinite;
 } hs__checked;
 
-/* Goes on with a tensor where `checked` has got to: `n` bytes from byte `at` on, whole elements. Begin with
- * HS__NOT_CHECKED. */
-void hs__check_piece(hs__checked *checked, const hs_tensor *tensor, size_t at, size_t n);
+/* Goes on with a tensor where `checked` has got to: with the `n` bytes at `piece`, whole elements, which are those from
+ * byte `at` on. Begin with HS__NOT_CHECKED. */
+void hs__check_piece(hs__checked *checked, hs_dtype dtype, const void *piece, size_t at, size_t n);
 #define HS__NOT_CHECKED                                                                                                    \
     {                                                                                                                      \
         .crc = 0, .nonfinite = {.first_index = -1 }                                                                        \

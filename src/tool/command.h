@@ -30,6 +30,7 @@ int checkpoint_ls(const struct call *call);
 int checkpoint_stat(const struct call *call);
 int checkpoint_verify(const struct call *call);
 int checkpoint_diff(const struct call *call);
+int checkpoint_convert(const struct call *call);
 
 /* Runs the command that the words name, out of a table that ends with a NULL group. */
 int command_line_run(const struct command *commands, int argc, char **argv);

@@ -28,7 +28,7 @@ static char *copy(const char *text, size_t length)
     return copied;
 }
 
-static bool is_directory(const char *path)
+bool is_directory(const char *path)
 {
     const hs_file_system *files = &hs_env_default()->files;
     hs_file_stat found;

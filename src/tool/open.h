@@ -7,6 +7,8 @@
 /* The system's own, but that what the library logs goes through say(). */
 const hs_env *tool_env(void);
 
+bool is_directory(const char *path);
+
 /* The prefix of the checkpoint that an operand means: itself, without ".index", or the newest of a directory. To be freed
  * with hs_env_free. NULL: there is none, as was said. */
 char *find_checkpoint(const char *operand);

@@ -100,6 +100,16 @@ int fixture_teardown(void **state)
     return 0;
 }
 
+void assert_came(const fixture *f, bool weights, bool bias, bool step)
+{
+    model three = {.step = 0}, nine = {.step = 0};
+    model_set(&three, 3);
+    model_set(&nine, 9);
+    assert_memory_equal(f->m.weights, weights ? three.weights : nine.weights, sizeof three.weights);
+    assert_memory_equal(f->m.bias, bias ? three.bias : nine.bias, sizeof three.bias);
+    assert_int_equal(f->m.step, step ? 3 : 9);
+}
+
 void use_saver(fixture *f, hs_saver_options options)
 {
     hs_saver_free(f->saver);

@@ -44,6 +44,9 @@ int fixture_setup(void **state);
 int fixture_teardown(void **state);
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
+/* What restoring step 3 leaves of a model of step 9: which variables came from there. */
+void assert_came(const fixture *f, bool weights, bool bias, bool step);
+
 /* A new saver of these options instead of the fixture's, on its environment unless they name one. */
 void use_saver(fixture *f, hs_saver_options options);
 /* Brings the model to `step` and saves it to DIRECTORY/model.ckpt-STEP. */

@@ -93,6 +93,36 @@ static void a_made_directory_is_synced_into_its_parent(void **state)
     assert_int_equal(strncmp(spy.calls, "directory " HELD "sync:", 10 + sizeof HELD - 1 + 5), 0);
 }
 
+/* safetensors files. */
+
+static void a_conversion_syncs_before_it_names(void **state)
+{
+    fixture *f = *state;
+    file_spy spy;
+    save_at(f, 1);
+    begin(&spy, f);
+    assert_ok(hs_convert_checkpoint(&spy.env, file_of(f, 1, NULL), test_path(f->directory, "m.safetensors"), &f->err),
+              &f->err);
+    assert_string_equal(spy.calls, "sync:m.safetensors.tmp rename:m.safetensors directory");
+    file_spy_forget(&spy);
+    assert_ok(hs_convert_checkpoint(&spy.env, test_path(f->directory, "m.safetensors"), file_of(f, 1, NULL), &f->err),
+              &f->err);
+    assert_string_equal(spy.calls, HELD "sync:data-00001-of-00002.tmp sync:index.tmp rename:data-00001-of-00002 directory "
+                                        "rename:index directory remove:" DATA " remove:meta");
+}
+
+static void an_export_syncs_before_it_names(void **state)
+{
+    fixture *f = *state;
+    file_spy spy;
+    model m = {.step = 0};
+    begin(&spy, f);
+    assert_ok(model_open(&m, &spy.env, NULL), &m.err);
+    assert_ok(hs_safetensors_save(model_raw(&m), test_path(f->directory, "m.safetensors"), NULL, &f->err), &f->err);
+    assert_string_equal(spy.calls, "sync:m.safetensors.tmp rename:m.safetensors directory");
+    model_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +132,8 @@ int main(void)
         with_fixture(the_old_data_go_when_the_new_index_is_there),
         with_fixture(an_old_checkpoint_goes_when_the_new_one_is_named_index_first),
         with_fixture(a_made_directory_is_synced_into_its_parent),
+        with_fixture(a_conversion_syncs_before_it_names),
+        with_fixture(an_export_syncs_before_it_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,17 +17,6 @@ static fixture *with_renamed(void **state)
     return f;
 }
 
-/* What a restore of step 3 leaves of a model of step 9: the bits say which variables came from where. */
-static void assert_came(const fixture *f, bool weights, bool bias, bool step)
-{
-    model three = {.step = 0}, nine = {.step = 0};
-    model_set(&three, 3);
-    model_set(&nine, 9);
-    assert_memory_equal(f->m.weights, weights ? three.weights : nine.weights, sizeof three.weights);
-    assert_memory_equal(f->m.bias, bias ? three.bias : nine.bias, sizeof three.bias);
-    assert_int_equal(f->m.step, step ? 3 : 9);
-}
-
 /* Names. */
 
 static void a_saver_may_have_names_of_its_own(void **state)

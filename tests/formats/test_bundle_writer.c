@@ -5,6 +5,7 @@
 #include "base/proto.h"
 
 #include <errno.h>
+#include <math.h>
 
 static const float one_two[2] = {1, 2};
 
@@ -277,6 +278,57 @@ static void a_writer_may_be_given_up(void **state)
     assert_false(test_exists(directory, "b.index"));
 }
 
+/* Numbers that come in pieces. */
+
+typedef struct {
+    const char *from;
+    hs_code code;
+} supply;
+
+static hs_code give(void *user, void *to, size_t bytes, hs_error *error)
+{
+    supply *s = user;
+    memcpy(to, s->from, bytes);
+    s->from += bytes;
+    return s->code ? hs_error_set(error, s->code, "no more") : HS_OK;
+}
+
+static void numbers_may_come_in_pieces(void **state)
+{
+    (void)state;
+    enum { N = (1 << 17) + 5 }; /* more than a piece, and a part */
+    static float numbers[N] = {[1 << 16] = 3, [N - 1] = -INFINITY};
+    hs_shape shape = HS_SHAPE(N);
+    hs_tensor whole = floats(shape, numbers);
+    hs__bundle_writer writer = open_writer();
+    assert_ok(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, give, &(supply){(char *)numbers, HS_OK}, &err),
+              &err);
+    assert_ok(hs__bundle_writer_add(&writer, "after", &(hs_tensor){.dtype = HS_FLOAT, .dims = {0}, .rank = 1}, &err), &err);
+    assert_int_equal(writer.nonfinite.first_index, N - 1);
+    assert_int_equal(writer.nonfinite.negative_infinity, 1);
+    assert_ok(hs__bundle_writer_finish(&writer, INDEX, &err), &err);
+    hs__bundle_writer_close(&writer);
+    hs__bundle_reader reader = open_bundle();
+    assert_tensor(&reader, "x", &whole);
+    hs__bundle_reader_close(&reader);
+}
+
+static void pieces_that_do_not_come_fail(void **state)
+{
+    (void)state;
+    hs_shape shape = HS_SHAPE(2), impossible = HS_SHAPE((int64_t)1 << 62);
+    supply s = {(const char *)one_two, HS_UNAVAILABLE};
+    hs__bundle_writer writer = open_writer();
+    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &shape, give, &s, &err), HS_UNAVAILABLE, &err,
+                 "no more");
+    assert_fails(hs__bundle_writer_add_from(&writer, "y", HS_FLOAT, &shape, give, &s, &err), HS_UNAVAILABLE, &err, "");
+    assert_stays_failed(&writer, HS_UNAVAILABLE);
+    writer = open_writer();
+    assert_fails(hs__bundle_writer_add_from(&writer, "x", HS_FLOAT, &impossible, give, &s, &err), HS_INVALID_ARGUMENT, &err,
+                 "'x' has a shape that cannot be");
+    hs__bundle_writer_close(&writer);
+}
+
 /* Failures. */
 
 static hs_code write_some(test_env *env, void *user)
@@ -379,6 +431,8 @@ int main(void)
         TEST(a_missing_directory_is_not_found),
         TEST(an_index_that_cannot_be_made_fails),
         TEST(a_writer_may_be_given_up),
+        TEST(numbers_may_come_in_pieces),
+        TEST(pieces_that_do_not_come_fail),
         TEST(writing_may_fail_anywhere),
         TEST(every_failure_is_heard),
         TEST(finish_syncs_data_and_index),

@@ -2,7 +2,7 @@
 # What this library writes and reads, judged by TensorFlow and TensorBoard themselves: programs of the tests' own, which see
 # the public headers alone, and the tests, in Python.
 set(interop_programs)
-foreach(program IN ITEMS save_checkpoint dump_checkpoint train_model write_events)
+foreach(program IN ITEMS save_checkpoint dump_checkpoint safetensors train_model write_events)
   add_executable(interop_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c)
   hooksess_compile_options(interop_${program})
   set_target_properties(interop_${program} PROPERTIES OUTPUT_NAME ${program}
@@ -11,9 +11,10 @@ foreach(program IN ITEMS save_checkpoint dump_checkpoint train_model write_event
   list(APPEND interop_programs interop_${program})
 endforeach()
 target_sources(interop_save_checkpoint PRIVATE ${CMAKE_CURRENT_LIST_DIR}/values.c)
+target_sources(interop_safetensors PRIVATE ${CMAKE_CURRENT_LIST_DIR}/values.c)
 add_custom_target(interop_programs DEPENDS ${interop_programs})
 
-set(HOOKSESS_PYTHON "" CACHE FILEPATH "A Python that has tensorflow and tensorboard, for the tests of interoperability")
+set(HOOKSESS_PYTHON "" CACHE FILEPATH "A Python that has tensorflow and tensorboard, and better safetensors too, for the tests of interoperability")
 set(interop_judges 1)
 if(HOOKSESS_PYTHON)
   execute_process(
@@ -33,6 +34,15 @@ if(NOT TARGET trainer)
 endif()
 if(NOT TARGET hooksess_tool)
   list(REMOVE_ITEM interop_tests test_tool.py)
+endif()
+# The package knows C64 since version 0.7.
+execute_process(
+  COMMAND ${HOOKSESS_PYTHON} -c
+          "import numpy, safetensors; assert tuple(map(int, safetensors.__version__.split('.')[:2])) >= (0, 7)"
+  RESULT_VARIABLE safetensors_missing ERROR_QUIET)
+if(NOT safetensors_missing EQUAL 0)
+  message(STATUS "No test of interoperability with safetensors: HOOKSESS_PYTHON has none of version 0.7 or later")
+  list(REMOVE_ITEM interop_tests test_safetensors.py)
 endif()
 foreach(test IN LISTS interop_tests)
   string(REGEX REPLACE "^test_(.*)[.]py$" "interop/\\1" name ${test})

@@ -6,7 +6,8 @@ import unittest
 
 from support import SOURCE, TIMEOUT, TOOL, ToolCase
 
-COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff")]
+COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff"),
+            ("checkpoint", "convert")]
 
 
 class CommandLine(ToolCase):

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_CHECKPOINT_ARCHIVE_H
+#define HS_CHECKPOINT_ARCHIVE_H
+
+#include "formats/bundle.h"
+#include "formats/safetensors.h"
+
+/* Where a restore takes its tensors from, by their numbers: a bundle or a safetensors file that is open. */
+
+typedef struct hs__stored {
+    const char *name;
+    int32_t dtype; /* as the file says, maybe none of ours */
+    hs_shape shape;
+    size_t bytes; /* in memory */
+} hs__stored;
+
+typedef struct hs__archive_ops {
+    bool has_state; /* there is to be state in it, so that missing one is worth a word */
+    hs__stored (*tensor)(const void *reader, size_t index);
+    size_t (*find)(const void *reader, const char *name);
+    hs_code (*locate)(void *reader, size_t index, hs_error *err);
+    hs_code (*read)(void *reader, size_t index, void *to, hs_error *err);
+} hs__archive_ops;
+
+typedef struct hs__archive {
+    const hs__archive_ops *ops;
+    void *reader;
+    const char *path; /* what it is called in messages */
+    size_t n;
+} hs__archive;
+
+/* The archive borrows the reader. */
+hs__archive hs__bundle_archive(hs__bundle_reader *reader);
+hs__archive hs__safetensors_archive(hs__safetensors_reader *reader);
+
+hs__stored hs__archive_tensor(const hs__archive *archive, size_t index);
+/* HS__NONE: there is no tensor of that name. */
+size_t hs__archive_find(const hs__archive *archive, const char *name);
+/* Can it be read, and are its bytes there? To be asked before memory for them is. */
+hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err);
+/* Reads it, and verifies it if there is something to verify it by. */
+hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints to safetensors files and back, tensor by tensor. */
+#include "checkpoint/directory.h"
+#include "checkpoint/new_checkpoint.h"
+#include "checkpoint/safetensors.h"
+#include "formats/bundle.h"
+
+#include <string.h>
+
+/* To a safetensors file. */
+
+static hs_code declare_entries(hs__bundle_reader *reader, hs__safetensors_writer *writer, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < reader->n_entries; i++) {
+        const hs__bundle_entry *entry = &reader->entries[i];
+        if (!(code = hs__bundle_locate(reader, entry, err)))
+            code = hs__safetensors_writer_declare(writer, entry->name, (hs_dtype)entry->dtype, &entry->shape, i, err);
+    }
+    return code;
+}
+
+static hs_code pass_on(void *user, const void *piece, size_t bytes, hs_error *err)
+{
+    return hs__safetensors_writer_write(user, piece, bytes, err);
+}
+
+static hs_code put_entry(void *user, hs__safetensors_writer *writer, size_t index, hs_error *err)
+{
+    hs__bundle_reader *reader = user;
+    return hs__bundle_stream(reader, &reader->entries[writer->header.entries[index].tag], pass_on, writer, err);
+}
+
+static hs_code to_safetensors(const hs_env *env, const char *from, const char *to, hs_error *err)
+{
+    hs__bundle_reader reader;
+    hs__safetensors_writer writer;
+    hs_code code = hs__bundle_reader_open(&reader, env, from, err);
+    if (code)
+        return code;
+    hs__safetensors_writer_init(&writer, env);
+    if (!(code = declare_entries(&reader, &writer, err)))
+        code = hs__safetensors_make(&writer, to, NULL, put_entry, &reader, err);
+    hs__safetensors_writer_close(&writer);
+    hs__bundle_reader_close(&reader);
+    return code;
+}
+
+/* To a checkpoint. */
+
+typedef struct {
+    hs__safetensors_reader *reader;
+    const hs__safetensors_entry *entry;
+    uint64_t done;
+} position;
+
+static hs_code fill(void *user, void *to, size_t bytes, hs_error *err)
+{
+    position *at = user;
+    hs_code code = hs__safetensors_read(at->reader, at->entry, at->done, to, bytes, err);
+    at->done += bytes;
+    return code;
+}
+
+static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkpoint *files, hs_error *err)
+{
+    hs__bundle_writer writer;
+    hs_code code = hs__bundle_writer_open(&writer, reader->env, files->data_aside, files->shard, files->shards, err);
+    for (size_t i = 0; !code && i < reader->header.n; i++) {
+        const hs__safetensors_entry *entry = &reader->header.entries[i];
+        position at = {reader, entry, 0};
+        code = hs__bundle_writer_add_from(&writer, entry->name, entry->dtype, &entry->shape, fill, &at, err);
+    }
+    if (!code)
+        code = hs__bundle_writer_finish(&writer, files->index_aside, err);
+    hs__bundle_writer_close(&writer);
+    return code;
+}
+
+static hs_code make_checkpoint(hs__safetensors_reader *reader, hs__new_checkpoint *files, hs_error *err)
+{
+    hs_code code = hs__new_checkpoint_files(files, err);
+    if (code)
+        return code;
+    if ((code = write_bundle(reader, files, err)) || (code = hs__new_checkpoint_commit(files, err)))
+        hs__new_checkpoint_discard(files);
+    else
+        hs__file_remove(reader->env, files->meta); /* of another, that it replaced */
+    return code;
+}
+
+static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to, hs_error *err)
+{
+    hs__safetensors_reader reader;
+    hs__new_checkpoint files;
+    hs__held_directory held = {.path = NULL};
+    hs_code code = hs__safetensors_reader_open(&reader, env, from, err);
+    if (code)
+        return code;
+    if (!(code = hs__new_checkpoint_begin(&files, env, to, -1, err)) && !(code = hs__make_directory_for(env, to, err)) &&
+        !(code = hs__hold_directory(&held, env, files.directory, NULL, NULL, err)))
+        code = make_checkpoint(&reader, &files, err);
+    hs__release_directory(&held, env);
+    hs__new_checkpoint_free(&files);
+    hs__safetensors_reader_close(&reader);
+    return code;
+}
+
+static bool is_safetensors(const char *path)
+{
+    static const char ending[] = ".safetensors";
+    size_t length = strlen(path), n = sizeof ending - 1;
+    return length >= n && strcmp(path + length - n, ending) == 0;
+}
+
+hs_code hs_convert_checkpoint(const hs_env *given, const char *from, const char *to, hs_error *err)
+{
+    hs_env env;
+    hs_error_clear(err);
+    if (!from || !to || !*hs__path_base(from) || !*hs__path_base(to))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_convert_checkpoint: %s",
+                            from && *hs__path_base(from) ? "nothing is named to convert to" : "no checkpoint is named");
+    if (is_safetensors(from) == is_safetensors(to))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "cannot convert '%s' to '%s': the name of one of them, and of one alone, ends in .safetensors",
+                            from, to);
+    hs_code code = hs__env_take(&env, given, err);
+    if (code)
+        return code;
+    code = is_safetensors(to) ? to_safetensors(&env, from, to, err) : to_checkpoint(&env, from, to, err);
+    if (code)
+        hs_error_prefix(err, "converting '%s' to '%s'", from, to);
+    return code;
+}

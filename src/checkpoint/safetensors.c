@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The variables of a session to a safetensors file, and from one. */
+#include "checkpoint/safetensors.h"
+
+#include "checkpoint/new_checkpoint.h"
+#include "checkpoint/plan.h"
+#include "checkpoint/source.h"
+
+#include <string.h>
+
+static hs_code write_aside(hs__safetensors_writer *writer, const char *aside, const hs_safetensors_pair *metadata,
+                           hs__safetensors_put put, void *user, hs_error *err)
+{
+    hs_code code = hs__safetensors_writer_begin(writer, aside, metadata, err);
+    for (size_t i = 0; !code && i < writer->header.n; i++)
+        code = put(user, writer, i, err);
+    return code ? code : hs__safetensors_writer_finish(writer, err);
+}
+
+hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
+                             hs__safetensors_put put, void *user, hs_error *err)
+{
+    const hs_env *env = writer->env;
+    hs_code code = hs__make_directory_for(env, path, err);
+    if (code)
+        return code;
+    char *aside = hs__format(env, "%s.tmp", path);
+    if (!aside)
+        return hs__no_memory(err, strlen(path), "a path");
+    if ((code = write_aside(writer, aside, metadata, put, user, err)) || (code = hs__file_place(env, aside, path, err)))
+        hs__file_remove(env, aside);
+    hs__free(env, aside);
+    return code;
+}
+
+/* Saving. A saver on the stack says which variables there are to save, and what they are called. */
+
+typedef struct {
+    const hs_saver *saver;
+    const hs_raw_session *session;
+    hs_host_copy copy;
+} export;
+
+static hs_code declare_variables(const export *e, hs__safetensors_writer *writer, hs_error *err)
+{
+    hs_code code = HS_OK;
+    bool done = false;
+    for (size_t i = 0; !code && !done; i++) {
+        hs_variable variable;
+        if (!hs__saver_variable(e->saver, e->session, i, &variable, &done))
+            continue;
+        const char *name = hs__saver_name(e->saver, variable.name);
+        if (!(code = hs__check_saved_name(name, err)))
+            code = hs__safetensors_writer_declare(writer, name, variable.dtype, &variable.shape, i, err);
+    }
+    return code;
+}
+
+/* The header has been written: a backend that gives a variable another shape now than before would spoil the file. */
+static hs_code put_variable(void *user, hs__safetensors_writer *writer, size_t index, hs_error *err)
+{
+    export *e = user;
+    const hs__safetensors_entry *entry = &writer->header.entries[index];
+    hs_tensor host;
+    hs_code code = hs__read_variable(e->session, entry->tag, entry->name, &e->copy, &host, err);
+    if (code)
+        return code;
+    hs_shape shape = hs_tensor_shape(&host);
+    if (host.dtype != entry->dtype || !hs_shape_equal(&shape, &entry->shape) || host.bytes != entry->bytes)
+        return hs_error_set(err, HS_INTERNAL, "variable '%s' is not of the dtype and shape that the backend gave for it",
+                            entry->name);
+    return hs__safetensors_writer_write(writer, host.data, host.bytes, err);
+}
+
+static hs_code check_options(const hs_safetensors_options *options, hs_error *err)
+{
+    for (size_t i = 0; options->names && options->names[i].variable; i++)
+        if (!options->names[i].name)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_safetensors_options.names gives '%s' no name",
+                                options->names[i].variable);
+    return HS_OK;
+}
+
+static hs_code check_call(const char *function, const hs_raw_session *session, const char *path, hs_error *err)
+{
+    hs_error_clear(err); /* a backend that fails without a word is not to be taken at an earlier one */
+    if (session && session->handle && path && *hs__path_base(path))
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %s", function,
+                        !path || !*hs__path_base(path) ? "no file is named" : "there is no session");
+}
+
+hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *given, hs_error *err)
+{
+    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS};
+    hs_code code;
+    if ((code = check_call("hs_safetensors_save", session, path, err)) ||
+        (given && (code = hs_struct_take(&options, sizeof options, given, "hs_safetensors_options",
+                                         "HS_SAFETENSORS_OPTIONS", err))) ||
+        (code = check_options(&options, err)))
+        return code;
+    hs_saver saver = {.env = session->env, .variables = options.variables, .names = options.names};
+    export e = {.saver = &saver, .session = session, .copy = {.env = &session->env}};
+    hs__safetensors_writer writer;
+    hs__safetensors_writer_init(&writer, &session->env);
+    if (!(code = hs__saver_check_names(&saver, session, err)) && !(code = declare_variables(&e, &writer, err)))
+        code = hs__safetensors_make(&writer, path, options.metadata, put_variable, &e, err);
+    hs__safetensors_writer_close(&writer);
+    hs_host_copy_free(&e.copy);
+    if (code)
+        hs_error_prefix(err, "saving '%s'", path);
+    else
+        hs_error_clear(err);
+    return code;
+}
+
+/* Loading. */
+
+hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_restore_options *given, hs_error *err)
+{
+    hs_restore_options options = {HS_RESTORE_OPTIONS};
+    hs_code code;
+    if ((code = check_call("hs_safetensors_load", session, path, err)) ||
+        (given &&
+         (code = hs_struct_take(&options, sizeof options, given, "hs_restore_options", "HS_RESTORE_OPTIONS", err))) ||
+        (code = hs__restore_check(&options, session, err)))
+        return code;
+    hs_saver all = {.env = session->env}; /* of the variables that are not local */
+    hs__safetensors_reader reader;
+    if ((code = hs__safetensors_reader_open(&reader, &session->env, path, err)))
+        return code;
+    hs__archive archive = hs__safetensors_archive(&reader);
+    hs__restore_fault whose;
+    code = hs__restore_from(&all, session, &archive, &options, &whose, err);
+    hs__safetensors_reader_close(&reader);
+    if (!code)
+        hs_error_clear(err);
+    return code;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The header of a safetensors file: all that is JSON in it. */
+#include "formats/safetensors.h"
+
+#include <jansson.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    hs_dtype dtype;
+    const char *name;
+} dtypes[] = {
+    {HS_DOUBLE, "F64"}, {HS_FLOAT, "F32"}, {HS_HALF, "F16"},  {HS_BFLOAT16, "BF16"}, {HS_INT64, "I64"},
+    {HS_INT32, "I32"},  {HS_INT16, "I16"}, {HS_INT8, "I8"},   {HS_UINT64, "U64"},    {HS_UINT32, "U32"},
+    {HS_UINT16, "U16"}, {HS_UINT8, "U8"},  {HS_BOOL, "BOOL"}, {HS_COMPLEX64, "C64"},
+};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
+const char *hs__safetensors_dtype_name(hs_dtype dtype)
+{
+    for (size_t i = 0; i < N_DTYPES; i++)
+        if (dtypes[i].dtype == dtype)
+            return dtypes[i].name;
+    return NULL;
+}
+
+void hs__safetensors_header_init(hs__safetensors_header *header, const hs_env *env)
+{
+    *header = (hs__safetensors_header){.env = env};
+    hs__map_init(&header->names, env);
+}
+
+void hs__safetensors_header_free(hs__safetensors_header *header)
+{
+    hs__free(header->env, header->entries);
+    hs__map_free(&header->names);
+    hs__safetensors_header_init(header, header->env);
+}
+
+/* Writing. */
+
+static int append(const char *data, size_t bytes, void *user)
+{
+    hs__buffer *out = user;
+    hs__buffer_append(out, data, bytes);
+    return out->failed ? -1 : 0;
+}
+
+static hs_code append_string(hs__buffer *out, const char *text, hs_error *err)
+{
+    json_error_t cause = {.text = ""}; /* out of memory, Jansson does not always say a word */
+    json_t *string = json_pack_ex(&cause, 0, "s", text);
+    if (!string && json_error_code(&cause) == json_error_invalid_utf8)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not UTF-8, which all text in a safetensors file is", text);
+    int failed = string ? json_dump_callback(string, append, out, JSON_ENCODE_ANY) : -1;
+    json_decref(string);
+    return failed ? hs__no_memory(err, strlen(text), "a safetensors header") : HS_OK;
+}
+
+static hs_code append_pair(hs__buffer *out, const hs_safetensors_pair *all, size_t index, hs_error *err)
+{
+    const char *key = all[index].key, *value = all[index].value;
+    if (!value)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the metadata '%s' has no value", key);
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(all[i].key, key) == 0)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "the metadata have '%s' twice", key);
+    hs__buffer_append(out, ",", index > 0);
+    hs_code code = append_string(out, key, err);
+    hs__buffer_text(out, ":");
+    return code ? code : append_string(out, value, err);
+}
+
+static hs_code append_metadata(hs__buffer *out, const hs_safetensors_pair *metadata, hs_error *err)
+{
+    hs_code code = HS_OK;
+    hs__buffer_text(out, "\"" HS__SAFETENSORS_METADATA "\":{");
+    for (size_t i = 0; !code && metadata[i].key; i++)
+        code = append_pair(out, metadata, i, err);
+    hs__buffer_text(out, "}");
+    return code;
+}
+
+static hs_code append_entry(hs__buffer *out, const hs__safetensors_entry *entry, hs_error *err)
+{
+    char shape[HS_SHAPE_TEXT_SIZE];
+    hs_code code = append_string(out, entry->name, err);
+    hs__buffer_text(out, ":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%llu,%llu]}",
+                    hs__safetensors_dtype_name(entry->dtype), hs_shape_text(&entry->shape, shape, sizeof shape),
+                    (unsigned long long)entry->offset, (unsigned long long)(entry->offset + entry->bytes));
+    return code;
+}
+
+hs_code hs__safetensors_header_text(const hs__safetensors_header *header, const hs_safetensors_pair *metadata,
+                                    hs__buffer *out, hs_error *err)
+{
+    bool some = metadata && metadata->key;
+    hs__buffer_text(out, "{");
+    hs_code code = some ? append_metadata(out, metadata, err) : HS_OK;
+    for (size_t i = 0; !code && i < header->n; i++) {
+        hs__buffer_append(out, ",", some || i > 0);
+        code = append_entry(out, &header->entries[i], err);
+    }
+    hs__buffer_text(out, "}");
+    return code ? code : hs__buffer_check(out, "a safetensors header", err);
+}
+
+/* Reading. */
+
+/* What is being read, for messages, and what its tensors may take. */
+typedef struct {
+    const char *path;
+    uint64_t data_bytes;
+} source;
+
+static hs_code not_json(const char *path, const json_error_t *cause, hs_error *err)
+{
+    char text[JSON_ERROR_TEXT_LENGTH];
+    size_t n = 0;
+    if (!cause->text[0] || json_error_code(cause) == json_error_out_of_memory)
+        return hs__no_memory(err, 0, path);
+    for (const char *at = cause->text; *at; at++) /* it cites the file, which may have anything */
+        text[n++] = (unsigned char)*at >= ' ' && (unsigned char)*at < 127 ? *at : '?';
+    text[n] = '\0';
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the header is not JSON: %s (byte %d)", path, text, cause->position);
+}
+
+static hs_code parse_dtype(const source *from, const char *name, const json_t *value, hs_dtype *dtype, hs_error *err)
+{
+    for (size_t i = 0; i < N_DTYPES; i++)
+        if (strcmp(dtypes[i].name, json_string_value(value)) == 0) {
+            *dtype = dtypes[i].dtype;
+            return HS_OK;
+        }
+    return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' is of the dtype '%s', which is not supported", from->path, name,
+                        json_string_value(value));
+}
+
+static bool take_size(const json_t *value, uint64_t *size)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return false;
+    *size = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static hs_code parse_shape(const source *from, const char *name, const json_t *dims, hs_shape *shape, hs_error *err)
+{
+    size_t rank = json_array_size(dims);
+    if (rank > HS_MAX_RANK)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has %zu dimensions; %d are supported", from->path, name, rank,
+                            HS_MAX_RANK);
+    shape->rank = (int32_t)rank;
+    for (size_t i = 0; i < rank; i++) {
+        uint64_t size;
+        if (!take_size(json_array_get(dims, i), &size))
+            return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has a dimension that is no size", from->path, name);
+        shape->dims[i] = (int64_t)size;
+    }
+    return HS_OK;
+}
+
+static hs_code parse_offsets(const source *from, hs__safetensors_entry *entry, const json_t *offsets, hs_error *err)
+{
+    uint64_t end;
+    if (json_array_size(offsets) != 2 || !take_size(json_array_get(offsets, 0), &entry->offset) ||
+        !take_size(json_array_get(offsets, 1), &end) || end < entry->offset)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the data_offsets of '%s' are not where data begin and end", from->path,
+                            entry->name);
+    if (end > from->data_bytes)
+        return hs_error_set(err, HS_DATA_LOSS,
+                            "%s: '%s' has bytes %llu to %llu of the data, of which there are %llu: the file is cut "
+                            "short, or damaged",
+                            from->path, entry->name, (unsigned long long)entry->offset, (unsigned long long)end,
+                            (unsigned long long)from->data_bytes);
+    entry->bytes = end - entry->offset;
+    return HS_OK;
+}
+
+static hs_code check_size(const source *from, const hs__safetensors_entry *entry, hs_error *err)
+{
+    int64_t n = hs_shape_elements(&entry->shape);
+    uint64_t size = hs_dtype_size(entry->dtype);
+    if (n < 0 || (uint64_t)n > INT64_MAX / size)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has a shape that cannot be", from->path, entry->name);
+    if (entry->bytes != (uint64_t)n * size)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, where its dtype and shape need %llu", from->path,
+                            entry->name, (unsigned long long)entry->bytes, (unsigned long long)((uint64_t)n * size));
+    return HS_OK;
+}
+
+static hs_code parse_entry(const source *from, hs__safetensors_entry *entry, const json_t *value, hs_error *err)
+{
+    const json_t *dtype = json_object_get(value, "dtype"), *shape = json_object_get(value, "shape"),
+                 *offsets = json_object_get(value, "data_offsets");
+    if (!json_is_string(dtype) || !json_is_array(shape) || !json_is_array(offsets) || json_object_size(value) != 3)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%s' is not a dtype, a shape, data_offsets and no more",
+                            from->path, entry->name);
+    hs_code code;
+    if ((code = parse_dtype(from, entry->name, dtype, &entry->dtype, err)) ||
+        (code = parse_shape(from, entry->name, shape, &entry->shape, err)) ||
+        (code = parse_offsets(from, entry, offsets, err)))
+        return code;
+    return check_size(from, entry, err);
+}
+
+/* It is of no use here, and still must be what it should. */
+static hs_code check_metadata(const source *from, json_t *metadata, hs_error *err)
+{
+    const char *key;
+    json_t *value;
+    bool good = json_is_object(metadata);
+    json_object_foreach (metadata, key, value)
+        good = good && json_is_string(value);
+    return good ? HS_OK
+                : hs_error_set(err, HS_DATA_LOSS, "%s: " HS__SAFETENSORS_METADATA " has something other than strings",
+                               from->path);
+}
+
+static hs_code parse_entries(hs__safetensors_header *header, const source *from, json_t *root, hs_error *err)
+{
+    const char *name;
+    json_t *value;
+    hs_code code =
+        hs__reserve(header->env, &header->entries, &header->capacity, json_object_size(root), sizeof *header->entries, err);
+    if (code)
+        return code;
+    json_object_foreach (root, name, value) {
+        hs__safetensors_entry entry = {.name = name};
+        if (strcmp(name, HS__SAFETENSORS_METADATA) == 0)
+            code = check_metadata(from, value, err);
+        else if (!(code = parse_entry(from, &entry, value, err)))
+            header->entries[header->n++] = entry;
+        if (code)
+            return code;
+    }
+    return HS_OK;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const hs__safetensors_entry *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    if (x->bytes != y->bytes) /* empty ones first */
+        return x->bytes < y->bytes ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* Each byte of the data belongs to one tensor: nothing is hidden in between, and nothing read twice. */
+static hs_code check_coverage(const hs__safetensors_header *header, const source *from, hs_error *err)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < header->n; i++) {
+        const hs__safetensors_entry *entry = &header->entries[i];
+        if (entry->offset < at)
+            return hs_error_set(err, HS_DATA_LOSS, "%s: the data of '%s' and '%s' overlap", from->path, entry[-1].name,
+                                entry->name);
+        if (entry->offset > at)
+            return hs_error_set(err, HS_DATA_LOSS, "%s: %llu bytes before the data of '%s' belong to no tensor", from->path,
+                                (unsigned long long)(entry->offset - at), entry->name);
+        at += entry->bytes;
+    }
+    if (at != from->data_bytes)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the last %llu bytes belong to no tensor", from->path,
+                            (unsigned long long)(from->data_bytes - at));
+    return HS_OK;
+}
+
+static hs_code keep_names(hs__safetensors_header *header, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < header->n; i++)
+        code = hs__map_add(&header->names, header->entries[i].name, i, &header->entries[i].name, err);
+    return code;
+}
+
+hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
+                                     hs_error *err)
+{
+    source from = {path, data_bytes};
+    json_error_t cause = {.text = ""};
+    if (!text.size || *(const char *)text.data != '{')
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the header does not begin with '{': this is no safetensors file", path);
+    json_t *root = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &cause);
+    if (!root)
+        return not_json(path, &cause, err);
+    hs_code code = parse_entries(header, &from, root, err);
+    if (!code && header->n)
+        qsort(header->entries, header->n, sizeof *header->entries, by_offset);
+    if (!code && !(code = check_coverage(header, &from, err)))
+        code = keep_names(header, err);
+    json_decref(root);
+    return code;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/safetensors.h"
+
+#include <string.h>
+
+enum { LENGTH = 8 }; /* bytes of the header's length */
+
+/* Where the header ends, by what the file's first bytes say and its size allows. */
+static hs_code read_length(hs__safetensors_reader *reader, uint64_t file_bytes, uint64_t *length, hs_error *err)
+{
+    unsigned char bytes[LENGTH];
+    if (file_bytes < LENGTH)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for a safetensors file", reader->path,
+                            (unsigned long long)file_bytes);
+    hs_code code = hs__file_read(&reader->file, 0, bytes, sizeof bytes, reader->path, err);
+    if (code)
+        return code;
+    *length = hs__get64(bytes);
+    if (*length > HS__SAFETENSORS_MAX_HEADER)
+        return hs_error_set(err, HS_DATA_LOSS,
+                            "%s: claims a header of %llu bytes, where %d are allowed: this is no safetensors file",
+                            reader->path, (unsigned long long)*length, HS__SAFETENSORS_MAX_HEADER);
+    if (*length > file_bytes - LENGTH)
+        return hs_error_set(err, HS_DATA_LOSS,
+                            "%s: has a header of %llu bytes and %llu bytes in all: it is cut short, or no safetensors file",
+                            reader->path, (unsigned long long)*length, (unsigned long long)file_bytes);
+    return HS_OK;
+}
+
+static hs_code read_header(hs__safetensors_reader *reader, hs_error *err)
+{
+    hs_file_stat found;
+    uint64_t length = 0;
+    hs_code code;
+    if ((code = hs__stat(reader->env, reader->path, &found, err)))
+        return code;
+    if (found.is_directory)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a directory", reader->path);
+    if ((code = hs__file_open(&reader->file, reader->env, reader->path, HS_OPEN_READ, err)) ||
+        (code = read_length(reader, found.bytes, &length, err)))
+        return code;
+    char *text = hs__alloc(reader->env, (size_t)length + 1, 1);
+    if (!text)
+        return hs__no_memory(err, (size_t)length, reader->path);
+    reader->data = LENGTH + length;
+    if (!(code = hs__file_read(&reader->file, LENGTH, text, (size_t)length, reader->path, err)))
+        code = hs__safetensors_header_parse(&reader->header, (hs_bytes){text, (size_t)length}, found.bytes - reader->data,
+                                            reader->path, err);
+    hs__free(reader->env, text);
+    return code;
+}
+
+hs_code hs__safetensors_reader_open(hs__safetensors_reader *reader, const hs_env *env, const char *path, hs_error *err)
+{
+    *reader = (hs__safetensors_reader){.env = env, .file = {.env = env}};
+    hs__safetensors_header_init(&reader->header, env);
+    reader->path = hs__strdup(env, path);
+    hs_code code = reader->path ? read_header(reader, err) : hs__no_memory(err, strlen(path), "a path");
+    if (code)
+        hs__safetensors_reader_close(reader);
+    return code;
+}
+
+void hs__safetensors_reader_close(hs__safetensors_reader *reader)
+{
+    hs__file_close(&reader->file, NULL);
+    hs__safetensors_header_free(&reader->header);
+    hs__free(reader->env, reader->path);
+    reader->path = NULL;
+}
+
+size_t hs__safetensors_find(const hs__safetensors_reader *reader, const char *name)
+{
+    return hs__map_find(&reader->header.names, name);
+}
+
+hs_code hs__safetensors_read(hs__safetensors_reader *reader, const hs__safetensors_entry *entry, uint64_t offset, void *to,
+                             size_t bytes, hs_error *err)
+{
+    const unsigned char *values = to;
+    if (!bytes)
+        return HS_OK;
+    hs_code code = hs__file_read(&reader->file, reader->data + entry->offset + offset, to, bytes, reader->path, err);
+    for (size_t i = 0; !code && entry->dtype == HS_BOOL && i < bytes; i++)
+        if (values[i] > 1)
+            code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is a BOOL and has the value %d at index %llu", reader->path,
+                                entry->name, values[i], (unsigned long long)(offset + i));
+    return code;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+#include "open.h"
+#include "output.h"
+
+#include <hooksess/safetensors.h>
+
+#include <string.h>
+
+static bool ends_in(const char *name, const char *ending)
+{
+    size_t length = strlen(name), n = strlen(ending);
+    return length >= n && strcmp(name + length - n, ending) == 0;
+}
+
+/* The other commands take an index file and a directory for a checkpoint. One that is to be written can only be named by
+ * its prefix: neither is to come to lie beside what was meant. */
+static bool can_be_made(const char *to)
+{
+    if (ends_in(to, ".index"))
+        say("'%s': a checkpoint to be written is named by its prefix, without .index", to);
+    else if (is_directory(to))
+        say("'%s' is a directory: a name in it is needed, that of a checkpoint to be written or of a .safetensors file",
+            to);
+    else
+        return true;
+    return false;
+}
+
+int checkpoint_convert(const struct call *call)
+{
+    const char *from = call->operands[0], *to = call->operands[1];
+    hs_error err = {0};
+    char *prefix = NULL;
+    if (!can_be_made(to))
+        return TROUBLE;
+    if (!ends_in(from, ".safetensors") && !(prefix = find_checkpoint(from)))
+        return TROUBLE;
+    hs_code code = hs_convert_checkpoint(tool_env(), prefix ? prefix : from, to, &err);
+    if (code)
+        say("%s", err.message);
+    hs_env_free(tool_env(), prefix);
+    return code ? TROUBLE : FINE;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints to safetensors files and back, without a session. */
+#include "base/meter.h"
+#include "checkpoint/model.h"
+
+#include "checkpoint/directory.h"
+#include "formats/bundle.h"
+#include "formats/safetensors.h"
+
+#include <errno.h>
+
+static const char *in(const fixture *f, const char *name)
+{
+    return test_path(f->directory, name);
+}
+
+static hs_code convert(fixture *f, const char *from, const char *to)
+{
+    return hs_convert_checkpoint(&f->t.env, in(f, from), in(f, to), &f->err);
+}
+
+/* A bundle of one tensor. */
+static void write_tensor(fixture *f, const char *prefix, const char *name, const hs_tensor *tensor)
+{
+    char index[128], data[128];
+    hs__bundle_writer writer;
+    snprintf(index, sizeof index, "%s.index", prefix);
+    snprintf(data, sizeof data, "%s." DATA, prefix);
+    assert_ok(hs__bundle_writer_open(&writer, &f->t.env, in(f, data), 0, 1, &f->err), &f->err);
+    assert_ok(hs__bundle_writer_add(&writer, name, tensor, &f->err), &f->err);
+    assert_ok(hs__bundle_writer_finish(&writer, in(f, index), &f->err), &f->err);
+    hs__bundle_writer_close(&writer);
+}
+
+/* Have both checkpoints the same tensors? */
+static void assert_same_checkpoints(fixture *f, const char *one, const char *other)
+{
+    hs_checkpoint_reader *a = hs_checkpoint_open(NULL, in(f, one), &f->err),
+                         *b = hs_checkpoint_open(NULL, in(f, other), &f->err);
+    const char *name;
+    hs_tensor info, same;
+    size_t n = 0;
+    assert_true(a && b);
+    for (; hs_checkpoint_tensor(a, n, &name, &info); n++) {
+        assert_ok(hs_checkpoint_find(b, name, &same, &f->err), &f->err);
+        assert_memory_equal(&info, &same, sizeof info);
+        char *data = malloc(info.bytes + 1), *copy = malloc(info.bytes + 1);
+        assert_ok(hs_checkpoint_read(a, name, data, info.bytes, &f->err), &f->err);
+        assert_ok(hs_checkpoint_read(b, name, copy, info.bytes, &f->err), &f->err);
+        if (info.bytes)
+            assert_memory_equal(data, copy, info.bytes);
+        free(data);
+        free(copy);
+    }
+    assert_true(n > 0 && !hs_checkpoint_tensor(b, n, NULL, NULL));
+    hs_checkpoint_close(a);
+    hs_checkpoint_close(b);
+}
+
+/* There and back. */
+
+static void a_model_goes_there_and_back(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_ok(convert(f, "model.ckpt-3", "m.safetensors"), &f->err);
+    assert_ok(convert(f, "m.safetensors", "back/model.ckpt-3"), &f->err);
+    assert_same_checkpoints(f, "model.ckpt-3", "back/model.ckpt-3");
+    model_set(&f->m, 9);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), in(f, "back/model.ckpt-3"), NULL, &f->err), &f->err);
+    assert_true(model_is(&f->m, 3));
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+}
+
+static void it_is_the_file_that_a_session_would_save(void **state)
+{
+    fixture *f = *state;
+    size_t bytes, same;
+    save_at(f, 3);
+    assert_ok(convert(f, "model.ckpt-3", "a.safetensors"), &f->err);
+    assert_ok(hs_safetensors_save(model_raw(&f->m), in(f, "b.safetensors"), NULL, &f->err), &f->err);
+    char *a = test_read_file(in(f, "a.safetensors"), &bytes), *b = test_read_file(in(f, "b.safetensors"), &same);
+    assert_int_equal(bytes, same);
+    assert_memory_equal(a, b, bytes);
+    free(a);
+    free(b);
+}
+
+static void every_dtype_and_shape_goes_there_and_back(void **state)
+{
+    fixture *f = *state;
+    static const hs_dtype dtypes[] = {HS_DOUBLE, HS_FLOAT,  HS_HALF,   HS_BFLOAT16, HS_INT64, HS_INT32, HS_INT16,
+                                      HS_INT8,   HS_UINT64, HS_UINT32, HS_UINT16,   HS_UINT8, HS_BOOL,  HS_COMPLEX64};
+    static const unsigned char data[512] = {1, 0, 1, 1, [40] = 1, [200] = 1};
+    hs__bundle_writer writer;
+    assert_ok(hs__bundle_writer_open(&writer, &f->t.env, in(f, "all." DATA), 0, 1, &f->err), &f->err);
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        char name[64];
+        const hs_shape shapes[] = {HS_SCALAR, HS_SHAPE(3, 5), HS_SHAPE(0, 2), HS_SHAPE(1, 2, 1, 3, 1, 2, 2, 1)};
+        for (size_t k = 0; k < 4; k++) {
+            hs_tensor tensor = hs_tensor_of(dtypes[i], shapes[k], data);
+            snprintf(name, sizeof name, "%s/%zu", hs_dtype_name(dtypes[i]), k);
+            assert_ok(hs__bundle_writer_add(&writer, name, &tensor, &f->err), &f->err);
+        }
+    }
+    assert_ok(hs__bundle_writer_finish(&writer, in(f, "all.index"), &f->err), &f->err);
+    hs__bundle_writer_close(&writer);
+    assert_ok(convert(f, "all", "all.safetensors"), &f->err);
+    assert_ok(convert(f, "all.safetensors", "back"), &f->err);
+    assert_same_checkpoints(f, "all", "back");
+}
+
+/* State of whom the conversion knows nothing. */
+static void state_rides_along(void **state)
+{
+    fixture *f = *state;
+    hs_tensor bytes = hs_tensor_of(HS_UINT8, HS_SHAPE(5), "\1\2\3\4\5");
+    write_tensor(f, "s", "hooksess/hook/counter", &bytes);
+    assert_ok(convert(f, "s", "s.safetensors"), &f->err);
+    assert_ok(convert(f, "s.safetensors", "back"), &f->err);
+    assert_same_checkpoints(f, "s", "back");
+}
+
+/* They take the memory of a few. */
+static void large_tensors_go_in_pieces(void **state)
+{
+    fixture *f = *state;
+    enum { N = (4 << 20) + 12345 };
+    unsigned char *data = malloc(N);
+    for (size_t i = 0; i < N; i++)
+        data[i] = (unsigned char)(i * 2654435761u >> 13);
+    hs_tensor tensor = hs_tensor_of(HS_UINT8, HS_SHAPE(N), data);
+    write_tensor(f, "large", "x", &tensor);
+    meter m;
+    meter_init(&m, &f->t.env);
+    assert_ok(hs_convert_checkpoint(&m.env, in(f, "large"), in(f, "large.safetensors"), &f->err), &f->err);
+    assert_ok(hs_convert_checkpoint(&m.env, in(f, "large.safetensors"), in(f, "back"), &f->err), &f->err);
+    assert_in_range(m.largest, 1, 1 << 19);
+    assert_same_checkpoints(f, "large", "back");
+    free(data);
+}
+
+/* What is there. */
+
+static void a_checkpoint_of_the_name_is_replaced(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_ok(convert(f, "model.ckpt-3", "m.safetensors"), &f->err);
+    save_at(f, 5);
+    assert_true(has_file(f, 5, "meta"));
+    assert_ok(convert(f, "m.safetensors", "model.ckpt-5"), &f->err);
+    assert_same_checkpoints(f, "model.ckpt-3", "model.ckpt-5");
+    assert_int_equal(test_count_files(f->directory, "model.ckpt-5.data"), 1);
+    assert_false(has_file(f, 5, "meta"));
+}
+
+static void nothing_else_is_touched(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    save_at(f, 2);
+    test_write_file(in(f, "model.ckpt-9." DATA ".tmp"), "x", 1);
+    char *before = test_read_file(in(f, "checkpoint"), NULL);
+    assert_ok(convert(f, "model.ckpt-1", "m.safetensors"), &f->err);
+    assert_ok(convert(f, "m.safetensors", "model.ckpt-7"), &f->err);
+    char *after = test_read_file(in(f, "checkpoint"), NULL);
+    assert_string_equal(before, after);
+    assert_true(test_exists(f->directory, "model.ckpt-9." DATA ".tmp"));
+    assert_true(has_file(f, 2, "index"));
+    free(before);
+    free(after);
+}
+
+/* What is refused. */
+
+static void one_of_the_names_ends_in_safetensors(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_fails(convert(f, "model.ckpt-3", "other"), HS_INVALID_ARGUMENT, &f->err, "ends in .safetensors");
+    assert_fails(convert(f, "a.safetensors", "b.safetensors"), HS_INVALID_ARGUMENT, &f->err, "ends in .safetensors");
+    assert_fails(hs_convert_checkpoint(NULL, NULL, "x.safetensors", &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "no checkpoint is named");
+    assert_fails(hs_convert_checkpoint(NULL, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "nothing is named");
+    assert_fails(hs_convert_checkpoint(NULL, "x.safetensors", "run/", &f->err), HS_INVALID_ARGUMENT, &f->err, "nothing");
+    assert_fails(convert(f, "none", "x.safetensors"), HS_NOT_FOUND, &f->err, "none");
+    assert_fails(convert(f, "none.safetensors", "x"), HS_NOT_FOUND, &f->err, "none.safetensors");
+    assert_fails(convert(f, "model.ckpt-3.index", "x.safetensors"), HS_NOT_FOUND, &f->err, "named by its prefix");
+}
+
+static void tensors_that_the_format_has_not_are_named(void **state)
+{
+    fixture *f = *state;
+    const hs_string text = {"text", 4};
+    const double z[2] = {1, 2};
+    const hs_tensor tensors[] = {hs_tensor_of(HS_STRING, HS_SCALAR, &text), hs_tensor_of(HS_COMPLEX128, HS_SCALAR, z),
+                                 hs_tensor_of(HS_QINT32, HS_SCALAR, z)};
+    for (size_t i = 0; i < 3; i++) {
+        write_tensor(f, "odd", "some/tensor", &tensors[i]);
+        assert_fails(convert(f, "odd", "m.safetensors"), HS_INVALID_ARGUMENT, &f->err, "'some/tensor' is of the dtype");
+        assert_contains(f->err.message, hs_dtype_name(tensors[i].dtype));
+        assert_int_equal(test_count_files(f->directory, "m.safetensors"), 0);
+    }
+}
+
+/* An empty name is the header's in a bundle. */
+static void names_that_a_checkpoint_has_not_are_refused(void **state)
+{
+    fixture *f = *state;
+    static const char header[] = "{\"\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}";
+    char bytes[sizeof header + 7] = {sizeof header - 1};
+    memcpy(bytes + 8, header, sizeof header - 1);
+    test_write_file(in(f, "m.safetensors"), bytes, sizeof bytes);
+    assert_fails(convert(f, "m.safetensors", "x"), HS_INVALID_ARGUMENT, &f->err, "an empty name");
+    assert_int_equal(test_count_files(f->directory, "x."), 0);
+}
+
+/* The old one stays where the new one cannot be made. */
+static void damage_is_found_and_nothing_replaced(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 2);
+    assert_ok(convert(f, "model.ckpt-2", "m.safetensors"), &f->err);
+    save_at(f, 3);
+    flip_bit(file_of(f, 3, DATA), 77);
+    assert_fails(convert(f, "model.ckpt-3", "m.safetensors"), HS_DATA_LOSS, &f->err, "checksum mismatch");
+    assert_ok(convert(f, "m.safetensors", "back"), &f->err);
+    assert_same_checkpoints(f, "model.ckpt-2", "back");
+    truncate_to(in(f, "m.safetensors"), 100);
+    assert_fails(convert(f, "m.safetensors", "back"), HS_DATA_LOSS, &f->err, "m.safetensors");
+    assert_same_checkpoints(f, "model.ckpt-2", "back");
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+}
+
+static void an_environment_must_be_whole(void **state)
+{
+    fixture *f = *state;
+    hs_env half = {HS_ENV, .clock = {.monotonic_ns = f->t.env.clock.monotonic_ns}};
+    hs_code code = hs_convert_checkpoint(&half, in(f, "a"), in(f, "a.safetensors"), &f->err);
+    assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "clock");
+}
+
+static hs_code held(void *user, const char *path, void **lock, hs_error *err)
+{
+    (void)user, (void)lock;
+    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is held by process 7", path);
+}
+
+static void a_directory_that_another_process_saves_to_is_left_alone(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 3);
+    assert_ok(convert(f, "model.ckpt-3", "m.safetensors"), &f->err);
+    hs_env env = f->t.env;
+    hs_file_system_ops ops = *env.files.ops;
+    ops.lock = held;
+    env.files.ops = &ops;
+    hs_code code = hs_convert_checkpoint(&env, in(f, "m.safetensors"), in(f, "model.ckpt-4"), &f->err);
+    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "process 7");
+    assert_false(has_file(f, 4, "index"));
+    code = hs_convert_checkpoint(&env, in(f, "model.ckpt-3"), in(f, "again.safetensors"), &f->err);
+    assert_ok(code, &f->err); /* a file beside it is no save */
+}
+
+/* What fails. */
+
+typedef struct {
+    fixture *f;
+    const char *from, *to;
+} route;
+
+static hs_code converting(test_env *t, void *user)
+{
+    const route *r = user;
+    return hs_convert_checkpoint(&t->env, in(r->f, r->from), in(r->f, r->to), &r->f->err);
+}
+
+/* What was there, of step 1, or what was to be made, of step 2. */
+static void old_or_new(void *user)
+{
+    const route *r = user;
+    fixture *f = r->f;
+    model_set(&f->m, 9);
+    hs_code code = strstr(r->to, ".safetensors")
+                       ? hs_safetensors_load(model_raw(&f->m), in(f, r->to), NULL, &f->err)
+                       : hs_saver_restore(f->saver, model_raw(&f->m), in(f, r->to), NULL, &f->err);
+    assert_ok(code, &f->err);
+    assert_true(model_is(&f->m, 1) || model_is(&f->m, 2));
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+}
+
+static void fail_everything(route *r)
+{
+    test_each_file_call(converting, old_or_new, ENOSPC, false, r);
+    test_each_file_call(converting, old_or_new, EIO, true, r);
+    test_each_allocation(converting, r);
+    assert_true(model_is(&r->f->m, 2));
+}
+
+static void each_failure_on_the_way_to_a_file(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    assert_ok(convert(f, "model.ckpt-1", "m.safetensors"), &f->err);
+    save_at(f, 2);
+    fail_everything(&(route){f, "model.ckpt-2", "m.safetensors"});
+}
+
+static void each_failure_on_the_way_to_a_checkpoint(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 2);
+    assert_ok(convert(f, "model.ckpt-2", "m.safetensors"), &f->err);
+    save_at(f, 1);
+    fail_everything(&(route){f, "m.safetensors", "model.ckpt-1"});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(a_model_goes_there_and_back),
+        with_fixture(it_is_the_file_that_a_session_would_save),
+        with_fixture(every_dtype_and_shape_goes_there_and_back),
+        with_fixture(state_rides_along),
+        with_fixture(large_tensors_go_in_pieces),
+        with_fixture(a_checkpoint_of_the_name_is_replaced),
+        with_fixture(nothing_else_is_touched),
+        with_fixture(one_of_the_names_ends_in_safetensors),
+        with_fixture(tensors_that_the_format_has_not_are_named),
+        with_fixture(names_that_a_checkpoint_has_not_are_refused),
+        with_fixture(damage_is_found_and_nothing_replaced),
+        with_fixture(an_environment_must_be_whole),
+        with_fixture(a_directory_that_another_process_saves_to_is_left_alone),
+        with_fixture(each_failure_on_the_way_to_a_file),
+        with_fixture(each_failure_on_the_way_to_a_checkpoint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

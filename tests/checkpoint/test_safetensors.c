@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The variables of a session to a safetensors file. */
+#include "checkpoint/weights.h"
+
+#include "backends/raw_session.h"
+
+#include <errno.h>
+
+static void what_was_saved_is_loaded(void **state)
+{
+    fixture *f = *state;
+    save_weights(f, 3);
+    assert_ok(load_weights(f, NULL), &f->err);
+    assert_true(model_is(&f->m, 3));
+    assert_int_equal(f->t.log_used, 0);
+    assert_int_equal(test_count_files(f->directory, ""), 2 + 1); /* ".", "..", the file */
+}
+
+static void a_file_is_replaced(void **state)
+{
+    fixture *f = *state;
+    save_weights(f, 2);
+    save_weights(f, 3);
+    assert_ok(load_weights(f, NULL), &f->err);
+    assert_true(model_is(&f->m, 3));
+}
+
+static void some_variables_may_do_under_other_names(void **state)
+{
+    fixture *f = *state;
+    model_set(&f->m, 3);
+    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS, .variables = HS_NAMES("weights", "bias"),
+                                      .names = HS_CHECKPOINT_NAMES({"weights", "layer.weight"})};
+    assert_ok(save_weights_with(f, &options), &f->err);
+    assert_true(has_tensor(f, "layer.weight"));
+    assert_true(has_tensor(f, "bias"));
+    assert_false(has_tensor(f, "weights"));
+    assert_false(has_tensor(f, "global_step"));
+    hs_restore_options other = {HS_RESTORE_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "layer.weight"}),
+                                .allow_missing = true};
+    assert_ok(load_weights(f, &other), &f->err);
+    assert_came(f, true, true, false);
+}
+
+static void metadata_are_in_the_file(void **state)
+{
+    fixture *f = *state;
+    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS, .metadata = HS_SAFETENSORS_METADATA({"format", "pt"})};
+    assert_ok(save_weights_with(f, &options), &f->err);
+    char *data = test_read_file(weights_file(f), NULL);
+    assert_non_null(strstr(data + 8, "\"__metadata__\":{\"format\":\"pt\"}"));
+    free(data);
+}
+
+static void one_missing_level_is_made(void **state)
+{
+    fixture *f = *state;
+    hs_raw_session *raw = model_raw(&f->m);
+    assert_ok(hs_safetensors_save(raw, test_path(f->directory, "new/m.safetensors"), NULL, &f->err), &f->err);
+    assert_true(test_exists(f->directory, "new/m.safetensors"));
+    assert_fails(hs_safetensors_save(raw, test_path(f->directory, "a/b/m.safetensors"), NULL, &f->err), HS_INVALID_ARGUMENT,
+                 &f->err, "its parent directory does not exist");
+}
+
+static void assert_not_saved(fixture *f, const hs_safetensors_options *options, const char *why)
+{
+    assert_fails(save_weights_with(f, options), HS_INVALID_ARGUMENT, &f->err, why);
+    assert_int_equal(test_count_files(f->directory, "m.safetensors"), 0);
+}
+
+static void names_are_checked(void **state)
+{
+    fixture *f = *state;
+    hs_safetensors_options unknown = {HS_SAFETENSORS_OPTIONS, .variables = HS_NAMES("wieghts")},
+                           misnamed = {HS_SAFETENSORS_OPTIONS, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})},
+                           nameless = {HS_SAFETENSORS_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", NULL})},
+                           taken = {HS_SAFETENSORS_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})},
+                           reserved = {HS_SAFETENSORS_OPTIONS, .names = HS_CHECKPOINT_NAMES({"bias", "hooksess/x"})};
+    assert_not_saved(f, &unknown, "'wieghts', which is no variable");
+    assert_not_saved(f, &misnamed, "'wieghts', which is no variable");
+    assert_not_saved(f, &nameless, "gives 'weights' no name");
+    assert_not_saved(f, &taken, "two tensors to be saved are called 'bias'");
+    assert_not_saved(f, &reserved, "reserved for state");
+    assert_not_saved(f, &(hs_safetensors_options){.variables = NULL}, "HS_SAFETENSORS_OPTIONS");
+}
+
+static void arguments_are_checked(void **state)
+{
+    fixture *f = *state;
+    hs_raw_session *raw = model_raw(&f->m);
+    assert_fails(hs_safetensors_save(NULL, weights_file(f), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "there is no session");
+    assert_fails(hs_safetensors_save(raw, NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no file is named");
+    assert_fails(hs_safetensors_save(raw, "run/", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no file is named");
+    assert_fails(hs_safetensors_load(NULL, weights_file(f), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "there is no session");
+    assert_fails(hs_safetensors_load(raw, "", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no file is named");
+    assert_fails(load_weights(f, NULL), HS_NOT_FOUND, &f->err, weights_file(f));
+}
+
+static void a_dtype_that_the_format_has_not_is_named(void **state)
+{
+    fixture *f = *state;
+    hs_graph *graph;
+    unsigned char memory[2] = {0};
+    hs_variable_def def = {HS_VARIABLE_DEF, .name = "q", .dtype = HS_QINT8, .shape = HS_SHAPE(2), .data = memory};
+    hs_session *session = open_single(f, &graph, &def);
+    assert_fails(hs_safetensors_save(hs_session_raw(session), weights_file(f), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "'q' is of the dtype qint8, which safetensors has not");
+    assert_int_equal(test_count_files(f->directory, "m.safetensors"), 0);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+/* A device whose memory, seen from the host, is garbage. */
+static hs_code invert(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    for (size_t i = 0; i < bytes; i++)
+        ((unsigned char *)to)[i] = (unsigned char)~((const unsigned char *)from)[i];
+    return HS_OK;
+}
+
+static void memory_of_a_device_comes_along(void **state)
+{
+    fixture *f = *state;
+    static const hs_memory device = {HS_MEMORY, .device_type = 2, .to_host = invert, .from_host = invert};
+    hs_graph *graph;
+    unsigned char memory[3] = {0xfe, 0xfd, 0xfc};
+    hs_variable_def def = {HS_VARIABLE_DEF,      .name = "v",    .dtype = HS_UINT8,
+                           .shape = HS_SHAPE(3), .data = memory, .memory = &device};
+    hs_session *session = open_single(f, &graph, &def);
+    assert_ok(hs_safetensors_save(hs_session_raw(session), weights_file(f), NULL, &f->err), &f->err);
+    size_t bytes;
+    char *data = test_read_file(weights_file(f), &bytes);
+    assert_memory_equal(data + bytes - 3, "\1\2\3", 3);
+    free(data);
+    memset(memory, 0, sizeof memory);
+    assert_ok(hs_safetensors_load(hs_session_raw(session), weights_file(f), NULL, &f->err), &f->err);
+    assert_memory_equal(memory, "\xfe\xfd\xfc", 3);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+static void local_variables_are_not_saved(void **state)
+{
+    fixture *f = *state;
+    hs_graph *graph;
+    float memory = 5;
+    hs_variable_def def = {HS_VARIABLE_DEF, .name = "seen", .dtype = HS_FLOAT, .data = &memory, .flags = HS_VARIABLE_LOCAL};
+    hs_session *session = open_single(f, &graph, &def);
+    assert_ok(hs_safetensors_save(hs_session_raw(session), weights_file(f), NULL, &f->err), &f->err);
+    assert_false(has_tensor(f, "seen"));
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+/* A backend that says one thing and does another. */
+static hs_code (*honest_read)(void *session, size_t index, hs_tensor *value, hs_error *err);
+
+static hs_code read_nothing(void *session, size_t index, hs_tensor *value, hs_error *err)
+{
+    (void)session, (void)index, (void)value, (void)err;
+    return HS_USER + 1; /* without a word */
+}
+
+static hs_code read_flattened(void *session, size_t index, hs_tensor *value, hs_error *err)
+{
+    hs_code code = honest_read(session, index, value, err);
+    hs_shape shape = hs_tensor_shape(value);
+    *value = hs_tensor_of(value->dtype, HS_SHAPE(hs_shape_elements(&shape)), value->data);
+    return code;
+}
+
+static void a_variable_must_be_read_as_it_is_said_to_be(void **state)
+{
+    fixture *f = *state;
+    hs_raw_session *raw = model_raw(&f->m);
+    honest_read = raw->ops.read_variable;
+    raw->ops.read_variable = read_flattened;
+    assert_fails(save_weights_with(f, NULL), HS_INTERNAL, &f->err, "is not of the dtype and shape");
+    raw->ops.read_variable = read_nothing;
+    assert_fails(save_weights_with(f, NULL), HS_USER + 1, &f->err, "bias failed with USER");
+    raw->ops.read_variable = honest_read;
+    assert_int_equal(test_count_files(f->directory, "m.safetensors"), 0);
+}
+
+/* What fails. */
+
+static hs_code saving(test_env *t, void *user)
+{
+    fixture *f = user;
+    model m = {.step = 0};
+    hs_error err = {0};
+    model_set(&m, 2);
+    hs_code code = model_open(&m, &t->env, NULL);
+    if (!code)
+        code = hs_safetensors_save(model_raw(&m), weights_file(f), NULL, &err);
+    model_close(&m);
+    return code;
+}
+
+/* The old file or the new one, whole. */
+static void old_or_new(void *user)
+{
+    fixture *f = user;
+    assert_ok(load_weights(f, NULL), &f->err);
+    assert_true(model_is(&f->m, 1) || model_is(&f->m, 2));
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+    save_weights(f, 1);
+}
+
+static void each_file_call_of_saving(void **state)
+{
+    save_weights(*state, 1);
+    test_each_file_call(saving, old_or_new, ENOSPC, false, *state);
+    test_each_file_call(saving, old_or_new, EIO, true, *state);
+}
+
+static void each_allocation_of_saving(void **state)
+{
+    test_each_allocation(saving, *state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(what_was_saved_is_loaded),
+        with_fixture(a_file_is_replaced),
+        with_fixture(some_variables_may_do_under_other_names),
+        with_fixture(metadata_are_in_the_file),
+        with_fixture(one_missing_level_is_made),
+        with_fixture(names_are_checked),
+        with_fixture(arguments_are_checked),
+        with_fixture(a_dtype_that_the_format_has_not_is_named),
+        with_fixture(memory_of_a_device_comes_along),
+        with_fixture(local_variables_are_not_saved),
+        with_fixture(a_variable_must_be_read_as_it_is_said_to_be),
+        with_fixture(each_file_call_of_saving),
+        with_fixture(each_allocation_of_saving),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_TESTS_CHECKPOINT_WEIGHTS_H
+#define HS_TESTS_CHECKPOINT_WEIGHTS_H
+
+/* What the tests of safetensors files share: the fixture's model and one file. */
+
+#include "checkpoint/model.h"
+
+/* DIRECTORY/m.safetensors. */
+const char *weights_file(const fixture *f);
+hs_code save_weights_with(fixture *f, const hs_safetensors_options *options);
+/* Brings the model to `step` and saves all of it, which must succeed. */
+void save_weights(fixture *f, int64_t step);
+/* Loads into a model of step 9. */
+hs_code load_weights(fixture *f, const hs_restore_options *options);
+/* Is there a tensor of that name in the file? */
+bool has_tensor(fixture *f, const char *name);
+
+/* A graph with one variable, and a session on it. */
+hs_session *open_single(fixture *f, hs_graph **graph, const hs_variable_def *def);
+
+#endif

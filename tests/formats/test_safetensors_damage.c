@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* safetensors files that are damaged, or made to do harm: what is wrong is said, or it is no harm. */
+#include "base/meter.h"
+#include "formats/safetensors_files.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define X "\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}"
+
+/* Headers by hand. */
+
+typedef struct {
+    const char *header;
+    size_t data_bytes;
+    hs_code code;
+    const char *why;
+} hostile;
+
+static void assert_hostile(const hostile *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        write_by_hand(rows[i].header, rows[i].data_bytes);
+        hs_code code = outcome_of_file(&t.env);
+        if (code != rows[i].code || !strstr(err.message, rows[i].why) || !strstr(err.message, FILE_PATH))
+            fail_msg("%s: %s: %s, where '%s' was to be said", rows[i].header, hs_code_name(code), err.message, rows[i].why);
+    }
+}
+#define ASSERT_HOSTILE(rows) assert_hostile(rows, sizeof(rows) / sizeof *(rows))
+
+static void honest_headers_are_read(void **state)
+{
+    (void)state;
+    static const hostile rows[] = {
+        {"{" X "}", 8, HS_OK, ""},
+        {"{" X "}      ", 8, HS_OK, ""},
+        {"{ " X "\n}\r\n\t", 8, HS_OK, ""},
+        {"{\"__metadata__\":{}," X "}", 8, HS_OK, ""},
+        {"{" X ",\"__metadata__\":{\"a\":\"b\",\"x\":\"\"}}", 8, HS_OK, ""},
+        {"{\"y\":{\"data_offsets\":[8,16],\"shape\":[2],\"dtype\":\"F32\"}," X "}", 16, HS_OK, ""},
+        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+         "\"b\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[1,9]}}",
+         9, HS_OK, ""}, /* not aligned */
+        {"{\"z\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904],\"data_offsets\":[0,0]}}", 0, HS_OK, ""},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[8,8]}," X "}", 8, HS_OK, ""},
+        {"{\"\":{\"dtype\":\"I8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1, HS_OK, ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_by_hand(rows[i].header, rows[i].data_bytes);
+        assert_ok(outcome_of_file(&t.env), &err);
+    }
+}
+
+static void what_is_not_json_is_refused(void **state)
+{
+    (void)state;
+    static const hostile rows[] = {
+        {"", 0, HS_DATA_LOSS, "does not begin with '{'"},
+        {"[]", 0, HS_DATA_LOSS, "does not begin with '{'"},
+        {" {" X "}", 8, HS_DATA_LOSS, "does not begin with '{'"},
+        {"{", 0, HS_DATA_LOSS, "is not JSON"},
+        {"{" X, 8, HS_DATA_LOSS, "is not JSON"},
+        {"{" X "}}", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{" X "} x", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{" X ",}", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{'x':1}", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{\"x\xff\":1}", 8, HS_DATA_LOSS, "unable to decode byte 0xff"},
+        {"{\"x\xc0\x80\":1}", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{\"\\ud800\":1}", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{\"a\\u0000b\":1}", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{\"a\nb\":1}", 8, HS_DATA_LOSS, "is not JSON"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[9223372036854775808],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS,
+         "too big integer"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[1e999],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "real number overflow"},
+        {"{" X "," X "}", 8, HS_DATA_LOSS, "duplicate object key"},
+        {"{" X ",\"\\u0078\":0}", 8, HS_DATA_LOSS, "duplicate object key"},
+        {"{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS,
+         "duplicate object key"},
+        {"{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}", 0, HS_DATA_LOSS, "duplicate object key"},
+    };
+    ASSERT_HOSTILE(rows);
+}
+
+static void what_is_not_an_entry_is_refused(void **state)
+{
+    (void)state;
+    static const hostile rows[] = {
+        {"{\"x\":1}", 0, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":[]}", 0, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":null}", 0, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":{}}", 0, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"scale\":2}}", 8, HS_DATA_LOSS, "and no more"},
+        {"{\"x\":{\"dtype\":1,\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":8}}", 8, HS_DATA_LOSS, "the entry of 'x'"},
+        {"{\"__metadata__\":{\"a\":1}}", 0, HS_DATA_LOSS, "__metadata__ has something other than strings"},
+        {"{\"__metadata__\":[\"a\"]}", 0, HS_DATA_LOSS, "__metadata__"},
+        {"{\"__metadata__\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "__metadata__"},
+    };
+    ASSERT_HOSTILE(rows);
+}
+
+static void dtypes_and_ranks_that_are_not_ours_are_named(void **state)
+{
+    (void)state;
+    static const hostile rows[] = {
+        {"{\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, HS_UNIMPLEMENTED,
+         "'w' is of the dtype 'F8_E4M3'"},
+        {"{\"w\":{\"dtype\":\"F8_E5M2\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, HS_UNIMPLEMENTED, "'F8_E5M2'"},
+        {"{\"w\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1, HS_UNIMPLEMENTED, "'F4'"},
+        {"{\"w\":{\"dtype\":\"f32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_UNIMPLEMENTED, "'f32'"},
+        {"{\"w\":{\"dtype\":\"F32 \",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_UNIMPLEMENTED, "'F32 '"},
+        {"{\"w\":{\"dtype\":\"\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_UNIMPLEMENTED, "''"},
+        {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]}}", 8, HS_UNIMPLEMENTED,
+         "'w' has 9 dimensions; 8 are supported"},
+    };
+    ASSERT_HOSTILE(rows);
+}
+
+static void shapes_are_checked(void **state)
+{
+    (void)state;
+    static const hostile rows[] = {
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS,
+         "a dimension that is no size"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[-1,-2],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "no size"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "no size"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "no size"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[[2]],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "no size"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[null],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "no size"},
+        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0, HS_DATA_LOSS,
+         "a shape that cannot be"}, /* 2^64 elements */
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[4611686018427387906],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS,
+         "a shape that cannot be"}, /* 2^64 + 8 bytes */
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS,
+         "'x' has 8 bytes, where its dtype and shape need 12"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "need 4"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "need 0"},
+        {"{\"x\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "need 16"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2000000000000000000],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS,
+         "need 8000000000000000000"},
+    };
+    ASSERT_HOSTILE(rows);
+}
+
+static void offsets_are_checked(void **state)
+{
+    (void)state;
+    static const hostile rows[] = {
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, HS_DATA_LOSS, "the data_offsets of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, HS_DATA_LOSS, "the data_offsets of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, HS_DATA_LOSS, "the data_offsets of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,16]}}", 8, HS_DATA_LOSS, "the data_offsets of 'x'"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8.0]}}", 8, HS_DATA_LOSS, "the data_offsets of 'x'"},
+        {"{" X "}", 7, HS_DATA_LOSS, "cut short"},
+        {"{" X "}", 0, HS_DATA_LOSS, "'x' has bytes 0 to 8 of the data, of which there are 0"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[9223372036854775799,9223372036854775807]}}", 8,
+         HS_DATA_LOSS, "of which there are 8"},
+        {"{" X "}", 9, HS_DATA_LOSS, "the last 1 bytes belong to no tensor"},
+        {"{}", 8, HS_DATA_LOSS, "the last 8 bytes belong to no tensor"},
+        {"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}", 16, HS_DATA_LOSS,
+         "8 bytes before the data of 'x' belong to no tensor"},
+        {"{" X ",\"y\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[12,20]}}", 20, HS_DATA_LOSS,
+         "4 bytes before the data of 'y'"},
+        {"{" X ",\"y\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, HS_DATA_LOSS,
+         "the data of 'x' and 'y' overlap"},
+        {"{" X ",\"y\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, HS_DATA_LOSS, "'x' and 'y' overlap"},
+        {"{" X ",\"y\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 8, HS_DATA_LOSS, "'y' and 'x' overlap"},
+        {"{" X ",\"y\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[4,4]}}", 8, HS_DATA_LOSS, "'x' and 'y' overlap"},
+        {"{" X ",\"y\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[9,9]}}", 8, HS_DATA_LOSS, "bytes 9 to 9"},
+    };
+    ASSERT_HOSTILE(rows);
+}
+
+/* Hostile by their size. */
+
+static void depth_is_limited(void **state)
+{
+    (void)state;
+    enum { DEPTH = 100000 };
+    static char header[4 + DEPTH + 1];
+    memcpy(header, "{\"x\":", 5);
+    memset(header + 5, '[', DEPTH - 1);
+    write_by_hand(header, 0);
+    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "maximum parsing depth");
+}
+
+/* Reads the file; no more than so many bytes may be asked for at once. */
+static void assert_modest(size_t most, const char *why)
+{
+    meter m;
+    meter_init(&m, &t.env);
+    hs__safetensors_reader reader;
+    assert_fails(hs__safetensors_reader_open(&reader, &m.env, FILE_PATH, &err), HS_DATA_LOSS, &err, why);
+    assert_contains(err.message, FILE_PATH);
+    if (m.largest > most)
+        fail_msg("%zu bytes were asked for", m.largest);
+}
+
+static void claims_of_length_take_no_memory(void **state)
+{
+    (void)state;
+    static const uint64_t claims[] = {100000001, 1ull << 32, 1ull << 63, UINT64_MAX};
+    unsigned char file[64] = {0};
+    for (size_t i = 0; i < 4; i++) {
+        hs__put64(file, claims[i]);
+        test_write_file(FILE_PATH, file, sizeof file);
+        assert_modest(1000, "where 100000000 are allowed");
+    }
+    for (uint64_t length = 57; length <= 100000000; length = length * 10 - 57) {
+        hs__put64(file, length);
+        test_write_file(FILE_PATH, file, sizeof file);
+        assert_modest(1000, "64 bytes in all: it is cut short");
+    }
+}
+
+/* A file that is large enough does not make the claim a better one. */
+static void claims_of_length_are_limited_in_large_files_too(void **state)
+{
+    (void)state;
+    unsigned char length[8];
+    hs__put64(length, 150000000);
+    test_write_file(FILE_PATH, length, 8);
+    assert_int_equal(truncate(FILE_PATH, 200000000), 0); /* sparse */
+    assert_modest(1000, "where 100000000 are allowed");
+}
+
+static void claims_of_shape_take_no_memory(void **state)
+{
+    (void)state;
+    write_by_hand("{\"x\":{\"dtype\":\"F32\",\"shape\":[2000000000000000000],\"data_offsets\":[0,8000000000000000000]}}",
+                  8);
+    assert_modest(10000, "cut short");
+}
+
+/* Damage. */
+
+static void write_small(void)
+{
+    static const float numbers[] = {1, 2, 3, 4, 5, 6};
+    static const bool truths[] = {true, false, true};
+    const named_tensor tensors[] = {
+        {"weights", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), numbers)},
+        {"mask", hs_tensor_of(HS_BOOL, HS_SHAPE(3), truths)},
+        {"none", hs_tensor_of(HS_INT64, HS_SHAPE(0, 2), NULL)},
+    };
+    write_file(tensors, 3, HS_SAFETENSORS_METADATA({"format", "pt"}));
+}
+
+static void every_truncation_is_found(void **state)
+{
+    (void)state;
+    size_t bytes;
+    write_small();
+    char *file = test_read_file(FILE_PATH, &bytes);
+    while (bytes-- > 0) {
+        test_write_file(FILE_PATH, file, bytes);
+        assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, FILE_PATH);
+        assert_contains(err.message, bytes < 8 ? "too few for a safetensors file" : "cut short");
+    }
+    free(file);
+}
+
+static void bytes_behind_the_data_are_found(void **state)
+{
+    (void)state;
+    size_t bytes;
+    write_small();
+    char *file = test_read_file(FILE_PATH, &bytes);
+    test_write_file(FILE_PATH, file, bytes + 1);
+    free(file);
+    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "the last 1 bytes belong to no tensor");
+}
+
+/* What a header says, if it is read at all, fits the data. */
+static bool header_is_read(hs_bytes text, uint64_t data_bytes)
+{
+    hs__safetensors_header header;
+    hs__safetensors_header_init(&header, &t.env);
+    hs_code code = hs__safetensors_header_parse(&header, text, data_bytes, "the file", &err);
+    uint64_t at = 0;
+    for (size_t i = 0; !code && i < header.n; i++) {
+        assert_int_equal(header.entries[i].offset, at);
+        assert_int_equal(header.entries[i].bytes,
+                         hs_shape_elements(&header.entries[i].shape) * (int64_t)hs_dtype_size(header.entries[i].dtype));
+        at += header.entries[i].bytes;
+    }
+    assert_true(code == HS_OK || code == HS_DATA_LOSS || code == HS_UNIMPLEMENTED);
+    assert_true(code || at == data_bytes);
+    hs__safetensors_header_free(&header);
+    return !code;
+}
+
+static void every_changed_byte_of_a_header_is_found_or_harmless(void **state)
+{
+    (void)state;
+    size_t read = 0, tried = 0;
+    write_small();
+    char *header = header_text(NULL);
+    size_t length = strlen(header);
+    for (size_t at = 0; at < length; at++)
+        for (unsigned change = 1; change < 256; change++, tried++) {
+            header[at] = (char)((unsigned char)header[at] ^ change);
+            read += header_is_read((hs_bytes){header, length}, 24 + 3);
+            header[at] = (char)((unsigned char)header[at] ^ change);
+        }
+    assert_true(header_is_read((hs_bytes){header, length}, 24 + 3));
+    assert_in_range(read, 1, tried / 5); /* another letter in a name, another type of that size */
+    free(header);
+}
+
+static void every_changed_byte_of_the_length_is_found(void **state)
+{
+    (void)state;
+    size_t bytes;
+    write_small();
+    char *file = test_read_file(FILE_PATH, &bytes);
+    for (size_t at = 0; at < 8; at++)
+        for (unsigned change = 1; change < 256; change++) {
+            file[at] = (char)((unsigned char)file[at] ^ change);
+            test_write_file(FILE_PATH, file, bytes);
+            assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, FILE_PATH);
+            file[at] = (char)((unsigned char)file[at] ^ change);
+        }
+    free(file);
+}
+
+/* There are no checksums; but a BOOL that is neither true nor false would be no value to C. */
+static void changed_bytes_of_the_data_are_found_in_bools_alone(void **state)
+{
+    (void)state;
+    size_t bytes, data;
+    write_small();
+    free(header_text(&data));
+    char *file = test_read_file(FILE_PATH, &bytes);
+    for (size_t at = data; at < bytes; at++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            file[at] = (char)((unsigned char)file[at] ^ 1u << bit);
+            test_write_file(FILE_PATH, file, bytes);
+            hs_code code = outcome_of_file(&t.env);
+            assert_int_equal(code, at - data >= 24 && bit > 0 ? HS_DATA_LOSS : HS_OK);
+            file[at] = (char)((unsigned char)file[at] ^ 1u << bit);
+        }
+    free(file);
+    write_by_hand("{\"m\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3);
+    file = test_read_file(FILE_PATH, &bytes);
+    file[bytes - 2] = 7;
+    test_write_file(FILE_PATH, file, bytes);
+    free(file);
+    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "'m' is a BOOL and has the value 7 at index 1");
+}
+
+/* What the message cites of a file is text. */
+static void messages_are_one_line(void **state)
+{
+    (void)state;
+    write_by_hand("{\"x\": \x01\x02\n\xc3\xbc}", 0);
+    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "is not JSON");
+    for (const char *at = err.message; *at; at++)
+        assert_in_range(*at, ' ', '~');
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+    (void)state;
+    hs__safetensors_reader reader;
+    assert_fails(hs__safetensors_reader_open(&reader, &t.env, FILE_PATH, &err), HS_NOT_FOUND, &err, FILE_PATH);
+    assert_fails(hs__safetensors_reader_open(&reader, &t.env, directory, &err), HS_FAILED_PRECONDITION, &err,
+                 "is a directory");
+}
+
+static void a_file_that_shrinks_meanwhile_is_found(void **state)
+{
+    (void)state;
+    float numbers[6];
+    write_small();
+    hs__safetensors_reader reader = open_file();
+    assert_int_equal(truncate(FILE_PATH, (off_t)reader.data + 8), 0);
+    const hs__safetensors_entry *weights = &reader.header.entries[hs__safetensors_find(&reader, "weights")];
+    assert_fails(hs__safetensors_read(&reader, weights, 0, numbers, sizeof numbers, &err), HS_DATA_LOSS, &err, "ends at");
+    hs__safetensors_reader_close(&reader);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(honest_headers_are_read),
+        TEST(what_is_not_json_is_refused),
+        TEST(what_is_not_an_entry_is_refused),
+        TEST(dtypes_and_ranks_that_are_not_ours_are_named),
+        TEST(shapes_are_checked),
+        TEST(offsets_are_checked),
+        TEST(depth_is_limited),
+        TEST(claims_of_length_take_no_memory),
+        TEST(claims_of_length_are_limited_in_large_files_too),
+        TEST(claims_of_shape_take_no_memory),
+        TEST(every_truncation_is_found),
+        TEST(bytes_behind_the_data_are_found),
+        TEST(every_changed_byte_of_a_header_is_found_or_harmless),
+        TEST(every_changed_byte_of_the_length_is_found),
+        TEST(changed_bytes_of_the_data_are_found_in_bools_alone),
+        TEST(messages_are_one_line),
+        TEST(what_is_no_file_is_refused),
+        TEST(a_file_that_shrinks_meanwhile_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

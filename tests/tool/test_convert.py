@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import struct
+import unittest
+
+from support import TOOL, ToolCase, run
+
+FILE = "m.safetensors"
+MODEL = {"bias": ("double", [2], [0.5, -2]), "flags": ("bool", [3], [True, False, True]), "none": ("float", [0, 4], []),
+         "half": ("half", [1], [1.5]), "step": ("int64", [], [-9007199254740993]), "z": ("complex64", [1], [1, -2]),
+         "layer/weights": ("float", [2, 3], [1, -0.0, float("inf"), 4, 5, float("nan")]), "unsigned": ("uint64", [1], [2**64 - 1]),
+         "hooksess/hook/counter": ("uint8", [3], [1, 2, 3])}
+OTHER = {"other": ("int32", [1], [7])}
+
+
+class Case(ToolCase):
+    def setUp(self):
+        super().setUp()
+        self.make("m", MODEL)
+
+    def convert(self, from_, to):
+        self.assertEqual(self.prints("checkpoint", "convert", from_, to), "")
+
+    def refuses(self, from_, to):
+        """What is said; and nothing was made, changed or left."""
+        before = self.files()
+        said = self.says("checkpoint", "convert", from_, to)
+        self.assertEqual(self.files(), before)
+        return said
+
+    def files(self):
+        """All that is there, without the lock, which is no one's data."""
+        return {str(path.relative_to(self.directory)): path.read_bytes() for path in self.directory.rglob("*")
+                if path.is_file() and path.name != ".hooksess.lock"}
+
+    def assert_same(self, one, other):
+        """The same names, dtypes, shapes and bits."""
+        self.prints("checkpoint", "diff", one, other)
+        self.assertEqual(self.prints("checkpoint", "ls", one), self.prints("checkpoint", "ls", other))
+
+
+class ThereAndBack(Case):
+    def test_a_checkpoint_comes_back_as_it_was(self):
+        self.convert("m", FILE)
+        self.convert(FILE, "back")
+        self.assert_same("m", "back")
+        self.prints("checkpoint", "verify", "back")
+
+    def test_the_file_comes_back_byte_by_byte(self):
+        self.convert("m", FILE)
+        self.convert(FILE, "back")
+        self.convert("back", "again.safetensors")
+        self.assertEqual(self.bytes_of("again.safetensors"), self.bytes_of(FILE))
+
+    def test_the_file_has_the_bytes_of_the_tensors(self):
+        self.convert("m", FILE)
+        data = self.bytes_of(FILE)
+        end = 8 + struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:end])
+        self.assertEqual(header.keys(), MODEL.keys())
+        begin, stop = header["bias"]["data_offsets"]
+        self.assertEqual((header["bias"]["dtype"], header["bias"]["shape"]), ("F64", [2]))
+        self.assertEqual(struct.unpack("<2d", data[end + begin:end + stop]), (0.5, -2))
+
+    def test_no_tensors(self):
+        self.make("empty", {})
+        self.convert("empty", FILE)
+        self.convert(FILE, "back")
+        self.assertEqual(self.prints("checkpoint", "ls", "back"), "")
+
+    def test_every_standard_file_closed(self):
+        for from_, to in ("m", FILE), (FILE, "back"):
+            self.assertEqual(run("bash", "-c", '"$@" <&- >&- 2>&-', "bash", TOOL, "checkpoint", "convert", from_, to,
+                                 cwd=self.directory).returncode, 0)
+        self.assert_same("m", "back")
+
+    def test_nothing_is_left_beside_them(self):
+        self.convert("m", FILE)
+        before = self.files()
+        self.convert(FILE, "back")
+        self.assertEqual(self.files().keys() - before.keys(), {"back.index", "back.data-00000-of-00001"})
+
+
+class Names(Case):
+    def test_a_checkpoint_may_be_named_by_its_index_file(self):
+        self.convert("m.index", FILE)
+        self.convert(FILE, "back")
+        self.assert_same("m", "back")
+
+    def test_of_a_directory_the_newest(self):
+        (self.directory / "run").mkdir()
+        self.save("run/m-1", 1, 2)
+        self.save("run/m-2", 2, 2)
+        self.convert("run", FILE)
+        self.convert(FILE, "back")
+        self.assert_same("run/m-2", "back")
+        self.prints("checkpoint", "diff", "run/m-1", "back", status=1)
+
+    def test_a_missing_directory_is_made(self):
+        self.convert("m", "new/" + FILE)
+        self.convert("new/" + FILE, "newer/m")
+        self.assert_same("m", "newer/m")
+        self.assertIn("parent directory does not exist", self.refuses("m", "no/such/" + FILE))
+
+    def test_one_name_alone_must_end_in_safetensors(self):
+        self.convert("m", FILE)
+        for from_, to in ("m", "other"), (FILE, "other.safetensors"):
+            self.assertIn("ends in .safetensors", self.refuses(from_, to))
+
+    def test_what_is_to_be_written_needs_a_name(self):
+        self.convert("m", FILE)
+        (self.directory / "run").mkdir()
+        self.assertIn("'run' is a directory", self.refuses(FILE, "run"))
+        self.assertIn("'run/' is a directory", self.refuses(FILE, "run/"))
+        self.assertIn("without .index", self.refuses(FILE, "back.index"))
+        self.assertIn("is named", self.refuses(FILE, ""))
+
+    def test_what_is_not_there_is_named(self):
+        self.assertIn("gone.index", self.refuses("gone", FILE))
+        self.assertIn("gone.safetensors", self.refuses("gone.safetensors", "back"))
+        (self.directory / "run").mkdir()
+        self.assertIn("run: no file 'checkpoint' here", self.refuses("run", FILE))
+        self.assertIn("no checkpoint is named", self.refuses("", FILE))
+
+
+class Replacing(Case):
+    def setUp(self):
+        super().setUp()
+        self.convert("m", FILE)
+        self.make("other", OTHER)
+
+    def test_a_file_of_the_name_is_replaced(self):
+        self.convert("other", FILE)
+        self.convert(FILE, "back")
+        self.assert_same("other", "back")
+
+    def test_a_checkpoint_of_the_name_is_replaced(self):
+        self.convert(FILE, "other")
+        self.assert_same("m", "other")
+        self.assertEqual(sorted(name for name in self.files() if name.startswith("other")),
+                         ["other.data-00001-of-00002", "other.index"])
+
+    def test_the_newest_of_a_directory_is_another_matter(self):
+        self.save("m-1", 1, 2)
+        before = self.bytes_of("checkpoint")
+        self.convert(FILE, "m-2")
+        self.assertEqual(self.bytes_of("checkpoint"), before)
+        self.prints("checkpoint", "verify", "m-1")
+
+
+class Refused(Case):
+    def test_strings_are_named(self):
+        self.make("m", {"words": ("string", [1], [b"one"])})
+        self.assertIn("'words' is of the dtype string", self.refuses("m", FILE))
+
+    def test_every_wrong_byte_of_a_checkpoints_data(self):
+        data = self.bytes_of("m.data-00000-of-00001")
+        self.write(FILE, b"what was there")
+        for at in range(len(data)):
+            self.write("m.data-00000-of-00001", data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1:])
+            self.assertIn("checksum mismatch", self.refuses("m", FILE))
+
+    def test_a_damaged_index(self):
+        self.write("m.index", self.bytes_of("m.index")[:-1])
+        self.assertIn("m.index", self.refuses("m", FILE))
+
+    def test_a_missing_data_file(self):
+        (self.directory / "m.data-00000-of-00001").unlink()
+        self.assertIn("m.data-00000-of-00001", self.refuses("m", FILE))
+
+    def test_every_truncation_of_a_file(self):
+        self.convert("m", FILE)
+        whole = self.bytes_of(FILE)
+        for n in range(0, len(whole), 5):
+            self.write(FILE, whole[:n])
+            self.assertIn(FILE, self.refuses(FILE, "back"))
+
+    def test_what_is_no_safetensors_file(self):
+        self.write(FILE, b"\x89PNG\r\n\x1a\n" + bytes(100))
+        self.assertIn(FILE, self.refuses(FILE, "back"))
+        self.write(FILE, struct.pack("<Q", 2) + b"[]")
+        self.assertIn("no safetensors file", self.refuses(FILE, "back"))
+
+    def test_names_are_escaped(self):
+        self.make("m", {"\x1b[2J": ("string", [1], [b"x"])})
+        self.assertIn("'\\x1b[2J' is of the dtype string", self.refuses("m", FILE))
+
+
+if __name__ == "__main__":
+    unittest.main()
