@@ -10,6 +10,7 @@
  * where it took the place of another of that name) and, where the backend has a graph to show, PREFIX.meta. It exists from
  * the moment when its index has its name, after everything was written aside and synced. The file `checkpoint` beside them
  * says which is the newest, and is replaced last. Its paths are relative to it, so that the directory can be moved.
+ * Variables lie in the order of their names, then state: equal models give equal data, in whatever order they were built.
  * Checkpoints of a history that was left (an older one was restored, and training went on from there) are renamed,
  * PREFIX.abandoned, in place of one that has that name already, and neither restored nor deleted.
  *

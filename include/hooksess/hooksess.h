@@ -6,6 +6,7 @@
 
 #include <hooksess/backend.h>
 #include <hooksess/checkpoint.h>
+#include <hooksess/checkpoint_manager.h>
 #include <hooksess/coordinator.h>
 #include <hooksess/env.h>
 #include <hooksess/graph.h>

@@ -46,6 +46,18 @@ hs_code hs_write_graph(hs_backend backend, const char *directory, const char *na
     return code;
 }
 
+/* For whoever makes a Saver of it. */
+static Hs__Pb__SaverDef describe(const hs_saver *saver)
+{
+    const float NEVER_HOURS = 10000; /* as TensorFlow writes it; with 0 its Saver deletes nothing any more */
+    Hs__Pb__SaverDef def = HS__PB__SAVER_DEF__INIT;
+    def.version = HS__PB__SAVER_DEF__CHECKPOINT_FORMAT_VERSION__V2;
+    if (saver->max_to_keep != HS_NEVER)
+        def.max_to_keep = (int32_t)(saver->max_to_keep < INT32_MAX ? saver->max_to_keep : INT32_MAX);
+    def.keep_checkpoint_every_n_hours = saver->keep_every_secs > 0 ? (float)(saver->keep_every_secs / 3600) : NEVER_HOURS;
+    return def;
+}
+
 hs_code hs_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
 {
     hs_env env;
@@ -61,9 +73,7 @@ hs_code hs_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes
     Hs__Pb__MetaGraphDef meta = HS__PB__META_GRAPH_DEF__INIT;
     meta.meta_info_def = &info;
     if (saver) {
-        saver_def.version = HS__PB__SAVER_DEF__CHECKPOINT_FORMAT_VERSION__V2;
-        saver_def.max_to_keep =
-            saver->max_to_keep == HS_NEVER ? 0 : (int32_t)(saver->max_to_keep < INT32_MAX ? saver->max_to_keep : INT32_MAX);
+        saver_def = describe(saver);
         meta.saver_def = &saver_def;
     }
     hs__buffer bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/source.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 hs_code hs__check_saved_name(const char *name, hs_error *err)
@@ -24,22 +25,57 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
     return code;
 }
 
-hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
+/* A variable that is saved. */
+typedef struct {
+    const char *name;     /* in the checkpoint */
+    const char *variable; /* in the backend, like its index */
+    size_t index;
+} saved_variable;
+
+static int by_name(const void *a, const void *b)
 {
-    hs_host_copy copy = {.env = &saver->env};
+    return strcmp(((const saved_variable *)a)->name, ((const saved_variable *)b)->name);
+}
+
+/* In the order of their names: equal models give equal files, in whatever order they were built. */
+static hs_code list_variables(const hs_saver *saver, const hs_raw_session *session, saved_variable **list, size_t *n,
+                              hs_error *err)
+{
     hs_code code = HS_OK;
+    size_t capacity = 0;
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
         hs_variable variable;
-        hs_tensor host;
         if (!hs__saver_variable(saver, session, i, &variable, &done))
             continue;
-        const char *name = hs__saver_name(saver, variable.name);
-        if (!(code = hs__check_saved_name(name, err)) &&
-            !(code = hs__read_variable(session, i, variable.name, &copy, &host, err)))
-            code = take(user, &(hs__saved){name, host, i, host.data != copy.data}, err);
+        if (!(code = hs__reserve(&saver->env, list, &capacity, *n + 1, sizeof **list, err)))
+            (*list)[(*n)++] = (saved_variable){hs__saver_name(saver, variable.name), variable.name, i};
     }
+    if (*n)
+        qsort(*list, *n, sizeof **list, by_name);
+    return code;
+}
+
+static hs_code take_variable(const hs_raw_session *session, const saved_variable *v, hs_host_copy *copy, hs__take_fn take,
+                             void *user, hs_error *err)
+{
+    hs_tensor host;
+    hs_code code = hs__check_saved_name(v->name, err);
+    if (code || (code = hs__read_variable(session, v->index, v->variable, copy, &host, err)))
+        return code;
+    return take(user, &(hs__saved){v->name, host, v->index, host.data != copy->data}, err);
+}
+
+hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
+{
+    hs_host_copy copy = {.env = &saver->env};
+    saved_variable *list = NULL;
+    size_t n = 0;
+    hs_code code = list_variables(saver, session, &list, &n, err);
+    for (size_t i = 0; !code && i < n; i++)
+        code = take_variable(session, &list[i], &copy, take, user, err);
     hs_host_copy_free(&copy);
+    hs__free(&saver->env, list);
     return code;
 }
 

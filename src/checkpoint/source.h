@@ -22,6 +22,7 @@ hs_code hs__check_saved_name(const char *name, hs_error *err);
 /* A variable's value in host memory, until the next call with the same `copy` or with the session. */
 hs_code hs__read_variable(const hs_raw_session *session, size_t index, const char *name, hs_host_copy *copy,
                           hs_tensor *host, hs_error *err);
+/* In the order of their names. */
 hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
                           hs_error *err);
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err);

@@ -104,13 +104,28 @@ static void a_meta_graph_has_the_graph_and_the_saver(void **state)
     hs__pb__meta_graph_def__free_unpacked(meta, NULL);
 }
 
-static void keeping_all_is_zero_in_a_meta_graph(void **state)
+static void sa_052s_keeping_all_is_zero_in_a_meta_graph(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
     Hs__Pb__MetaGraphDef *meta = export_meta(f, f->saver);
     assert_int_equal(meta->saver_def->max_to_keep, 0);
     hs__pb__meta_graph_def__free_unpacked(meta, NULL);
+}
+
+/* A Saver that TensorFlow makes of 0 hours deletes nothing any more. */
+static void sa_052s_hours_are_a_float_and_many_where_none_is_kept_for_ever(void **state)
+{
+    fixture *f = *state;
+    const double hours[] = {0, 0.7, 24};
+    const float written[] = {10000, 0.7f, 24};
+    for (int i = 0; i < 3; i++) {
+        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .keep_checkpoint_every_n_hours = hours[i]});
+        Hs__Pb__MetaGraphDef *meta = export_meta(f, f->saver);
+        assert_true(meta->saver_def->keep_checkpoint_every_n_hours == written[i]);
+        assert_false(meta->saver_def->sharded);
+        hs__pb__meta_graph_def__free_unpacked(meta, NULL);
+    }
 }
 
 static void a_meta_graph_without_a_saver(void **state)
@@ -132,6 +147,20 @@ static void a_saved_meta_file_is_the_meta_graph(void **state)
     assert_memory_equal(data, wanted.data, bytes);
     hs_env_free(&f->t.env, (void *)wanted.data);
     free(data);
+}
+
+/* Also where the name looks like a shard's: another checkpoint may have the name without. */
+static void cm_030s_a_meta_file_is_called_like_its_checkpoint(void **state)
+{
+    fixture *f = *state;
+    static const char *const prefixes[] = {"m", "m-12-00001-of-00005"};
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "m"), 12, NULL, &f->err), &f->err);
+    for (int i = 0; i < 2; i++)
+        assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, prefixes[i]), -1, NULL, &f->err),
+                  &f->err);
+    assert_true(test_exists(f->directory, "m-12.meta"));
+    assert_true(test_exists(f->directory, "m.meta"));
+    assert_true(test_exists(f->directory, "m-12-00001-of-00005.meta"));
 }
 
 /* Failures. */
@@ -201,9 +230,11 @@ int main(void)
         with_fixture(missing_arguments),
         with_fixture(a_backend_without_a_graph),
         with_fixture(a_meta_graph_has_the_graph_and_the_saver),
-        with_fixture(keeping_all_is_zero_in_a_meta_graph),
+        with_fixture(sa_052s_keeping_all_is_zero_in_a_meta_graph),
+        with_fixture(sa_052s_hours_are_a_float_and_many_where_none_is_kept_for_ever),
         with_fixture(a_meta_graph_without_a_saver),
         with_fixture(a_saved_meta_file_is_the_meta_graph),
+        with_fixture(cm_030s_a_meta_file_is_called_like_its_checkpoint),
         with_fixture(each_file_call_leaves_the_old_or_the_new_file),
         with_fixture(each_allocation),
         with_fixture(null_arguments),

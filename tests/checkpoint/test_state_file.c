@@ -164,6 +164,25 @@ static void a_damaged_file_is_data_loss(void **state)
     }
 }
 
+/* Each has its own time, so that there cannot be more or fewer; a file of others may have less. */
+static void cm_028s_times_that_are_missing_or_too_many(void **state)
+{
+    fixture *f = *state;
+    hs__checkpoint_state read;
+    write_state(f, "model_checkpoint_path: \"m-2\"\n"
+                   "all_model_checkpoint_paths: \"m-1\"\nall_model_checkpoint_paths: \"m-2\"\n"
+                   "all_model_checkpoint_timestamps: 1000.25\n");
+    assert_ok(state_read(f, &read), &f->err);
+    assert_int_equal(read.n, 2);
+    assert_true(read.kept[0].timestamp == 1000.25 && read.kept[1].timestamp == 0);
+    hs__checkpoint_state_free(&read);
+    write_state(f, "model_checkpoint_path: \"m-1\"\nall_model_checkpoint_paths: \"m-1\"\n"
+                   "all_model_checkpoint_timestamps: 1\nall_model_checkpoint_timestamps: 2\n");
+    assert_ok(state_read(f, &read), &f->err);
+    assert_int_equal(read.n, 1);
+    hs__checkpoint_state_free(&read);
+}
+
 static void a_newest_that_is_the_file_itself(void **state)
 {
     fixture *f = *state;
@@ -190,7 +209,7 @@ static void the_latest_is_the_newest_of_the_file(void **state)
     hs_env_free(&f->t.env, path);
 }
 
-static void without_a_file_there_is_no_latest(void **state)
+static void cm_026s_without_a_file_there_is_no_latest(void **state)
 {
     fixture *f = *state;
     f->err.code = HS_INTERNAL;
@@ -201,7 +220,7 @@ static void without_a_file_there_is_no_latest(void **state)
     assert_says(&f->err, HS_INVALID_ARGUMENT, "directory is NULL");
 }
 
-static void a_file_that_says_nothing_is_an_error(void **state)
+static void cm_026s_a_file_that_says_nothing_is_an_error(void **state)
 {
     fixture *f = *state;
     write_state(f, "");
@@ -210,6 +229,21 @@ static void a_file_that_says_nothing_is_an_error(void **state)
     write_state(f, "model_");
     assert_null(latest(f));
     assert_says(&f->err, HS_DATA_LOSS, "checkpoint");
+}
+
+/* It is not taken for none, with which a training would begin anew. */
+static void cm_026s_a_file_that_cannot_be_read_is_an_error(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    f->t.fail_file_errno = EACCES;
+    f->t.fail_file_at = f->t.file_calls + 1;
+    f->t.fail_file_on = true;
+    assert_null(latest(f));
+    assert_says(&f->err, HS_PERMISSION_DENIED, "injected");
+    assert_int_equal(restore_newest(f), HS_PERMISSION_DENIED);
+    f->t.fail_file_at = 0;
+    assert_ok(restore_newest(f), &f->err);
 }
 
 static void cm_027s_a_latest_without_files_is_none(void **state)
@@ -296,10 +330,12 @@ int main(void)
         with_fixture(a_missing_file),
         with_fixture(cm_008_an_empty_file_names_no_newest),
         with_fixture(a_damaged_file_is_data_loss),
+        with_fixture(cm_028s_times_that_are_missing_or_too_many),
         with_fixture(a_newest_that_is_the_file_itself),
         with_fixture(the_latest_is_the_newest_of_the_file),
-        with_fixture(without_a_file_there_is_no_latest),
-        with_fixture(a_file_that_says_nothing_is_an_error),
+        with_fixture(cm_026s_without_a_file_there_is_no_latest),
+        with_fixture(cm_026s_a_file_that_says_nothing_is_an_error),
+        with_fixture(cm_026s_a_file_that_cannot_be_read_is_an_error),
         with_fixture(cm_027s_a_latest_without_files_is_none),
         with_fixture(cm_010_a_checkpoint_exists_when_its_index_does),
         with_fixture(after_each_failing_call_the_file_is_the_old_or_the_new_one),

@@ -49,7 +49,7 @@ static void each_tensor_stands_for_itself(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
-    flip_bit(file_of(f, 1, DATA), 3); /* of the weights, which were written first */
+    flip_bit(file_of(f, 1, DATA), 8 * 47); /* of the weights: their name is the last */
     hs_checkpoint_reader *reader = hs_checkpoint_open(&f->t.env, file_of(f, 1, NULL), &f->err);
     assert_ok(hs_checkpoint_verify(reader, NULL, &f->err), &f->err);
     assert_ok(hs_checkpoint_verify(reader, "bias", &f->err), &f->err);

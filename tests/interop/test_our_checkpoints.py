@@ -108,6 +108,16 @@ class Bytes(CheckpointCase):
             with open(self.path(prefix + ".data-00000-of-00001"), "rb") as data:
                 self.assertEqual(data.read(), b"".join(map(lambda n: values(n, tensorflow.float32, [3]).tobytes(), names)))
 
+    def test_sa_049s_a_saver_writes_the_same_data_whatever_its_order(self):
+        names = [name for name in reversed(VARIABLES) if name.startswith("shapes/")]
+        run("save_checkpoint", self.path("ours"), 0)
+        with tf.Graph().as_default(), tf.Session() as session:
+            made = [tf.Variable(values(name, *VARIABLES[name]), name=name) for name in names]
+            session.run(tf.global_variables_initializer())
+            tf.train.Saver(made).save(session, self.path("theirs"))
+        theirs = pathlib.Path(self.path("theirs.data-00000-of-00001")).read_bytes()
+        self.assertEqual(pathlib.Path(self.path("ours.data-00000-of-00001")).read_bytes()[:len(theirs)], theirs)
+
     def test_tb_026s_one_variable(self):
         self.assert_same_files(1)
 

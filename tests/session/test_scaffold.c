@@ -58,7 +58,7 @@ static void ms_003_defaults_without_variables(void **state)
     hs_scaffold_free(scaffold);
 }
 
-static void ms_004_the_defaults_of_a_graph_are_shared(void **state)
+static void ms_004_sa_050s_the_defaults_of_a_graph_are_shared(void **state)
 {
     bare *b = *state;
     hs_scaffold *one = new_scaffold(NULL), *other = new_scaffold(NULL);
@@ -75,7 +75,7 @@ static void ms_004_the_defaults_of_a_graph_are_shared(void **state)
     hs_scaffold_free(other);
 }
 
-static void ms_005_more_than_one_saver_to_choose_from(void **state)
+static void ms_005_sa_050s_more_than_one_saver_to_choose_from(void **state)
 {
     bare *b = *state;
     hs_scaffold *scaffold = new_scaffold(NULL);
@@ -338,8 +338,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ms_001_nothing_is_there_before_finalize),
         test(ms_003_defaults_without_variables),
-        test(ms_004_the_defaults_of_a_graph_are_shared),
-        test(ms_005_more_than_one_saver_to_choose_from),
+        test(ms_004_sa_050s_the_defaults_of_a_graph_are_shared),
+        test(ms_005_sa_050s_more_than_one_saver_to_choose_from),
         test(ms_005_more_than_one_op_to_choose_from),
         test(what_a_graph_has_collected_is_taken),
         test(ms_006_what_is_given_is_kept),

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/checkpoint_manager.h>
+
+#include "base/files.h"
+#include "checkpoint/saver.h"
+
+#include <string.h>
+
+struct hs_checkpoint_manager {
+    hs_saver *saver;
+    char *directory, *prefix; /* "DIRECTORY/NAME" */
+    char *path;               /* of the last save; NULL: none yet */
+    int64_t interval;         /* 0: none */
+    const int64_t *step;      /* NULL: the global step */
+    bool has_last_step;       /* only where there is an interval */
+    int64_t last_step;        /* of the last save or restore */
+    int64_t highest;          /* number of a checkpoint */
+    hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
+    void *init_user;
+};
+
+static hs_code check_options(const hs_checkpoint_manager_options *options, hs_error *err)
+{
+    if (!options->directory || !*options->directory)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.directory is not given");
+    if (options->name && (!*options->name || strchr(options->name, '/')))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.name '%s' is not the name of a file",
+                            options->name);
+    if (options->interval < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.interval is %lld",
+                            (long long)options->interval);
+    return HS_OK;
+}
+
+static hs_code name_files(hs_checkpoint_manager *manager, const hs_checkpoint_manager_options *options, hs_error *err)
+{
+    const hs_env *env = &manager->saver->env;
+    manager->directory = hs__strdup(env, options->directory);
+    manager->prefix = hs__path_join(env, options->directory, options->name ? options->name : "ckpt");
+    if (!manager->directory || !manager->prefix)
+        return hs__no_memory(err, strlen(options->directory), "a path");
+    return HS_OK;
+}
+
+hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_options *given, hs_error *err)
+{
+    hs_checkpoint_manager_options options = {HS_CHECKPOINT_MANAGER_OPTIONS};
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_checkpoint_manager_options",
+                                 "HS_CHECKPOINT_MANAGER_OPTIONS", err)) ||
+        check_options(&options, err))
+        return NULL;
+    hs_saver *saver = hs_saver_new(options.saver, err);
+    hs_checkpoint_manager *manager = saver ? hs__alloc(&saver->env, 1, sizeof *manager) : NULL;
+    if (!manager) {
+        if (saver)
+            hs__no_memory(err, sizeof *manager, "a checkpoint manager");
+        hs_saver_free(saver);
+        return NULL;
+    }
+    *manager = (hs_checkpoint_manager){
+        .saver = saver,
+        .interval = options.interval,
+        .step = options.step,
+        .last_step = options.last_step,
+        .has_last_step = options.has_last_step && options.interval,
+        .init_fn = options.init_fn,
+        .init_user = options.init_user,
+    };
+    if (name_files(manager, &options, err)) {
+        hs_checkpoint_manager_free(manager);
+        return NULL;
+    }
+    hs_error_clear(err);
+    return manager;
+}
+
+void hs_checkpoint_manager_free(hs_checkpoint_manager *manager)
+{
+    if (!manager)
+        return;
+    hs_saver *saver = manager->saver;
+    hs__free(&saver->env, manager->directory);
+    hs__free(&saver->env, manager->prefix);
+    hs__free(&saver->env, manager->path);
+    hs__free(&saver->env, manager);
+    hs_saver_free(saver);
+}
+
+static hs_code check_call(const char *function, const hs_checkpoint_manager *manager, const hs_raw_session *session,
+                          hs_error *err)
+{
+    hs_error_clear(err);
+    if (!manager || !session || !session->handle)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %s", function,
+                            manager ? "there is no session" : "the manager is NULL");
+    return HS_OK;
+}
+
+/* Without an interval nobody asks. */
+static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *session, int64_t *step, hs_error *err)
+{
+    *step = 0;
+    if (!manager->interval)
+        return HS_OK;
+    if (!manager->step) {
+        hs_code code = hs_raw_session_step(session, step, err);
+        if (code)
+            hs_error_prefix(err, "what hs_checkpoint_manager_options.interval goes by (give .step where there is none)");
+        return code;
+    }
+    *step = *manager->step;
+    return HS_OK;
+}
+
+static void note_step(hs_checkpoint_manager *manager, int64_t step)
+{
+    manager->last_step = step;
+    manager->has_last_step = manager->interval != 0;
+}
+
+static void note_number(hs_checkpoint_manager *manager, const char *path)
+{
+    int64_t number = hs__step_in(path);
+    if (number > manager->highest)
+        manager->highest = number;
+}
+
+/* Restoring. */
+
+static hs_code initialize(const hs_checkpoint_manager *manager, hs_raw_session *session, hs_error *err)
+{
+    if (!manager->init_fn)
+        return HS_OK;
+    hs_code code = manager->init_fn(manager->init_user, session, err);
+    if (hs__settle(code, "it", err))
+        hs_error_prefix(err, "the init function");
+    return code;
+}
+
+hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manager, hs_raw_session *session,
+                                                    const hs_restore_options *given, const char **restored, hs_error *err)
+{
+    hs_restore_options options = {HS_RESTORE_OPTIONS};
+    char *found = NULL;
+    int64_t step = 0;
+    if (restored)
+        *restored = NULL;
+    hs_code code = check_call("hs_checkpoint_manager_restore_or_initialize", manager, session, err);
+    if (!code && given)
+        code = hs_struct_take(&options, sizeof options, given, "hs_restore_options", "HS_RESTORE_OPTIONS", err);
+    if (code || (code = hs__restore_newest(manager->saver, session, manager->directory, &options, &found, err)))
+        return code;
+    bool any = found != NULL;
+    hs__free(&session->env, found);
+    if ((code = hs_saver_hold(manager->saver, manager->prefix, err)))
+        return code;
+    if ((code = any ? read_step(manager, session, &step, err) : initialize(manager, session, err)))
+        return code;
+    const char *path;
+    for (size_t i = 0; (path = hs_saver_checkpoint(manager->saver, i)); i++)
+        note_number(manager, path);
+    if (any)
+        note_step(manager, step);
+    if (any && restored)
+        *restored = hs_raw_session_restored_from(session);
+    hs_error_clear(err);
+    return HS_OK;
+}
+
+/* Saving. */
+
+/* A counter that has gone back is further away than any interval. */
+static bool is_time(const hs_checkpoint_manager *manager, int64_t step, bool now)
+{
+    uint64_t since = (uint64_t)step - (uint64_t)manager->last_step;
+    return !manager->has_last_step || since >= (now ? 1 : (uint64_t)manager->interval);
+}
+
+static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)
+{
+    const char *why = hs_raw_session_saves_refused(session);
+    return why ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is not saved: %s", manager->prefix, why) : HS_OK;
+}
+
+static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
+                       const hs_save_options *options, hs_error *err)
+{
+    int64_t step;
+    char *path = hs__format(&manager->saver->env, "%s-%lld", manager->prefix, (long long)number);
+    if (!path)
+        return hs__no_memory(err, strlen(manager->prefix), "a path");
+    hs_code code = hs_saver_save(manager->saver, session, manager->prefix, number, options, err);
+    if (code) {
+        hs__free(&manager->saver->env, path);
+        return code;
+    }
+    hs__free(&manager->saver->env, manager->path);
+    manager->path = path;
+    note_number(manager, path);
+    if (!options->background && hs_raw_session_step(session, &step, NULL) == HS_OK)
+        hs_raw_session_saved(session, step);
+    return HS_OK;
+}
+
+static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number, bool now,
+                    const hs_save_options *given, const char **saved, hs_error *err)
+{
+    hs_save_options options = {HS_SAVE_OPTIONS};
+    int64_t step = 0;
+    if (saved)
+        *saved = NULL;
+    hs_code code = check_call("hs_checkpoint_manager_save", manager, session, err);
+    if (!code && given)
+        code = hs_struct_take(&options, sizeof options, given, "hs_save_options", "HS_SAVE_OPTIONS", err);
+    if (code || (code = read_step(manager, session, &step, err)) || !is_time(manager, step, now))
+        return code;
+    if ((code = check_welcome(manager, session, err)) ||
+        (code = save_as(manager, session, number < 0 ? manager->highest + 1 : number, &options, err)))
+        return code;
+    note_step(manager, step);
+    if (saved)
+        *saved = manager->path;
+    hs_error_clear(err);
+    return HS_OK;
+}
+
+hs_code hs_checkpoint_manager_save(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
+                                   const hs_save_options *options, const char **saved, hs_error *err)
+{
+    return save(manager, session, number, false, options, saved, err);
+}
+
+hs_code hs_checkpoint_manager_save_now(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
+                                       const hs_save_options *options, const char **saved, hs_error *err)
+{
+    return save(manager, session, number, true, options, saved, err);
+}
+
+hs_saver *hs_checkpoint_manager_saver(const hs_checkpoint_manager *manager)
+{
+    return manager ? manager->saver : NULL;
+}

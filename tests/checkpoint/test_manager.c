@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hs_checkpoint_manager: names, restoring, options. */
+#include "checkpoint/managed.h"
+
+/* Numbers and names. */
+
+static void cm_018_numbers_of_ones_own(void **state)
+{
+    fixture *f = *state;
+    hs_saver_options two = {HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = 2};
+    hs_checkpoint_manager *manager = manager_of(f, .saver = &two);
+    for (int64_t step = 0; step <= 8; step += 2) {
+        char name[16];
+        snprintf(name, sizeof name, "ckpt-%d", (int)step);
+        assert_string_equal(save_at_step(f, manager, step), name);
+    }
+    assert_string_equal(save_as(f, manager, 8, 32, false), "ckpt-32");
+    char *latest = hs_latest_checkpoint(&f->t.env, f->directory, NULL, &f->err);
+    assert_string_equal(latest, test_path(f->directory, "ckpt-32"));
+    hs_env_free(&f->t.env, latest);
+    assert_string_equal(kept_by(manager), "ckpt-8 ckpt-32 ");
+    hs_checkpoint_manager_free(manager);
+}
+
+static void numbers_go_on_by_themselves(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    assert_string_equal(save_next(f, manager), "ckpt-1");
+    assert_string_equal(save_next(f, manager), "ckpt-2");
+    hs_checkpoint_manager_free(manager);
+    manager = manager_of(f, );
+    assert_string_equal(restore_managed(f, manager), "ckpt-2");
+    assert_string_equal(save_next(f, manager), "ckpt-3");
+    hs_checkpoint_manager_free(manager);
+}
+
+/* Counting the saves, one without a number could take the place of a later state. */
+static void cm_018_cm_038s_the_next_number_is_above_all(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    save_as(f, manager, 1, 32, false);
+    save_as(f, manager, 2, 8, false);
+    assert_string_equal(save_next(f, manager), "ckpt-33");
+    hs_checkpoint_manager_free(manager);
+}
+
+static void cm_019_a_name_of_ones_own(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, .name = "ckpt_name");
+    assert_string_equal(save_as(f, manager, 1, 5, false), "ckpt_name-5");
+    hs_checkpoint_manager_free(manager);
+    manager = manager_of(f, );
+    assert_string_equal(save_as(f, manager, 1, 5, false), "ckpt-5");
+    hs_checkpoint_manager_free(manager);
+}
+
+static void cm_039s_the_directory_can_be_moved(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    save_next(f, manager);
+    char *text = test_read_file(test_path(f->directory, "checkpoint"), NULL);
+    assert_contains(text, "model_checkpoint_path: \"ckpt-1\"\nall_model_checkpoint_paths: \"ckpt-1\"\n");
+    free(text);
+    hs_checkpoint_manager_free(manager);
+}
+
+/* Restoring. */
+
+static void cm_020_restore_or_initialize(void **state)
+{
+    fixture *f = *state;
+    beginning b = {.m = &f->m};
+    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .init_user = &b);
+    assert_null(restore_managed(f, manager));
+    assert_true(model_is(&f->m, 2));
+    save_next(f, manager);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        model_set(&f->m, 9);
+        assert_string_equal(restore_managed(f, manager), "ckpt-1");
+        assert_true(model_is(&f->m, 2));
+        hs_checkpoint_manager_free(manager);
+        manager = manager_of(f, .init_fn = begin_at_step_2, .init_user = &b);
+    }
+    assert_int_equal(b.calls, 1);
+    hs_checkpoint_manager_free(manager);
+}
+
+static void without_an_init_fn_the_model_stays_as_it_is(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    model_set(&f->m, 7);
+    assert_null(restore_managed(f, manager));
+    assert_true(model_is(&f->m, 7));
+    hs_checkpoint_manager_free(manager);
+}
+
+static void an_init_fn_that_fails(void **state)
+{
+    fixture *f = *state;
+    beginning b = {.m = &f->m, .fail = HS_UNAVAILABLE};
+    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .init_user = &b);
+    assert_fails(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &f->err),
+                 HS_UNAVAILABLE, &f->err, "the init function: no pretrained model");
+    hs_checkpoint_manager_free(manager);
+}
+
+static void where_all_is_damaged_nothing_is_initialised(void **state)
+{
+    fixture *f = *state;
+    beginning b = {.m = &f->m};
+    const char *path = "";
+    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .init_user = &b);
+    save_as(f, manager, 4, 4, false);
+    flip_bit(test_path(f->directory, "ckpt-4." DATA), 5);
+    assert_int_equal(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, &path, &f->err),
+                     HS_DATA_LOSS);
+    assert_null(path);
+    assert_int_equal(b.calls, 0);
+    hs_checkpoint_manager_free(manager);
+}
+
+static void what_is_restored_is_deleted_in_its_turn(void **state)
+{
+    fixture *f = *state;
+    hs_saver_options two = {HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = 2};
+    hs_checkpoint_manager *manager = manager_of(f, .saver = &two);
+    save_next(f, manager);
+    save_next(f, manager);
+    hs_checkpoint_manager_free(manager);
+    manager = manager_of(f, .saver = &two);
+    restore_managed(f, manager);
+    assert_string_equal(kept_by(manager), "ckpt-1 ckpt-2 ");
+    save_next(f, manager);
+    assert_string_equal(kept_by(manager), "ckpt-2 ckpt-3 ");
+    assert_int_equal(test_count_files(f->directory, "ckpt-1."), 0);
+    hs_checkpoint_manager_free(manager);
+}
+
+static void cm_015_what_is_not_restored_is_not_deleted(void **state)
+{
+    fixture *f = *state;
+    hs_saver_options one = {HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = 1};
+    hs_checkpoint_manager *manager = manager_of(f, .saver = &one);
+    save_as(f, manager, 3, 3, false);
+    hs_checkpoint_manager_free(manager);
+    manager = manager_of(f, .saver = &one);
+    save_as(f, manager, 4, 4, false);
+    save_as(f, manager, 5, 5, false);
+    assert_string_equal(kept_by(manager), "ckpt-5 ");
+    assert_true(hs_checkpoint_exists(NULL, test_path(f->directory, "ckpt-3")));
+    hs_checkpoint_manager_free(manager);
+}
+
+static void a_partial_restore(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    hs_restore_options options = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("weights", "bias")};
+    save_as(f, manager, 4, 4, false);
+    model_set(&f->m, 9);
+    assert_ok(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), &options, NULL, &f->err), &f->err);
+    assert_int_equal(f->m.step, 4);
+    assert_true(f->m.weights[0] == 9);
+    hs_checkpoint_manager_free(manager);
+}
+
+static hs_code is_taken(void *user, const char *path, void **lock, hs_error *err)
+{
+    (void)user, (void)lock;
+    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: process 17 has it", path);
+}
+
+/* A second process hears at once that the directory is taken, not when it comes to save. */
+static void the_directory_is_held_before_the_model_is_initialised(void **state)
+{
+    fixture *f = *state;
+    beginning b = {.m = &f->m};
+    hs_env env = f->t.env;
+    hs_file_system_ops ops = *env.files.ops;
+    ops.lock = is_taken;
+    env.files.ops = &ops;
+    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &env};
+    hs_checkpoint_manager *manager = manager_of(f, .saver = &saver, .init_fn = begin_at_step_2, .init_user = &b);
+    assert_fails(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &f->err),
+                 HS_FAILED_PRECONDITION, &f->err, "process 17");
+    assert_int_equal(b.calls, 0);
+    hs_checkpoint_manager_free(manager);
+}
+
+/* Beside the session. */
+
+static void the_session_learns_what_is_durable(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    save_at_step(f, manager, 3);
+    model_set(&f->m, 4);
+    assert_ok(hs_checkpoint_manager_save(manager, model_raw(&f->m), 4, &options, NULL, &f->err), &f->err);
+    hs_outcome outcome = hs_session_close(f->m.session, &f->err);
+    f->m.session = NULL;
+    assert_int_equal(outcome.last_saved_step, 3); /* the other may be still on its way */
+    hs_checkpoint_manager_free(manager);
+}
+
+static void saves_that_a_hook_refuses(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    hs_raw_session_refuse_saves(model_raw(&f->m), "the loss is NaN");
+    assert_fails(hs_checkpoint_manager_save(manager, model_raw(&f->m), 1, NULL, NULL, &f->err), HS_FAILED_PRECONDITION,
+                 &f->err, "the loss is NaN");
+    assert_int_equal(test_count_files(f->directory, "ckpt"), 0);
+    hs_checkpoint_manager_free(manager);
+}
+
+/* What makes no sense. */
+
+static void assert_refused(fixture *f, hs_checkpoint_manager_options options, const char *says)
+{
+    assert_null(hs_checkpoint_manager_new(&options, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, says);
+}
+#define refused(f, says, ...)                                                                                              \
+    assert_refused(f, (hs_checkpoint_manager_options){HS_CHECKPOINT_MANAGER_OPTIONS, __VA_ARGS__}, says)
+
+static void options_that_make_no_sense(void **state)
+{
+    fixture *f = *state;
+    assert_null(hs_checkpoint_manager_new(NULL, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "directory is not given");
+    assert_refused(f, (hs_checkpoint_manager_options){.directory = "x"}, "HS_CHECKPOINT_MANAGER_OPTIONS");
+    refused(f, "directory is not given", .directory = "");
+    refused(f, "'a/b' is not the name of a file", .directory = "x", .name = "a/b");
+    refused(f, "'' is not the name of a file", .directory = "x", .name = "");
+    refused(f, "interval is -1", .directory = "x", .interval = -1);
+}
+
+static void cm_035s_how_many_are_kept(void **state)
+{
+    fixture *f = *state;
+    refused(f, "max_to_keep is -2", .directory = "x", .saver = &(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = -2});
+    hs_checkpoint_manager *manager = manager_of(f, ); /* 0 */
+    for (int i = 0; i < 6; i++)
+        save_next(f, manager);
+    assert_string_equal(kept_by(manager), "ckpt-2 ckpt-3 ckpt-4 ckpt-5 ckpt-6 ");
+    hs_checkpoint_manager_free(manager);
+}
+
+static void null_arguments(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    hs_raw_session *raw = model_raw(&f->m);
+    const char *path = "";
+    assert_fails(hs_checkpoint_manager_save(NULL, raw, 1, NULL, &path, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "the manager is NULL");
+    assert_null(path);
+    assert_fails(hs_checkpoint_manager_save_now(manager, NULL, 1, NULL, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "there is no session");
+    assert_fails(hs_checkpoint_manager_restore_or_initialize(manager, NULL, NULL, NULL, &f->err), HS_INVALID_ARGUMENT,
+                 &f->err, "there is no session");
+    assert_int_equal(hs_checkpoint_manager_restore_or_initialize(NULL, raw, NULL, NULL, NULL), HS_INVALID_ARGUMENT);
+    assert_fails(hs_checkpoint_manager_save(manager, raw, 1, &(hs_save_options){.no_meta_graph = true}, NULL, &f->err),
+                 HS_INVALID_ARGUMENT, &f->err, "HS_SAVE_OPTIONS");
+    assert_null(hs_checkpoint_manager_saver(NULL));
+    hs_checkpoint_manager_free(NULL);
+    hs_checkpoint_manager_free(manager);
+}
+
+/* Each of what may fail in a whole life of a manager: the newest checkpoint is whole whatever does. */
+static hs_code live(test_env *t, void *user)
+{
+    fixture *f = user;
+    hs_error err = {0};
+    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &t->env, .max_to_keep = 2};
+    hs_checkpoint_manager *manager = hs_checkpoint_manager_new(
+        &(hs_checkpoint_manager_options){HS_CHECKPOINT_MANAGER_OPTIONS, .directory = f->directory, .saver = &saver}, &err);
+    if (!manager)
+        return err.code;
+    hs_code code = hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &err);
+    for (int i = 0; i < 2 && !code; i++)
+        code = hs_checkpoint_manager_save(manager, model_raw(&f->m), -1, NULL, NULL, &err);
+    hs_checkpoint_manager_free(manager);
+    return code;
+}
+
+static void each_allocation(void **state)
+{
+    fixture *f = *state;
+    model_set(&f->m, 3);
+    test_each_allocation(live, f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(cm_018_numbers_of_ones_own),
+        with_fixture(numbers_go_on_by_themselves),
+        with_fixture(cm_018_cm_038s_the_next_number_is_above_all),
+        with_fixture(cm_019_a_name_of_ones_own),
+        with_fixture(cm_039s_the_directory_can_be_moved),
+        with_fixture(cm_020_restore_or_initialize),
+        with_fixture(without_an_init_fn_the_model_stays_as_it_is),
+        with_fixture(an_init_fn_that_fails),
+        with_fixture(where_all_is_damaged_nothing_is_initialised),
+        with_fixture(what_is_restored_is_deleted_in_its_turn),
+        with_fixture(cm_015_what_is_not_restored_is_not_deleted),
+        with_fixture(a_partial_restore),
+        with_fixture(the_directory_is_held_before_the_model_is_initialised),
+        with_fixture(the_session_learns_what_is_durable),
+        with_fixture(saves_that_a_hook_refuses),
+        with_fixture(options_that_make_no_sense),
+        with_fixture(cm_035s_how_many_are_kept),
+        with_fixture(null_arguments),
+        with_fixture(each_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
