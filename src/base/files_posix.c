@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file system of the operating system. */
+#ifdef __linux__
+#define _GNU_SOURCE /* sync_file_range, O_DIRECT */
+#endif
 #include "base/env.h"
 
 #include <dirent.h>
@@ -13,11 +16,17 @@
 #include <unistd.h>
 
 /* The kernel moves at most this much in one call. */
-#define PIECE ((size_t)1 << 30)
+#define PIECE     ((size_t)1 << 30)
+/* More than this is written in several calls, so that the disk can begin with the first. */
+#define AT_ONCE   ((size_t)1 << 20)
+/* What is written past the cache begins, in memory and in the file, at multiples of this. */
+#define ALIGNMENT 4096
 
 typedef struct {
     int descriptor;
-    char path[]; /* for messages */
+    uint64_t written, begun; /* how much, and of how much the disk has been told to begin */
+    bool direct, no_direct;  /* it is past the system's cache; it cannot be */
+    char path[];             /* for messages */
 } posix_file;
 
 static hs_code posix_open(void *user, const char *path, int mode, void **file, hs_error *err)
@@ -32,6 +41,9 @@ static hs_code posix_open(void *user, const char *path, int mode, void **file, h
     if (!made)
         return hs__no_memory(err, sizeof *made + length, "a file handle");
     memcpy(made->path, path, length);
+    made->written = made->begun = 0;
+    made->direct = false;
+    made->no_direct = mode == HS_OPEN_APPEND; /* its end may be anywhere */
     do
         made->descriptor = open(path, flags[mode] | O_CLOEXEC, 0666);
     while (made->descriptor < 0 && errno == EINTR);
@@ -66,6 +78,39 @@ static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data,
     return HS_OK;
 }
 
+/* Large pieces go past the system's cache, where memory, place and size allow it: the processor need not copy them, the
+ * disk begins at once, and what the program reads stays in the cache. Only a way of doing it: where it cannot be, it is
+ * not. */
+static void choose_direct(posix_file *file, const char *from, size_t bytes)
+{
+#ifdef O_DIRECT
+    bool wanted = !file->no_direct && bytes >= AT_ONCE && ((uintptr_t)from | bytes | file->written) % ALIGNMENT == 0;
+    if (wanted == file->direct)
+        return;
+    int flags = fcntl(file->descriptor, F_GETFL);
+    if (flags < 0 || fcntl(file->descriptor, F_SETFL, wanted ? flags | O_DIRECT : flags & ~O_DIRECT) != 0)
+        file->no_direct = true;
+    else
+        file->direct = wanted;
+#else
+    (void)file, (void)from, (void)bytes;
+#endif
+}
+
+/* Has the disk begin with what was written, so that it works beside whoever writes on, and not when all waits for the sync.
+ * Only a hint: errors are the sync's to tell. */
+static void begin_writing_out(posix_file *file)
+{
+    if (file->direct)
+        file->begun = file->written;
+    if (file->written - file->begun < AT_ONCE)
+        return;
+#ifdef __linux__
+    sync_file_range(file->descriptor, (off_t)file->begun, (off_t)(file->written - file->begun), SYNC_FILE_RANGE_WRITE);
+#endif
+    file->begun = file->written;
+}
+
 static hs_code posix_write(void *user, void *handle, const void *data, size_t bytes, hs_error *err)
 {
     (void)user;
@@ -73,12 +118,21 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
     const char *from = data;
     size_t done = 0;
     while (done < bytes) {
-        ssize_t n = write(file->descriptor, from + done, bytes - done < PIECE ? bytes - done : PIECE);
+        size_t left = bytes - done;
+        choose_direct(file, from + done, left);
+        size_t most = file->direct ? PIECE : AT_ONCE;
+        ssize_t n = write(file->descriptor, from + done, left < most ? left : most);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EINVAL && file->direct) {
+            file->no_direct = true; /* and so the next one is not */
+            continue;
+        }
         if (n < 0)
             return hs_error_set_errno(err, errno, "%s: cannot write, %zu of %zu bytes done", file->path, done, bytes);
         done += (size_t)n;
+        file->written += (size_t)n;
+        begin_writing_out(file);
     }
     return HS_OK;
 }

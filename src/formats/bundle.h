@@ -4,8 +4,9 @@
 
 #include "base/files.h"
 #include "base/map.h"
+#include "base/stream.h"
 #include "base/tensor.h"
-#include "formats/checker.h"
+#include "formats/check.h"
 
 /* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS with the
  * bytes.
@@ -32,10 +33,7 @@ char *hs__bundle_index_path(const hs_env *env, const char *prefix);
 /* Writing one data file and the index of a bundle that consists of it. */
 typedef struct hs__bundle_writer {
     const hs_env *env;
-    hs__file data;
-    hs__checker *checker;   /* NULL: none was needed yet */
-    unsigned char *pending; /* what is still to be written of small tensors */
-    size_t n_pending;
+    hs__stream data;
     uint64_t offset;
     int32_t shard, shards;
     hs__bundle_entry *entries;

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 18, LARGE = 1 << 22 }; /* whole elements of every dtype */
+/* A piece is looked at, checksummed and copied while it is in the processor's cache. Whole elements of every dtype. */
+enum { PIECE = 1 << 18 };
 
 char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards)
 {
@@ -27,62 +28,7 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
 {
     *writer = (hs__bundle_writer){.env = env, .shard = shard, .shards = shards};
     hs__map_init(&writer->names, env);
-    return writer->failed = hs__file_open(&writer->data, env, path, HS_OPEN_WRITE, err);
-}
-
-static hs_code flush(hs__bundle_writer *writer, hs_error *err)
-{
-    hs_code code = writer->n_pending ? hs__file_write(&writer->data, writer->pending, writer->n_pending, err) : HS_OK;
-    writer->n_pending = 0;
-    return code;
-}
-
-static hs_code put_large(hs__bundle_writer *writer, const void *data, size_t bytes, hs_error *err)
-{
-    hs_code code = flush(writer, err);
-    return code ? code : hs__file_write(&writer->data, data, bytes, err);
-}
-
-/* Small pieces are gathered: a call of the system for each would cost more than the copy. */
-static hs_code put(hs__bundle_writer *writer, const void *data, size_t bytes, hs_error *err)
-{
-    hs_code code = HS_OK;
-    if (bytes > PIECE - writer->n_pending)
-        code = flush(writer, err);
-    if (code || bytes > PIECE / 4)
-        return code ? code : put_large(writer, data, bytes, err);
-    if (!writer->pending && !(writer->pending = hs__alloc(writer->env, PIECE, 1)))
-        return hs__no_memory(err, PIECE, "a buffer for small tensors");
-    memcpy(writer->pending + writer->n_pending, data, bytes);
-    writer->n_pending += bytes;
-    return HS_OK;
-}
-
-/* A large tensor is checked by another thread while this one writes it. */
-static hs_code write_large(hs__bundle_writer *writer, const hs_tensor *tensor, hs__checked *checked, hs_error *err)
-{
-    const char *data = tensor->data;
-    hs_code code = HS_OK;
-    hs__checker_begin(writer->checker, tensor);
-    for (size_t done = 0, n; !code && done < tensor->bytes; done += n) {
-        n = tensor->bytes - done < LARGE ? tensor->bytes - done : LARGE;
-        code = put(writer, data + done, n, err);
-    }
-    *checked = hs__checker_end(writer->checker);
-    return code;
-}
-
-/* A small one piece by piece, each while it is in the processor's cache. */
-static hs_code write_small(hs__bundle_writer *writer, const hs_tensor *tensor, hs__checked *checked, hs_error *err)
-{
-    const char *data = tensor->data;
-    hs_code code = HS_OK;
-    for (size_t done = 0, n; !code && done < tensor->bytes; done += n) {
-        n = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
-        hs__check_piece(checked, tensor->dtype, data + done, done, n);
-        code = put(writer, data + done, n, err);
-    }
-    return code;
+    return writer->failed = hs__stream_open(&writer->data, env, path, err);
 }
 
 static void note_checked(hs__bundle_writer *writer, const hs__checked *checked, hs__bundle_entry *entry)
@@ -96,11 +42,14 @@ static void note_checked(hs__bundle_writer *writer, const hs__checked *checked, 
 
 static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
 {
+    const char *data = tensor->data;
     hs__checked checked = HS__NOT_CHECKED;
-    if (tensor->bytes >= LARGE && !writer->checker)
-        writer->checker = hs__checker_new(writer->env);
-    hs_code code = tensor->bytes >= LARGE && writer->checker ? write_large(writer, tensor, &checked, err)
-                                                             : write_small(writer, tensor, &checked, err);
+    hs_code code = HS_OK;
+    for (size_t done = 0, n; !code && done < tensor->bytes; done += n) {
+        n = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
+        hs__check_piece(&checked, tensor->dtype, data + done, done, n);
+        code = hs__stream_write(&writer->data, data + done, n, err);
+    }
     entry->bytes = tensor->bytes;
     note_checked(writer, &checked, entry);
     return code;
@@ -119,7 +68,7 @@ static hs_code write_filled(hs__bundle_writer *writer, hs__bundle_entry *entry, 
         if ((code = fill(user, piece, n, err)))
             break;
         hs__check_piece(&checked, (hs_dtype)entry->dtype, piece, done, n);
-        code = put(writer, piece, n, err);
+        code = hs__stream_write(&writer->data, piece, n, err);
     }
     entry->bytes = bytes;
     note_checked(writer, &checked, entry);
@@ -151,14 +100,14 @@ static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor,
     hs__buffer_append(&lengths, masked, sizeof masked);
     hs_code code = hs__buffer_check(&lengths, entry->name, err);
     if (!code)
-        code = put(writer, lengths.data, lengths.size, err);
+        code = hs__stream_write(&writer->data, lengths.data, lengths.size, err);
     entry->bytes = lengths.size;
     hs__buffer_free(&lengths);
     for (size_t i = 0; i < n && !code; i++) {
         crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
         entry->bytes += strings[i].bytes;
         if (strings[i].bytes)
-            code = put(writer, strings[i].data, strings[i].bytes, err);
+            code = hs__stream_write(&writer->data, strings[i].data, strings[i].bytes, err);
     }
     entry->crc = hs__crc32c_mask(crc);
     return code;
@@ -293,26 +242,15 @@ static hs_code build_index(hs__bundle_writer *writer, hs__buffer *index, hs_erro
     return failed ? hs__no_memory(err, 0, "the index of a checkpoint") : code;
 }
 
-static hs_code sync_and_close(hs__file *file, hs_error *err)
-{
-    hs_code code = hs__file_sync(file, err);
-    hs_code closed = hs__file_close(file, code ? NULL : err);
-    return code ? code : closed;
-}
-
 static hs_code finish(hs__bundle_writer *writer, const char *path, hs_error *err)
 {
-    hs_code code = flush(writer, err);
-    if (code || (code = sync_and_close(&writer->data, err)))
+    hs_code code = hs__stream_finish(&writer->data, err);
+    if (code)
         return code;
     hs__buffer index;
     hs__buffer_init(&index, writer->env);
-    hs__file file = {.env = writer->env};
-    if (!(code = build_index(writer, &index, err)) &&
-        !(code = hs__file_open(&file, writer->env, path, HS_OPEN_WRITE, err)) &&
-        !(code = hs__file_write(&file, index.data, index.size, err)))
-        code = sync_and_close(&file, err);
-    hs__file_close(&file, NULL);
+    if (!(code = build_index(writer, &index, err)))
+        code = hs__file_write_synced(writer->env, path, index.data, index.size, err);
     hs__buffer_free(&index);
     return code;
 }
@@ -328,9 +266,7 @@ hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs
 
 void hs__bundle_writer_close(hs__bundle_writer *writer)
 {
-    hs__file_close(&writer->data, NULL);
+    hs__stream_close(&writer->data);
     hs__free(writer->env, writer->entries);
-    hs__free(writer->env, writer->pending);
-    hs__checker_free(writer->checker);
     hs__map_free(&writer->names);
 }

@@ -397,6 +397,51 @@ static void errors_may_be_null(void **state)
     assert_int_equal(fs->remove(NULL, in("none"), NULL), HS_NOT_FOUND);
 }
 
+/* What is written past the system's cache, and what is not, make one file. */
+static void large_pieces_and_small_ones_make_one_file(void **state)
+{
+    enum { LARGE = 1 << 21 };
+    (void)state;
+    const size_t sizes[] = {LARGE, LARGE, 3, LARGE, 4093, LARGE, LARGE + 1, 0, LARGE};
+    unsigned char *memory = aligned_alloc(4096, 2 * LARGE);
+    size_t expected = 0, bytes;
+    assert_non_null(memory);
+    void *file = open_file("mixed", HS_OPEN_WRITE);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        memset(memory, (int)(i + 1), sizes[i]);
+        assert_ok(fs->write(NULL, file, memory, sizes[i], &err), &err);
+        expected += sizes[i];
+    }
+    assert_ok(fs->sync(NULL, file, &err), &err);
+    close_file(file);
+    unsigned char *read = (unsigned char *)test_read_file(in("mixed"), &bytes);
+    assert_int_equal(bytes, expected);
+    for (size_t i = 0, at = 0; i < sizeof sizes / sizeof *sizes; at += sizes[i++])
+        for (size_t k = 0; k < sizes[i]; k++)
+            assert_true(read[at + k] == i + 1);
+    free(read);
+    free(memory);
+}
+
+static void large_pieces_are_appended_where_the_file_ends(void **state)
+{
+    enum { LARGE = 1 << 21 };
+    (void)state;
+    unsigned char *memory = aligned_alloc(4096, LARGE);
+    size_t bytes;
+    memset(memory, 7, LARGE);
+    put("log", "begun");
+    void *file = open_file("log", HS_OPEN_APPEND);
+    assert_ok(fs->write(NULL, file, memory, LARGE, &err), &err);
+    close_file(file);
+    unsigned char *read = (unsigned char *)test_read_file(in("log"), &bytes);
+    assert_int_equal(bytes, LARGE + 5);
+    assert_memory_equal(read, "begun", 5);
+    assert_memory_equal(read + 5, memory, LARGE);
+    free(read);
+    free(memory);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -431,6 +476,8 @@ int main(void)
         TEST(list_ends_where_the_visitor_says),
         TEST(list_wants_a_directory),
         TEST(errors_may_be_null),
+        TEST(large_pieces_and_small_ones_make_one_file),
+        TEST(large_pieces_are_appended_where_the_file_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

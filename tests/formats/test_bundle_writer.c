@@ -243,8 +243,8 @@ static void unsound_tensors_are_named(void **state)
 static void tb_035s_a_full_disk_stays_full(void **state)
 {
     (void)state;
-    static const float many[1 << 16]; /* small ones are written later */
-    hs_tensor value = floats(HS_SHAPE(1 << 16), many);
+    static const float many[1 << 22]; /* a few buffers: less is written later */
+    hs_tensor value = floats(HS_SHAPE(1 << 22), many);
     hs__bundle_writer writer = open_writer();
     t.fail_file_at = t.file_calls + 1;
     assert_fails(hs__bundle_writer_add(&writer, "a", &value, &err), HS_RESOURCE_EXHAUSTED, &err, "");

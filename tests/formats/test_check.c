@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checksums and finite checks of large tensors, beside the writing. */
+/* Checksums and finite checks, piece by piece. */
 #include "support/test.h"
 
 #include "base/crc32c.h"
@@ -42,40 +42,39 @@ static void assert_checked(const hs__checked *checked, const hs_tensor *tensor)
     assert_int_equal(checked->nonfinite.negative_infinity, found.negative_infinity);
 }
 
-static void one_tensor_after_the_other(void **state)
+static hs__checked check(const hs_tensor *tensor, size_t piece)
+{
+    hs__checked checked = HS__NOT_CHECKED;
+    for (size_t at = 0, n; at < tensor->bytes; at += n) {
+        n = tensor->bytes - at < piece ? tensor->bytes - at : piece;
+        hs__check_piece(&checked, tensor->dtype, (const char *)tensor->data + at, at, n);
+    }
+    return checked;
+}
+
+static void pieces_make_the_whole(void **state)
 {
     (void)state;
-    const size_t sizes[] = {N, 1, 0, 1 << 15, (1 << 15) + 1, N - 7};
-    hs__checker *checker = hs__checker_new(hs_env_default());
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        hs_tensor tensor = tensor_of(sizes[i]);
-        hs__checker_begin(checker, &tensor);
-        hs__checked checked = hs__checker_end(checker);
-        assert_checked(&checked, &tensor);
-    }
-    hs__checker_free(checker);
-    hs__checker_free(NULL);
+    const size_t sizes[] = {N, 1, 0, 1 << 15, (1 << 15) + 1, N - 7}, pieces[] = {8, 4096, 1 << 18, SIZE_MAX};
+    values[1 << 20] = HUGE_VAL;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
+            hs_tensor tensor = tensor_of(sizes[i]);
+            hs__checked checked = check(&tensor, pieces[k]);
+            assert_checked(&checked, &tensor);
+        }
 }
 
 static void indexes_are_those_of_the_whole(void **state)
 {
     (void)state;
     hs_tensor tensor = tensor_of(N);
-    hs__checker *checker = hs__checker_new(hs_env_default());
     values[N - 1] = (double)NAN;
     values[N - 2] = -HUGE_VAL;
     values[1 << 20] = HUGE_VAL;
-    hs__checker_begin(checker, &tensor);
-    hs__checked checked = hs__checker_end(checker);
+    hs__checked checked = check(&tensor, 1 << 18);
     assert_int_equal(checked.nonfinite.first_index, 1 << 20);
     assert_checked(&checked, &tensor);
-    hs__checker_free(checker);
-}
-
-static void a_thread_that_checked_nothing_ends(void **state)
-{
-    (void)state;
-    hs__checker_free(hs__checker_new(hs_env_default()));
 }
 
 /* Through a bundle: small and large ones, and back. */
@@ -113,9 +112,8 @@ static void bundles_of_large_tensors_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(one_tensor_after_the_other),
+        test(pieces_make_the_whole),
         test(indexes_are_those_of_the_whole),
-        test(a_thread_that_checked_nothing_ends),
         test(bundles_of_large_tensors_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

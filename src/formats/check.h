@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_FORMATS_CHECKER_H
-#define HS_FORMATS_CHECKER_H
+#ifndef HS_FORMATS_CHECK_H
+#define HS_FORMATS_CHECK_H
 
 #include "base/env.h"
 
@@ -19,16 +19,5 @@ void hs__check_piece(hs__checked *checked, hs_dtype dtype, const void *piece, si
     {                                                                                                                      \
         .crc = 0, .nonfinite = {.first_index = -1 }                                                                        \
     }
-
-/* A thread that checks a tensor while the caller writes it. */
-typedef struct hs__checker hs__checker;
-
-/* NULL: there is no memory for it, or no thread. */
-hs__checker *hs__checker_new(const hs_env *env);
-/* NULL is allowed. */
-void hs__checker_free(hs__checker *checker);
-/* The tensor must stay as it is until the end, which waits. Each begin has one. */
-void hs__checker_begin(hs__checker *checker, const hs_tensor *tensor);
-hs__checked hs__checker_end(hs__checker *checker);
 
 #endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/stream.h"
+
+#include "base/thread.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 4096 }; /* of memory, places and sizes, for whatever disk */
+
+hs_code hs__stream_open(hs__stream *stream, const hs_env *env, const char *path, hs_error *err)
+{
+    *stream = (hs__stream){.env = env};
+    return hs__file_open(&stream->file, env, path, HS_OPEN_WRITE, err);
+}
+
+static void write_other(hs__stream *stream)
+{
+    hs__file_write(&stream->file, stream->buffers[1 - stream->filling], HS__STREAM_BUFFER, &stream->error);
+}
+
+static void *work(void *user)
+{
+    hs__stream *stream = user;
+    pthread_mutex_lock(&stream->lock);
+    for (;;) {
+        while (!stream->busy && !stream->quit)
+            pthread_cond_wait(&stream->changed, &stream->lock);
+        if (!stream->busy)
+            break;
+        pthread_mutex_unlock(&stream->lock);
+        write_other(stream);
+        pthread_mutex_lock(&stream->lock);
+        stream->busy = false;
+        pthread_cond_signal(&stream->changed);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return NULL;
+}
+
+/* Without one, the caller writes by itself. */
+static void start_thread(hs__stream *stream)
+{
+    if (pthread_mutex_init(&stream->lock, NULL))
+        return;
+    if (!pthread_cond_init(&stream->changed, NULL)) {
+        if (!hs__thread_start(&stream->thread, work, stream)) {
+            stream->has_thread = true;
+            return;
+        }
+        pthread_cond_destroy(&stream->changed);
+    }
+    pthread_mutex_destroy(&stream->lock);
+}
+
+/* Waits until the other buffer is the caller's again. */
+static hs_code settle(hs__stream *stream, hs_error *err)
+{
+    if (stream->has_thread) {
+        pthread_mutex_lock(&stream->lock);
+        while (stream->busy)
+            pthread_cond_wait(&stream->changed, &stream->lock);
+        pthread_mutex_unlock(&stream->lock);
+    }
+    return stream->error.code ? hs__error_copy(err, &stream->error) : HS_OK;
+}
+
+static hs_code make_buffer(hs__stream *stream, size_t which, hs_error *err)
+{
+    size_t bytes = HS__STREAM_BUFFER + ALIGNMENT;
+    unsigned char *block = stream->blocks[which] = hs__realloc(stream->env, NULL, bytes, 1);
+    if (!block)
+        return hs__no_memory(err, bytes, "a buffer to write from");
+    stream->buffers[which] = block + (ALIGNMENT - (uintptr_t)block % ALIGNMENT) % ALIGNMENT;
+    return HS_OK;
+}
+
+/* The buffer is full: it goes its way, and the other one is filled. */
+static hs_code hand_over(hs__stream *stream, hs_error *err)
+{
+    hs_code code = settle(stream, err);
+    if (code)
+        return code;
+    stream->filling = 1 - stream->filling;
+    stream->filled = 0;
+    if (!stream->has_thread)
+        start_thread(stream);
+    if (!stream->has_thread) {
+        write_other(stream);
+        return settle(stream, err);
+    }
+    pthread_mutex_lock(&stream->lock);
+    stream->busy = true;
+    pthread_cond_signal(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    return HS_OK;
+}
+
+hs_code hs__stream_write(hs__stream *stream, const void *data, size_t bytes, hs_error *err)
+{
+    const unsigned char *from = data;
+    while (bytes) {
+        hs_code code = HS_OK;
+        if (stream->filled == HS__STREAM_BUFFER && (code = hand_over(stream, err)))
+            return code;
+        if (!stream->buffers[stream->filling] && (code = make_buffer(stream, stream->filling, err)))
+            return code;
+        size_t room = HS__STREAM_BUFFER - stream->filled, n = bytes < room ? bytes : room;
+        memcpy(stream->buffers[stream->filling] + stream->filled, from, n);
+        stream->filled += n;
+        from += n;
+        bytes -= n;
+    }
+    return HS_OK;
+}
+
+static hs_code write_rest(hs__stream *stream, hs_error *err)
+{
+    const unsigned char *rest = stream->buffers[stream->filling];
+    size_t whole = stream->filled / ALIGNMENT * ALIGNMENT, odd = stream->filled - whole;
+    hs_code code = settle(stream, err);
+    if (!code && whole)
+        code = hs__file_write(&stream->file, rest, whole, err);
+    if (!code && odd)
+        code = hs__file_write(&stream->file, rest + whole, odd, err);
+    return code;
+}
+
+hs_code hs__stream_finish(hs__stream *stream, hs_error *err)
+{
+    hs_code code = write_rest(stream, err);
+    if (!code)
+        code = hs__file_sync(&stream->file, err);
+    hs_code closed = hs__file_close(&stream->file, code ? NULL : err);
+    return code ? code : closed;
+}
+
+void hs__stream_close(hs__stream *stream)
+{
+    if (stream->has_thread) {
+        pthread_mutex_lock(&stream->lock);
+        stream->quit = true;
+        pthread_cond_signal(&stream->changed);
+        pthread_mutex_unlock(&stream->lock);
+        pthread_join(stream->thread, NULL);
+        pthread_cond_destroy(&stream->changed);
+        pthread_mutex_destroy(&stream->lock);
+    }
+    hs__file_close(&stream->file, NULL);
+    hs__free(stream->env, stream->blocks[0]);
+    hs__free(stream->env, stream->blocks[1]);
+    *stream = (hs__stream){.env = stream->env};
+}
