@@ -177,18 +177,44 @@ typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
 /* Tensors in the order of their names; false past the last. data is NULL; bytes is what hs_checkpoint_read writes (for
- * strings, the elements and, after them, what the file has of the tensor: its lengths and text). Where the file has a type
- * or a rank that is not ours, or slices, reading is HS_UNIMPLEMENTED; such a rank is -1. The name is the reader's. */
+ * strings, the elements and, after them, what the file has of the tensor: its lengths and text). A partitioned variable,
+ * which TensorFlow stores in slices, is one tensor. Where the file has a type or a rank that is not ours, or strings in
+ * slices, reading is HS_UNIMPLEMENTED; such a rank is -1. The name is the reader's. */
 HS_API bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info);
 /* The same by name. HS_NOT_FOUND. */
 HS_API hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err);
-/* Reads and verifies one tensor into `data`, `bytes` large, which must be info.bytes. HS_DATA_LOSS if the file is damaged
- * or too short. */
+/* Reads and verifies one tensor into `data`, `bytes` large, which must be info.bytes; what a big-endian machine wrote comes
+ * in this machine's byte order. HS_DATA_LOSS if the file is damaged or too short, or slices are missing, lie over each
+ * other, or do not fit the tensor; `data` is then of no use. */
 HS_API hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err);
+/* Reads a rectangular part of a tensor, in row-major order: `starts` and `lengths` have as many elements as the tensor has
+ * dimensions; a length of -1 is up to the end. NULL: from the beginning, up to the end. `bytes` is what the part takes.
+ *
+ * A checksum is over a tensor, or over each slice of a partitioned variable: the first call reads all of what the part lies
+ * in, in little memory, to verify it; later calls of the same reader read what they need, and rely on that. Slices that
+ * have nothing of the part are never read. HS_INVALID_ARGUMENT for a part that lies outside; HS_UNIMPLEMENTED for strings;
+ * else as hs_checkpoint_read. TensorFlow: the op RestoreV2 with shape_and_slices. */
+HS_API hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name, const int64_t *starts,
+                                        const int64_t *lengths, void *data, size_t bytes, hs_error *err);
 /* Reads one tensor only to verify it, in little memory (strings take as much as for reading them), also one in slices.
  * HS_DATA_LOSS for damage, HS_NOT_FOUND for a missing data file. `name` NULL: reads the index again, with the parts that
  * opening passes by. Every byte that carries a checksum has the right one if this holds of the index and of each tensor. */
 HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err);
+
+/* Makes one checkpoint of several, whose prefixes (ended by NULL) are no checkpoints afterwards: their data files are
+ * renamed to MERGED.data-..., all on one file system. It is durable when this returns. `merged` must not be there yet; its
+ * directory must, or its parent: one level is made. Slices of one variable that are in several of them are put together.
+ * Their .meta files and directories stay. Neither the state file is written nor a .meta. A saver of this process that holds
+ * the directory takes hold of it anew with its next save.
+ *
+ * On failure the others are there as before, and the merged one is not; only where the directory cannot be synced at the
+ * very end are both. Where a crash, or a disk that fails for good, leaves some data files renamed and others not, nothing
+ * is lost, but none of these checkpoints can be read until the same call has been made again, which goes on from there; to
+ * that directory nothing else is to be saved before. HS_NOT_FOUND: one of them, or a data file, is not there;
+ * HS_ALREADY_EXISTS: `merged` is; HS_INVALID_ARGUMENT: there is nothing to merge, two have a tensor of the same name, or
+ * other byte orders or versions of the format (the message names both), or the parent directory is missing; HS_DATA_LOSS:
+ * damage; HS_FAILED_PRECONDITION: another process saves to the directory. TensorFlow: the op MergeV2Checkpoints. */
+HS_API hs_code hs_merge_checkpoints(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
 
 /* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialised; missing directories are made.
  * HS_UNIMPLEMENTED where the backend has none to show. TensorFlow: write_graph. */

@@ -89,6 +89,12 @@ hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name,
     return HS_OK;
 }
 
+static hs_code wrong_size(const hs_checkpoint_reader *reader, const char *name, size_t needed, size_t given, hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "reading '%s' of checkpoint '%s' takes memory of %zu bytes, not %zu",
+                        name, reader->bundle.prefix, needed, given);
+}
+
 hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err)
 {
     hs_error_clear(err);
@@ -99,9 +105,42 @@ hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void 
     if (code)
         return code;
     if (bytes != hs__bundle_read_bytes(entry) || (bytes && !data))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "reading '%s' of checkpoint '%s' takes memory of %zu bytes, not %zu",
-                            name, reader->bundle.prefix, hs__bundle_read_bytes(entry), data ? bytes : (size_t)0);
+        return wrong_size(reader, name, hs__bundle_read_bytes(entry), data ? bytes : 0, err);
     return hs__bundle_read(&reader->bundle, entry, data, err);
+}
+
+/* The part as a box of the tensor. */
+static hs_code take_part(const hs_checkpoint_reader *reader, const hs__bundle_entry *entry, const int64_t *starts,
+                         const int64_t *lengths, hs__box *part, hs_error *err)
+{
+    char text[HS__BOX_TEXT_SIZE], shape[HS_SHAPE_TEXT_SIZE];
+    hs__box given = hs__box_of(&entry->shape);
+    for (int32_t i = 0; i < given.rank; i++) {
+        given.starts[i] = starts ? starts[i] : 0;
+        given.lengths[i] = lengths ? lengths[i] : -1;
+    }
+    if (hs__box_in(&given, &entry->shape, part))
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is no part of '%s' of checkpoint '%s', whose shape is %s",
+                        hs__box_text(&given, text, sizeof text), entry->name, reader->bundle.prefix,
+                        hs_shape_text(&entry->shape, shape, sizeof shape));
+}
+
+hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name, const int64_t *starts,
+                                 const int64_t *lengths, void *data, size_t bytes, hs_error *err)
+{
+    hs__box part;
+    hs_error_clear(err);
+    const hs__bundle_entry *entry = find(reader, name, err);
+    if (!entry)
+        return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
+    hs_code code = hs__bundle_check(&reader->bundle, entry, err);
+    if (code || (code = take_part(reader, entry, starts, lengths, &part, err)))
+        return code;
+    size_t needed = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&part), NULL).bytes;
+    if (entry->dtype != HS_STRING && (bytes != needed || (bytes && !data))) /* strings are refused whatever the size */
+        return wrong_size(reader, name, needed, data ? bytes : 0, err);
+    return hs__bundle_read_part(&reader->bundle, entry, &part, data, err);
 }
 
 static hs_code verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)
@@ -111,8 +150,7 @@ static hs_code verify(hs_checkpoint_reader *reader, const char *name, hs_error *
     const hs__bundle_entry *entry = find(reader, name, err);
     if (!entry)
         return reader ? HS_NOT_FOUND : HS_INVALID_ARGUMENT;
-    return entry->slices ? hs__bundle_verify_slices(&reader->bundle, entry, err)
-                         : hs__bundle_verify(&reader->bundle, entry, err);
+    return hs__bundle_verify(&reader->bundle, entry, err);
 }
 
 hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err)

@@ -6,25 +6,36 @@
 #include "base/map.h"
 #include "base/stream.h"
 #include "base/tensor.h"
+#include "formats/box.h"
 #include "formats/check.h"
 
 /* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS with the
  * bytes.
  *
- * Numeric tensors lie in the data as they lie in memory; the entry's checksum is the masked CRC-32C of those bytes. A
- * string tensor is: the length of each element as a varint; the masked CRC-32C of all lengths, each as 4 little-endian
- * bytes (8 if it does not fit); the elements' bytes. Its entry's checksum covers those lengths, that checksum and the
- * bytes. */
+ * Numeric tensors lie in the data as they lie in memory; the entry's checksum is the masked CRC-32C of those bytes. For
+ * strings see bundle_strings.h. The header says in which byte order all of it is.
+ *
+ * A tensor may be in slices, as a partitioned variable is: its entry has dtype, shape and a list of slices, and no data;
+ * each slice is a tensor of its own under a key that no name is (slice_key.h). */
 
 typedef struct hs__bundle_entry {
     const char *name;
     int32_t dtype; /* as the file says, maybe none of ours */
     int32_t shard;
     hs_shape shape; /* rank -1: one that we cannot hold */
-    uint64_t offset, bytes;
-    uint32_t crc;  /* masked */
-    size_t slices; /* so many have the data, under keys of their own; 0: it is whole */
+    uint64_t offset;
+    uint64_t bytes; /* in the file; of a tensor in slices, in memory */
+    uint32_t crc;   /* masked */
+    bool verified;  /* its data were once read and found right */
+    size_t slices;  /* so many are listed; 0: it is whole */
+    size_t lost;    /* the first box in the reader's list of those that are listed and not there, counted from 1; 0: none */
 } hs__bundle_entry;
+
+typedef struct hs__bundle_slice {
+    hs__bundle_entry entry; /* its name is the tensor's */
+    hs__box box;            /* as the key says it */
+    bool listed;            /* by the tensor's entry */
+} hs__bundle_slice;
 
 /* The data file of a shard: "PREFIX.data-00000-of-00001". NULL without memory. */
 char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards);
@@ -35,10 +46,13 @@ typedef struct hs__bundle_writer {
     const hs_env *env;
     hs__stream data;
     uint64_t offset;
+    uint64_t alignment; /* every tensor begins at a multiple of it; 0: anywhere. To be set before the first is added */
     int32_t shard, shards;
     hs__bundle_entry *entries;
     size_t n_entries, entries_capacity;
     hs__map names;
+    hs__bundle_slice *slices;
+    size_t n_slices, slices_capacity;
     size_t n_nonfinite;         /* tensors that have NaN or infinity in them, */
     const char *nonfinite_name; /* the first of them, */
     hs_nonfinite nonfinite;     /* and what it has */
@@ -55,6 +69,12 @@ hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const
 typedef hs_code (*hs__bundle_fill)(void *user, void *to, size_t bytes, hs_error *err);
 hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
                                    hs__bundle_fill fill, void *user, hs_error *err);
+/* Appends a part of a tensor of shape `whole`, which begins at `starts` and is as large as `slice`; all of it is added as
+ * the tensor. Nobody makes sure that the parts of a tensor are all of it: others may be in bundles that this one is merged
+ * with. INVALID_ARGUMENT for one that lies outside, or over another one, or fits neither the dtype nor the shape of those
+ * before. */
+hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole,
+                                    const int64_t *starts, const hs_tensor *slice, hs_error *err);
 /* Syncs and closes the data file, writes the index to `path`, syncs and closes it. */
 hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err);
 /* Frees everything, and closes what is open. The files stay. */
@@ -65,44 +85,47 @@ typedef struct hs__bundle_reader {
     const hs_env *env;
     char *prefix;
     int32_t shards;
+    bool big_endian;
     hs__bundle_entry *entries; /* by name */
     size_t n_entries, entries_capacity;
     hs__map names;
-    hs__bundle_entry *slices; /* those of one tensor, whose name they have, one after the other */
+    hs__bundle_slice *slices; /* those of one tensor one after the other, in the order of their boxes */
     size_t n_slices, slices_capacity;
     hs__map sliced; /* the first slice of each tensor that has some */
-    hs__file file;  /* the shard that was read last */
+    hs__box *lost;  /* slices that are listed and not there */
+    size_t n_lost, lost_capacity;
+    hs__file file; /* the shard that was read last */
     int32_t file_shard;
     char *file_path;
 } hs__bundle_reader;
 
-/* Reads the index. NOT_FOUND: there is none; DATA_LOSS, INVALID_ARGUMENT (versions), UNIMPLEMENTED (big endian,
- * compression). */
+/* Reads the index. NOT_FOUND: there is none; DATA_LOSS, INVALID_ARGUMENT (versions), UNIMPLEMENTED (compression). */
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
 /* NULL: no tensor of that name. */
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name);
-/* HS_OK if the entry's data can be read: the type is known, the shape ours, and the bytes as many as they say. */
+/* HS_OK if the entry's data can be read: the type is known, the shape ours, and the bytes as many as they say.
+ * UNIMPLEMENTED: strings in slices, beside what is unknown. */
 hs_code hs__bundle_check(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* That, and the bytes are there: nothing is allocated for more than a file has. */
+/* That, and the bytes are there: nothing is allocated for more than a file has. Slices make up the tensor, each element
+ * once; else it is DATA_LOSS, which names them. */
 hs_code hs__bundle_locate(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* How much hs__bundle_read writes. For strings: the hs_string elements, and room for their bytes. */
 size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
-/* Reads and verifies a tensor. DATA_LOSS names file and tensor. */
+/* Reads and verifies a tensor, in this machine's byte order. DATA_LOSS names file and tensor. */
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
-/* Reads and verifies a tensor of numbers, and hands it to `take` piece by piece: before the last one is verified. NULL:
- * only to verify it. */
+/* Reads and verifies a tensor of numbers, and hands it to `take` piece by piece, in this machine's byte order: before the
+ * last one is verified. One in slices is read as a whole. */
 typedef hs_code (*hs__bundle_take)(void *user, const void *piece, size_t bytes, hs_error *err);
 hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
                           hs_error *err);
-/* Reads a tensor only to verify it. */
+/* Reads a part of it, in row-major order: box->lengths without -1, and in the shape. What it lies in, the tensor or some of
+ * its slices, is read as a whole once, to be verified; later no more is read than is needed. UNIMPLEMENTED for strings. */
+hs_code hs__bundle_read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
+                             hs_error *err);
+/* Reads a tensor only to verify it; one in slices: each of them, strings too. */
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* The same of a tensor in slices: each of them, and that none is missing. */
-hs_code hs__bundle_verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
 /* Reads the index again, all of its blocks, only to verify it. */
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err);
-
-/* bundle_slices.c. Notes the slice whose key this is; a key that is none is passed over. */
-hs_code hs__bundle_add_slice(hs__bundle_reader *reader, hs_bytes key, const hs__bundle_entry *slice, hs_error *err);
 
 #endif

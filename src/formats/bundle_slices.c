@@ -1,70 +1,292 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors that TensorFlow wrote in slices (its partitioned variables). They are verified, and not read.
- *
- * The key of a slice begins with a zero byte, so that it is no name; then comes the tensor's name, in which a zero byte is
- * written 00 ff and an ff as ff 00, ended by 00 01; then where the slice lies, which verifying does not need. Keys are in
- * order, so that the slices of a tensor come one after the other. */
-#include "formats/bundle.h"
+/* Tensors that are in slices, as TensorFlow's partitioned variables are: what an index says of them, and whether it makes
+ * sense. An index is in the order of its keys, so that the slices of a tensor come one after the other, in the order of
+ * their boxes, and all before the first name. */
+#include "formats/bundle_inside.h"
+#include "formats/bundle_layout.h"
 
+#include "formats/slice_key.h"
+
+#include <stdlib.h>
 #include <string.h>
 
-/* The name in a slice's key, to be freed; NULL without memory. *is_name is false where the key has none. */
-static char *name_of(const hs_env *env, hs_bytes key, bool *is_name)
-{
-    const unsigned char *at = key.data, *end = at + key.size;
-    char *name = hs__alloc(env, key.size + 1, 1);
-    size_t n = 0;
-    *is_name = false;
-    for (at++; name && end - at >= 2; at++) {
-        if (at[0] == 0 && at[1] == 1) {
-            *is_name = n > 0;
-            break;
-        }
-        if (at[0] == 0 || (at[0] == 0xff && at[1] != 0))
-            break; /* a zero byte is in no name that we read */
-        name[n++] = (char)at[0];
-        at += at[0] == 0xff;
-    }
-    if (name)
-        name[n] = '\0';
-    return name;
-}
+/* Taking them from the index. */
 
-static hs_code add_slice(hs__bundle_reader *reader, const char *name, hs__bundle_entry slice, hs_error *err)
+static hs_code add_slice(hs__bundle_reader *reader, const char *name, hs__bundle_slice slice, hs_error *err)
 {
     size_t n = reader->n_slices;
     hs_code code = hs__reserve(reader->env, &reader->slices, &reader->slices_capacity, n + 1, sizeof slice, err);
     if (code)
         return code;
-    if (n && strcmp(reader->slices[n - 1].name, name) == 0)
-        slice.name = reader->slices[n - 1].name;
-    else if (hs__map_find(&reader->sliced, name) != HS__NONE)
-        return HS_OK; /* out of its place: it counts as missing */
-    else if ((code = hs__map_add(&reader->sliced, name, n, &slice.name, err)))
+    if (n && strcmp(reader->slices[n - 1].entry.name, name) == 0) {
+        if (hs__box_order(&reader->slices[n - 1].box, &slice.box) >= 0)
+            return HS_OK; /* out of its place: it counts as missing */
+        slice.entry.name = reader->slices[n - 1].entry.name;
+    } else if ((code = hs__map_add(&reader->sliced, name, n, &slice.entry.name, err))) {
         return code;
+    }
     reader->slices[reader->n_slices++] = slice;
     return HS_OK;
 }
 
-hs_code hs__bundle_add_slice(hs__bundle_reader *reader, hs_bytes key, const hs__bundle_entry *slice, hs_error *err)
+hs_code hs__bundle_add_slice(hs__bundle_reader *reader, hs_bytes key, const hs__bundle_entry *entry, hs_error *err)
 {
-    bool is_name;
-    char *name = name_of(reader->env, key, &is_name);
-    if (!name)
-        return hs__no_memory(err, key.size, "a name");
-    hs_code code = is_name ? add_slice(reader, name, *slice, err) : HS_OK;
+    char *name;
+    bool no_memory;
+    hs__bundle_slice slice = {.entry = *entry};
+    if (!hs__slice_key_get(reader->env, key, &name, &slice.box, &no_memory))
+        return no_memory ? hs__no_memory(err, key.size, "a name") : HS_OK;
+    hs_code code = add_slice(reader, name, slice, err);
     hs__free(reader->env, name);
+    return code;
+}
+
+/* Those that the index has under keys. */
+static hs__bundle_slice *slices_of(const hs__bundle_reader *reader, const char *name, size_t *n)
+{
+    size_t first = hs__map_find(&reader->sliced, name), end = first;
+    *n = 0;
+    if (first == HS__NONE)
+        return NULL;
+    while (end < reader->n_slices && reader->slices[end].entry.name == reader->slices[first].entry.name)
+        end++;
+    *n = end - first;
+    return &reader->slices[first];
+}
+
+static int by_box(const void *box, const void *slice)
+{
+    return hs__box_order(box, &((const hs__bundle_slice *)slice)->box);
+}
+
+static hs__bundle_slice *find_slice(hs__bundle_slice *slices, size_t n, const hs__box *box)
+{
+    return n ? bsearch(box, slices, n, sizeof *slices, by_box) : NULL;
+}
+
+/* No slice has a rank of -1. */
+static hs__box listed_box(const Hs__Pb__TensorSliceProto *proto)
+{
+    hs__box box = {.rank = proto->n_extent <= HS_MAX_RANK ? (int32_t)proto->n_extent : -1};
+    for (int32_t i = 0; i < box.rank; i++) {
+        const Hs__Pb__TensorSliceProto__Extent *extent = proto->extent[i];
+        bool has_length = extent->has_length_case == HS__PB__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
+        box.starts[i] = extent->start;
+        box.lengths[i] = has_length ? extent->length : -1;
+    }
+    return box;
+}
+
+static uint64_t bytes_in_memory(const hs__bundle_entry *entry)
+{
+    hs_tensor whole = hs_tensor_of((hs_dtype)entry->dtype, entry->shape, NULL);
+    return entry->dtype == HS_STRING ? 0 : whole.bytes;
+}
+
+hs_code hs__bundle_list_slices(hs__bundle_reader *reader, hs__bundle_entry *entry, const Hs__Pb__BundleEntryProto *proto,
+                               hs_error *err)
+{
+    size_t n;
+    hs__bundle_slice *slices = slices_of(reader, entry->name, &n);
+    entry->bytes = bytes_in_memory(entry);
+    for (size_t i = 0; i < proto->n_slices && !entry->lost; i++) {
+        hs__box box = listed_box(proto->slices[i]);
+        hs__bundle_slice *slice = find_slice(slices, n, &box);
+        if (slice && !slice->listed) {
+            slice->listed = true;
+            continue;
+        }
+        hs_code code = hs__reserve(reader->env, &reader->lost, &reader->lost_capacity, reader->n_lost + 1, sizeof box, err);
+        if (code)
+            return code;
+        reader->lost[reader->n_lost++] = box;
+        entry->lost = reader->n_lost;
+    }
+    return HS_OK;
+}
+
+/* Whether they make sense. */
+
+static hs_code wrong(const hs__bundle_reader *reader, const hs__bundle_slice *slice, const char *what, hs_error *err)
+{
+    char text[HS__BOX_TEXT_SIZE];
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the slice %s of '%s' %s", reader->prefix,
+                        hs__box_text(&slice->box, text, sizeof text), slice->entry.name, what);
+}
+
+static hs_code check_lists(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    char text[HS__BOX_TEXT_SIZE];
+    size_t n;
+    hs__bundle_slice *slices = slices_of(reader, entry->name, &n);
+    if (entry->lost) {
+        const hs__box *lost = &reader->lost[entry->lost - 1];
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %zu slices, and should have %zu: %s is %s", reader->prefix,
+                            entry->name, n, entry->slices, hs__box_text(lost, text, sizeof text),
+                            find_slice(slices, n, lost) ? "listed twice" : "missing");
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!slices[i].listed)
+            return wrong(reader, &slices[i], "is not one of those that it is said to have", err);
+    return HS_OK;
+}
+
+static hs_code place(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_slice *slice,
+                     hs__placed *placed, hs_error *err)
+{
+    *placed = (hs__placed){.entry = &slice->entry};
+    hs_shape found = slice->entry.shape;
+    if (!hs__box_in(&slice->box, &entry->shape, &placed->box))
+        return wrong(reader, slice, "lies outside of it", err);
+    hs_shape needed = hs__box_shape(&placed->box);
+    if (slice->entry.slices)
+        return wrong(reader, slice, "is in slices itself", err);
+    if (slice->entry.dtype != entry->dtype)
+        return wrong(reader, slice, "has another dtype", err);
+    if (!hs_shape_equal(&found, &needed))
+        return wrong(reader, slice, "has another shape", err);
+    if (slice->entry.shard < 0 || slice->entry.shard >= reader->shards)
+        return wrong(reader, slice, "is in a data file that there is not", err);
+    return HS_OK;
+}
+
+static hs_code over_each_other(const hs__bundle_reader *reader, const hs__placed *a, const hs__placed *b, const char *where,
+                               hs_error *err)
+{
+    char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the slices %s and %s of '%s' lie over each other%s", reader->prefix,
+                        hs__box_text(&a->box, first, sizeof first), hs__box_text(&b->box, second, sizeof second),
+                        a->entry->name, where);
+}
+
+/* The dimension along which the tensor was cut most often. */
+static int32_t axis_of(const hs__layout *layout)
+{
+    size_t most = 0;
+    int32_t axis = 0;
+    for (int32_t i = 0; i < layout->items[0].box.rank; i++) {
+        size_t later = 0;
+        for (size_t k = 0; k < layout->n; k++)
+            later += layout->items[k].box.starts[i] > 0;
+        if (later > most) {
+            most = later;
+            axis = i;
+        }
+    }
+    return axis;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    int64_t first = ((const hs__placed *)a)->key, second = ((const hs__placed *)b)->key;
+    return (first > second) - (first < second);
+}
+
+/* Along one dimension in order, only slices that begin before another one ends can meet it. */
+static hs_code check_apart(const hs__bundle_reader *reader, hs__layout *layout, hs_error *err)
+{
+    int32_t axis = axis_of(layout);
+    hs__placed *items = layout->items;
+    if (items[0].box.rank == 0)
+        return HS_OK; /* there is but one such key */
+    for (size_t i = 0; i < layout->n; i++)
+        items[i].key = items[i].box.starts[axis];
+    qsort(items, layout->n, sizeof *items, by_key);
+    for (size_t i = 0; i < layout->n; i++)
+        for (size_t k = i + 1; k < layout->n && items[k].key < items[i].key + items[i].box.lengths[axis]; k++)
+            if (hs__box_meets(&items[i].box, &items[k].box))
+                return over_each_other(reader, &items[i], &items[k], "", err);
+    return HS_OK;
+}
+
+/* What lies apart and has as many elements is all of it. */
+static hs_code check_complete(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__layout *layout,
+                              hs_error *err)
+{
+    int64_t wanted = hs_shape_elements(&entry->shape), found = 0;
+    for (size_t i = 0; i < layout->n; i++) {
+        hs_shape shape = hs__box_shape(&layout->items[i].box);
+        found += hs_shape_elements(&shape);
+    }
+    return found == wanted ? HS_OK
+                           : hs_error_set(err, HS_DATA_LOSS, "%s: %lld of the %lld elements of '%s' are in no slice",
+                                          reader->prefix, (long long)(wanted - found), (long long)wanted, entry->name);
+}
+
+hs_code hs__bundle_lay_out(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout,
+                           hs_error *err)
+{
+    size_t n;
+    hs__bundle_slice *slices = slices_of(reader, entry->name, &n);
+    *layout = (hs__layout){.n = n};
+    hs_code code = hs__bundle_check_kind(reader, entry, err);
+    if (code || (code = check_lists(reader, entry, err)))
+        return code;
+    layout->items = hs__alloc(reader->env, n, sizeof *layout->items);
+    if (!layout->items)
+        return hs__no_memory(err, n * sizeof *layout->items, "the slices of a tensor");
+    for (size_t i = 0; i < n && !code; i++)
+        code = place(reader, entry, &slices[i], &layout->items[i], err);
+    if (!code && !(code = check_apart(reader, layout, err)))
+        code = check_complete(reader, entry, layout, err);
+    if (code)
+        hs__layout_free(reader->env, layout);
+    return code;
+}
+
+void hs__layout_free(const hs_env *env, hs__layout *layout)
+{
+    hs__free(env, layout->items);
+    *layout = (hs__layout){.n = 0};
+}
+
+/* Whether their data are there. */
+
+static int by_place(const void *a, const void *b)
+{
+    const hs__bundle_entry *first = ((const hs__placed *)a)->entry, *second = ((const hs__placed *)b)->entry;
+    if (first->shard != second->shard)
+        return (first->shard > second->shard) - (first->shard < second->shard);
+    return (first->offset > second->offset) - (first->offset < second->offset);
+}
+
+/* Data that are claimed twice would add up to more than the files have. */
+static bool share_bytes(const hs__bundle_entry *a, const hs__bundle_entry *b)
+{
+    return a->shard == b->shard && a->bytes && b->bytes && b->offset < a->offset + a->bytes;
+}
+
+static hs_code locate_all(hs__bundle_reader *reader, hs__layout *layout, hs_error *err)
+{
+    hs__placed *items = layout->items;
+    hs_code code = HS_OK;
+    qsort(items, layout->n, sizeof *items, by_place);
+    for (size_t i = 0; i < layout->n && !code; i++) {
+        code = hs__bundle_locate_whole(reader, items[i].entry, err);
+        if (!code && i && share_bytes(items[i - 1].entry, items[i].entry))
+            code = over_each_other(reader, &items[i - 1], &items[i], " in the data", err);
+    }
+    return code;
+}
+
+hs_code hs__bundle_locate_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+{
+    hs__layout layout;
+    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
+    if (!code)
+        code = locate_all(reader, &layout, err);
+    hs__layout_free(reader->env, &layout);
     return code;
 }
 
 hs_code hs__bundle_verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    size_t first = hs__map_find(&reader->sliced, entry->name), i = first;
-    hs_code code = HS_OK;
-    for (; first != HS__NONE && !code && i < reader->n_slices && reader->slices[i].name == reader->slices[first].name; i++)
-        code = hs__bundle_verify(reader, &reader->slices[i], err);
-    if (!code && i - first != entry->slices)
-        code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %zu of its %zu slices", reader->prefix, entry->name, i - first,
-                            entry->slices);
+    hs__layout layout;
+    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
+    if (!code)
+        code = locate_all(reader, &layout, err);
+    for (size_t i = 0; i < layout.n && !code; i++)
+        code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
+    hs__layout_free(reader->env, &layout);
     return code;
 }

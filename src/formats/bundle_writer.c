@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/bundle.h"
 
-#include "bundle.pb-c.h"
-
 #include "base/crc32c.h"
-#include "base/proto.h"
-#include "formats/table.h"
+#include "formats/bundle_index_writer.h"
+#include "formats/bundle_strings.h"
+#include "formats/byte_order.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A piece is looked at, checksummed and copied while it is in the processor's cache. Whole elements of every dtype. */
@@ -55,7 +53,7 @@ static hs_code write_numbers(hs__bundle_writer *writer, const hs_tensor *tensor,
     return code;
 }
 
-/* Piece by piece, where there is no more in memory. */
+/* Numbers that are not in memory: piece by piece. */
 static hs_code write_filled(hs__bundle_writer *writer, hs__bundle_entry *entry, size_t bytes, hs__bundle_fill fill,
                             void *user, hs_error *err)
 {
@@ -76,28 +74,13 @@ static hs_code write_filled(hs__bundle_writer *writer, hs__bundle_entry *entry, 
     return code;
 }
 
-static uint32_t length_crc(uint32_t crc, uint64_t length)
-{
-    unsigned char bytes[8];
-    hs__put64(bytes, length);
-    return hs__crc32c(crc, bytes, length <= UINT32_MAX ? 4 : 8);
-}
-
 static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
 {
     const hs_string *strings = tensor->data;
     size_t n = tensor->bytes / sizeof *strings;
     hs__buffer lengths;
     hs__buffer_init(&lengths, writer->env);
-    uint32_t crc = 0;
-    for (size_t i = 0; i < n; i++) {
-        hs__buffer_varint(&lengths, strings[i].bytes);
-        crc = length_crc(crc, strings[i].bytes);
-    }
-    unsigned char masked[4];
-    hs__put32(masked, hs__crc32c_mask(crc));
-    crc = hs__crc32c(crc, masked, sizeof masked);
-    hs__buffer_append(&lengths, masked, sizeof masked);
+    uint32_t crc = hs__bundle_put_lengths(&lengths, strings, n, hs__big_endian());
     hs_code code = hs__buffer_check(&lengths, entry->name, err);
     if (!code)
         code = hs__stream_write(&writer->data, lengths.data, lengths.size, err);
@@ -113,53 +96,147 @@ static hs_code write_strings(hs__bundle_writer *writer, const hs_tensor *tensor,
     return code;
 }
 
+/* Room for one more entry, and its name. */
+static hs_code add_name(hs__bundle_writer *writer, const char *name, const char **kept, hs_error *err)
+{
+    hs_code code = hs__reserve(writer->env, &writer->entries, &writer->entries_capacity, writer->n_entries + 1,
+                               sizeof *writer->entries, err);
+    return code ? code : hs__map_add(&writer->names, name, writer->n_entries, kept, err);
+}
+
+/* Zeros up to where a tensor may begin. */
+static hs_code align(hs__bundle_writer *writer, hs_error *err)
+{
+    static const char zeros[64];
+    uint64_t over = writer->alignment ? writer->offset % writer->alignment : 0;
+    hs_code code = HS_OK;
+    for (uint64_t left = over ? writer->alignment - over : 0; !code && left;) {
+        size_t n = left < sizeof zeros ? (size_t)left : sizeof zeros;
+        code = hs__stream_write(&writer->data, zeros, n, err);
+        writer->offset += n;
+        left -= n;
+    }
+    return code;
+}
+
+/* Where the data of a tensor of that kind go. *entry has its name. */
+static hs_code place_data(hs__bundle_writer *writer, const hs_tensor *kind, hs__bundle_entry *entry, hs_error *err)
+{
+    hs_code code = align(writer, err);
+    entry->dtype = (int32_t)kind->dtype;
+    entry->shard = writer->shard;
+    entry->shape = hs_tensor_shape(kind);
+    entry->offset = writer->offset;
+    return code;
+}
+
+static hs_code write_data(hs__bundle_writer *writer, const hs_tensor *tensor, hs__bundle_entry *entry, hs_error *err)
+{
+    hs_code code = place_data(writer, tensor, entry, err);
+    if (code)
+        return code;
+    code =
+        tensor->dtype == HS_STRING ? write_strings(writer, tensor, entry, err) : write_numbers(writer, tensor, entry, err);
+    writer->offset += entry->bytes;
+    return code;
+}
+
+static hs_code check_tensor(const char *name, const hs_tensor *tensor, hs_error *err)
+{
+    if (!*name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
+    hs_code code = hs_tensor_check(tensor, err);
+    if (code)
+        hs_error_prefix(err, "'%s'", name);
+    return code;
+}
+
+/* Room for one more tensor. */
 static hs_code add_entry(hs__bundle_writer *writer, const char *name, hs__bundle_entry *entry, hs_error *err)
 {
+    *entry = (hs__bundle_entry){.name = NULL};
     if (!*name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
     if (hs__map_find(&writer->names, name) != HS__NONE)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "two tensors to be saved are called '%s'", name);
-    entry->shard = writer->shard;
-    entry->offset = writer->offset;
-    hs_code code =
-        hs__reserve(writer->env, &writer->entries, &writer->entries_capacity, writer->n_entries + 1, sizeof *entry, err);
-    return code ? code : hs__map_add(&writer->names, name, writer->n_entries, &entry->name, err);
-}
-
-static void keep_entry(hs__bundle_writer *writer, const hs__bundle_entry *entry)
-{
-    writer->offset += entry->bytes;
-    writer->entries[writer->n_entries++] = *entry;
+    return add_name(writer, name, &entry->name, err);
 }
 
 static hs_code add_tensor(hs__bundle_writer *writer, const char *name, const hs_tensor *tensor, hs_error *err)
 {
-    hs_code code = hs_tensor_check(tensor, err);
-    if (code) {
-        hs_error_prefix(err, "'%s'", name);
+    hs__bundle_entry entry;
+    hs_code code = check_tensor(name, tensor, err);
+    if (code || (code = add_entry(writer, name, &entry, err)))
         return code;
-    }
-    hs__bundle_entry entry = {.dtype = (int32_t)tensor->dtype, .shape = hs_tensor_shape(tensor)};
-    if ((code = add_entry(writer, name, &entry, err)))
-        return code;
-    code = tensor->dtype == HS_STRING ? write_strings(writer, tensor, &entry, err)
-                                      : write_numbers(writer, tensor, &entry, err);
-    keep_entry(writer, &entry);
+    code = write_data(writer, tensor, &entry, err);
+    writer->entries[writer->n_entries++] = entry;
     return code;
 }
 
 static hs_code add_from(hs__bundle_writer *writer, const char *name, const hs_tensor *kind, hs__bundle_fill fill,
                         void *user, hs_error *err)
 {
-    hs__bundle_entry entry = {.dtype = (int32_t)kind->dtype, .shape = hs_tensor_shape(kind)};
-    int64_t n = hs_shape_elements(&entry.shape);
+    hs__bundle_entry entry;
+    hs_shape shape = hs_tensor_shape(kind);
+    int64_t n = hs_shape_elements(&shape);
     if (n < 0 || (uint64_t)n != kind->bytes / hs_dtype_size(kind->dtype))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has a shape that cannot be", name);
     hs_code code = add_entry(writer, name, &entry, err);
     if (code)
         return code;
-    code = write_filled(writer, &entry, kind->bytes, fill, user, err);
-    keep_entry(writer, &entry);
+    if (!(code = place_data(writer, kind, &entry, err)))
+        code = write_filled(writer, &entry, kind->bytes, fill, user, err);
+    writer->offset += entry.bytes;
+    writer->entries[writer->n_entries++] = entry;
+    return code;
+}
+
+/* The entry of the tensor that the slice is of, which is added with its first. */
+static hs_code find_whole(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const hs_tensor *slice,
+                          hs__bundle_entry **entry, hs_error *err)
+{
+    size_t at = hs__map_find(&writer->names, name);
+    hs__bundle_entry new = {.dtype = (int32_t)slice->dtype, .shape = *whole};
+    hs_code code = at == HS__NONE ? add_name(writer, name, &new.name, err) : HS_OK;
+    if (code)
+        return code;
+    if (at == HS__NONE) {
+        writer->entries[at = writer->n_entries++] = new;
+    } else if (!writer->entries[at].slices || writer->entries[at].dtype != new.dtype ||
+               !hs_shape_equal(&writer->entries[at].shape, whole)) {
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is there already, whole or of another dtype or shape", name);
+    }
+    *entry = &writer->entries[at];
+    return HS_OK;
+}
+
+static hs_code check_apart(const hs__bundle_writer *writer, const char *name, const hs__box *box, hs_error *err)
+{
+    char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
+    for (size_t i = 0; i < writer->n_slices; i++) {
+        const hs__bundle_slice *other = &writer->slices[i];
+        if (other->entry.name == name && hs__box_meets(&other->box, box))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "the slices %s and %s of '%s' lie over each other",
+                                hs__box_text(&other->box, first, sizeof first), hs__box_text(box, second, sizeof second),
+                                name);
+    }
+    return HS_OK;
+}
+
+static hs_code add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const hs__box *box,
+                         const hs_tensor *tensor, hs_error *err)
+{
+    hs__bundle_entry *entry = NULL;
+    hs__bundle_slice slice = {.box = *box};
+    hs_code code = find_whole(writer, name, whole, tensor, &entry, err);
+    if (code || (code = check_apart(writer, entry->name, box, err)) ||
+        (code =
+             hs__reserve(writer->env, &writer->slices, &writer->slices_capacity, writer->n_slices + 1, sizeof slice, err)))
+        return code;
+    slice.entry.name = entry->name;
+    entry->slices++;
+    code = write_data(writer, tensor, &slice.entry, err);
+    writer->slices[writer->n_slices++] = slice;
     return code;
 }
 
@@ -184,62 +261,30 @@ hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, 
     return writer->failed = add_from(writer, name, &kind, fill, user, err);
 }
 
-static int by_name(const void *a, const void *b)
+static hs_code add_part(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const int64_t *starts,
+                        const hs_tensor *slice, hs_error *err)
 {
-    return strcmp(((const hs__bundle_entry *)a)->name, ((const hs__bundle_entry *)b)->name);
+    char text[HS__BOX_TEXT_SIZE], shape[HS_SHAPE_TEXT_SIZE];
+    hs_code code = check_tensor(name, slice, err);
+    if (code)
+        return code;
+    hs_shape part = hs_tensor_shape(slice);
+    hs__box box = hs__box_of(&part), inside;
+    for (int32_t i = 0; i < part.rank; i++)
+        box.starts[i] = starts[i];
+    if (!hs__box_in(&box, whole, &inside) || hs_shape_elements(&part) == 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is no slice of '%s', whose shape is %s",
+                            hs__box_text(&box, text, sizeof text), name, hs_shape_text(whole, shape, sizeof shape));
+    return hs_shape_equal(&part, whole) ? add_tensor(writer, name, slice, err)
+                                        : add_slice(writer, name, whole, &box, slice, err);
 }
 
-static void add_header(hs__table_writer *table, const hs__bundle_writer *writer, hs__buffer *scratch)
+hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole,
+                                    const int64_t *starts, const hs_tensor *slice, hs_error *err)
 {
-    Hs__Pb__VersionDef version = HS__PB__VERSION_DEF__INIT;
-    version.producer = 1;
-    Hs__Pb__BundleHeaderProto header = HS__PB__BUNDLE_HEADER_PROTO__INIT;
-    header.num_shards = writer->shards;
-    header.version = &version;
-    hs__proto_pack(&header.base, scratch);
-    hs__table_add(table, (hs_bytes){"", 0}, (hs_bytes){scratch->data, scratch->size});
-}
-
-static void add_index_entry(hs__table_writer *table, const hs__bundle_entry *entry, hs__buffer *scratch)
-{
-    Hs__Pb__TensorShapeProto__Dim dims[HS_MAX_RANK], *pointers[HS_MAX_RANK];
-    Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
-    for (int32_t i = 0; i < entry->shape.rank; i++) {
-        dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
-        dims[i].size = entry->shape.dims[i];
-        pointers[i] = &dims[i];
-    }
-    shape.n_dim = (size_t)entry->shape.rank;
-    shape.dim = pointers;
-    Hs__Pb__BundleEntryProto proto = HS__PB__BUNDLE_ENTRY_PROTO__INIT;
-    proto.dtype = (Hs__Pb__DataType)entry->dtype;
-    proto.shape = &shape;
-    proto.shard_id = entry->shard;
-    proto.offset = (int64_t)entry->offset;
-    proto.size = (int64_t)entry->bytes;
-    proto.crc32c = entry->crc;
-    hs__buffer_clear(scratch);
-    hs__proto_pack(&proto.base, scratch);
-    hs__table_add(table, (hs_bytes){entry->name, strlen(entry->name)}, (hs_bytes){scratch->data, scratch->size});
-}
-
-static hs_code build_index(hs__bundle_writer *writer, hs__buffer *index, hs_error *err)
-{
-    hs__buffer scratch;
-    hs__table_writer table;
-    hs__buffer_init(&scratch, writer->env);
-    hs__table_begin(&table, writer->env, index);
-    if (writer->n_entries)
-        qsort(writer->entries, writer->n_entries, sizeof *writer->entries, by_name);
-    add_header(&table, writer, &scratch);
-    bool failed = scratch.failed;
-    for (size_t i = 0; i < writer->n_entries && !failed; i++) {
-        add_index_entry(&table, &writer->entries[i], &scratch);
-        failed = scratch.failed;
-    }
-    hs__buffer_free(&scratch);
-    hs_code code = hs__table_finish(&table, err);
-    return failed ? hs__no_memory(err, 0, "the index of a checkpoint") : code;
+    if (writer->failed)
+        return failed_before(writer, err);
+    return writer->failed = add_part(writer, name, whole, starts, slice, err);
 }
 
 static hs_code finish(hs__bundle_writer *writer, const char *path, hs_error *err)
@@ -249,7 +294,7 @@ static hs_code finish(hs__bundle_writer *writer, const char *path, hs_error *err
         return code;
     hs__buffer index;
     hs__buffer_init(&index, writer->env);
-    if (!(code = build_index(writer, &index, err)))
+    if (!(code = hs__bundle_build_index(writer, &index, err)))
         code = hs__file_write_synced(writer->env, path, index.data, index.size, err);
     hs__buffer_free(&index);
     return code;
@@ -268,5 +313,6 @@ void hs__bundle_writer_close(hs__bundle_writer *writer)
 {
     hs__stream_close(&writer->data);
     hs__free(writer->env, writer->entries);
+    hs__free(writer->env, writer->slices);
     hs__map_free(&writer->names);
 }

@@ -3,6 +3,7 @@
 
 #include "base/crc32c.h"
 #include "base/proto.h"
+#include "formats/slice_key.h"
 #include "formats/table.h"
 
 test_env t;
@@ -112,13 +113,18 @@ void index_put(const char *key, size_t key_bytes, const void *value, size_t byte
     hs__table_add(&made.table, (hs_bytes){key, key_bytes}, (hs_bytes){value, bytes});
 }
 
-void index_put_message(const char *key, const ProtobufCMessage *message)
+static void put_message(const char *key, size_t key_bytes, const ProtobufCMessage *message)
 {
     hs__buffer value;
     hs__buffer_init(&value, &t.env);
     hs__proto_pack(message, &value);
-    index_put(key, strlen(key), value.data, value.size);
+    index_put(key, key_bytes, value.data, value.size);
     hs__buffer_free(&value);
+}
+
+void index_put_message(const char *key, const ProtobufCMessage *message)
+{
+    put_message(key, strlen(key), message);
 }
 
 void index_put_header(int32_t shards)
@@ -131,15 +137,42 @@ void index_put_header(int32_t shards)
     index_put_message("", &header.base);
 }
 
-void index_put_claim(const char *key, const claim *c)
+/* A slice as an entry lists it. */
+typedef struct {
+    Hs__Pb__TensorSliceProto proto;
+    Hs__Pb__TensorSliceProto__Extent extents[HS_MAX_RANK], *pointers[HS_MAX_RANK];
+} listed;
+
+static void list(listed *to, const hs__box *box)
+{
+    to->proto = (Hs__Pb__TensorSliceProto)HS__PB__TENSOR_SLICE_PROTO__INIT;
+    to->proto.n_extent = (size_t)box->rank;
+    to->proto.extent = to->pointers;
+    for (int32_t i = 0; i < box->rank; i++) {
+        Hs__Pb__TensorSliceProto__Extent *extent = to->pointers[i] = &to->extents[i];
+        *extent = (Hs__Pb__TensorSliceProto__Extent)HS__PB__TENSOR_SLICE_PROTO__EXTENT__INIT;
+        extent->start = box->starts[i];
+        extent->length = box->lengths[i];
+        if (box->lengths[i] != -1)
+            extent->has_length_case = HS__PB__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
+    }
+}
+
+static void put_claim(const char *key, size_t key_bytes, const claim *c)
 {
     Hs__Pb__TensorShapeProto__Dim dims[9], *pointers[9];
     Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
     Hs__Pb__BundleEntryProto entry = HS__PB__BUNDLE_ENTRY_PROTO__INIT;
+    Hs__Pb__TensorSliceProto *slices[64];
+    listed lists[64];
     for (size_t i = 0; i < c->n_dims; i++) {
         dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
         dims[i].size = c->dims[i];
         pointers[i] = &dims[i];
+    }
+    for (size_t i = 0; i < c->n_slices; i++) {
+        list(&lists[i], &c->slices[i]);
+        slices[i] = &lists[i].proto;
     }
     shape.n_dim = c->n_dims;
     shape.dim = pointers;
@@ -150,7 +183,23 @@ void index_put_claim(const char *key, const claim *c)
     entry.offset = c->offset;
     entry.size = c->size;
     entry.crc32c = hs__crc32c_mask(c->crc);
-    index_put_message(key, &entry.base);
+    entry.n_slices = c->n_slices;
+    entry.slices = slices;
+    put_message(key, key_bytes, &entry.base);
+}
+
+void index_put_claim(const char *key, const claim *c)
+{
+    put_claim(key, strlen(key), c);
+}
+
+void index_put_slice(const char *name, const hs__box *box, const claim *c)
+{
+    hs__buffer key;
+    hs__buffer_init(&key, &t.env);
+    hs__slice_key_put(&key, name, box);
+    put_claim((const char *)key.data, key.size, c);
+    hs__buffer_free(&key);
 }
 
 void index_end(void)

@@ -54,8 +54,12 @@ typedef struct claim {
     int32_t shard;
     bool unknown_rank;
     uint32_t crc; /* not masked */
+    size_t n_slices;
+    const hs__box *slices; /* a length of -1 is left out */
 } claim;
 void index_put_claim(const char *key, const claim *c);
+/* The same under the key of a slice. */
+void index_put_slice(const char *name, const hs__box *box, const claim *c);
 void index_end(void);
 
 /* The value under a key in the index file, or NULL; to be freed with free. */

@@ -125,6 +125,33 @@ static void tb_010_strings_have_their_lengths_first(void **state)
     free(entry);
 }
 
+static void tb_025_tensors_may_be_aligned(void **state)
+{
+    (void)state;
+    static const char bytes[100] = "some bytes of which there are up to a hundred";
+    const hs_string word = {"word", 4};
+    named_tensor tensors[10];
+    char names[10][8];
+    hs__bundle_writer writer;
+    assert_ok(hs__bundle_writer_open(&writer, &t.env, DATA_FILE, 0, 1, &err), &err);
+    writer.alignment = 42;
+    for (int i = 0; i < 10; i++) {
+        snprintf(names[i], sizeof names[i], "x%d", i);
+        tensors[i] = (named_tensor){names[i], hs_tensor_of(HS_UINT8, HS_SHAPE(11 * i), bytes)};
+        if (i == 7)
+            tensors[i].value = hs_tensor_of(HS_STRING, HS_SCALAR, &word);
+        assert_ok(hs__bundle_writer_add(&writer, names[i], &tensors[i].value, &err), &err);
+    }
+    assert_ok(hs__bundle_writer_finish(&writer, INDEX, &err), &err);
+    hs__bundle_writer_close(&writer);
+    hs__bundle_reader reader = open_bundle();
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(find_entry(&reader, names[i])->offset % 42, 0);
+        assert_tensor(&reader, names[i], &tensors[i].value);
+    }
+    hs__bundle_reader_close(&reader);
+}
+
 static unsigned char kept[64];
 static size_t n_kept;
 
@@ -422,6 +449,7 @@ int main(void)
         TEST(tb_030s_the_checksum_of_an_entry_is_masked),
         TEST(tb_010_strings_have_their_lengths_first),
         TEST(lengths_beyond_32_bits_are_checksummed_as_64),
+        TEST(tb_025_tensors_may_be_aligned),
         TEST(files_are_named_by_shard),
         TEST(tb_014_a_name_can_be_there_once),
         TEST(tb_015_finish_comes_once),

@@ -25,22 +25,22 @@ def program(name):
     return str(BUILD / "tests/interop" / name)
 
 
-def finish(status, name, *arguments):
-    """Runs a program of the tests' own, which must end with this status."""
-    done = subprocess.run([program(name), *map(str, arguments)], capture_output=True, text=True, timeout=TIMEOUT)
+def finish(status, name, *arguments, given=None):
+    """Runs a program of the tests' own, which must end with this status. `given` is its standard input."""
+    done = subprocess.run([program(name), *map(str, arguments)], input=given, capture_output=True, text=True, timeout=TIMEOUT)
     if done.returncode != status:
         raise AssertionError(f"{name} ended with {done.returncode} instead of {status}: {done.stderr}")
     return done
 
 
-def run(name, *arguments):
+def run(name, *arguments, given=None):
     """A run that ends well; returns what it printed."""
-    return finish(0, name, *arguments).stdout
+    return finish(0, name, *arguments, given=given).stdout
 
 
-def run_failing(name, *arguments, status=1):
+def run_failing(name, *arguments, status=1, given=None):
     """A run that must not end well; returns what it complained of."""
-    return finish(status, name, *arguments).stderr
+    return finish(status, name, *arguments, given=given).stderr
 
 
 class TestCase(unittest.TestCase):

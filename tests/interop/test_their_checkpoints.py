@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """This library reads the checkpoints that TensorFlow writes."""
-import struct
 import unittest
 
 import numpy
 
+from dump import DumpCase, save, strings_of
 from support import TestCase, run, run_failing, tensorflow, tf
 from values import values
 
@@ -12,45 +12,6 @@ NUMBERS = [tensorflow.dtypes.as_dtype(name) for name in (
     "bfloat16 bool complex128 complex64 double float half int16 int32 int64 int8 uint16 uint32 uint64 uint8").split()]
 QUANTIZED = [tensorflow.qint8, tensorflow.quint8, tensorflow.qint16, tensorflow.quint16, tensorflow.qint32]
 STRINGS = [b"", b"hello", b"\0zero\0", b"\xff\xfe", b"c" * 100000]
-
-
-def strings_of(contents):
-    """The elements of a string tensor, as dump_checkpoint writes them."""
-    strings = []
-    while contents:
-        length = struct.unpack("<Q", contents[:8])[0]
-        strings.append(contents[8:8 + length])
-        contents = contents[8 + length:]
-    return strings
-
-
-class DumpCase(TestCase):
-    def dump(self, prefix):
-        """What this library sees there: {name: (number of the type, shape, what reading gave, contents)}, in its order."""
-        out = self.directory / "dump"
-        out.mkdir(exist_ok=True)
-        lines = run("dump_checkpoint", prefix, out).splitlines()
-        found = {}
-        for number, line in enumerate(lines):
-            name, dtype, shape, code = line.split("\t")
-            shape = [int(size) for size in shape.strip("[]").split(",") if size]
-            found[name] = int(dtype), shape, code, (out / str(number)).read_bytes()
-        return found
-
-    def assert_reads(self, prefix, tensors):
-        found = self.dump(prefix)
-        self.assertEqual(list(found), sorted(tensors, key=str.encode))
-        for name, (dtype, array) in tensors.items():
-            with self.subTest(tensor=name):
-                wanted = dtype.as_datatype_enum, list(array.shape), "OK", array.tobytes()
-                self.assertEqual(found[name], wanted)
-
-
-def save(prefix, tensors):
-    """Writes {name: tensor} with the op that Saver is made of."""
-    names = list(tensors)
-    tensorflow.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names),
-                              tensors=list(tensors.values()))
 
 
 class Types(DumpCase):
@@ -138,13 +99,6 @@ class Layouts(DumpCase):
             data.write(b"\x55")
         self.assertEqual({name: code for name, (_, _, code, _) in self.dump(self.path("x")).items()},
                          {"x": "DATA_LOSS", "y": "OK"})
-
-    def test_tb_006_slices_are_listed_as_one_and_refused(self):
-        with tf.Graph().as_default(), tf.Session() as session:
-            tf.get_variable("whole", shape=[6, 4], partitioner=tf.fixed_size_partitioner(3), use_resource=False)
-            session.run(tf.global_variables_initializer())
-            prefix = tf.train.Saver().save(session, self.path("sliced"))
-        self.assertEqual(self.dump(prefix)["whole"][:3], (tensorflow.float32.as_datatype_enum, [6, 4], "UNIMPLEMENTED"))
 
 
 class ObjectCheckpoints(DumpCase):

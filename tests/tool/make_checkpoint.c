@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* make_checkpoint PREFIX [SHARD SHARDS]: writes the tensors that standard input lists, a line each:
  *
- *   =NAME DTYPE DIMS =DATA
+ *   =NAME DTYPE DIMS =DATA [STARTS WHOLE]
  *
  * the name in hexadecimal; the number of the type; the dimensions, each followed by a comma, "-" for a scalar; the data in
- * hexadecimal, the elements of strings apart by commas. Names and data may be what no saver would write. */
+ * hexadecimal, the elements of strings apart by commas; of a slice where it begins in a tensor of the dimensions WHOLE.
+ * Names and data may be what no saver would write. */
 #include <hooksess/tensor.h>
 
 #include "formats/bundle.h"
@@ -62,7 +63,7 @@ static void split(char *data, int64_t n, hs_string *strings)
 static void add(hs__bundle_writer *writer, char *line)
 {
     char *name = strtok(line, " \n"), *dtype = strtok(NULL, " \n"), *dims = strtok(NULL, " \n"),
-         *data = strtok(NULL, " \n");
+         *data = strtok(NULL, " \n"), *starts = strtok(NULL, " \n"), *whole = strtok(NULL, " \n");
     hs_string strings[MOST_STRINGS];
     hs_error err;
     if (!data)
@@ -76,7 +77,9 @@ static void add(hs__bundle_writer *writer, char *line)
     } else if (decode(data) != tensor.bytes) {
         die("the data do not fit the shape");
     }
-    if (hs__bundle_writer_add(writer, name, &tensor, &err))
+    hs_shape all = shape_of(whole ? whole : "-"), start = shape_of(starts ? starts : "-");
+    if (whole ? hs__bundle_writer_add_slice(writer, name, &all, start.dims, &tensor, &err)
+              : hs__bundle_writer_add(writer, name, &tensor, &err))
         die(err.message);
 }
 

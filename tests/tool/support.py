@@ -20,11 +20,25 @@ DTYPES = {"float": (1, "f"), "double": (2, "d"), "int32": (3, "i"), "uint8": (4,
           "complex64": (8, "f"), "int64": (9, "q"), "bool": (10, "?"), "half": (19, "e"), "uint64": (23, "Q")}
 
 
+def dims_of(shape):
+    return "".join(f"{dim}," for dim in shape) or "-"
+
+
 def line_of(name, dtype, shape, values):
     number, letter = DTYPES[dtype]
-    dims = "".join(f"{dim}," for dim in shape) or "-"
     data = ",".join(v.hex() for v in values) if letter is None else struct.pack(f"<{len(values)}{letter}", *values).hex()
-    return f"={os.fsencode(name).hex()} {number} {dims} ={data}\n"
+    return f"={os.fsencode(name).hex()} {number} {dims_of(shape)} ={data}\n"
+
+
+def lines_of(name, dtype, shape, values, cut=None):
+    """Of a tensor, or of its slices: rows [0, cut) and the others."""
+    if cut is None:
+        return line_of(name, dtype, shape, values)
+    slices, row = "", len(values) // shape[0]
+    for begin, end in (0, cut), (cut, shape[0]):
+        line = line_of(name, dtype, [end - begin, *shape[1:]], values[begin * row:end * row])
+        slices += f"{line.rstrip()} {dims_of([begin] + [0] * (len(shape) - 1))} {dims_of(shape)}\n"
+    return slices
 
 
 def run(*command, **options):
@@ -42,8 +56,8 @@ class ToolCase(unittest.TestCase):
         self.directory = pathlib.Path(folder.name)
 
     def make(self, prefix, tensors, *shards):
-        """A checkpoint of {name: (dtype, shape, values)}."""
-        text = "".join(line_of(name, *tensor) for name, tensor in tensors.items())
+        """A checkpoint of {name: (dtype, shape, values)}; a number after the values: in slices, so many rows in the first."""
+        text = "".join(lines_of(name, *tensor) for name, tensor in tensors.items())
         done = run(str(BUILD / "tests/tool/make_checkpoint"), prefix, *map(str, shards), input=text.encode(), cwd=self.directory)
         self.assertEqual(done.returncode, 0, done.stderr)
 

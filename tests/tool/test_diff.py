@@ -90,6 +90,16 @@ words: string [2]: 1 of 2 elements differ, the first at [1]
         self.assert_is(self.compare("complex64", [2], [1, 0, 3, 4], [1, 0, 0, 0]), differing=1, first_index=[1],
                        largest_absolute=5.0, largest_relative=1.0)
 
+    def test_how_a_tensor_is_cut_makes_no_difference(self):
+        values = [1, 2, 3, 4, 5, 6]
+        self.make("a", {"x": ("double", [3, 2], values, 1)})
+        self.make("b", {"x": ("double", [3, 2], values, 2)})
+        self.make("c", {"x": ("double", [3, 2], values)})
+        self.assertEqual(self.json("checkpoint", "diff", "--json", "a", "b"), [])
+        self.assertEqual(self.json("checkpoint", "diff", "--json", "b", "c"), [])
+        self.make("c", {"x": ("double", [3, 2], values[:5] + [8])})
+        self.assertIn("1 of 6 elements differ, the first at [2,1]", self.prints("checkpoint", "diff", "a", "c", status=1))
+
     def test_a_tensor_that_cannot_be_read_is_trouble(self):
         self.make("a", MODEL)
         self.make("b", {**MODEL, "words": ("string", [2], [b"a", b"c"])})

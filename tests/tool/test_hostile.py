@@ -75,7 +75,7 @@ class Claims(ToolCase):
     def test_missing_slices(self):
         self.claim(bad=entry(FLOAT, [6], 0, n_slices=2))
         self.assert_refused()
-        self.assertIn("has 0 of its 2 slices", self.prints("checkpoint", "verify", "m", status=1))
+        self.assertIn("has 0 slices, and should have 2", self.prints("checkpoint", "verify", "m", status=1))
 
     def test_an_index_for_other_readers(self):
         self.write("m.index", index({}, shards=0))

@@ -26,6 +26,11 @@ layer/weights  float   [2,3]   24
 words          string  [2]     14
 """)
 
+    def test_slices_are_one_tensor(self):
+        self.make("m", {"parts": ("float", [3, 2], [0] * 6, 2)})
+        self.assertEqual(self.json("checkpoint", "ls", "--json", "m"), [{"name": "parts", "dtype": "float", "shape": [3, 2]}])
+        self.assertEqual(self.prints("checkpoint", "ls", "m").split(), ["parts", "float", "[3,2]", "24"])
+
     def test_json_is_one_array_and_nothing_else(self):
         expected = [{"name": name, "dtype": dtype, "shape": shape} for name, (dtype, shape, _) in sorted(MODEL.items())]
         self.assertEqual(self.json("checkpoint", "ls", "--json", "m"), expected)

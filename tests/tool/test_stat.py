@@ -94,6 +94,13 @@ total                   19
         self.assert_is(found, elements=6, min=None, max=None, mean=None, norm=13, nan=1, positive_infinity=1, negative_infinity=1,
                        zeros=1)
 
+    def test_slices_count_as_one_tensor(self):
+        self.make("m", {"parts": ("float", [3, 2], [0, 1, 2, 3, 4, nan], 2), "whole": ("int32", [], [7])})
+        found = self.json("checkpoint", "stat", "--json", "m")
+        self.assert_is(found["tensors"][0], name="parts", shape=[3, 2], elements=6, min=0, max=4, mean=2, nan=1, zeros=1)
+        self.assert_is(found["total"], tensors=2, elements=7)
+        self.assertIn("\nparts   float  [3,2]         6             0             4", self.prints("checkpoint", "stat", "m"))
+
     def test_a_damaged_tensor_is_said_and_the_others_shown(self):
         self.make("m", {"a": ("uint8", [2], [1, 2]), "b": ("uint8", [2], [3, 4])})
         self.write("m.data-00000-of-00001", b"\1\0\3\4")

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the index of a bundle. */
+#include "formats/bundle_inside.h"
+
+#include "formats/table.h"
+
+#include <string.h>
+
+/* The version that this reader is, and the oldest writer that it understands. */
+enum { VERSION = 1, OLDEST_PRODUCER = 0 };
+enum { MAX_INDEX_BYTES = 1 << 30 };
+
+static hs_code check_header(const Hs__Pb__BundleHeaderProto *header, const char *path, hs_error *err)
+{
+    int producer = header->version ? header->version->producer : 0;
+    int min_consumer = header->version ? header->version->min_consumer : 0;
+    if (min_consumer > VERSION)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: needs a reader of version %d or later; this is version %d", path,
+                            min_consumer, VERSION);
+    if (producer < OLDEST_PRODUCER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: was written by version %d; the oldest that is understood is %d",
+                            path, producer, OLDEST_PRODUCER);
+    for (size_t i = 0; header->version && i < header->version->n_bad_consumers; i++)
+        if (header->version->bad_consumers[i] == VERSION)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: says that readers of version %d must not read it", path,
+                                VERSION);
+    if (header->endianness != HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__LITTLE &&
+        header->endianness != HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__BIG)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: is in a byte order (%d) that is not known", path,
+                            (int)header->endianness);
+    if (header->num_shards < 1)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has %d data files", path, (int)header->num_shards);
+    return HS_OK;
+}
+
+/* Visiting. */
+
+typedef struct {
+    const hs_env *env;
+    const hs__index_visitor *visitor;
+    bool has_header;
+} index_walk;
+
+static hs_code visit_header(index_walk *walk, hs_bytes value, hs_error *err)
+{
+    bool no_memory;
+    const hs__index_visitor *visitor = walk->visitor;
+    ProtobufCAllocator allocator = hs__proto_allocator(walk->env);
+    ProtobufCMessage *message =
+        hs__proto_unpack(&hs__pb__bundle_header_proto__descriptor, walk->env, value.data, value.size, &no_memory);
+    const Hs__Pb__BundleHeaderProto *header = (const Hs__Pb__BundleHeaderProto *)message;
+    if (!header)
+        return no_memory ? hs__no_memory(err, value.size, visitor->path)
+                         : hs_error_set(err, HS_DATA_LOSS, "%s: the header cannot be read", visitor->path);
+    hs_code code = check_header(header, visitor->path, err);
+    if (!code)
+        code = visitor->header(visitor->user, header, err);
+    protobuf_c_message_free_unpacked(message, &allocator);
+    walk->has_header = true;
+    return code;
+}
+
+static hs_code visit(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+{
+    index_walk *walk = user;
+    if (key.size == 0)
+        return visit_header(walk, value, err);
+    if (!walk->has_header)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: has no header", walk->visitor->path);
+    return walk->visitor->entry(walk->visitor->user, key, value, err);
+}
+
+hs_code hs__bundle_visit_index(const hs_env *env, const hs__index_visitor *visitor, hs_error *err)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    hs_code code = hs__file_contents(env, visitor->path, MAX_INDEX_BYTES, &data, &bytes, err);
+    if (code)
+        return code;
+    index_walk walk = {.env = env, .visitor = visitor};
+    code = hs__table_read(env, (hs_bytes){data, bytes}, visitor->path, visit, &walk, err);
+    if (!code && !walk.has_header)
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: has no header", visitor->path);
+    hs__free(env, data);
+    return code;
+}
+
+hs_code hs__bundle_unpack_entry(const hs_env *env, const char *path, hs_bytes key, hs_bytes value,
+                                Hs__Pb__BundleEntryProto **entry, hs_error *err)
+{
+    bool no_memory;
+    *entry = (Hs__Pb__BundleEntryProto *)hs__proto_unpack(&hs__pb__bundle_entry_proto__descriptor, env, value.data,
+                                                          value.size, &no_memory);
+    if (*entry)
+        return HS_OK;
+    return no_memory ? hs__no_memory(err, value.size, path)
+                     : hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' cannot be read", path, (int)key.size,
+                                    (const char *)key.data);
+}
+
+/* For reading the tensors. */
+
+/* A rank of -1 where the shape is not one that we can hold. */
+static hs_shape take_shape(const Hs__Pb__TensorShapeProto *proto)
+{
+    hs_shape shape = HS_SCALAR;
+    if (!proto)
+        return shape;
+    if (proto->unknown_rank || proto->n_dim > HS_MAX_RANK)
+        return HS_ANY_SHAPE;
+    shape.rank = (int32_t)proto->n_dim;
+    for (size_t i = 0; i < proto->n_dim; i++)
+        shape.dims[i] = proto->dim[i]->size;
+    return shape;
+}
+
+static hs__bundle_entry entry_of(const Hs__Pb__BundleEntryProto *proto)
+{
+    return (hs__bundle_entry){
+        .dtype = (int32_t)proto->dtype,
+        .shard = proto->shard_id,
+        .shape = take_shape(proto->shape),
+        .offset = (uint64_t)proto->offset,
+        .bytes = (uint64_t)proto->size,
+        .crc = proto->crc32c,
+        .slices = proto->n_slices,
+    };
+}
+
+hs_code hs__bundle_check_place(const Hs__Pb__BundleEntryProto *entry, const char *path, const char *name, int32_t shards,
+                               hs_error *err)
+{
+    if (entry->offset >= 0 && entry->size >= 0 && entry->shard_id >= 0 && entry->shard_id < shards)
+        return HS_OK;
+    return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is said to be in data file %d of %d, %lld bytes at %lld", path, name,
+                        (int)entry->shard_id, (int)shards, (long long)entry->size, (long long)entry->offset);
+}
+
+typedef struct {
+    hs__bundle_reader *reader;
+    const char *path;
+} filling;
+
+static hs_code add_named(filling *f, const char *name, const Hs__Pb__BundleEntryProto *proto, hs_error *err)
+{
+    hs__bundle_reader *reader = f->reader;
+    hs__bundle_entry entry = entry_of(proto);
+    hs_code code = hs__bundle_check_place(proto, f->path, name, reader->shards, err);
+    if (!code)
+        code =
+            hs__reserve(reader->env, &reader->entries, &reader->entries_capacity, reader->n_entries + 1, sizeof entry, err);
+    if (!code)
+        code = hs__map_add(&reader->names, name, reader->n_entries, &entry.name, err);
+    if (!code && entry.slices)
+        code = hs__bundle_list_slices(reader, &entry, proto, err);
+    if (!code)
+        reader->entries[reader->n_entries++] = entry;
+    return code;
+}
+
+static hs_code add_entry(filling *f, hs_bytes key, const Hs__Pb__BundleEntryProto *proto, hs_error *err)
+{
+    char *name = hs__strndup(f->reader->env, key.data, key.size);
+    if (!name)
+        return hs__no_memory(err, key.size, "a name");
+    hs_code code = strlen(name) == key.size ? add_named(f, name, proto, err)
+                                            : hs_error_set(err, HS_DATA_LOSS, "%s: a name has a zero byte in it", f->path);
+    hs__free(f->reader->env, name);
+    return code;
+}
+
+static hs_code take_header(void *user, const Hs__Pb__BundleHeaderProto *header, hs_error *err)
+{
+    filling *f = user;
+    (void)err;
+    f->reader->shards = header->num_shards;
+    f->reader->big_endian = header->endianness == HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__BIG;
+    return HS_OK;
+}
+
+static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+{
+    filling *f = user;
+    Hs__Pb__BundleEntryProto *proto;
+    bool of_slice = *(const char *)key.data == '\0';
+    ProtobufCAllocator allocator = hs__proto_allocator(f->reader->env);
+    hs_code code = hs__bundle_unpack_entry(f->reader->env, f->path, key, value, &proto, err);
+    if (code == HS_DATA_LOSS && of_slice) {
+        hs__clear(err); /* it will be missing when its tensor is read, and keeps nobody from the others */
+        return HS_OK;
+    }
+    if (code)
+        return code;
+    hs__bundle_entry slice = entry_of(proto);
+    code = of_slice ? hs__bundle_add_slice(f->reader, key, &slice, err) : add_entry(f, key, proto, err);
+    protobuf_c_message_free_unpacked(&proto->base, &allocator);
+    return code;
+}
+
+hs_code hs__bundle_read_index(hs__bundle_reader *reader, hs_error *err)
+{
+    char *path = hs__bundle_index_path(reader->env, reader->prefix);
+    if (!path)
+        return hs__no_memory(err, strlen(reader->prefix), "a path");
+    filling f = {reader, path};
+    hs_code code = hs__bundle_visit_index(reader->env, &(hs__index_visitor){&f, path, take_header, take_entry}, err);
+    hs__free(reader->env, path);
+    return code;
+}
+
+hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err)
+{
+    char *data = NULL, *path = hs__bundle_index_path(reader->env, reader->prefix);
+    size_t bytes = 0;
+    if (!path)
+        return hs__no_memory(err, strlen(reader->prefix), "a path");
+    hs_code code = hs__file_contents(reader->env, path, MAX_INDEX_BYTES, &data, &bytes, err);
+    if (!code)
+        code = hs__table_verify(reader->env, (hs_bytes){data, bytes}, path, err);
+    hs__free(reader->env, data);
+    hs__free(reader->env, path);
+    return code;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_FORMATS_BUNDLE_MERGE_H
+#define HS_FORMATS_BUNDLE_MERGE_H
+
+#include "base/buffer.h"
+#include "base/map.h"
+
+/* Several bundles as one: what its index says, and which data file becomes which. Nothing is written. */
+
+typedef struct hs__merged_file {
+    const char *from;
+    char *to;
+    uint64_t bytes; /* what the index knows of it ends there */
+} hs__merged_file;
+
+typedef struct hs__bundle_merge {
+    const hs_env *env;
+    hs__merged_file *files; /* in the order in which the bundles speak of them; those that none speaks of are left out */
+    size_t n_files, files_capacity;
+    hs__buffer index;
+    hs__map paths; /* of the files */
+} hs__bundle_merge;
+
+/* `prefixes` is ended by NULL and names one at least. A tensor that is in several bundles is INVALID_ARGUMENT, unless each
+ * has other slices of it; so are other byte orders and versions of the format. The message names both bundles. NOT_FOUND:
+ * one is not there. */
+hs_code hs__bundle_merge_make(hs__bundle_merge *merge, const hs_env *env, const char *const *prefixes, const char *merged,
+                              hs_error *err);
+void hs__bundle_merge_free(hs__bundle_merge *merge);
+
+#endif

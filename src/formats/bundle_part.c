@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a part of a tensor, or one that is put together of slices. */
+#include "formats/bundle_inside.h"
+#include "formats/bundle_layout.h"
+#include "formats/byte_order.h"
+
+typedef struct {
+    hs__runs runs; /* of what the block and the part have in common, those that are still to be copied */
+    char *to;
+} copying;
+
+static hs_code copy_piece(void *user, char *piece, size_t at, size_t n, hs_error *err)
+{
+    copying *c = user;
+    (void)err;
+    hs__runs_copy(&c->runs, piece, at, n, c->to);
+    return HS_OK;
+}
+
+/* All of the block, for the sake of its checksum. */
+static hs_code read_all(hs__bundle_reader *reader, const hs__bundle_entry *block, copying *c, char *scratch, hs_error *err)
+{
+    if (c->runs.run == block->bytes)
+        return hs__bundle_read_pieces(reader, block, c->to + c->runs.to, true, NULL, NULL, err);
+    return hs__bundle_read_pieces(reader, block, scratch, false, copy_piece, c, err);
+}
+
+/* Runs that lie close together come in one piece; those that are long, or far apart, one by one. */
+static hs_code read_runs(hs__bundle_reader *reader, const hs__bundle_entry *block, copying *c, char *scratch, hs_error *err)
+{
+    hs__runs *runs = &c->runs;
+    bool apart = runs->run >= HS__BUNDLE_PIECE || !runs->outer || runs->from_step[runs->outer - 1] >= HS__BUNDLE_PIECE;
+    hs_code code = HS_OK;
+    while (!code && runs->left) {
+        size_t at = runs->from, n = hs__runs_end(runs) - at;
+        if (apart) {
+            code = hs__file_read(&reader->file, block->offset + at, c->to + runs->to, runs->run, reader->file_path, err);
+            hs__runs_next(runs);
+        } else {
+            n = n < HS__BUNDLE_PIECE ? n : HS__BUNDLE_PIECE;
+            if (!(code = hs__file_read(&reader->file, block->offset + at, scratch, n, reader->file_path, err)))
+                hs__runs_copy(runs, scratch, at, n, c->to);
+        }
+    }
+    return code;
+}
+
+/* What is read, and where to. */
+typedef struct {
+    hs__box box;
+    char *to;
+    bool afresh; /* verified once more, if it was */
+} part;
+
+/* What `block`, whose place in the tensor is `box`, has of it. */
+static hs_code read_block(hs__bundle_reader *reader, hs__bundle_entry *block, const hs__box *box, const part *p,
+                          hs_error *err)
+{
+    copying c = {hs__runs_begin(box, &p->box, hs_dtype_size((hs_dtype)block->dtype)), p->to};
+    if (!c.runs.left)
+        return HS_OK;
+    hs_code code = hs__bundle_locate_whole(reader, block, err);
+    if (code)
+        return code;
+    char *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
+    if (!scratch)
+        return hs__no_memory(err, HS__BUNDLE_PIECE, "reading a part of a tensor");
+    code = block->verified && !p->afresh ? read_runs(reader, block, &c, scratch, err)
+                                         : read_all(reader, block, &c, scratch, err);
+    block->verified |= !code;
+    hs__free(reader->env, scratch);
+    return code;
+}
+
+static hs_code read_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, const part *p, hs_error *err)
+{
+    char text[HS__BOX_TEXT_SIZE];
+    hs__layout layout;
+    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
+    for (size_t i = 0; i < layout.n && !code; i++) {
+        const hs__box *box = &layout.items[i].box;
+        if ((code = read_block(reader, layout.items[i].entry, box, p, err)))
+            hs_error_prefix(err, "the slice %s", hs__box_text(box, text, sizeof text));
+    }
+    hs__layout_free(reader->env, &layout);
+    return code;
+}
+
+static hs_code read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const part *p, hs_error *err)
+{
+    hs__box whole = hs__box_of(&entry->shape);
+    hs_code code = hs__bundle_check(reader, entry, err);
+    if (code)
+        return code;
+    if (entry->dtype == HS_STRING)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: '%s' has strings: it can only be read as a whole", reader->prefix,
+                            entry->name);
+    hs__bundle_entry *own = &reader->entries[hs__map_find(&reader->names, entry->name)];
+    code = entry->slices ? read_slices(reader, entry, p, err) : read_block(reader, own, &whole, p, err);
+    hs_tensor read = hs_tensor_of((hs_dtype)entry->dtype, hs__box_shape(&p->box), p->to);
+    if (!code && reader->big_endian != hs__big_endian())
+        hs__swap_bytes(read.dtype, read.data, read.bytes);
+    return code;
+}
+
+hs_code hs__bundle_read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,
+                             hs_error *err)
+{
+    return read_part(reader, entry, &(part){*box, to, false}, err);
+}
+
+hs_code hs__bundle_read_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
+{
+    return read_part(reader, entry, &(part){hs__box_of(&entry->shape), to, true}, err);
+}

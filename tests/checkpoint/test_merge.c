@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several checkpoints become one. */
+#include "base/file_spy.h"
+#include "checkpoint/merging.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+/* What comes of it. */
+
+static void tb_004_keys_and_values_of_all(void **state)
+{
+    (void)state;
+    WRITE("foo", "foo_003", "foo_000", "foo_002", "foo_001");
+    WRITE("bar", "bar_003", "bar_000", "bar_002", "bar_001");
+    assert_ok(MERGE("merged", "foo", "bar"), &err);
+    assert_true(HAS("merged", "bar_000", "bar_001", "bar_002", "bar_003", "foo_000", "foo_001", "foo_002", "foo_003"));
+}
+
+static void tb_012_one_gets_another_name(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    assert_ok(MERGE("another", "one"), &err);
+    assert_true(test_exists(directory, "another.index") && test_exists(directory, "another.data-00000-of-00001"));
+    assert_int_equal(files_of("one."), 0);
+    assert_true(HAS("another", "x"));
+}
+
+static void tb_012_two_have_two_data_files(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    WRITE("two", "y");
+    assert_ok(MERGE("merged", "one", "two"), &err);
+    assert_true(test_exists(directory, "merged.index") && test_exists(directory, "merged.data-00000-of-00002") &&
+                test_exists(directory, "merged.data-00001-of-00002"));
+    assert_int_equal(files_of("merged."), 3);
+}
+
+static ino_t file_number(const char *name)
+{
+    struct stat found;
+    assert_int_equal(stat(in(name), &found), 0);
+    return found.st_ino;
+}
+
+static void tb_040s_data_are_renamed_and_the_rest_is_removed(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(in("part"), 0777), 0);
+    WRITE("part/one", "x");
+    WRITE("two", "y");
+    test_write_file(in("two.meta"), "graph", 5);
+    ino_t one = file_number("part/one.data-00000-of-00001"), two = file_number("two.data-00000-of-00001");
+    assert_ok(MERGE("merged", "part/one", "two"), &err);
+    assert_true(file_number("merged.data-00000-of-00002") == one && file_number("merged.data-00001-of-00002") == two);
+    assert_int_equal(test_count_files(in("part"), "one"), 0);
+    assert_false(test_exists(directory, "two.index"));
+    assert_true(test_exists(directory, "part") && test_exists(directory, "two.meta"));
+    assert_int_equal(files_of(".tmp"), 0);
+}
+
+static void tb_041s_files_are_numbered_as_they_are_spoken_of(void **state)
+{
+    (void)state;
+    WRITE("none", NULL);                                           /* no tensors, and so no data file */
+    write_shard("second", 1, 2, (const char *const[]){"s", NULL}); /* as a save over another one leaves it */
+    WRITE("third", "t");
+    ino_t second = file_number("second.data-00001-of-00002"), third = file_number("third.data-00000-of-00001");
+    assert_ok(MERGE("merged", "third", "none", "second"), &err);
+    assert_true(file_number("merged.data-00000-of-00002") == third && file_number("merged.data-00001-of-00002") == second);
+    assert_true(HAS("merged", "s", "t"));
+    assert_int_equal(files_of("none") + files_of("second") + files_of("third"), 0);
+}
+
+static void tb_041s_nothing_but_empty_ones(void **state)
+{
+    (void)state;
+    WRITE("a", NULL);
+    WRITE("b", NULL);
+    assert_ok(MERGE("merged", "a", "b"), &err);
+    assert_true(has("merged", (const char *const[]){NULL}));
+    assert_int_equal(files_of("merged."), 1);
+}
+
+static void what_was_merged_can_be_merged(void **state)
+{
+    (void)state;
+    WRITE("a", "a");
+    WRITE("b", "b");
+    WRITE("c", "c");
+    assert_ok(MERGE("ab", "a", "b"), &err);
+    assert_ok(MERGE("abc", "c", "ab"), &err);
+    assert_true(HAS("abc", "a", "b", "c"));
+    assert_int_equal(files_of("abc.data"), 3);
+}
+
+static void tb_036s_one_missing_level_is_made(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    assert_fails(MERGE("a/b/merged", "one"), HS_INVALID_ARGUMENT, &err, "its parent directory does not exist");
+    assert_true(HAS("one", "x"));
+    assert_ok(MERGE("a/merged", "one"), &err);
+    assert_true(HAS("a/merged", "x"));
+    WRITE("two", "y");
+    assert_ok(MERGE("a/another", "two"), &err); /* the directory is there */
+}
+
+static void tb_040s_names_of_data_are_safe_before_the_index_and_the_others_go_last(void **state)
+{
+    (void)state;
+    file_spy spy;
+    WRITE("a", "a");
+    WRITE("b", "b");
+    file_spy_init(&spy, &t.env);
+    spy.noted = "sync rename remove directory";
+    assert_ok(merge_in(&spy.env, "m", (const char *const[]){"a", "b", NULL}), &err);
+    assert_string_equal(spy.calls, "sync:m.index.tmp sync:a.data-00000-of-00001 sync:b.data-00000-of-00001 "
+                                   "rename:m.data-00000-of-00002 rename:m.data-00001-of-00002 directory "
+                                   "rename:m.index directory remove:a.index remove:b.index");
+}
+
+/* Slices. */
+
+static void tb_006_slices_of_several_are_put_together(void **state)
+{
+    (void)state;
+    char bytes[6], part[2];
+    for (int64_t i = 0; i < 3; i++)
+        write_slice((const char *const[]){"c", "a", "b"}[i], HS_SHAPE(6), 2 * i, HS_UINT8);
+    assert_ok(MERGE("merged", "a", "b", "c"), &err);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(&t.env, in("merged"), &err);
+    assert_non_null(reader);
+    assert_ok(hs_checkpoint_verify(reader, "w", &err), &err);
+    assert_ok(hs_checkpoint_read(reader, "w", bytes, sizeof bytes, &err), &err);
+    assert_memory_equal(bytes, "abcdef", 6);
+    assert_ok(hs_checkpoint_read_slice(reader, "w", (int64_t[]){3}, (int64_t[]){2}, part, 2, &err), &err);
+    assert_memory_equal(part, "de", 2);
+    hs_checkpoint_close(reader);
+}
+
+/* What this library cannot read it can merge. */
+
+static void rename_to(const char *from, const char *to)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s", in(from));
+    assert_int_equal(rename(path, in(to)), 0);
+}
+
+static void what_is_not_known_is_merged_as_it_is(void **state)
+{
+    (void)state;
+    static const char strange[] = "\x08\x20\x28\3\x6a\3abc"; /* type 32, three bytes, and a field of number 13 */
+    size_t bytes;
+    test_write_file(DATA_FILE, "abc", 3);
+    index_begin();
+    index_put_header(1);
+    index_put("strange", 7, strange, sizeof strange - 1);
+    index_end();
+    WRITE("other", "x");
+    assert_ok(MERGE("merged", "other", "b"), &err);
+    rename_to("merged.index", "b.index");
+    unsigned char *value = index_value("strange", &bytes);
+    assert_int_equal(bytes, sizeof strange - 1 + 2); /* the number of the data file, which was 0 */
+    assert_memory_equal(value, "\x08\x20\x18\1\x28\3\x6a\3abc", bytes);
+    free(value);
+}
+
+/* Failures and crashes. */
+
+static const char *const inputs[] = {"part/one", "two", "three", NULL};
+
+static void begin_again(void)
+{
+    test_remove_directory(directory);
+    directory = test_make_directory();
+    assert_int_equal(mkdir(in("part"), 0777), 0);
+    WRITE("part/one", "o", "p");
+    WRITE("two", "t");
+    WRITE("three", "h");
+}
+
+static bool is_merged(void)
+{
+    return HAS("merged", "h", "o", "p", "t");
+}
+
+static bool is_as_before(void)
+{
+    return HAS("part/one", "o", "p") && HAS("two", "t") && HAS("three", "h") && files_of("merged") == 0;
+}
+
+/* Everything is there, in one of two ways; and what was not merged can be. */
+static hs_code merge_or_not(test_env *env, void *user)
+{
+    (void)user;
+    begin_again();
+    hs_code code = merge_in(&env->env, "merged", inputs);
+    if (!is_merged())
+        assert_true(code && is_as_before());
+    if (code)
+        assert_ok(merge_in(&t.env, "merged", inputs), &err);
+    assert_true(is_merged());
+    return code;
+}
+
+static void a_failure_changes_nothing(void **state)
+{
+    (void)state;
+    test_each_allocation(merge_or_not, NULL);
+    test_each_file_call(merge_or_not, NULL, EIO, false, NULL);
+}
+
+static hs_code crashed_remove(void *user, const char *path, hs_error *error)
+{
+    (void)user, (void)path, (void)error;
+    return HS_OK;
+}
+
+/* From some call on nothing happens any more. Then it is done again. */
+static hs_code crash_and_go_on(test_env *env, void *user)
+{
+    (void)user;
+    hs_file_system_ops ops = *env->env.files.ops;
+    begin_again();
+    ops.remove = crashed_remove;
+    env->env.files.ops = &ops;
+    hs_code code = merge_in(&env->env, "merged", inputs);
+    if (code)
+        assert_ok(merge_in(&t.env, "merged", inputs), &err);
+    assert_true(is_merged());
+    return code;
+}
+
+static void a_merge_that_was_cut_short_is_finished_by_another(void **state)
+{
+    (void)state;
+    test_each_file_call(crash_and_go_on, NULL, EIO, true, NULL);
+}
+
+static void a_merge_that_left_the_others_is_cleared_up_by_another(void **state)
+{
+    (void)state;
+    hs_file_system_ops ops = *t.env.files.ops;
+    hs_env env = t.env;
+    ops.remove = crashed_remove;
+    env.files.ops = &ops;
+    begin_again();
+    assert_ok(merge_in(&env, "merged", inputs), &err);
+    assert_int_equal(files_of(".index"), 3);
+    assert_ok(merge_in(&t.env, "merged", inputs), &err);
+    assert_int_equal(files_of(".index"), 1);
+    assert_true(is_merged());
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(tb_004_keys_and_values_of_all),
+        TEST(tb_012_one_gets_another_name),
+        TEST(tb_012_two_have_two_data_files),
+        TEST(tb_040s_data_are_renamed_and_the_rest_is_removed),
+        TEST(tb_040s_names_of_data_are_safe_before_the_index_and_the_others_go_last),
+        TEST(tb_041s_files_are_numbered_as_they_are_spoken_of),
+        TEST(tb_041s_nothing_but_empty_ones),
+        TEST(what_was_merged_can_be_merged),
+        TEST(tb_036s_one_missing_level_is_made),
+        TEST(tb_006_slices_of_several_are_put_together),
+        TEST(what_is_not_known_is_merged_as_it_is),
+        TEST(a_failure_changes_nothing),
+        TEST(a_merge_that_was_cut_short_is_finished_by_another),
+        TEST(a_merge_that_left_the_others_is_cleared_up_by_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints that cannot be merged: all is as it was then. */
+#include "checkpoint/merging.h"
+
+#include <unistd.h>
+
+static void tb_037s_one_that_is_missing(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    assert_fails(MERGE("merged", "one", "two"), HS_NOT_FOUND, &err, in("two.index"));
+    assert_fails(MERGE("merged", "none", "two"), HS_NOT_FOUND, &err, in("none.index"));
+    assert_true(HAS("one", "x"));
+    assert_int_equal(files_of("merged"), 0);
+}
+
+static void data_that_are_missing_or_short(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    WRITE("two", "y");
+    assert_int_equal(truncate(in("two.data-00000-of-00001"), 2), 0);
+    assert_fails(MERGE("merged", "one", "two"), HS_DATA_LOSS, &err, "two.data-00000-of-00001: has 2 bytes");
+    assert_int_equal(unlink(in("two.data-00000-of-00001")), 0);
+    assert_fails(MERGE("merged", "one", "two"), HS_NOT_FOUND, &err, "two.data-00000-of-00001");
+    assert_true(HAS("one", "x"));
+    assert_int_equal(files_of("merged"), 0);
+}
+
+static void a_tensor_that_two_have(void **state)
+{
+    (void)state;
+    WRITE("one", "a", "x");
+    WRITE("two", "b", "x");
+    assert_fails(MERGE("merged", "one", "two"), HS_INVALID_ARGUMENT, &err, "both have the tensor 'x'");
+    assert_contains(err.message, in("one"));
+    assert_contains(err.message, in("two"));
+    assert_fails(MERGE("merged", "one", "one"), HS_INVALID_ARGUMENT, &err, "both have the tensor 'a'");
+    assert_true(HAS("one", "a", "x"));
+    assert_true(HAS("two", "b", "x"));
+}
+
+static void write_header(int32_t producer, Hs__Pb__BundleHeaderProto__Endianness order)
+{
+    Hs__Pb__VersionDef version = HS__PB__VERSION_DEF__INIT;
+    Hs__Pb__BundleHeaderProto header = HS__PB__BUNDLE_HEADER_PROTO__INIT;
+    version.producer = producer;
+    header.version = &version;
+    header.num_shards = 1;
+    header.endianness = order;
+    index_begin();
+    index_put_message("", &header.base);
+    index_end();
+}
+
+static void tb_039s_formats_that_differ(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    write_header(1, HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__BIG);
+    assert_fails(MERGE("merged", "one", "b"), HS_INVALID_ARGUMENT, &err, "one is little-endian, the other big-endian");
+    assert_contains(err.message, in("one"));
+    assert_contains(err.message, in("b"));
+    write_header(2, HS__PB__BUNDLE_HEADER_PROTO__ENDIANNESS__LITTLE);
+    assert_fails(MERGE("merged", "one", "b"), HS_INVALID_ARGUMENT, &err, "of other versions (written by 1 and 2)");
+    assert_true(HAS("one", "x"));
+}
+
+static void damaged_indexes(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    const claim outside = {.dtype = HS_UINT8, .n_dims = 1, .dims = {3}, .size = 3, .shard = 1};
+    index_begin();
+    index_put_header(1);
+    index_put_claim("y", &outside);
+    index_end();
+    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "'y' is said to be in data file 1 of 1");
+    index_begin();
+    index_put_header(1);
+    index_put_slice("y", &(hs__box){1, {0}, {3}}, &outside);
+    index_end();
+    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "'(a slice)' is said to be in data file 1 of 1");
+    index_begin();
+    index_put_header(1);
+    index_put("y", 1, "\xff", 1);
+    index_end();
+    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "the entry of 'y' cannot be read");
+    index_begin();
+    index_put_header(1);
+    index_put("y\0z", 3, "\x08\1", 2);
+    index_end();
+    assert_fails(MERGE("merged", "one", "b"), HS_DATA_LOSS, &err, "zero byte");
+    assert_true(HAS("one", "x"));
+}
+
+static void names_that_are_taken(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    WRITE("merged", "y");
+    assert_fails(MERGE("merged", "one"), HS_ALREADY_EXISTS, &err, "merged.data-00000-of-00001: is in the way of");
+    WRITE("two", "z");
+    assert_fails(MERGE("merged", "one", "two"), HS_ALREADY_EXISTS, &err, "there is a checkpoint");
+    assert_true(HAS("merged", "y"));
+    assert_true(HAS("one", "x"));
+    assert_int_equal(unlink(in("merged.index")), 0);
+    assert_int_equal(unlink(in("merged.data-00000-of-00001")), 0);
+    test_write_file(in("merged.data-00001-of-00002"), "abc", 3);
+    assert_fails(MERGE("merged", "one", "two"), HS_ALREADY_EXISTS, &err, "merged.data-00001-of-00002: is in the way");
+    assert_true(HAS("one", "x"));
+    assert_true(HAS("two", "z"));
+}
+
+static void one_cannot_be_merged_into_itself(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    assert_fails(MERGE("one", "one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
+    assert_fails(MERGE("one", "./one"), HS_ALREADY_EXISTS, &err, "is in the way of");
+    assert_true(HAS("one", "x"));
+    write_shard("two", 1, 2, (const char *const[]){"y", NULL});
+    assert_fails(MERGE("two", "./two"), HS_ALREADY_EXISTS, &err, "there is a checkpoint");
+    assert_true(HAS("two", "y"));
+}
+
+static void null_and_empty_arguments(void **state)
+{
+    (void)state;
+    const char *const none[] = {NULL}, *const empty[] = {"", NULL}, *const one[] = {"one", NULL};
+    assert_fails(hs_merge_checkpoints(NULL, NULL, "m", &err), HS_INVALID_ARGUMENT, &err, "nothing to merge");
+    assert_fails(hs_merge_checkpoints(NULL, none, "m", &err), HS_INVALID_ARGUMENT, &err, "nothing to merge");
+    assert_fails(hs_merge_checkpoints(NULL, empty, "m", &err), HS_INVALID_ARGUMENT, &err, "'' cannot be merged");
+    assert_fails(hs_merge_checkpoints(NULL, one, NULL, &err), HS_INVALID_ARGUMENT, &err, "has no name");
+    assert_fails(hs_merge_checkpoints(NULL, one, "", &err), HS_INVALID_ARGUMENT, &err, "has no name");
+}
+
+static hs_code held(void *user, const char *path, void **lock, hs_error *error)
+{
+    (void)user, (void)lock;
+    return hs_error_set(error, HS_FAILED_PRECONDITION, "%s: is held by process 7", path);
+}
+
+static void nobody_else_saves_there(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    hs_file_system_ops ops = *t.env.files.ops;
+    ops.lock = held;
+    hs_env env = t.env;
+    env.files.ops = &ops;
+    assert_fails(merge_in(&env, "merged", (const char *const[]){"one", NULL}), HS_FAILED_PRECONDITION, &err,
+                 "to which another process saves");
+    assert_true(HAS("one", "x"));
+}
+
+static void slices_that_do_not_go_together(void **state)
+{
+    (void)state;
+    write_slice("a", HS_SHAPE(6), 2, HS_UINT8);
+    write_slice("same", HS_SHAPE(6), 2, HS_UINT8);
+    write_slice("longer", HS_SHAPE(8), 4, HS_UINT8);
+    write_slice("typed", HS_SHAPE(6), 4, HS_INT8);
+    WRITE("whole", "w");
+    assert_fails(MERGE("merged", "a", "same"), HS_INVALID_ARGUMENT, &err, "both have the slice [2:4] of tensor 'w'");
+    assert_fails(MERGE("merged", "a", "longer"), HS_INVALID_ARGUMENT, &err, "of another dtype or shape");
+    assert_fails(MERGE("merged", "a", "typed"), HS_INVALID_ARGUMENT, &err, "of another dtype or shape");
+    assert_fails(MERGE("merged", "a", "whole"), HS_INVALID_ARGUMENT, &err, "both have the tensor 'w'");
+    assert_fails(MERGE("merged", "whole", "a"), HS_INVALID_ARGUMENT, &err, "both have the tensor 'w'");
+    assert_int_equal(files_of("merged"), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(slices_that_do_not_go_together), TEST(tb_037s_one_that_is_missing),      TEST(data_that_are_missing_or_short),
+        TEST(a_tensor_that_two_have),         TEST(tb_039s_formats_that_differ),      TEST(damaged_indexes),
+        TEST(names_that_are_taken),           TEST(one_cannot_be_merged_into_itself), TEST(null_and_empty_arguments),
+        TEST(nobody_else_saves_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors in slices that are damaged, and ones whose index lies. */
+#include "base/meter.h"
+#include "formats/slices.h"
+
+#include "base/crc32c.h"
+
+/* Reading, also in parts, locating and verifying all say the same. */
+static void assert_wrong(const char *why)
+{
+    int16_t data[12];
+    hs__bundle_reader reader = open_bundle();
+    const hs__bundle_entry *w = find_entry(&reader, "w");
+    const hs__box all = box(0, 3, 0, 4);
+    assert_ok(hs__bundle_check(&reader, w, &err), &err);
+    assert_fails(hs__bundle_locate(&reader, w, &err), HS_DATA_LOSS, &err, why);
+    assert_contains(err.message, "'w'");
+    assert_fails(hs__bundle_read(&reader, w, data, &err), HS_DATA_LOSS, &err, why);
+    assert_fails(hs__bundle_read_part(&reader, w, &all, data, &err), HS_DATA_LOSS, &err, why);
+    assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err, why);
+    hs__bundle_reader_close(&reader);
+}
+
+static void missing_slices_are_damage(void **state)
+{
+    (void)state;
+    const hs__box boxes[] = {two_rows, one_row}, strange[] = {two_rows, {.rank = 0}};
+    const claim first = first_rows(), all = listing(boxes, 2), with_strange = listing(strange, 2);
+    write_two(&two_rows, &first, NULL, NULL, &all);
+    assert_wrong("'w' has 1 slices, and should have 2: [2:3,0:4] is missing");
+    write_two(NULL, NULL, NULL, NULL, &all);
+    assert_wrong("'w' has 0 slices, and should have 2: [0:2,0:4] is missing");
+    write_two(&two_rows, &first, NULL, NULL, &with_strange);
+    assert_wrong("[] is missing");
+}
+
+static void slices_nobody_knows_of_are_damage(void **state)
+{
+    (void)state;
+    const hs__box twice[] = {two_rows, two_rows};
+    const claim first = first_rows(), second = last_row(), one = listing(&two_rows, 1), two = listing(twice, 2);
+    write_two(&two_rows, &first, &one_row, &second, &one);
+    assert_wrong("the slice [2:3,0:4] of 'w' is not one of those that it is said to have");
+    write_two(&two_rows, &first, NULL, NULL, &two);
+    assert_wrong("[0:2,0:4] is listed twice");
+}
+
+static void holes_are_damage(void **state)
+{
+    (void)state;
+    const claim first = first_rows(), all = listing(&two_rows, 1);
+    write_two(&two_rows, &first, NULL, NULL, &all);
+    assert_wrong("4 of the 12 elements of 'w' are in no slice");
+}
+
+static void slices_over_each_other_are_damage(void **state)
+{
+    (void)state;
+    const hs__box boxes[] = {two_rows, {2, {1, 0}, {1, 4}}};
+    const claim first = first_rows(), second = last_row(), all = listing(boxes, 2);
+    write_two(&boxes[0], &first, &boxes[1], &second, &all);
+    assert_wrong("the slices [0:2,0:4] and [1:2,0:4] of 'w' lie over each other");
+}
+
+static void data_that_two_slices_claim_are_damage(void **state)
+{
+    (void)state;
+    const hs__box boxes[] = {two_rows, one_row};
+    claim first = first_rows(), second = last_row(), all = listing(boxes, 2);
+    second.offset = 8;
+    second.crc = hs__crc32c(0, values + 4, 8);
+    write_two(&two_rows, &first, &one_row, &second, &all);
+    hs__bundle_reader reader = open_bundle();
+    const hs__bundle_entry *w = find_entry(&reader, "w");
+    assert_fails(hs__bundle_locate(&reader, w, &err), HS_DATA_LOSS, &err, "of 'w' lie over each other in the data");
+    assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err, "of 'w' lie over each other in the data");
+    hs__bundle_reader_close(&reader);
+}
+
+/* The second slice under this key, and with this claim, does not fit. */
+static void assert_misfit(const hs__box *key, claim second, const char *why)
+{
+    const hs__box boxes[] = {two_rows, *key};
+    const claim first = first_rows(), all = listing(boxes, 2);
+    write_two(&two_rows, &first, key, &second, &all);
+    assert_wrong(why);
+}
+
+static void slices_that_do_not_fit_are_damage(void **state)
+{
+    (void)state;
+    const hs__box outside = box(3, 1, 0, 4), negative = box(2, -3, 0, 4), far = box(2, INT64_MAX, 0, 4),
+                  line = {1, {2}, {1}};
+    claim other_type = last_row(), other_shape = last_row(), in_slices = last_row();
+    other_type.dtype = HS_HALF;
+    other_shape.dims[1] = 2;
+    in_slices.n_slices = 1;
+    in_slices.slices = &one_row;
+    assert_misfit(&outside, last_row(), "the slice [3:4,0:4] of 'w' lies outside of it");
+    assert_misfit(&negative, last_row(), "lies outside of it");
+    assert_misfit(&far, last_row(), "lies outside of it");
+    assert_misfit(&one_row, other_type, "the slice [2:3,0:4] of 'w' has another dtype");
+    assert_misfit(&one_row, other_shape, "the slice [2:3,0:4] of 'w' has another shape");
+    assert_misfit(&one_row, in_slices, "the slice [2:3,0:4] of 'w' is in slices itself");
+    const hs__box boxes[] = {line, two_rows}; /* in the order of keys */
+    const claim first = first_rows(), second = last_row(), all = listing(boxes, 2);
+    write_two(&line, &second, &two_rows, &first, &all);
+    assert_wrong("the slice [2:3] of 'w' lies outside of it");
+}
+
+static void claims_of_a_place_are_checked(void **state)
+{
+    (void)state;
+    claim nowhere = last_row(), beyond = last_row(), before = last_row(), small = last_row();
+    nowhere.shard = 1;
+    assert_misfit(&one_row, nowhere, "is in a data file that there is not");
+    nowhere.shard = -1;
+    assert_misfit(&one_row, nowhere, "is in a data file that there is not");
+    beyond.offset = 17;
+    assert_misfit(&one_row, beyond, "too few for 'w'");
+    before.offset = -8;
+    assert_misfit(&one_row, before, "too few for 'w'");
+    small.size = 7;
+    assert_misfit(&one_row, small, "'w' has 7 bytes, where its type and shape need 8");
+}
+
+static void shapes_that_cannot_be_are_damage(void **state)
+{
+    (void)state;
+    const int64_t most = (int64_t)1 << 62;
+    const hs__box boxes[] = {{2, {0, 0}, {most, -1}}, {2, {most, 0}, {most - 1, -1}}};
+    claim all = listing(boxes, 2);
+    all.dims[0] = 2 * (most - 1) + 1;
+    write_two(&boxes[0], &(claim){.dtype = HS_INT16}, &boxes[1], &(claim){.dtype = HS_INT16}, &all);
+    hs__bundle_reader reader = open_bundle();
+    const hs__bundle_entry *w = find_entry(&reader, "w");
+    assert_fails(hs__bundle_check(&reader, w, &err), HS_DATA_LOSS, &err, "'w' has a shape that cannot be");
+    assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err, "'w' has a shape that cannot be");
+    hs__bundle_reader_close(&reader);
+}
+
+static void what_is_not_supported_is_no_damage(void **state)
+{
+    (void)state;
+    claim unknown = listing(&two_rows, 1), deep = listing(&two_rows, 1);
+    unknown.dtype = 20;
+    deep.unknown_rank = true;
+    const claim first = first_rows(), *const claims[] = {&unknown, &deep};
+    for (int i = 0; i < 2; i++) {
+        write_two(&two_rows, &first, NULL, NULL, claims[i]);
+        hs__bundle_reader reader = open_bundle();
+        const hs__bundle_entry *w = find_entry(&reader, "w");
+        assert_fails(hs__bundle_read(&reader, w, NULL, &err), HS_UNIMPLEMENTED, &err, "not supported");
+        assert_fails(hs__bundle_verify(&reader, w, &err), HS_UNIMPLEMENTED, &err, "not supported");
+        hs__bundle_reader_close(&reader);
+    }
+}
+
+/* Damage of the data. */
+
+static void every_wrong_byte_is_found(void **state)
+{
+    (void)state;
+    int16_t data[12];
+    write_slices(pinwheel, N_PINWHEEL);
+    for (size_t at = 3; at < 3 + sizeof values; at++) { /* behind "z" */
+        damage_data(at);
+        hs__bundle_reader reader = open_bundle();
+        const hs__bundle_entry *w = find_entry(&reader, "w");
+        assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err, "checksum mismatch of 'w'");
+        assert_fails(hs__bundle_read(&reader, w, data, &err), HS_DATA_LOSS, &err, "checksum mismatch of 'w'");
+        assert_ok(hs__bundle_verify(&reader, find_entry(&reader, "z"), &err), &err);
+        hs__bundle_reader_close(&reader);
+        damage_data(at);
+    }
+}
+
+static void a_damaged_slice_is_named_and_only_where_it_is_needed(void **state)
+{
+    (void)state;
+    int16_t data[12];
+    const hs__box rows[] = {box(0, 1, 0, 4), box(1, 2, 0, 4)}, other = box(1, 1, 1, 1), needed = box(0, 2, 0, 1);
+    write_slices(rows, 2);
+    damage_data(3);
+    hs__bundle_reader reader = open_bundle();
+    const hs__bundle_entry *w = find_entry(&reader, "w");
+    assert_ok(hs__bundle_read_part(&reader, w, &other, data, &err), &err);
+    assert_fails(hs__bundle_read_part(&reader, w, &needed, data, &err), HS_DATA_LOSS, &err, "the slice [0:1,0:4]: ");
+    hs__bundle_reader_close(&reader);
+}
+
+static void a_missing_data_file_is_not_found(void **state)
+{
+    (void)state;
+    int16_t data[12];
+    write_slices(pinwheel, N_PINWHEEL);
+    assert_int_equal(remove(DATA_FILE), 0);
+    hs__bundle_reader reader = open_bundle();
+    const hs__bundle_entry *w = find_entry(&reader, "w");
+    assert_fails(hs__bundle_read(&reader, w, data, &err), HS_NOT_FOUND, &err, DATA_FILE);
+    assert_fails(hs__bundle_verify(&reader, w, &err), HS_NOT_FOUND, &err, DATA_FILE);
+    hs__bundle_reader_close(&reader);
+}
+
+/* Keys. */
+
+static void put_key(const char *key, size_t bytes)
+{
+    index_put(key, bytes, "\x08\4", 2);
+}
+
+#define KEY(key) put_key(key, sizeof(key) - 1)
+
+static void keys_without_a_name_keep_nobody_from_the_rest(void **state)
+{
+    (void)state;
+    const hs__box boxes[] = {two_rows, one_row};
+    const claim first = first_rows(), second = last_row(), all = listing(boxes, 2);
+    test_write_file(DATA_FILE, values, sizeof values);
+    index_begin();
+    index_put_header(1);
+    KEY("\0");
+    KEY("\0\0\1no name");
+    KEY("\0\0\xff zero byte\0\1");
+    index_put("\0a\0\1\0", 5, "\xff", 1); /* no entry */
+    KEY("\0a\0\1nonsense");
+    KEY("\0never ended");
+    index_put_slice("w", &two_rows, &first);
+    index_put_slice("w", &one_row, &second);
+    index_put_claim("w", &all);
+    index_end();
+    hs__bundle_reader reader = open_bundle();
+    assert_int_equal(err.code, HS_OK);
+    assert_whole(&reader);
+    hs__bundle_reader_close(&reader);
+}
+
+/* Two keys of one box, the second with a number that is longer than it need be. */
+static void keys_out_of_their_order_count_as_missing(void **state)
+{
+    (void)state;
+    const hs__box boxes[] = {two_rows, one_row};
+    const claim first = first_rows(), all = listing(boxes, 2);
+    test_write_file(DATA_FILE, values, sizeof values);
+    index_begin();
+    index_put_header(1);
+    index_put_slice("w", &two_rows, &first);
+    KEY("\0w\0\1\1\2\x80\xc0\x02\x80\x84");
+    KEY("\0x\0\1\1\2\x80\x82\x80\x84");
+    index_put_claim("w", &all);
+    index_end();
+    assert_wrong("'w' has 1 slices, and should have 2: [2:3,0:4] is missing");
+}
+
+static void an_index_that_lies_gets_no_memory(void **state)
+{
+    (void)state;
+    enum { MANY = 32 };
+    hs__box boxes[MANY];
+    meter m;
+    hs__bundle_reader reader;
+    const int64_t each = 1 << 20;
+    static char data[1 << 20];
+    const claim one = {
+        .dtype = HS_UINT8, .n_dims = 1, .dims = {each}, .size = each, .crc = hs__crc32c(0, data, sizeof data)};
+    test_write_file(DATA_FILE, data, sizeof data); /* all slices say that these are theirs */
+    index_begin();
+    index_put_header(1);
+    for (int i = 0; i < MANY; i++) {
+        boxes[i] = (hs__box){1, {i * each}, {each}};
+        index_put_slice("w", &boxes[i], &one);
+    }
+    index_put_claim("w",
+                    &(claim){.dtype = HS_UINT8, .n_dims = 1, .dims = {MANY * each}, .n_slices = MANY, .slices = boxes});
+    index_end();
+    meter_init(&m, &t.env);
+    assert_ok(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), &err);
+    meter_reset(&m);
+    assert_fails(hs__bundle_locate(&reader, find_entry(&reader, "w"), &err), HS_DATA_LOSS, &err, "over each other");
+    assert_true(m.bytes < 100000);
+    hs__bundle_reader_close(&reader);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(missing_slices_are_damage),
+        TEST(slices_nobody_knows_of_are_damage),
+        TEST(holes_are_damage),
+        TEST(slices_over_each_other_are_damage),
+        TEST(data_that_two_slices_claim_are_damage),
+        TEST(slices_that_do_not_fit_are_damage),
+        TEST(claims_of_a_place_are_checked),
+        TEST(shapes_that_cannot_be_are_damage),
+        TEST(what_is_not_supported_is_no_damage),
+        TEST(every_wrong_byte_is_found),
+        TEST(a_damaged_slice_is_named_and_only_where_it_is_needed),
+        TEST(a_missing_data_file_is_not_found),
+        TEST(keys_without_a_name_keep_nobody_from_the_rest),
+        TEST(keys_out_of_their_order_count_as_missing),
+        TEST(an_index_that_lies_gets_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
