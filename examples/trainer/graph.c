@@ -93,7 +93,8 @@ hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env)
     for (int i = 0; optimizer->kind->slots[i]; i++)
         add_variables(graph, &slots, optimizer->kind->slots[i], &trainer->model, optimizer->slots[i]);
     hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
-    hs_graph_state(graph, "input", input_save, input_load, &trainer->input);
+    hs_state_provider input = input_state(&trainer->input);
+    hs_graph_add_state(graph, &input);
     for (int i = 0; i < parameters.n; i++)
         written[n++] = parameters.list[i];
     for (int i = 0; i < slots.n; i++)

@@ -158,8 +158,11 @@ static hs_code load(struct dataset *set, struct idx_file *images, struct idx_fil
     hs_code code = idx_read(images, directory, part, "images", 3, err);
     if (!code && !(code = idx_read(labels, directory, part, "labels", 1, err)))
         code = check_labels(images, labels, err);
-    *set = (struct dataset){images->dimensions[0], images->dimensions[1] * images->dimensions[2], images->bytes,
-                            labels->bytes};
+    *set = (struct dataset){.n = images->dimensions[0],
+                            .pixels = images->dimensions[1] * images->dimensions[2],
+                            .images = images->bytes,
+                            .labels = labels->bytes,
+                            .checksums = {images->stream.adler, labels->stream.adler}}; /* zlib has checked them */
     return code;
 }
 

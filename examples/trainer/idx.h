@@ -9,9 +9,10 @@
 enum { CLASSES = 10 };
 
 struct dataset {
-    size_t n, pixels;      /* images, and bytes of each */
-    unsigned char *images; /* [n][pixels] */
-    unsigned char *labels; /* [n], each below CLASSES */
+    size_t n, pixels;           /* images, and bytes of each */
+    unsigned char *images;      /* [n][pixels] */
+    unsigned char *labels;      /* [n], each below CLASSES */
+    unsigned long checksums[2]; /* CRC-32 of the contents of both files */
 };
 
 /* Reads DIRECTORY/PART-images-idx3-ubyte.gz and DIRECTORY/PART-labels-idx1-ubyte.gz, to the end, so that the checksum of

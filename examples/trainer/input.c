@@ -3,6 +3,7 @@
 
 #include "vector.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { INPUT_STREAM = 1, PREFETCH_AHEAD = 2 };
@@ -15,6 +16,8 @@ hs_code input_init(struct input *input, const struct dataset *data, size_t batch
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the order of %zu images", data->n);
     rng_seed(&input->rng, seed, INPUT_STREAM);
     input->begun = input->rng;
+    snprintf(input->identity, sizeof input->identity, "%zu images of %zu pixels, CRC-32 %08lx and %08lx", data->n,
+             data->pixels, data->checksums[0], data->checksums[1]);
     return HS_OK;
 }
 
@@ -69,29 +72,40 @@ VECTORIZED void pixels_to_floats(float *restrict to, const unsigned char *restri
         to[i] = (float)from[i] * (1 / 255.0f);
 }
 
-hs_code input_save(void *self, hs_state_writer *out, hs_error *err)
+/* Version 0 had the number of images first; it is a part of the identity now. */
+enum { STATE_VERSION = 1 };
+
+static hs_code save(void *self, hs_state_writer *out, hs_error *err)
 {
     const struct input *input = self;
-    uint64_t numbers[] = {input->data->n, input->epoch, input->position};
+    uint64_t numbers[] = {input->epoch, input->position};
     hs_code code = hs_state_write(out, numbers, sizeof numbers, err);
     return code ? code : hs_state_write(out, &input->begun, sizeof input->begun, err);
 }
 
-hs_code input_load(void *self, hs_state_reader *in, hs_error *err)
+static hs_code load(void *self, hs_state_reader *in, hs_error *err)
 {
     struct input *input = self;
     struct rng begun;
-    uint64_t numbers[3];
-    hs_code code;
-    if ((code = hs_state_read(in, numbers, sizeof numbers, err)) || (code = hs_state_read(in, &begun, sizeof begun, err)))
+    uint64_t n = input->data->n, numbers[2];
+    hs_code code = hs_state_version(in) == 0 ? hs_state_read(in, &n, sizeof n, err) : HS_OK;
+    if (code || (code = hs_state_read(in, numbers, sizeof numbers, err)) ||
+        (code = hs_state_read(in, &begun, sizeof begun, err)))
         return code;
-    if (numbers[0] != input->data->n || numbers[2] > numbers[0])
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "it was saved while training with %llu images; here are %zu",
-                            (unsigned long long)numbers[0], input->data->n);
+    if (n != input->data->n || numbers[1] > n)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "it was saved at image %llu of %llu; here are %zu",
+                            (unsigned long long)numbers[1], (unsigned long long)n, input->data->n);
     input->rng = input->begun = begun;
-    input->epoch = numbers[1];
-    input->position = (size_t)numbers[2];
+    input->epoch = numbers[0];
+    input->position = (size_t)numbers[1];
     if (input->epoch)
         shuffle(input);
     return HS_OK;
+}
+
+hs_state_provider input_state(struct input *input)
+{
+    return (hs_state_provider){
+        HS_STATE_PROVIDER,          .name = "input", .save = save, .load = load, .self = input, .version = STATE_VERSION,
+        .identity = input->identity};
 }

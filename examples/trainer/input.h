@@ -12,11 +12,12 @@
 struct input {
     const struct dataset *data;
     size_t batch_size;
-    uint32_t *order;  /* of this epoch, [data->n] */
-    size_t position;  /* in it */
-    uint64_t epoch;   /* how many were begun */
-    struct rng rng;   /* makes the orders */
-    struct rng begun; /* the same as this epoch began: all that is needed to make `order` again */
+    uint32_t *order;   /* of this epoch, [data->n] */
+    size_t position;   /* in it */
+    uint64_t epoch;    /* how many were begun */
+    struct rng rng;    /* makes the orders */
+    struct rng begun;  /* the same as this epoch began: all that is needed to make `order` again */
+    char identity[96]; /* what the position is one in: the data, wherever their files are */
 };
 
 /* The data stay the caller's, and must outlive it. */
@@ -26,9 +27,8 @@ void input_free(struct input *input);
 /* The next batch: its pixels, 0 ... 1, and its labels. How many images it has. */
 size_t input_next(struct input *input, float *pixels, unsigned char *labels);
 
-/* For hs_graph_state. */
-hs_code input_save(void *self, hs_state_writer *out, hs_error *err);
-hs_code input_load(void *self, hs_state_reader *in, hs_error *err);
+/* The position as a piece of state. */
+hs_state_provider input_state(struct input *input);
 
 /* Bytes to floats, 0 ... 1. */
 void pixels_to_floats(float *to, const unsigned char *from, size_t n);

@@ -20,7 +20,7 @@
 /* OpenBLAS's own; NULL with any other CBLAS, which then decides for itself. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
-enum { MOST_HOOKS = 6 };
+enum { MOST_HOOKS = 7 };
 
 /* What the session works with. All of it outlives the session. */
 struct run {
@@ -31,6 +31,7 @@ struct run {
     hs_saver *saver;
     hs_scaffold *scaffold;
     hs_graph *graph;
+    const hs_resume_trial *trial; /* NULL: it is no trial */
 };
 
 /* 0 is never on the command line, HS_NEVER in the library. */
@@ -84,6 +85,8 @@ static size_t make_hooks(struct run *run, hs_hook *hooks)
         hooks[n++] = losses_hook(&run->losses);
     if (options->progress)
         hooks[n++] = progress_hook(&run->progress);
+    if (run->trial)
+        hooks[n++] = run->trial->hook;
     return n;
 }
 
@@ -140,6 +143,62 @@ static double measure(hs_session *session)
     return 0;
 }
 
+static void free_run(struct run *run)
+{
+    hs_scaffold_free(run->scaffold);
+    hs_saver_free(run->saver);
+    hs_graph_free(run->graph);
+    trainer_free(&run->trainer);
+}
+
+/* All of it, to the end. */
+static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
+{
+    hs_session *session = NULL;
+    if (prepare(run, err) == HS_OK)
+        session = open_session(run, err);
+    else /* what happens to a session is logged */
+        fprintf(stderr, "trainer: %s\n", err->message);
+    stop_on_signals(session);
+    while (!hs_session_should_stop(session))
+        if (hs_session_run(session, "train", err) != HS_OK)
+            break;
+    *accuracy = err->code == HS_OK ? measure(session) : 0;
+    let_signals_be();
+    hs_outcome outcome = hs_session_close(session, err);
+    free_run(run);
+    return outcome;
+}
+
+/* --verify-resume. */
+
+static hs_code make_trial(void *user, const hs_resume_trial *trial, hs_error *err)
+{
+    struct run *run = user;
+    double accuracy;
+    run->trial = trial;
+    run->options.model_dir = trial->model_dir;
+    run->options.epochs = 0;
+    run->options.max_steps = trial->last_step;
+    run->options.losses = NULL;
+    run->options.fresh = run->options.progress = false;
+    return train(run, &accuracy, err).error.code;
+}
+
+static int verify_resume(struct run *run, char **argv)
+{
+    hs_error err;
+    hs_resume_report report = {HS_RESUME_REPORT};
+    hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS, .argv = argv, .steps = run->options.verify_resume,
+                                        .train = make_trial,      .user = run,  .fetches = HS_NAMES("loss")};
+    if (hs_verify_resume(&options, &report, &err) == HS_OK)
+        return printf("resumed at step %lld: the %lld steps after it are the same\n", (long long)report.middle,
+                      (long long)report.compared) < 0 ||
+               fflush(stdout) != 0;
+    fprintf(stderr, "trainer: %s\n", err.message);
+    return 1;
+}
+
 static int report(const hs_outcome *outcome, double accuracy)
 {
     if (hs_outcome_exit_code(outcome) == 0)
@@ -151,28 +210,14 @@ int main(int argc, char **argv)
 {
     struct run run = {.saver = NULL};
     hs_error err = {0};
+    double accuracy;
     int status = options_parse(&run.options, argc, argv);
     if (status != GO_ON)
         return status;
     if (openblas_set_num_threads)
         openblas_set_num_threads((int)run.options.threads);
-
-    hs_session *session = NULL;
-    if (prepare(&run, &err) == HS_OK)
-        session = open_session(&run, &err);
-    else /* what happens to a session is logged */
-        fprintf(stderr, "trainer: %s\n", err.message);
-    stop_on_signals(session);
-    while (!hs_session_should_stop(session))
-        if (hs_session_run(session, "train", &err) != HS_OK)
-            break;
-    double accuracy = err.code == HS_OK ? measure(session) : 0;
-    let_signals_be();
-    hs_outcome outcome = hs_session_close(session, &err);
-
-    hs_scaffold_free(run.scaffold);
-    hs_saver_free(run.saver);
-    hs_graph_free(run.graph);
-    trainer_free(&run.trainer);
+    if (run.options.verify_resume)
+        return verify_resume(&run, argv);
+    hs_outcome outcome = train(&run, &accuracy, &err);
     return report(&outcome, accuracy);
 }

@@ -42,6 +42,7 @@ static const char help[] =
     "  --fresh             start anew: deletes the checkpoints and event files in the model's directory\n"
     "  --no-progress       no progress line, on a terminal either\n"
     "  --losses FILE       a line \"STEP LOSS\" each step, the loss as a hexadecimal float\n"
+    "  --verify-resume N   train nothing, but try whether N steps that are resumed in their middle are the same, to the bit\n"
     "  --help              this text\n";
 
 /* Options that are a whole number. */
@@ -60,6 +61,7 @@ static const struct {
     {"log-steps", offsetof(struct options, log_steps), 0, INT64_MAX},
     {"summary-steps", offsetof(struct options, summary_steps), 0, INT64_MAX},
     {"eval-steps", offsetof(struct options, eval_steps), 0, INT64_MAX},
+    {"verify-resume", offsetof(struct options, verify_resume), 2, INT64_MAX},
 };
 
 enum { N_NUMBERS = sizeof numbers / sizeof *numbers };

@@ -142,7 +142,8 @@ typedef struct hs_restore_options {
     void *report_user;
     bool allow_missing; /* variables that the checkpoint lacks keep what they have */
     bool reshape;       /* tensors of another shape are taken if they have as many elements, in row-major order */
-    unsigned char reserved[6];
+    bool any_identity;  /* state is taken also if it belongs to something else than its provider says (state.h) */
+    unsigned char reserved[5];
 } hs_restore_options;
 #define HS_RESTORE_OPTIONS .size = sizeof(hs_restore_options)
 
@@ -150,7 +151,9 @@ typedef struct hs_restore_options {
  * failure the model is as it was, but for two that come later: a provider of state that refuses what it had saved, and
  * device memory that cannot be written; after these the session must not be trained on. HS_NOT_FOUND: no such checkpoint,
  * or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes that differ (all of both are listed, and the tensors
- * that no variable takes); HS_DATA_LOSS: damage. `options` NULL: everything. */
+ * that no variable takes); HS_FAILED_PRECONDITION: state of another identity or a later version than its provider's
+ * (state.h); HS_DATA_LOSS: damage. State that nobody takes waits for a late provider (hs_raw_session_add_state). `options`
+ * NULL: everything. */
 HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix,
                                 const hs_restore_options *options, hs_error *err);
 

@@ -127,7 +127,10 @@ HS_API hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value,
 HS_API int64_t hs_op_step(const hs_op *op);
 HS_API const char *hs_op_name(const hs_op *op);
 
-/* State that is saved with the variables: a position in the data, a random number generator. */
+/* State that is saved with the variables: a position in the data, a random number generator. Name and identity are copied;
+ * the name is made of the letters that all names here are made of. */
+HS_API hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider);
+/* The usual case: of version 0, and belonging to nothing in particular. */
 HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self);
 
 /* Names a node in one of the collections of backend.h: what a scaffold takes its defaults from. */

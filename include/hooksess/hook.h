@@ -48,11 +48,14 @@ typedef struct hs_run_context hs_run_context;
  *   close                  always, once for each begin that was called, last hook first, however the session ended.
  *   save_state, load_state the hook's part of the checkpoint, under "hooksess/hook/NAME". load_state is called while the
  *                          session is opened, between begin and after_create_session, if the checkpoint has such a part.
+ *                          state_version, state_identity and state_bytes are what hs_state_provider (state.h) has of these
+ *                          names; the identity is asked for before, and copied. More pieces than one are added in
+ *                          after_create_session (hs_raw_session_add_state).
  *   destroy                frees self. Once for each self, however often it is listed, even if opening failed early. */
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
-    const char *name; /* (required) for messages, the outcome and the checkpoint */
+    const char *name; /* (required) for messages, the outcome and the checkpoint; without ':' where there is save_state */
     hs_code (*begin)(void *self, hs_backend backend, hs_error *err);
     hs_code (*after_create_session)(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);
     hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
@@ -63,6 +66,9 @@ typedef struct hs_hook_ops {
     hs_save_state_fn save_state;
     hs_load_state_fn load_state;
     void (*destroy)(void *self);
+    int64_t state_version;
+    const char *(*state_identity)(void *self);
+    size_t state_bytes;
 } hs_hook_ops;
 
 #define HS_HOOK_OPS .size = sizeof(hs_hook_ops)
@@ -124,6 +130,20 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
 HS_API hs_code hs_raw_session_step(hs_raw_session *session, int64_t *step, hs_error *err);
 /* The checkpoint that the session's variables were restored from, as a path without ending; NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
+/* Adds a piece of state while the session is open: from after_create_session, from before_run, or between runs through
+ * hs_session_raw. From then on it is saved and restored like any other, as "hooksess/state/NAME"; if the checkpoint that
+ * was restored has it, it is loaded at once. So memory may come to be in the first step. The provider is copied with its
+ * name and identity; its self must live as long as the session. After a recovery it is to be added again.
+ *
+ * What nobody has taken of a checkpoint waits in the session: in memory, where it does not come to more than 64 MiB, else
+ * in the checkpoint, to be read again. Checkpoints that are saved before the first training run carry it along. After that
+ * run the log warns of what still waits, once, for later checkpoints lack it.
+ *
+ * Failing, it is not added, and what waits goes on waiting. HS_ALREADY_EXISTS: there is one of that name.
+ * HS_FAILED_PRECONDITION: an identity or a version that does not fit (state.h), no open session, or a call from a
+ * provider's load. HS_INVALID_ARGUMENT: a name that may not be, a function that is missing. HS_DATA_LOSS or HS_NOT_FOUND:
+ * what is to be read again was damaged or deleted. Else what load returned. */
+HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
 /* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
 HS_API void hs_raw_session_saved(hs_raw_session *session, int64_t step);
 /* Is the session to stop? For hooks that wait for something. */

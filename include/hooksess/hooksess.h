@@ -26,6 +26,7 @@
 #include <hooksess/summary.h>
 #include <hooksess/tensor.h>
 #include <hooksess/training_session.h>
+#include <hooksess/verify_resume.h>
 #include <hooksess/version.h>
 
 #endif

@@ -49,22 +49,24 @@ HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, co
 /* Sets the variables of a session from the file `path`, as hs_saver_restore does from a checkpoint: every variable that is
  * not local takes the tensor of its name, dtype and shape, unless `options` allow for less (weights of others have no
  * global step: .allow_missing, or .skip it). All is read and checked before anything is written, with the two exceptions
- * named there; the same errors and the same report. State, which only files made by hs_convert_checkpoint have, is loaded
- * where it is there. What the session was restored from and which step is saved stay as they were: this is an import, and
- * not a checkpoint to go back to. HS_DATA_LOSS: the file is cut short, or its header is not one that may be;
- * HS_UNIMPLEMENTED: it has a dtype or more dimensions (HS_MAX_RANK) than this library knows. */
+ * named there; the same errors and the same report. State stays as it is,
+ * and so do the checkpoint that the session was restored from and the step that is saved: this is an import, and not a
+ * checkpoint to go back to. To go on from a file that has state, make a checkpoint of it first. HS_DATA_LOSS: the file is
+ * cut short, or its header is not one that may be; HS_UNIMPLEMENTED: it has a dtype or more dimensions (HS_MAX_RANK) than
+ * this library knows. */
 HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_restore_options *options,
                                    hs_error *err);
 
 /* Makes a safetensors file of a checkpoint, or a checkpoint of a safetensors file, without a session: one of the two names
  * ends in ".safetensors", the other is a checkpoint's prefix. All tensors come along, state too (vectors of U8 under
- * "hooksess/"), piece by piece, in memory that grows with the number of tensors and not with their sizes; metadata do not.
- * A checkpoint's checksums are verified. What is written replaces at one instant what had its name, and is durable when
- * this returns; neither the state file nor any other checkpoint is touched, and there is no PREFIX.meta. While it is being
- * written, the directory of a checkpoint is held as in a save; a saver of this very process that holds it takes hold of it
- * again with its next save. On failure nothing is left but what was there: HS_INVALID_ARGUMENT for the names, or naming a
- * tensor that the other format cannot hold; HS_NOT_FOUND, HS_DATA_LOSS, HS_UNIMPLEMENTED for what cannot be read;
- * HS_FAILED_PRECONDITION for a directory that another process saves to. `env` NULL: the system's own. */
+ * "hooksess/", its identities among them), piece by piece, in memory that grows with the number of tensors and not with
+ * their sizes; metadata do not. A checkpoint's checksums are verified. What is written replaces at one instant what had its
+ * name, and is durable when this returns; neither the state file nor any other checkpoint is touched, and there is no
+ * PREFIX.meta. While it is being written, the directory of a checkpoint is held as in a save; a saver of this very process
+ * that holds it takes hold of it again with its next save. On failure nothing is left but what was there:
+ * HS_INVALID_ARGUMENT for the names, or naming a tensor that the other format cannot hold; HS_NOT_FOUND, HS_DATA_LOSS,
+ * HS_UNIMPLEMENTED for what cannot be read; HS_FAILED_PRECONDITION for a directory that another process saves to. `env`
+ * NULL: the system's own. */
 HS_API hs_code hs_convert_checkpoint(const hs_env *env, const char *from, const char *to, hs_error *err);
 
 HS_END_DECLS

@@ -7,8 +7,10 @@
 /* State that rides in the checkpoint beside the variables: a position in the data, a random number generator, what a hook
  * remembers. It is written with every checkpoint and read back when one is restored, before the first step.
  *
- * In the file it is a vector of uint8 under the reserved prefix "hooksess/", so that TensorFlow can list it. What is
- * written is what is read: bytes, in the order in which they were written, on a machine of the same byte order. */
+ * In the file it is a vector of uint8 under the reserved prefix "hooksess/", so that TensorFlow can list it: the graph's
+ * and the session's as "hooksess/state/NAME", a hook's as "hooksess/hook/NAME". Beside it are the scalars KEY:version, an
+ * int64, unless it is 0, and KEY:identity, a string, where there is one. What is written is what is read: bytes, in the
+ * order in which they were written, on a machine of the same byte order. */
 
 HS_BEGIN_DECLS
 
@@ -24,17 +26,32 @@ HS_API hs_code hs_state_read(hs_state_reader *in, void *data, size_t bytes, hs_e
 /* How many bytes are left. */
 HS_API size_t hs_state_left(const hs_state_reader *in);
 
+/* The version of what is read: that of the provider that wrote it. Never later than the reading provider's own. */
+HS_API int64_t hs_state_version(const hs_state_reader *in);
+
 /* A save that fails makes the checkpoint fail. A load that fails, or leaves bytes unread, makes the restore fail. */
 typedef hs_code (*hs_save_state_fn)(void *self, hs_state_writer *out, hs_error *err);
 typedef hs_code (*hs_load_state_fn)(void *self, hs_state_reader *in, hs_error *err);
 
-/* One piece of state. A checkpoint that has none of this name is restored without it, with a line in the log. */
+/* One piece of state. A checkpoint that has none of this name is restored without it, with a line in the log.
+ *
+ * Versions and identities are compared before anything is changed, and where they do not fit the restore fails with
+ * HS_FAILED_PRECONDITION, naming the state and both; no older checkpoint is tried, as it is not the files' fault. */
 typedef struct hs_state_provider {
     size_t size;
-    const char *name; /* unique among the providers of its backend */
+    const char *name; /* not empty, without ':', unique among the providers of its backend and session */
     hs_save_state_fn save;
     hs_load_state_fn load;
     void *self;
+    /* Of the form of the bytes, 0 or more: make it one more when that changes. load gets what any version up to this one
+     * has written (hs_state_version); a later one is refused. */
+    int64_t version;
+    /* What the state belongs to, in a line of text: the name, length and checksum of the data set that it is a position in,
+     * say. The state of another is refused, unless hs_restore_options.any_identity is set; where the checkpoint or the
+     * provider has none, the log has a warning. NULL and "": nothing in particular. */
+    const char *identity;
+    size_t
+        bytes; /* about how many save writes, for memory and the look at the disk before a save; no limit. 0: not known */
 } hs_state_provider;
 
 #define HS_STATE_PROVIDER .size = sizeof(hs_state_provider)

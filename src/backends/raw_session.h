@@ -10,12 +10,35 @@
 /* A backend's session with the state that belongs to it: what is saved and restored. The session core makes it; savers use
  * it. */
 
+/* A provider that has its place. */
 typedef struct hs__state_slot {
-    char *key; /* in the checkpoint, with the prefix */
+    char *key;      /* in the checkpoint, with the prefix */
+    char *identity; /* NULL: none */
+    int64_t version;
+    size_t bytes; /* about; 0: not known */
     hs_save_state_fn save;
     hs_load_state_fn load;
     void *self;
 } hs__state_slot;
+
+/* A piece of state as a checkpoint has it. */
+typedef struct hs__stored_state {
+    char *key;
+    char *identity; /* NULL: none */
+    int64_t version;
+    unsigned char *data; /* NULL: it has none of that key, or too much to be kept in memory (bytes is not 0) */
+    size_t bytes;
+    uint32_t crc; /* of the data, as the checkpoint has it */
+} hs__stored_state;
+
+/* What a checkpoint has of them. */
+typedef struct hs__stored_states {
+    char *path; /* the checkpoint's; NULL: there is none */
+    hs__stored_state *items;
+    size_t n, capacity;
+    bool any_identity; /* as its restore was told */
+    bool untold;       /* there are some that nobody takes, and nobody was told yet */
+} hs__stored_states;
 
 struct hs_raw_session {
     hs_env env; /* the backend's, complete */
@@ -24,7 +47,9 @@ struct hs_raw_session {
     void *handle;             /* the backend's session; NULL: not open */
     struct hs_session *owner; /* the hooked session around it */
     hs__state_slot *states;
-    size_t n_states;
+    size_t n_states, states_capacity;
+    hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
+    bool loading_states;       /* a provider is loading: none can be added */
     char *restored_from;
     char saves_refused[256]; /* why; "": they are not */
     uint64_t moves;          /* how often the global step may have changed otherwise than by the hooked run */

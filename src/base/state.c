@@ -27,3 +27,40 @@ size_t hs_state_left(const hs_state_reader *in)
 {
     return in->left;
 }
+
+int64_t hs_state_version(const hs_state_reader *in)
+{
+    return in->version;
+}
+
+bool hs__is_line(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            return false;
+    return true;
+}
+
+hs_code hs__state_provider_take(hs_state_provider *to, const hs_state_provider *from, const char *what, hs_error *err)
+{
+    hs_code code = hs_struct_take(to, sizeof *to, from, "hs_state_provider", "HS_STATE_PROVIDER", err);
+    if (code)
+        return code;
+    if (!to->name || !*to->name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a %s to be saved has no name", what);
+    if (strchr(to->name, ':'))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s '%s': what is saved has no ':' in its name, for its version and identity are saved as "
+                            "NAME:version and NAME:identity; rename it",
+                            what, to->name);
+    if (!to->save || !to->load)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': save or load is NULL", what, to->name);
+    if (to->version < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its version is %lld; they begin with 0", what, to->name,
+                            (long long)to->version);
+    if (to->identity && !*to->identity)
+        to->identity = NULL;
+    if (to->identity && !hs__is_line(to->identity, strlen(to->identity)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its identity is not one line of text", what, to->name);
+    return HS_OK;
+}

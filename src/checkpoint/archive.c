@@ -29,7 +29,7 @@ static hs_code bundle_read(void *reader, size_t index, void *to, hs_error *err)
     return hs__bundle_read(reader, entry_of(reader, index), to, err);
 }
 
-static const hs__archive_ops bundle_ops = {true, bundle_tensor, bundle_find, bundle_locate, bundle_read};
+static const hs__archive_ops bundle_ops = {bundle_tensor, bundle_find, bundle_locate, bundle_read};
 
 hs__archive hs__bundle_archive(hs__bundle_reader *reader)
 {
@@ -61,7 +61,7 @@ static hs_code file_read(void *reader, size_t index, void *to, hs_error *err)
     return hs__safetensors_read(reader, entry, 0, to, (size_t)entry->bytes, err);
 }
 
-static const hs__archive_ops file_ops = {false, file_tensor, file_find, file_locate, file_read};
+static const hs__archive_ops file_ops = {file_tensor, file_find, file_locate, file_read};
 
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 {

@@ -15,7 +15,6 @@ typedef struct hs__stored {
 } hs__stored;
 
 typedef struct hs__archive_ops {
-    bool has_state; /* there is to be state in it, so that missing one is worth a word */
     hs__stored (*tensor)(const void *reader, size_t index);
     size_t (*find)(const void *reader, const char *name);
     hs_code (*locate)(void *reader, size_t index, hs_error *err);

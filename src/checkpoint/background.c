@@ -185,7 +185,7 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
         atomic_store(&b->told, true);
         return hs__error_copy(err, &b->error);
     }
-    if (options->copy_limit > 0 && hs__variable_bytes(saver, session) > (uint64_t)options->copy_limit)
+    if (options->copy_limit > 0 && hs__expected_bytes(saver, session) > (uint64_t)options->copy_limit)
         return save_at_once(b, session, prefix, step, options, err);
     if ((code = fill(b, session, prefix, step, options, err)))
         return code;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints to safetensors files and back, tensor by tensor. */
+#include "base/state.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/new_checkpoint.h"
 #include "checkpoint/safetensors.h"
@@ -9,12 +10,60 @@
 
 /* To a safetensors file. */
 
+/* What a piece of state belongs to is a line of text, for which the format has nothing: its bytes go instead. */
+static bool is_identity(const char *name)
+{
+    size_t length = strlen(name), ending = strlen(HS__STATE_IDENTITY);
+    return strncmp(name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0 && length > ending &&
+           strcmp(name + length - ending, HS__STATE_IDENTITY) == 0;
+}
+
+static bool is_text(const hs__bundle_entry *entry)
+{
+    return entry->dtype == HS_STRING && entry->shape.rank == 0 && is_identity(entry->name);
+}
+
+static hs_code read_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string **text, hs_error *err)
+{
+    size_t bytes = hs__bundle_read_bytes(entry);
+    hs_code code = hs__bundle_locate(reader, entry, err);
+    *text = code ? NULL : hs__alloc(reader->env, bytes, 1);
+    if (!code && !*text)
+        code = hs__no_memory(err, bytes, entry->name);
+    return code ? code : hs__bundle_read(reader, entry, *text, err);
+}
+
+static hs_code declare_text(hs__bundle_reader *reader, size_t index, hs__safetensors_writer *writer, hs_error *err)
+{
+    const hs__bundle_entry *entry = &reader->entries[index];
+    hs_string *text;
+    hs_code code = read_text(reader, entry, &text, err);
+    hs_shape shape = {.rank = 1, .dims = {code ? 0 : (int64_t)text->bytes}};
+    if (!code)
+        code = hs__safetensors_writer_declare(writer, entry->name, HS_UINT8, &shape, index, err);
+    hs__free(reader->env, text);
+    return code;
+}
+
+static hs_code put_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__safetensors_writer *writer,
+                        hs_error *err)
+{
+    hs_string *text;
+    hs_code code = read_text(reader, entry, &text, err);
+    if (!code)
+        code = hs__safetensors_writer_write(writer, text->data, text->bytes, err);
+    hs__free(reader->env, text);
+    return code;
+}
+
 static hs_code declare_entries(hs__bundle_reader *reader, hs__safetensors_writer *writer, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *entry = &reader->entries[i];
-        if (!(code = hs__bundle_locate(reader, entry, err)))
+        if (is_text(entry))
+            code = declare_text(reader, i, writer, err);
+        else if (!(code = hs__bundle_locate(reader, entry, err)))
             code = hs__safetensors_writer_declare(writer, entry->name, (hs_dtype)entry->dtype, &entry->shape, i, err);
     }
     return code;
@@ -28,7 +77,8 @@ static hs_code pass_on(void *user, const void *piece, size_t bytes, hs_error *er
 static hs_code put_entry(void *user, hs__safetensors_writer *writer, size_t index, hs_error *err)
 {
     hs__bundle_reader *reader = user;
-    return hs__bundle_stream(reader, &reader->entries[writer->header.entries[index].tag], pass_on, writer, err);
+    const hs__bundle_entry *entry = &reader->entries[writer->header.entries[index].tag];
+    return is_text(entry) ? put_text(reader, entry, writer, err) : hs__bundle_stream(reader, entry, pass_on, writer, err);
 }
 
 static hs_code to_safetensors(const hs_env *env, const char *from, const char *to, hs_error *err)
@@ -62,6 +112,20 @@ static hs_code fill(void *user, void *to, size_t bytes, hs_error *err)
     return code;
 }
 
+static hs_code add_text(hs__bundle_writer *writer, hs__safetensors_reader *reader, const hs__safetensors_entry *entry,
+                        hs_error *err)
+{
+    size_t bytes = (size_t)entry->bytes;
+    char *text = hs__alloc(reader->env, bytes + 1, 1);
+    hs_code code = text ? hs__safetensors_read(reader, entry, 0, text, bytes, err) : hs__no_memory(err, bytes, entry->name);
+    hs_string line = {text, bytes};
+    hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, &line);
+    if (!code)
+        code = hs__bundle_writer_add(writer, entry->name, &value, err);
+    hs__free(reader->env, text);
+    return code;
+}
+
 static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkpoint *files, hs_error *err)
 {
     hs__bundle_writer writer;
@@ -69,7 +133,9 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
     for (size_t i = 0; !code && i < reader->header.n; i++) {
         const hs__safetensors_entry *entry = &reader->header.entries[i];
         position at = {reader, entry, 0};
-        code = hs__bundle_writer_add_from(&writer, entry->name, entry->dtype, &entry->shape, fill, &at, err);
+        code = entry->dtype == HS_UINT8 && entry->shape.rank == 1 && is_identity(entry->name)
+                   ? add_text(&writer, reader, entry, err)
+                   : hs__bundle_writer_add_from(&writer, entry->name, entry->dtype, &entry->shape, fill, &at, err);
     }
     if (!code)
         code = hs__bundle_writer_finish(&writer, files->index_aside, err);

@@ -10,8 +10,8 @@ enum { LARGE = 1 << 16 };
 typedef enum { LEFT, BEING_COPIED, COPIED } item_state;
 
 struct hs__image_item {
-    size_t name, data; /* where they are in the image's data */
-    hs_tensor value;   /* its data is the variable's memory, until it is copied */
+    size_t name, data, texts; /* where they are in the image's data; what strings point to lies together */
+    hs_tensor value;          /* its data is the variable's memory, until it is copied */
     item_state state;
 };
 
@@ -51,6 +51,40 @@ static hs_code reserve(hs__image *image, size_t bytes, hs_error *err)
     return hs__reserve(image->env, &image->data, &image->data_capacity, at + bytes, 1, err);
 }
 
+/* Appends room, aligned, and says where it is. */
+static hs_code make_room(hs__image *image, size_t bytes, size_t *at, hs_error *err)
+{
+    hs_code code = reserve(image, bytes, err);
+    if (code)
+        return code;
+    *at = image->bytes;
+    image->bytes += bytes;
+    return HS_OK;
+}
+
+/* The same with a copy in it. */
+static hs_code put(hs__image *image, const void *data, size_t bytes, size_t *at, hs_error *err)
+{
+    hs_code code = make_room(image, bytes, at, err);
+    if (!code && bytes)
+        memcpy(image->data + *at, data, bytes);
+    return code;
+}
+
+static hs_code put_texts(hs__image *image, const hs_tensor *value, size_t *at, hs_error *err)
+{
+    const hs_string *strings = value->data;
+    hs__buffer texts;
+    hs__buffer_init(&texts, image->env);
+    for (size_t i = 0; i < value->bytes / sizeof *strings; i++)
+        hs__buffer_append(&texts, strings[i].data, strings[i].bytes);
+    hs_code code = hs__buffer_check(&texts, "a copy of strings", err);
+    if (!code)
+        code = put(image, texts.data, texts.size, at, err);
+    hs__buffer_free(&texts);
+    return code;
+}
+
 /* Leaves a variable for later. */
 static hs_code leave(hs__image *image, const hs__saved *saved, hs_error *err)
 {
@@ -74,23 +108,19 @@ static hs_code add(void *user, const hs__saved *saved, hs_error *err)
 {
     const taking *t = user;
     hs__image *image = t->image;
-    size_t length = strlen(saved->name) + 1, bytes = saved->value.bytes;
+    const hs_tensor *value = &saved->value;
+    struct hs__image_item item = {.value = *value, .state = COPIED};
     hs_code code = hs__reserve(image->env, &image->items, &image->capacity, image->n + 1, sizeof *image->items, err);
-    if (code || (code = reserve(image, length, err)))
+    if (code || (code = put(image, saved->name, strlen(saved->name) + 1, &item.name, err)))
         return code;
-    struct hs__image_item item = {.name = image->bytes, .value = saved->value, .state = COPIED};
-    memcpy(image->data + image->bytes, saved->name, length);
-    image->bytes += length;
-    if ((code = reserve(image, bytes, err)))
-        return code;
-    item.data = image->bytes;
-    if (t->overlap && saved->lent && bytes >= LARGE) {
+    if (t->overlap && saved->lent && value->bytes >= LARGE) {
         item.state = LEFT;
-        code = leave(image, saved, err);
-    } else if (bytes) {
-        memcpy(image->data + image->bytes, saved->value.data, bytes);
+        if ((code = make_room(image, value->bytes, &item.data, err)) || (code = leave(image, saved, err)))
+            return code;
+    } else if ((code = put(image, value->data, value->bytes, &item.data, err)) ||
+               (value->dtype == HS_STRING && (code = put_texts(image, value, &item.texts, err)))) {
+        return code;
     }
-    image->bytes += bytes;
     image->items[image->n++] = item;
     return code;
 }
@@ -173,9 +203,11 @@ hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_ses
 {
     forget(image);
     taking t = {image, options->overlap && session->ops.guard};
-    uint64_t bytes = hs__variable_bytes(saver, session); /* at once, so that it need not grow */
-    hs_code code = bytes < SIZE_MAX / 2 ? reserve(image, (size_t)bytes, err) : HS_OK;
-    if (!code && !(code = hs__each_variable(saver, session, add, &t, err))) {
+    uint64_t bytes = hs__expected_bytes(saver, session);
+    if (bytes < SIZE_MAX / 2)
+        reserve(image, (size_t)bytes, NULL); /* at once, so that it need not grow; it may be more than is needed */
+    hs_code code = hs__each_variable(saver, session, add, &t, err);
+    if (!code) {
         image->n_variables = image->n;
         code = hs__each_state(saver, session, add, &t, err);
     }
@@ -188,6 +220,16 @@ hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_ses
     return code;
 }
 
+/* Lets the copies of strings point to the copies of their texts, wherever these are by now. */
+static void point_to_texts(const hs_tensor *value, const unsigned char *text)
+{
+    hs_string *strings = value->data;
+    for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
+        strings[i].data = (const char *)text;
+        text += strings[i].bytes;
+    }
+}
+
 static hs_code each(const hs__image *image, size_t from, size_t to, hs__take_fn take, void *user, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -196,6 +238,8 @@ static hs_code each(const hs__image *image, size_t from, size_t to, hs__take_fn 
         hs__saved saved = {(const char *)image->data + item->name, item->value, HS__NONE, false};
         saved.value.data = image->data + item->data;
         saved.value.memory = NULL;
+        if (saved.value.dtype == HS_STRING)
+            point_to_texts(&saved.value, image->data + item->texts);
         code = take(user, &saved, err);
     }
     return code;

@@ -159,35 +159,12 @@ hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_sessio
     return code;
 }
 
-static hs_code check_state(const hs__archive *archive, size_t tensor, hs_error *err)
-{
-    hs__stored stored = hs__archive_tensor(archive, tensor);
-    if (stored.dtype == HS_UINT8 && stored.shape.rank == 1)
-        return HS_OK;
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", archive->path, stored.name);
-}
-
-hs_code hs__plan_states(hs__plan *plan, const hs_raw_session *session, const hs__archive *archive, hs_error *err)
-{
-    plan->states = hs__alloc(plan->env, session->n_states, sizeof *plan->states);
-    if (!plan->states)
-        return hs__no_memory(err, session->n_states * sizeof *plan->states, "the states of a checkpoint");
-    plan->n_states = session->n_states;
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < session->n_states; i++) {
-        size_t tensor = hs__archive_find(archive, session->states[i].key);
-        plan->states[i].tensor = tensor;
-        code = tensor == HS__NONE ? HS_OK : check_state(archive, tensor, err);
-    }
-    return code;
-}
-
 /* What is said of a tensor is believed only as far as its file bears it out. */
 static hs_code place_value(hs__plan *plan, const hs__archive *archive, hs__planned_value *value, hs_error *err)
 {
     enum { ALIGNMENT = 64 };
-    hs_code code = value->tensor == HS__NONE ? HS_OK : hs__archive_locate(archive, value->tensor, err);
-    if (code || value->tensor == HS__NONE)
+    hs_code code = hs__archive_locate(archive, value->tensor, err);
+    if (code)
         return code;
     hs__stored stored = hs__archive_tensor(archive, value->tensor);
     value->offset = plan->bytes;
@@ -197,27 +174,18 @@ static hs_code place_value(hs__plan *plan, const hs__archive *archive, hs__plann
     return HS_OK;
 }
 
-static hs_code read_value(const hs__archive *archive, const hs__plan *plan, const hs__planned_value *value, hs_error *err)
-{
-    return value->tensor == HS__NONE ? HS_OK : hs__archive_read(archive, value->tensor, plan->data + value->offset, err);
-}
-
 hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < plan->n; i++)
         code = place_value(plan, archive, &plan->items[i].value, err);
-    for (size_t i = 0; !code && i < plan->n_states; i++)
-        code = place_value(plan, archive, &plan->states[i], err);
     if (code)
         return code;
     plan->data = hs__realloc(plan->env, NULL, plan->bytes, 1); /* all of it is written: zeros would cost as much again */
     if (!plan->data)
         return hs__no_memory(err, plan->bytes, "the values of a checkpoint");
     for (size_t i = 0; !code && i < plan->n; i++)
-        code = read_value(archive, plan, &plan->items[i].value, err);
-    for (size_t i = 0; !code && i < plan->n_states; i++)
-        code = read_value(archive, plan, &plan->states[i], err);
+        code = hs__archive_read(archive, plan->items[i].value.tensor, plan->data + plan->items[i].value.offset, err);
     return code;
 }
 
@@ -236,6 +204,5 @@ void hs__plan_free(hs__plan *plan)
 {
     hs__free(plan->env, plan->items);
     hs__free(plan->env, plan->taken);
-    hs__free(plan->env, plan->states);
     hs__free(plan->env, plan->data);
 }

@@ -23,9 +23,7 @@ typedef struct hs__plan {
     const hs_env *env;
     hs__planned *items;
     size_t n, capacity;
-    bool *taken;               /* by tensor of the archive */
-    hs__planned_value *states; /* as many as the session has */
-    size_t n_states;
+    bool *taken; /* by tensor of the archive */
     unsigned char *data;
     size_t bytes;
 } hs__plan;
@@ -34,8 +32,6 @@ typedef struct hs__plan {
  * listed in it, unless the options allow for them. */
 hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__archive *archive,
                       const hs_restore_options *options, hs_error *err);
-/* The same for the session's pieces of state. */
-hs_code hs__plan_states(hs__plan *plan, const hs_raw_session *session, const hs__archive *archive, hs_error *err);
 hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err);
 hs_code hs__plan_write(const hs__plan *plan, const hs_raw_session *session, hs_error *err);
 void hs__plan_free(hs__plan *plan);

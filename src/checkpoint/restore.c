@@ -2,72 +2,51 @@
 /* Restoring: all of a checkpoint is checked before any of it is copied. */
 #include "checkpoint/background.h"
 #include "checkpoint/plan.h"
+#include "checkpoint/states.h"
 
 #include <string.h>
 
-static hs_code load_state(const hs__archive *archive, const hs__state_slot *slot, const hs__plan *plan,
-                          const hs__planned_value *value, hs_error *err)
+/* What is on its way from a checkpoint. */
+typedef struct {
+    hs__plan plan;
+    hs__stored_states states;
+} restoring;
+
+static void free_restoring(restoring *r, const hs_raw_session *session)
 {
-    if (value->tensor == HS__NONE) {
-        if (archive->ops->has_state)
-            hs_log(plan->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", archive->path,
-                   slot->key);
-        return HS_OK;
-    }
-    size_t bytes = hs__archive_tensor(archive, value->tensor).bytes;
-    hs_state_reader state = {plan->data + value->offset, bytes};
-    hs__clear(err); /* what another one has got over */
-    hs_code code = slot->load(slot->self, &state, err);
-    hs__settle(code, "it", err);
-    if (!code && state.left)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", state.left, bytes);
-    if (code)
-        hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", archive->path, slot->key);
-    return code;
+    hs__states_free(&r->states, &session->env);
+    hs__plan_free(&r->plan);
 }
 
-/* State of somebody who is no more, or goes by another name now: that it is lost is not to go unnoticed. */
-static void tell_untaken_states(const hs_env *env, const hs_raw_session *session, const hs__archive *archive)
-{
-    size_t length = strlen(HS__STATE_PREFIX);
-    for (size_t i = 0; i < archive->n; i++) {
-        const char *name = hs__archive_tensor(archive, i).name;
-        bool taken = strncmp(name, HS__STATE_PREFIX, length) != 0;
-        for (size_t k = 0; !taken && k < session->n_states; k++)
-            taken = strcmp(session->states[k].key, name) == 0;
-        if (!taken)
-            hs_log(env, HS_LOG_WARNING, "checkpoint '%s' has the state '%s', which nobody takes", archive->path, name);
-    }
-}
-
-/* `whose` says whose fault a failure is: at which stage it happened. */
-static hs_code restore_planned(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive, hs__plan *plan,
-                               const hs_restore_options *options, hs__restore_fault *whose, hs_error *err)
+/* State comes from a bundle; `bundle` NULL: it stays as it is. `whose` says whose fault a failure is: at which stage it
+ * happened. */
+static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                            hs__bundle_reader *bundle, const hs_restore_options *options, hs__restore_fault *whose,
+                            hs_error *err)
 {
     *whose = HS__FAULT_OF_THE_MODEL;
-    hs_code code = hs__plan_make(plan, saver, session, archive, options, err);
+    hs_code code = hs__plan_make(&r->plan, saver, session, archive, options, err);
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((code = hs__plan_states(plan, session, archive, err)) || (code = hs__plan_read(plan, archive, err)))
+    if ((bundle && (code = hs__states_locate(session, bundle, err))) || (code = hs__plan_read(&r->plan, archive, err)) ||
+        (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
-    for (size_t i = 0; !code && i < session->n_states; i++)
-        code = load_state(archive, &session->states[i], plan, &plan->states[i], err);
-    if (code)
+    r->states.any_identity = options->any_identity;
+    if (bundle &&
+        ((code = hs__states_check(&r->states, session, err)) || (code = hs__states_load(&r->states, session, err))))
         return code;
     session->moves++;
-    return hs__plan_write(plan, session, err);
+    return hs__plan_write(&r->plan, session, err);
 }
 
-hs_code hs__restore_from(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                         const hs_restore_options *options, hs__restore_fault *whose, hs_error *err)
+hs_code hs__restore_variables(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                              const hs_restore_options *options, hs__restore_fault *whose, hs_error *err)
 {
-    hs__plan plan = {.env = &saver->env};
-    hs_code code = restore_planned(saver, session, archive, &plan, options, whose, err);
-    if (!code)
-        tell_untaken_states(&saver->env, session, archive);
-    hs__plan_free(&plan);
+    restoring r = {.plan = {.env = &saver->env}};
+    hs_code code = restore_from(&r, saver, session, archive, NULL, options, whose, err);
+    free_restoring(&r, session);
     return code;
 }
 
@@ -118,6 +97,7 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
                     hs__restore_fault *whose, hs_error *err)
 {
     hs__bundle_reader reader;
+    restoring r = {.plan = {.env = &saver->env}};
     whereabouts now = {NULL, NULL};
     *whose = HS__FAULT_OF_THE_MODEL;
     hs__background_wait(saver);
@@ -129,10 +109,13 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
         return code;
     hs__archive archive = hs__bundle_archive(&reader);
     if (!(code = prepare_whereabouts(&now, saver, session, prefix, err)) &&
-        !(code = hs__restore_from(saver, session, &archive, options, whose, err)))
+        !(code = restore_from(&r, saver, session, &archive, &reader, options, whose, err))) {
+        hs__states_leave(&r.states, session);
         note_whereabouts(&now, saver, session);
+    }
     hs__free(&saver->env, now.last_path);
     hs__free(&session->env, now.restored_from);
+    free_restoring(&r, session);
     hs__bundle_reader_close(&reader);
     return code;
 }

@@ -131,7 +131,7 @@ hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_
         return code;
     hs__archive archive = hs__safetensors_archive(&reader);
     hs__restore_fault whose;
-    code = hs__restore_from(&all, session, &archive, &options, &whose, err);
+    code = hs__restore_variables(&all, session, &archive, &options, &whose, err);
     hs__safetensors_reader_close(&reader);
     if (!code)
         hs_error_clear(err);

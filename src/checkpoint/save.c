@@ -16,7 +16,7 @@ typedef struct {
     hs_saver *saver;
     hs_raw_session *session; /* what is saved, as it is; */
     const hs__image *image;  /* or as it was, if this is not NULL */
-    uint64_t needed;         /* bytes of variables */
+    uint64_t needed;         /* bytes, or about */
     bool (*cancelled)(void *user);
     void *cancel_user;
     const hs_env *env;
@@ -40,8 +40,7 @@ static hs_code check_space(const save *s, hs_error *err)
     uint64_t left = hs__free_space(s->env, s->files.directory);
     if (s->needed <= left)
         return HS_OK;
-    return hs_error_set_errno(err, ENOSPC,
-                              "'%s' is not saved: its variables have %llu bytes, and %llu are left on the disk",
+    return hs_error_set_errno(err, ENOSPC, "'%s' is not saved: it takes %llu bytes, and %llu are left on the disk",
                               s->files.prefix, (unsigned long long)s->needed, (unsigned long long)left);
 }
 
@@ -304,7 +303,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
 hs_code hs__save_session(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                          const hs_save_options *options, hs_error *err)
 {
-    save s = {.saver = saver, .session = session, .needed = hs__variable_bytes(saver, session)};
+    save s = {.saver = saver, .session = session, .needed = hs__expected_bytes(saver, session)};
     return save_to(&s, prefix, step, options, err);
 }
 

@@ -71,9 +71,9 @@ hs_code hs__saver_set_last(hs_saver *saver, const char *path, hs_error *err);
 typedef enum { HS__FAULT_OF_THE_FILES, HS__FAULT_OF_THE_MODEL } hs__restore_fault;
 /* HS_INVALID_ARGUMENT for a name in the options that is no variable's. */
 hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_session *session, hs_error *err);
-/* Restores the variables of a saver, and all state, from what is open. */
-hs_code hs__restore_from(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
-                         const hs_restore_options *options, hs__restore_fault *whose, hs_error *err);
+/* Restores the variables of a saver from what is open. */
+hs_code hs__restore_variables(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                              const hs_restore_options *options, hs__restore_fault *whose, hs_error *err);
 /* Restores, and notes in saver and session where they stand now. */
 hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *options,
                     hs__restore_fault *whose, hs_error *err);

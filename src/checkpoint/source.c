@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/source.h"
 
+#include "checkpoint/states.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,29 +81,43 @@ hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, 
     return code;
 }
 
+static hs_code save_state(const hs__state_slot *slot, hs_state_writer *state, hs_error *err)
+{
+    hs__buffer_clear(&state->buffer);
+    if (slot->bytes)
+        hs__buffer_room(&state->buffer, slot->bytes);
+    hs__buffer_clear(&state->buffer); /* it was a guess, which may fail */
+    hs__clear(err);                   /* what another one has got over */
+    hs_code code = slot->save(slot->self, state, err);
+    hs__settle(code, "it", err);
+    return code;
+}
+
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
 {
     hs_state_writer state;
     hs__buffer_init(&state.buffer, &saver->env);
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < session->n_states; i++) {
-        const hs__state_slot *slot = &session->states[i];
-        hs__buffer_clear(&state.buffer);
-        hs__clear(err); /* what another one has got over */
-        if ((code = slot->save(slot->self, &state, err))) {
-            hs__settle(code, "it", err);
-            hs_error_prefix(err, "saving the state '%s'", slot->key);
-        } else if (!(code = hs__buffer_check(&state.buffer, slot->key, err))) {
-            hs_tensor bytes =
-                hs_tensor_of(HS_UINT8, (hs_shape){.rank = 1, .dims = {(int64_t)state.buffer.size}}, state.buffer.data);
-            code = take(user, &(hs__saved){slot->key, bytes, HS__NONE, false}, err);
+        if ((code = save_state(&session->states[i], &state, err))) {
+            hs_error_prefix(err, "saving the state '%s'", session->states[i].key);
+            break;
         }
+        const hs__state_slot *slot = &session->states[i]; /* not before: one that saves may add another one */
+        if (!(code = hs__buffer_check(&state.buffer, slot->key, err)))
+            code = hs__take_state(&saver->env,
+                                  &(hs__stored_state){.key = slot->key,
+                                                      .identity = slot->identity,
+                                                      .version = slot->version,
+                                                      .data = state.buffer.data,
+                                                      .bytes = state.buffer.size},
+                                  take, user, err);
     }
     hs__buffer_free(&state.buffer);
-    return code;
+    return code ? code : hs__each_waiting_state(session, take, user, err);
 }
 
-uint64_t hs__variable_bytes(const hs_saver *saver, const hs_raw_session *session)
+uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session)
 {
     uint64_t bytes = 0;
     bool done = false;
@@ -110,5 +126,7 @@ uint64_t hs__variable_bytes(const hs_saver *saver, const hs_raw_session *session
         if (hs__saver_variable(saver, session, i, &variable, &done))
             bytes += (uint64_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
     }
+    for (size_t i = 0; i < session->n_states; i++)
+        bytes = session->states[i].bytes < UINT64_MAX - bytes ? bytes + session->states[i].bytes : UINT64_MAX;
     return bytes;
 }

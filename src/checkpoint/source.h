@@ -26,7 +26,7 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
 hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
                           hs_error *err);
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err);
-/* How many bytes the variables have. */
-uint64_t hs__variable_bytes(const hs_saver *saver, const hs_raw_session *session);
+/* How many bytes that will be, or about: the variables', and what providers say of themselves. */
+uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session);
 
 #endif

@@ -279,7 +279,8 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
         hook->saved_step = step;
     else
         code = save(hook, run, step, false, err);
-    if (!code)
+    hs__timer_forget_later(&hook->timer, step);
+    if (!code && !hook->timer.marked) /* else it was restored, and goes on as it stood */
         hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
     return code;
 }
@@ -341,6 +342,16 @@ static void close_hook(void *self, const hs_outcome *outcome)
     hook->pending = NULL;
 }
 
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs__timer_save(&((checkpoint_saver *)self)->timer, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs__timer_load(&((checkpoint_saver *)self)->timer, 0, in, err);
+}
+
 static void destroy(void *self)
 {
     checkpoint_saver *hook = self;
@@ -361,6 +372,8 @@ static const hs_hook_ops ops = {
     .after_run = after_run,
     .boundary = boundary,
     .close = close_hook,
+    .save_state = save_state,
+    .load_state = load_state,
     .destroy = destroy,
 };
 

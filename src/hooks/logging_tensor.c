@@ -9,6 +9,8 @@
 
 enum { LINE = 1900, SHOWN_ELEMENTS = 16 };
 
+static const int64_t MOST_RUNS = INT64_MAX / 2;
+
 typedef struct {
     hs__hook_base base;
     const char *const *tensors, *const *labels;
@@ -117,6 +119,28 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     return code;
 }
 
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    const logging_tensor *hook = self;
+    hs_code code = hs_state_write(out, &hook->runs, sizeof hook->runs, err);
+    return code ? code : hs__timer_save(&hook->timer, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    logging_tensor *hook = self;
+    int64_t runs;
+    hs_code code = hs_state_read(in, &runs, sizeof runs, err);
+    if (code)
+        return code;
+    if (runs < 0 || runs > MOST_RUNS)
+        return hs_error_set(err, HS_DATA_LOSS, "it has seen %lld runs", (long long)runs);
+    hook->runs = runs;
+    code = hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
+    hs__timer_forget_later(&hook->timer, runs);
+    return code;
+}
+
 static void destroy(void *self)
 {
     logging_tensor *hook = self;
@@ -127,8 +151,8 @@ static void destroy(void *self)
 }
 
 static const hs_hook_ops ops = {
-    HS_HOOK_OPS, .name = "logging_tensor", .begin = begin, .before_run = before_run, .after_run = after_run,
-    .end = end,  .destroy = destroy,
+    HS_HOOK_OPS, .name = "logging_tensor", .begin = begin,           .before_run = before_run, .after_run = after_run,
+    .end = end,  .save_state = save_state, .load_state = load_state, .destroy = destroy,
 };
 
 static hs_code check(const hs_logging_tensor_options *options, hs_error *err)

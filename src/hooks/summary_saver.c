@@ -4,6 +4,8 @@
 #include "hooks/make.h"
 #include "hooks/timer.h"
 
+static const int64_t MOST_PER_RUN = INT64_MAX / 2;
+
 typedef struct {
     hs__hook_base base;
     hs__timer timer;
@@ -14,15 +16,17 @@ typedef struct {
     const char *scaffold_op[2];     /* the list of the scaffold's one */
     int64_t step;                   /* the global step after the last run */
     int64_t per_run;                /* what the last run that moved it added */
-    bool started, wants_now;
+    bool has_step, started, wants_now;
     hs_run_args args;
 } summary_saver;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     summary_saver *hook = self;
-    hook->started = false;
+    hook->started = hook->has_step = false;
     hook->writer = NULL;
+    hook->per_run = 1;
+    hs__timer_reset(&hook->timer);
     return hs__need_global_step(backend, err);
 }
 
@@ -45,17 +49,17 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 {
     summary_saver *hook = self;
     hs_code code = HS_OK;
-    if (!hook->started) {
-        if ((code = hs_run_context_step(run, &hook->step, err)) ||
-            (code = start(hook, hs_run_context_session(run), hook->step + 1, err)))
+    if (!hook->has_step) {
+        if ((code = hs_run_context_step(run, &hook->step, err)))
             return code;
-        hook->per_run = 1;
-        hook->wants_now = true;
-    } else {
-        hook->wants_now =
-            hs__timer_may_be_due(&hook->timer, run) &&
-            hs__timer_due(&hook->timer, hook->step + hook->per_run, hook->timer.every_ns ? hs_run_context_now(run) : 0);
+        hook->has_step = true;
+        hs__timer_forget_later(&hook->timer, hook->step);
     }
+    if (!hook->started && (code = start(hook, hs_run_context_session(run), hook->step + 1, err)))
+        return code;
+    hook->wants_now =
+        hs__timer_may_be_due(&hook->timer, run) &&
+        hs__timer_due(&hook->timer, hook->step + hook->per_run, hook->timer.every_ns ? hs_run_context_now(run) : 0);
     const char *const *names = hook->summary_ops;
     if (!names) {
         hook->scaffold_op[0] = hs_scaffold_summary_op(hook->scaffold);
@@ -101,6 +105,27 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     return hook->writer ? hs_summary_writer_flush(hook->writer, true, err) : HS_OK;
 }
 
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    const summary_saver *hook = self;
+    hs_code code = hs_state_write(out, &hook->per_run, sizeof hook->per_run, err);
+    return code ? code : hs__timer_save(&hook->timer, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    summary_saver *hook = self;
+    int64_t per_run;
+    hs_code code = hs_state_read(in, &per_run, sizeof per_run, err);
+    if (code)
+        return code;
+    if (per_run < 1 || per_run > MOST_PER_RUN)
+        return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
+    hook->per_run = per_run;
+    hook->has_step = false;
+    return hs__timer_load(&hook->timer, 0, in, err);
+}
+
 static void destroy(void *self)
 {
     summary_saver *hook = self;
@@ -110,8 +135,8 @@ static void destroy(void *self)
 }
 
 static const hs_hook_ops ops = {
-    HS_HOOK_OPS, .name = "summary_saver", .begin = begin, .before_run = before_run, .after_run = after_run,
-    .end = end,  .destroy = destroy,
+    HS_HOOK_OPS, .name = "summary_saver",  .begin = begin,           .before_run = before_run, .after_run = after_run,
+    .end = end,  .save_state = save_state, .load_state = load_state, .destroy = destroy,
 };
 
 static hs_code check(const hs_summary_saver_options *options, hs_error *err)

@@ -28,7 +28,9 @@ bool hs__timer_due(const hs__timer *timer, int64_t step, int64_t now_ns)
 {
     if (!timer->marked)
         return true;
-    return timer->every_steps ? step - timer->last_step >= timer->every_steps : now_ns - timer->last_ns >= timer->every_ns;
+    if (timer->every_steps)
+        return step >= timer->last_step && (uint64_t)step - (uint64_t)timer->last_step >= (uint64_t)timer->every_steps;
+    return now_ns - timer->last_ns >= timer->every_ns;
 }
 
 bool hs__timer_mark(hs__timer *timer, int64_t step, int64_t now_ns, double *elapsed_secs, int64_t *elapsed_steps)
@@ -47,4 +49,28 @@ bool hs__timer_mark(hs__timer *timer, int64_t step, int64_t now_ns, double *elap
 void hs__timer_reset(hs__timer *timer)
 {
     timer->marked = false;
+}
+
+hs_code hs__timer_save(const hs__timer *timer, hs_state_writer *out, hs_error *err)
+{
+    int64_t last = timer->marked && timer->every_steps ? timer->last_step : -1;
+    return hs_state_write(out, &last, sizeof last, err);
+}
+
+hs_code hs__timer_load(hs__timer *timer, int64_t now_ns, hs_state_reader *in, hs_error *err)
+{
+    int64_t last;
+    hs_code code = hs_state_read(in, &last, sizeof last, err);
+    if (code)
+        return code;
+    hs__timer_reset(timer);
+    if (last >= 0 && timer->every_steps)
+        hs__timer_mark(timer, last, now_ns, NULL, NULL);
+    return HS_OK;
+}
+
+void hs__timer_forget_later(hs__timer *timer, int64_t step)
+{
+    if (timer->last_step > step)
+        hs__timer_reset(timer);
 }

@@ -23,4 +23,12 @@ bool hs__timer_due(const hs__timer *timer, int64_t step, int64_t now_ns);
 bool hs__timer_mark(hs__timer *timer, int64_t step, int64_t now_ns, double *elapsed_secs, int64_t *elapsed_steps);
 void hs__timer_reset(hs__timer *timer);
 
+/* For a hook's save_state and load_state, so that a resumed run goes on in the rhythm of the one before. Only steps are
+ * remembered: a timer that goes by seconds begins anew, and two runs of the same steps save the same bytes. Time that has
+ * elapsed is reckoned from `now_ns`, the moment of the loading. */
+hs_code hs__timer_save(const hs__timer *timer, hs_state_writer *out, hs_error *err);
+hs_code hs__timer_load(hs__timer *timer, int64_t now_ns, hs_state_reader *in, hs_error *err);
+/* A mark that was loaded and lies beyond where the counting stands is none. */
+void hs__timer_forget_later(hs__timer *timer, int64_t step);
+
 #endif

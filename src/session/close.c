@@ -73,9 +73,7 @@ void hs__session_free(hs_session *session)
     hs_raw_session *raw = &session->raw;
     if (session->owns_scaffold)
         hs_scaffold_free(session->scaffold);
-    for (size_t i = 0; i < raw->n_states; i++)
-        hs__free(&env, raw->states[i].key);
-    hs__free(&env, raw->states);
+    hs__free_states(raw);
     hs__free(&env, raw->restored_from);
     hs__fragments_free(&session->fragments);
     free_frames(session);

@@ -2,6 +2,8 @@
 /* One run with its hooks. */
 #include "session/session.h"
 
+#include "checkpoint/states.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -135,8 +137,12 @@ hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, cons
     session->values.frame = frame;
     begin_context(session, args, 0);
     session->level = 1; /* runs that callbacks make nest in this one */
-    if (!(code = call_before(session, frame, err)) && !(code = run_backend(session, frame, err)) &&
-        !(code = call_after(session, err)) && hs__agree(session, session->context.boundary_requested))
+    if (!(code = call_before(session, frame, err)) && !(code = run_backend(session, frame, err))) {
+        code = call_after(session, err);
+        if (session->raw.waiting.untold && args->kind == HS_RUN_TRAIN) /* whoever comes late has had time to come */
+            hs__tell_waiting_states(&session->raw);
+    }
+    if (!code && hs__agree(session, session->context.boundary_requested))
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
     session->level = 0;
     if (!code && values)

@@ -23,6 +23,9 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook '%s' has one of save_state and load_state, and not the other",
                             to->ops.name);
     uint64_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
+    hs_state_provider state;
+    if (to->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
+        return code;
     to->self = from->self;
     to->kinds = kinds ? kinds : HS_HOOK_TRAIN;
     to->before_run = to->ops.before_run;
@@ -48,53 +51,6 @@ static hs_code take_hooks(hs_session *session, const hs_session_options *options
     }
     if (!code)
         session->n_hooks = options->n_hooks;
-    return code;
-}
-
-/* The key of a hook's state: its name, and a number from the second hook of that name on. */
-static char *hook_key(const hs_session *session, size_t index)
-{
-    size_t before = 0;
-    for (size_t i = 0; i < index; i++)
-        before +=
-            session->hooks[i].ops.save_state && strcmp(session->hooks[i].ops.name, session->hooks[index].ops.name) == 0;
-    const char *name = session->hooks[index].ops.name;
-    return before ? hs__format(&session->env, HS__STATE_PREFIX "hook/%s_%zu", name, before)
-                  : hs__format(&session->env, HS__STATE_PREFIX "hook/%s", name);
-}
-
-static hs_code check_key(const hs_raw_session *raw, size_t index, hs_error *err)
-{
-    const char *key = raw->states[index].key;
-    if (!key)
-        return hs__no_memory(err, 1, "a name");
-    for (size_t i = 0; i < index; i++)
-        if (strcmp(raw->states[i].key, key) == 0)
-            return hs_error_set(err, HS_ALREADY_EXISTS, "two pieces of state would be saved as '%s'; rename one", key);
-    return HS_OK;
-}
-
-/* What belongs into a checkpoint besides the variables: the backend's state, and the hooks'. */
-static hs_code gather_states(hs_session *session, hs_error *err)
-{
-    hs_raw_session *raw = &session->raw;
-    const hs_state_provider *provider;
-    size_t n = 0, capacity = 0;
-    while (raw->ops.state && raw->ops.state(raw->backend.self, n))
-        n++;
-    hs_code code = hs__reserve(&session->env, &raw->states, &capacity, n + session->n_hooks, sizeof *raw->states, err);
-    for (size_t i = 0; !code && i < n; i++) {
-        provider = raw->ops.state(raw->backend.self, i);
-        raw->states[raw->n_states++] =
-            (hs__state_slot){hs__format(&session->env, HS__STATE_PREFIX "state/%s", provider->name), provider->save,
-                             provider->load, provider->self};
-    }
-    for (size_t i = 0; !code && i < session->n_hooks; i++)
-        if (session->hooks[i].ops.save_state)
-            raw->states[raw->n_states++] = (hs__state_slot){hook_key(session, i), session->hooks[i].ops.save_state,
-                                                            session->hooks[i].ops.load_state, session->hooks[i].self};
-    for (size_t i = 0; !code && i < raw->n_states; i++)
-        code = check_key(raw, i, err);
     return code;
 }
 
@@ -134,7 +90,7 @@ static hs_code open_backend(hs_session *session, const hs_session_options *optio
         return code;
     if ((code = hs__fragments_init(&session->fragments, &session->env, &raw->ops, raw->backend.self,
                                    HS__FIRST_HOOK + session->n_hooks, err)) ||
-        (code = gather_states(session, err)))
+        (code = hs__gather_states(session, err)))
         return code;
     hs_restore_options restoring = {HS_RESTORE_OPTIONS};
     if (options->restore_options && (code = hs_struct_take(&restoring, sizeof restoring, options->restore_options,

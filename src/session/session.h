@@ -16,7 +16,8 @@
  *   hooked.c    one run with its hooks
  *   fragment.c, frame.c, levels.c   what a run asks for and what it gives
  *   context.c, values.c, raw.c   what hooks see
- *   manager.c, scaffold.c   how variables get their first values */
+ *   manager.c, scaffold.c   how variables get their first values
+ *   states.c    what is saved besides them */
 
 /* A hook as the session keeps it: first what every run looks at. */
 typedef struct hs__hook {
@@ -95,6 +96,12 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
 hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
+
+/* states.c. A hook's state as a provider, if it can be one. */
+hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
+/* Gives the backend's state and the hooks' their places in the raw session. */
+hs_code hs__gather_states(struct hs_session *session, hs_error *err);
+void hs__free_states(hs_raw_session *raw);
 
 /* close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or becomes it.
  */

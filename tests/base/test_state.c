@@ -111,6 +111,78 @@ static void success_clears_the_error(void **state)
     assert_int_equal(err.code, HS_OK);
 }
 
+/* Providers. */
+
+static hs_code no_save(void *self, hs_state_writer *to, hs_error *err)
+{
+    (void)self, (void)to, (void)err;
+    return HS_OK;
+}
+
+static hs_code no_load(void *self, hs_state_reader *in, hs_error *err)
+{
+    (void)self, (void)in, (void)err;
+    return HS_OK;
+}
+
+static const hs_state_provider good = {HS_STATE_PROVIDER, .name = "loader", .save = no_save,
+                                       .load = no_load,   .version = 3,     .identity = "digits, \xc3\xa4 and \"quotes\"",
+                                       .bytes = 8};
+
+static void a_provider_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_state_provider taken;
+    assert_ok(hs__state_provider_take(&taken, &good, "state", &err), &err);
+    assert_memory_equal(&taken, &good, sizeof good);
+}
+
+static void an_empty_identity_is_none(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_state_provider given = good, taken;
+    given.identity = "";
+    assert_ok(hs__state_provider_take(&taken, &given, "state", &err), &err);
+    assert_null(taken.identity);
+}
+
+static void assert_not_taken(const hs_state_provider *given, const char *why)
+{
+    hs_error err = {0};
+    hs_state_provider taken;
+    assert_fails(hs__state_provider_take(&taken, given, "state", &err), HS_INVALID_ARGUMENT, &err, why);
+}
+
+static void providers_that_are_not_taken(void **state)
+{
+    (void)state;
+    hs_state_provider bad = good;
+    bad.name = NULL;
+    assert_not_taken(&bad, "a state to be saved has no name");
+    bad.name = "loader:version";
+    assert_not_taken(&bad, "state 'loader:version': what is saved has no ':' in its name");
+    bad = good;
+    bad.save = NULL;
+    assert_not_taken(&bad, "state 'loader': save or load is NULL");
+    bad = good;
+    bad.version = INT64_MIN;
+    assert_not_taken(&bad, "they begin with 0");
+    bad = good;
+    bad.identity = "digits\x7f";
+    assert_not_taken(&bad, "state 'loader': its identity is not one line");
+    bad.size = 4;
+    assert_not_taken(&bad, "HS_STATE_PROVIDER");
+}
+
+static void a_reader_tells_the_version(void **state)
+{
+    (void)state;
+    hs_state_reader in = {.version = 7};
+    assert_int_equal(hs_state_version(&in), 7);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -118,6 +190,8 @@ int main(void)
         TEST(what_is_written_is_read_in_its_order),  TEST(pieces_need_not_be_those_that_were_written),
         TEST(reading_beyond_the_end_copies_nothing), TEST(no_bytes_are_fine),
         TEST(after_a_failure_further_writes_fail),   TEST(success_clears_the_error),
+        TEST(a_provider_is_taken_as_it_is),          TEST(an_empty_identity_is_none),
+        TEST(providers_that_are_not_taken),          TEST(a_reader_tells_the_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

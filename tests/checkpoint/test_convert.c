@@ -121,6 +121,48 @@ static void state_rides_along(void **state)
     assert_same_checkpoints(f, "s", "back");
 }
 
+/* What a piece of state belongs to is a string, which the format lacks: its bytes go and come back. */
+static void identities_of_state_come_along(void **state)
+{
+    fixture *f = *state;
+    hs_string line = {"a data set, 10 examples", 23};
+    hs_tensor text = hs_tensor_of(HS_STRING, HS_SCALAR, &line);
+    write_tensor(f, "s", "hooksess/state/input:identity", &text);
+    assert_ok(convert(f, "s", "s.safetensors"), &f->err);
+    assert_ok(convert(f, "s.safetensors", "back"), &f->err);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(&f->t.env, in(f, "back"), &f->err);
+    struct {
+        hs_string line;
+        char rest[128];
+    } read;
+    hs_tensor info;
+    assert_ok(hs_checkpoint_find(reader, "hooksess/state/input:identity", &info, &f->err), &f->err);
+    assert_int_equal(info.dtype, HS_STRING);
+    assert_int_equal(info.rank, 0);
+    assert_ok(hs_checkpoint_read(reader, "hooksess/state/input:identity", &read, info.bytes, &f->err), &f->err);
+    assert_int_equal(read.line.bytes, line.bytes);
+    assert_memory_equal(read.line.data, line.data, line.bytes);
+    hs_checkpoint_close(reader);
+}
+
+static hs_code convert_identity(test_env *t, void *user)
+{
+    fixture *f = user;
+    hs_error err;
+    hs_code code = hs_convert_checkpoint(&t->env, in(f, "s"), in(f, "s.safetensors"), &err);
+    return code ? code : hs_convert_checkpoint(&t->env, in(f, "s.safetensors"), in(f, "back"), &err);
+}
+
+static void each_failure_with_an_identity(void **state)
+{
+    fixture *f = *state;
+    hs_string line = {"a data set, 10 examples", 23};
+    hs_tensor text = hs_tensor_of(HS_STRING, HS_SCALAR, &line);
+    write_tensor(f, "s", "hooksess/state/input:identity", &text);
+    test_each_allocation(convert_identity, f);
+    test_each_file_call(convert_identity, NULL, EIO, false, f);
+}
+
 /* They take the memory of a few. */
 static void large_tensors_go_in_pieces(void **state)
 {
@@ -334,6 +376,8 @@ int main(void)
         with_fixture(a_directory_that_another_process_saves_to_is_left_alone),
         with_fixture(each_failure_on_the_way_to_a_file),
         with_fixture(each_failure_on_the_way_to_a_checkpoint),
+        with_fixture(identities_of_state_come_along),
+        with_fixture(each_failure_with_an_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

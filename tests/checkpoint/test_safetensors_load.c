@@ -171,7 +171,8 @@ static void state_is_neither_saved_nor_missed(void **state)
     assert_int_equal(f->t.log_used, 0);
 }
 
-static void state_that_is_there_is_loaded(void **state)
+/* It is for weights: a checkpoint that was made of the file has the state again. */
+static void state_that_is_there_stays_in_the_file(void **state)
 {
     fixture *f = *state;
     int64_t number = 5;
@@ -181,38 +182,10 @@ static void state_that_is_there_is_loaded(void **state)
     number = 6;
     assert_ok(load_weights(f, NULL), &f->err);
     assert_true(model_is(&f->m, 3));
+    assert_int_equal(number, 6);
+    assert_ok(hs_convert_checkpoint(&f->t.env, weights_file(f), test_path(f->directory, "back"), &f->err), &f->err);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), test_path(f->directory, "back"), NULL, &f->err), &f->err);
     assert_int_equal(number, 5);
-}
-
-static void state_that_nobody_takes_is_warned_of(void **state)
-{
-    fixture *f = *state;
-    int64_t number = 5;
-    open_with_state(f, &number);
-    save_at(f, 3);
-    assert_ok(hs_convert_checkpoint(&f->t.env, file_of(f, 3, NULL), weights_file(f), &f->err), &f->err);
-    model_close(&f->m);
-    assert_ok(model_open(&f->m, &f->t.env, NULL), &f->m.err);
-    assert_ok(load_weights(f, NULL), &f->err);
-    assert_contains(f->t.log, "has the state 'hooksess/state/loader', which nobody takes");
-}
-
-/* Variables called as state is, from a file by hand. */
-static void state_of_another_type_is_refused(void **state)
-{
-    fixture *f = *state;
-    int64_t number = 5;
-    hs__safetensors_writer writer;
-    hs_shape scalar = HS_SCALAR;
-    hs__safetensors_writer_init(&writer, &f->t.env);
-    assert_ok(hs__safetensors_writer_declare(&writer, "hooksess/state/loader", HS_INT64, &scalar, 0, &f->err), &f->err);
-    assert_ok(hs__safetensors_writer_begin(&writer, weights_file(f), NULL, &f->err), &f->err);
-    assert_ok(hs__safetensors_writer_write(&writer, &number, 8, &f->err), &f->err);
-    assert_ok(hs__safetensors_writer_finish(&writer, &f->err), &f->err);
-    hs__safetensors_writer_close(&writer);
-    open_with_state(f, &number);
-    hs_restore_options options = {HS_RESTORE_OPTIONS, .allow_missing = true};
-    assert_fails(load_weights(f, &options), HS_DATA_LOSS, &f->err, "is no vector of uint8");
 }
 
 /* What fails. */
@@ -256,9 +229,7 @@ int main(void)
         with_fixture(a_hook_that_loads_sees_the_step_that_it_loaded),
         with_fixture(damage_is_found_and_nothing_changed),
         with_fixture(state_is_neither_saved_nor_missed),
-        with_fixture(state_that_is_there_is_loaded),
-        with_fixture(state_that_nobody_takes_is_warned_of),
-        with_fixture(state_of_another_type_is_refused),
+        with_fixture(state_that_is_there_stays_in_the_file),
         with_fixture(each_allocation_of_loading),
         with_fixture(each_file_call_of_loading),
     };

@@ -133,8 +133,10 @@ static void state_that_nobody_takes_is_told_and_passed_over(void **state)
     save_at(f, 1);
     assert_ok(open_with(f, NULL, NULL, 0), &f->err);
     assert_true(model_is(&f->m, 1));
-    assert_warns(f, "has the state 'hooksess/state/loader', which nobody takes");
-    assert_warns(f, "has the state 'hooksess/hook/counter', which nobody takes");
+    assert_lacks(f->t.log, "nobody takes"); /* somebody may still come */
+    assert_ok(model_train(&f->m, 2), &f->m.err);
+    assert_warns(f, "has the state 'hooksess/state/loader', which nobody takes; later checkpoints lack it");
+    assert_warns(f, "has the state 'hooksess/hook/counter', which nobody takes; later checkpoints lack it");
 }
 
 /* Two hooks of that name were there, and now there is one. */
@@ -145,7 +147,8 @@ static void what_is_taken_is_not_warned_of(void **state)
     assert_ok(open_with(f, &c, hooks, 2), &f->err);
     save_at(f, 1);
     assert_ok(open_with(f, &c, hooks, 1), &f->err);
-    assert_warns(f, "has the state 'hooksess/hook/counter_1', which nobody takes");
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+    assert_warns(f, "has the state 'hooksess/hook/counter_1', which nobody takes; later checkpoints lack it");
     assert_lacks(f->t.log, "'hooksess/state/loader'");
     assert_lacks(f->t.log, "'hooksess/hook/counter'");
 }

@@ -37,12 +37,12 @@ FROZEN(hs_safetensors_pair, 16);
 ENDS(hs_env, files, 104);
 ENDS(hs_file_system_ops, free_space, 120);
 ENDS(hs_memory, user, 40);
-ENDS(hs_state_provider, self, 40);
+ENDS(hs_state_provider, bytes, 64);
 ENDS(hs_run_args, built, 56);
 ENDS(hs_run_options, reserved, 56);
 ENDS(hs_backend_call, metadata, 80);
 ENDS(hs_backend_ops, guard, 176);
-ENDS(hs_hook_ops, destroy, 96);
+ENDS(hs_hook_ops, state_bytes, 120);
 ENDS(hs_op_def, reserved, 72);
 ENDS(hs_variable_def, flags, 144);
 ENDS(hs_session_options, reserved, 104);
@@ -60,6 +60,9 @@ ENDS(hs_logging_tensor_options, reserved, 72);
 ENDS(hs_checkpoint_saver_options, reserved, 120);
 ENDS(hs_summary_saver_options, env, 64);
 ENDS(hs_saver_listener_ops, end, 40);
+ENDS(hs_verify_resume_options, env, 88);
+ENDS(hs_resume_trial, hook, 48);
+ENDS(hs_resume_report, fetch, 808);
 #endif
 
 BEGINS_WITH_SIZE(hs_env);
@@ -88,6 +91,9 @@ BEGINS_WITH_SIZE(hs_logging_tensor_options);
 BEGINS_WITH_SIZE(hs_checkpoint_saver_options);
 BEGINS_WITH_SIZE(hs_summary_saver_options);
 BEGINS_WITH_SIZE(hs_saver_listener_ops);
+BEGINS_WITH_SIZE(hs_verify_resume_options);
+BEGINS_WITH_SIZE(hs_resume_trial);
+BEGINS_WITH_SIZE(hs_resume_report);
 
 static void the_codes_are_tensorflows(void **state)
 {

@@ -177,11 +177,20 @@ class TrainedModel(TestCase):
 
     def test_variables_and_state_are_listed(self):
         self.assertEqual(tf.train.list_variables(self.newest),
-                         [("global_step", []), ("hooksess/hook/counter", [8]), ("hooksess/state/position", [8]),
+                         [("global_step", []), ("hooksess/hook/checkpoint_saver", [8]), ("hooksess/hook/counter", [8]),
+                          ("hooksess/hook/summary_saver", [16]), ("hooksess/state/position", [8]),
+                          ("hooksess/state/position:identity", []), ("hooksess/state/position:version", []),
                           ("weights", [3])])
         types = tf.train.load_checkpoint(self.newest).get_variable_to_dtype_map()
-        self.assertEqual({name: dtype for name, dtype in types.items() if name.startswith("hooksess/")},
-                         {"hooksess/hook/counter": tensorflow.uint8, "hooksess/state/position": tensorflow.uint8})
+        self.assertEqual(types["hooksess/hook/counter"], tensorflow.uint8)
+        self.assertEqual(types["hooksess/state/position"], tensorflow.uint8)
+        self.assertEqual(types["hooksess/state/position:identity"], tensorflow.string)
+        self.assertEqual(types["hooksess/state/position:version"], tensorflow.int64)
+
+    def test_version_and_identity_are_read(self):
+        reader = tf.train.load_checkpoint(self.newest)
+        self.assertEqual(reader.get_tensor("hooksess/state/position:version"), 2)
+        self.assertEqual(reader.get_tensor("hooksess/state/position:identity").decode(), "seven a step, caf\u00e9")
 
     def test_the_state_is_that_of_the_step(self):
         for step in (5, 10):

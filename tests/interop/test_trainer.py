@@ -9,6 +9,7 @@ import subprocess
 import time
 import unittest
 
+import numpy
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import support
@@ -77,7 +78,7 @@ class TrainerCase(TestCase):
     def tensors(self, name, step=STEPS):
         """All of a checkpoint: {name: (type, shape, bytes)}."""
         reader = tf.train.load_checkpoint(self.path(f"{name}/model.ckpt-{step}"))
-        arrays = {tensor: reader.get_tensor(tensor) for tensor in reader.get_variable_to_shape_map()}
+        arrays = {tensor: numpy.asarray(reader.get_tensor(tensor)) for tensor in reader.get_variable_to_shape_map()}
         return {tensor: (array.dtype, array.shape, array.tobytes()) for tensor, array in arrays.items()}
 
     def first_steps(self, name):
@@ -172,6 +173,25 @@ class Again(TrainerCase):
         self.assertEqual(self.first_steps("run"), [1])
 
 
+class Verified(TrainerCase):
+    """--verify-resume tries it out, and trains nothing."""
+
+    def test_every_optimizer_resumes_exactly(self):
+        for optimizer in SLOTS:
+            with self.subTest(optimizer=optimizer):
+                done = subprocess.run(self.command("run", *SMALL, "--optimizer", optimizer, "--verify-resume", "30"),
+                                      capture_output=True, text=True, timeout=TIMEOUT,
+                                      env={**os.environ, "TMPDIR": str(self.directory)})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout, "resumed at step 15: the 15 steps after it are the same\n")
+                self.assertEqual(list(self.directory.iterdir()), [])
+
+    def test_the_data_are_known_by_their_contents(self):
+        self.train("run", *SMALL, "--max-steps", "50")
+        identity = tf.train.load_checkpoint(self.path("run")).get_tensor("hooksess/state/input:identity").decode()
+        self.assertRegex(identity, r"^60000 images of 784 pixels, CRC-32 [0-9a-f]{8} and [0-9a-f]{8}$")
+
+
 class Killed(TrainerCase):
     """kill -9 at three instants, then the same command: the run is the one that was never killed."""
 
@@ -183,7 +203,7 @@ class Killed(TrainerCase):
         self.assertEqual(self.train("killed", *options), last)
         firsts = self.first_steps("killed")
         self.assertEqual((len(firsts), firsts[0], firsts), (4, 1, sorted(set(firsts))))
-        self.assert_one_line("killed")
+        self.assertEqual(self.assert_one_line("killed"), self.assert_one_line("whole"))
         self.assertEqual(self.losses("killed"), self.losses("whole"))
         self.assertEqual(self.tensors("killed"), self.tensors("whole"))
 
@@ -213,7 +233,7 @@ class Stopped(TrainerCase):
             firsts.append(step + 1)
         self.assertEqual(self.train("stopped"), last)
         self.assertEqual(self.first_steps("stopped"), firsts)
-        self.assert_one_line("stopped")
+        self.assertEqual(self.assert_one_line("stopped"), self.assert_one_line("whole"))
         self.assertEqual(self.losses("stopped"), self.losses("whole"))
         self.assertEqual(self.tensors("stopped"), self.tensors("whole"))
 

@@ -88,7 +88,9 @@ static hs_graph *make_graph(model *m, const options *o)
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_variable(g, o->weights_name, HS_FLOAT, HS_SHAPE(3), m->weights);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m->loss);
-    hs_graph_state(g, "position", save_position, load_position, m);
+    hs_graph_add_state(g, &(hs_state_provider){HS_STATE_PROVIDER, .name = "position", .save = save_position,
+                                               .load = load_position, .self = m, .version = 2,
+                                               .identity = "seven a step, caf\xc3\xa9"});
     hs_graph_op(g, .name = "train", .run = train, .self = m, .writes = HS_NAMES(o->weights_name, "loss"),
                 .advances_step = true);
     hs_graph_op(g, .name = "summaries", .run = summarize, .self = m, .inputs = HS_NAMES("loss"),

@@ -170,11 +170,20 @@ static hs_code save_nothing(void *self, hs_state_writer *out, hs_error *err)
     return HS_OK;
 }
 
+static hs_code load_nothing(void *self, hs_state_reader *in, hs_error *err)
+{
+    (void)self, (void)in, (void)err;
+    return HS_OK;
+}
+
 static void hooks_that_make_no_sense_are_refused(void **state)
 {
     play *p = *state;
     static const hs_hook_ops no_name = {HS_HOOK_OPS}, empty_name = {HS_HOOK_OPS, .name = ""}, no_size = {.name = "x"};
     hs_hook_ops half = {HS_HOOK_OPS, .name = "half", .save_state = save_nothing};
+    hs_hook_ops colon = {HS_HOOK_OPS, .name = "a:b", .save_state = save_nothing, .load_state = load_nothing};
+    hs_hook_ops negative = {HS_HOOK_OPS, .name = "old", .save_state = save_nothing, .load_state = load_nothing,
+                            .state_version = -1};
     const struct {
         const hs_hook_ops *ops;
         const char *says;
@@ -184,6 +193,8 @@ static void hooks_that_make_no_sense_are_refused(void **state)
         {&empty_name, "hook 1 has no name"},
         {&no_size, "HS_HOOK_OPS"},
         {&half, "hook 'half' has one of save_state and load_state"},
+        {&colon, "hook 'a:b': what is saved has no ':' in its name"},
+        {&negative, "hook 'old': its version is -1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         play_probe(p, a, .destroyed = 0);
@@ -192,6 +203,32 @@ static void hooks_that_make_no_sense_are_refused(void **state)
         assert_int_equal(p->a.destroyed, 1);
         assert_int_equal(p->a.calls[PROBE_BEGIN], 0);
     }
+}
+
+static hs_state_provider backends_state;
+
+static const hs_state_provider *one_state(void *self, size_t index)
+{
+    (void)self;
+    return index ? NULL : &backends_state;
+}
+
+static void a_backends_state_that_makes_no_sense_is_refused(void **state)
+{
+    play *p = *state;
+    static hs_backend_ops ops; /* as long as the session */
+    ops = *p->backend.ops;
+    ops.state = one_state;
+    p->backend.ops = &ops;
+    backends_state = (hs_state_provider){.name = "loader", .save = save_nothing, .load = load_nothing};
+    assert_null(play_try_open(p, NULL, 0));
+    assert_says(&p->err, HS_INVALID_ARGUMENT, "HS_STATE_PROVIDER");
+    backends_state.size = sizeof backends_state;
+    backends_state.name = "";
+    assert_null(play_try_open(p, NULL, 0));
+    assert_says(&p->err, HS_INVALID_ARGUMENT, "a state to be saved has no name");
+    backends_state.name = "loader";
+    assert_non_null(play_try_open(p, NULL, 0));
 }
 
 static void a_number_of_hooks_without_a_list_is_refused(void **state)
@@ -301,6 +338,7 @@ int main(void)
         play_test(a_hook_listed_twice_is_destroyed_once_when_closed),
         play_test(a_held_hook_is_not_destroyed),
         play_test(hooks_that_make_no_sense_are_refused),
+        play_test(a_backends_state_that_makes_no_sense_is_refused),
         play_test(a_number_of_hooks_without_a_list_is_refused),
         play_test(a_scaffold_that_was_taken_is_freed_whatever_happens),
         play_test(options_without_their_size_are_refused),

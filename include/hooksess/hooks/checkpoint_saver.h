@@ -5,7 +5,8 @@
 #include <hooksess/scaffold.h>
 
 /* Saves checkpoints: after the session's creation, every so many seconds or steps, and at the end; never the same step
- * twice, and not what was just restored from the same place. TensorFlow: CheckpointSaverHook.
+ * twice, and not what was just restored from the same place. By steps, the rhythm rides in the checkpoint: a run that was
+ * stopped between two saves and resumed saves next when it would have. TensorFlow: CheckpointSaverHook.
  *
  * Each creation of a session also writes graph.pbtxt and the graph's events, where the backend has a graph to show. Saving
  * happens at the boundary. A save that fails because the disk is full or sick is dealt with by the policy below; any other

@@ -7,7 +7,8 @@
 /* Logs the values of tensors: "loss = 0.25, accuracy = 0.91 (1.204 sec)", the seconds since the line before. TensorFlow:
  * LoggingTensorHook.
  *
- * It counts its own runs, not the global step, and logs in the first. The tensors are fetched only in the runs that log. */
+ * It counts its own runs, not the global step, and logs in the first. The tensors are fetched only in the runs that log. By
+ * runs, the rhythm rides in the checkpoint: a resumed run logs when the run that it resumes would have. */
 
 HS_BEGIN_DECLS
 

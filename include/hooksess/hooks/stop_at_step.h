@@ -6,8 +6,9 @@
 
 /* Requests a stop when the global step has reached a target. TensorFlow: StopAtStepHook.
  *
- * Reads the step after each run. A target that is reached already when the session is created stops it before its first run
- * (HS_REASON_ALREADY_DONE) and says so in the log. */
+ * Reads the step after each run. It keeps nothing in the checkpoint: last_step is the whole training's, and num_steps are
+ * this run's, also when it resumes another. A target that is reached already when the session is created stops it before
+ * its first run (HS_REASON_ALREADY_DONE) and says so in the log. */
 
 HS_BEGIN_DECLS
 

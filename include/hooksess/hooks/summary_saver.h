@@ -5,7 +5,8 @@
 #include <hooksess/scaffold.h>
 
 /* Fetches summary ops every so many steps or seconds, the first time in the first run, and writes what they give to an
- * event file. TensorFlow: SummarySaverHook.
+ * event file. By steps, the rhythm rides in the checkpoint: a resumed run has the points that the run that it resumes would
+ * have had. TensorFlow: SummarySaverHook.
  *
  * The first run writes a session log START at its step, so that TensorBoard drops what a run that crashed has written
  * beyond the checkpoint. The end flushes the file. */

@@ -35,6 +35,12 @@ static void free_node(const hs_env *env, hs__graph_node *node)
     hs__free(env, node);
 }
 
+static void free_state(const hs_env *env, const hs_state_provider *state)
+{
+    hs__free(env, (void *)state->name);
+    hs__free(env, (void *)state->identity);
+}
+
 void hs_graph_free(hs_graph *graph)
 {
     if (!graph)
@@ -52,7 +58,7 @@ void hs_graph_free(hs_graph *graph)
     for (size_t i = 0; i < graph->n_nodes; i++)
         free_node(&env, graph->nodes[i]);
     for (size_t i = 0; i < graph->n_states; i++)
-        hs__free(&env, (void *)graph->states[i].name);
+        free_state(&env, &graph->states[i]);
     hs__free(&env, graph->nodes);
     hs__free(&env, graph->collected);
     hs__free(&env, graph->states);
@@ -378,40 +384,45 @@ hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, c
     return code;
 }
 
-static hs_code add_state(hs_graph *graph, const hs_state_provider *state, hs_error *err)
+static hs_code add_state(hs_graph *graph, const hs_state_provider *given, hs_error *err)
 {
-    const char *name = state->name;
-    if (!name || !is_name(name))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "state '%s': a name is letters, digits and _ . / -, and begins with none of / -",
-                            name ? name : "(NULL)");
-    if (!state->save || !state->load)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "state '%s': save or load is NULL", name);
-    for (size_t i = 0; i < graph->n_states; i++)
-        if (strcmp(graph->states[i].name, name) == 0)
-            return hs_error_set(err, HS_ALREADY_EXISTS, "state '%s': the graph has one of that name already", name);
-    hs_code code =
-        hs__reserve(&graph->env, &graph->states, &graph->states_capacity, graph->n_states + 1, sizeof *state, err);
+    hs_state_provider state;
+    hs_code code = hs__state_provider_take(&state, given, "state", err);
     if (code)
         return code;
-    hs_state_provider *added = &graph->states[graph->n_states];
-    *added = *state;
-    added->name = hs__strdup(&graph->env, name);
-    if (!added->name)
-        return hs__no_memory(err, strlen(name), "a name");
-    graph->n_states++;
+    if (!is_name(state.name))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "state '%s': a name is letters, digits and _ . / -, and begins with none of / -", state.name);
+    for (size_t i = 0; i < graph->n_states; i++)
+        if (strcmp(graph->states[i].name, state.name) == 0)
+            return hs_error_set(err, HS_ALREADY_EXISTS, "state '%s': the graph has one of that name already", state.name);
+    if ((code = hs__reserve(&graph->env, &graph->states, &graph->states_capacity, graph->n_states + 1, sizeof state, err)))
+        return code;
+    const char *identity = state.identity;
+    state.name = hs__strdup(&graph->env, state.name);
+    state.identity = identity ? hs__strdup(&graph->env, identity) : NULL;
+    if (!state.name || (identity && !state.identity)) {
+        free_state(&graph->env, &state);
+        return hs__no_memory(err, strlen(given->name), "a name");
+    }
+    graph->states[graph->n_states++] = state;
     return HS_OK;
+}
+
+hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider)
+{
+    hs_code code = check_open(graph, "state", provider ? provider->name : NULL);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_state(graph, provider, &error);
+    return keep(graph, &error);
 }
 
 hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self)
 {
-    hs_code code = check_open(graph, "state", name);
-    if (code)
-        return code;
-    hs_error error = {0};
-    add_state(graph, &(hs_state_provider){HS_STATE_PROVIDER, .name = name, .save = save, .load = load, .self = self},
-              &error);
-    return keep(graph, &error);
+    return hs_graph_add_state(
+        graph, &(hs_state_provider){HS_STATE_PROVIDER, .name = name, .save = save, .load = load, .self = self});
 }
 
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),

@@ -85,6 +85,12 @@ static hs_code watch_load(void *self, hs_state_reader *in, hs_error *err)
     return w->inner.load_state(w->hook.self, in, err);
 }
 
+static const char *watch_identity(void *self)
+{
+    const watch *w = self;
+    return w->inner.state_identity(w->hook.self);
+}
+
 static void watch_destroy(void *self)
 {
     watch *w = self;
@@ -121,6 +127,9 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
         .save_state = w->inner.save_state ? watch_save : NULL,
         .load_state = w->inner.load_state ? watch_load : NULL,
         .destroy = watch_destroy,
+        .state_version = w->inner.state_version,
+        .state_identity = w->inner.state_identity ? watch_identity : NULL,
+        .state_bytes = w->inner.state_bytes,
     };
     return (hs_hook){.ops = &w->ops, .self = w, .flags = hook.flags & ~(uint64_t)HS_HOOK_HELD};
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_VERIFY_RESUME_H
+#define HOOKSESS_VERIFY_RESUME_H
+
+#include <hooksess/hook.h>
+
+/* Does a run that is resumed go on bit for bit as if it had never stopped? This finds out, and names what does not: state
+ * that is in no checkpoint, or does not come back from it as it was.
+ *
+ *     static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
+ *     {
+ *         struct model *m = user;
+ *         hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = trial->model_dir, .hooks = &trial->hook,
+ *                                        .n_hooks = 1};
+ *         hs_session *s = hs_training_session_open(hs_graph_backend(m->graph), &options, err);
+ *         while (!hs_session_should_stop(s) && hs_session_run(s, "train", err) == HS_OK)
+ *             continue;
+ *         return hs_session_close(s, err).error.code;
+ *     }
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         ...
+ *         if (argc > 1 && strcmp(argv[1], "--verify-resume") == 0) {
+ *             hs_code code = hs_verify_resume(&(hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .argv = argv,
+ *                                             .steps = 100, .train = train, .user = &model}, NULL, &err);
+ *             puts(code ? err.message : "a resumed run is the same");
+ *             return code != HS_OK;
+ *         }
+ *
+ * It starts the program anew, twice, with the same arguments, so that nothing of one run (threads, devices, caches) is in
+ * the other, and waits: for a trial that trains from nothing to the last step, and then for one that goes on from the
+ * checkpoint that the first one left in the middle. In these processes the call of hs_verify_resume, which the program must
+ * come to in the same way, does not return: it calls `train` and ends the process by exit(), with status 0 if the trial
+ * went well and 1 if not. An environment variable, HOOKSESS_RESUME_TRIAL, tells it so; nothing else reads it.
+ *
+ * After each step the checksum of every variable that is saved, of every piece of state (the backend's, the hooks', what
+ * was added late) and of the fetches that were asked for is noted, and compared from the first step after the checkpoint
+ * on. */
+
+HS_BEGIN_DECLS
+
+/* One run that is to be made, as the program makes its runs. */
+typedef struct hs_resume_trial {
+    size_t size;
+    const char *model_dir; /* the session's checkpoint_dir: to be resumed from, and saved to. Give the run no other place */
+    int64_t last_step;     /* the hook below stops the session there */
+    hs_hook hook;          /* to be added to the session's hooks, last of the program's own; not the session's to destroy */
+} hs_resume_trial;
+
+/* Makes the run, until hs_session_should_stop, and returns what came of it: HS_OK, or an error's code with its message. The
+ * strings are good during the call. */
+typedef hs_code (*hs_resume_train_fn)(void *user, const hs_resume_trial *trial, hs_error *err);
+
+typedef struct hs_verify_resume_options {
+    size_t size;
+    char *const *argv;          /* (required) main's: what the program is started with again */
+    hs_resume_train_fn train;   /* (required) */
+    void *user;                 /* for train */
+    int64_t steps;              /* (required) the last step, at least 2 */
+    int64_t middle;             /* the step to resume from: 0: half of steps; else from 1 to steps - 1 */
+    const char *const *fetches; /* tensors to be compared too, fetched in each run; ended by NULL */
+    const char *const *ignore;  /* what may differ (the time used, say): names as the report has them; ended by NULL */
+    const char *scratch_dir;    /* a directory is made in it; NULL: $TMPDIR, or /tmp */
+    const char *program;        /* what to start; NULL: the file of this process (/proc/self/exe), or else argv[0] */
+    const hs_env *env;          /* memory, files (which both processes see), log; NULL: the system's own */
+} hs_verify_resume_options;
+#define HS_VERIFY_RESUME_OPTIONS .size = sizeof(hs_verify_resume_options)
+
+/* What was found. Names are as in the checkpoint ("hooksess/state/NAME", "hooksess/hook/NAME" for state), cut if they are
+ * very long, and "" where nothing of the kind differs. */
+typedef struct hs_resume_report {
+    size_t size;
+    int64_t middle;     /* the step of the checkpoint */
+    int64_t compared;   /* so many steps after it were the same in both runs, to the bit */
+    int64_t step;       /* the first that was not; -1: none */
+    int64_t different;  /* so many things were different in that step; 0: only one of the runs has made it */
+    char state[256];    /* the first piece of state that differs in that step, */
+    char variable[256]; /* the first variable, */
+    char fetch[256];    /* and the first fetch */
+} hs_resume_report;
+#define HS_RESUME_REPORT .size = sizeof(hs_resume_report)
+
+/* HS_OK: they are the same, and the trials' directory has been removed. HS_DATA_LOSS: they are not, and the message says at
+ * which step and in what, as the report does. Otherwise a trial could not be made: its own code and message, HS_ABORTED if
+ * it was killed or ended without a word, HS_FAILED_PRECONDITION if it did not do as above. In all these cases the directory
+ * stays, to be looked at, and the message names it. HS_INVALID_ARGUMENT: options that make no sense. `report` may be NULL;
+ * otherwise start from { HS_RESUME_REPORT }. One thread, with no session open; the trials inherit its directory, its open
+ * files and its environment. */
+HS_API hs_code hs_verify_resume(const hs_verify_resume_options *options, hs_resume_report *report, hs_error *err);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/states.h"
+
+#include <string.h>
+
+/* Reading. */
+
+static hs_code find_attribute(hs__bundle_reader *reader, const char *key, const char *which, hs_dtype dtype,
+                              const hs__bundle_entry **out, hs_error *err)
+{
+    char *name = hs__format(reader->env, "%s%s", key, which);
+    *out = name ? hs__bundle_find(reader, name) : NULL;
+    hs__free(reader->env, name);
+    if (!name)
+        return hs__no_memory(err, strlen(key), "a name");
+    const hs__bundle_entry *entry = *out;
+    if (entry && (entry->dtype != (int32_t)dtype || entry->shape.rank != 0))
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is no scalar of type %s", reader->prefix, entry->name,
+                            hs_dtype_name(dtype));
+    return entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
+}
+
+static hs_code read_version(hs__bundle_reader *reader, hs__stored_state *state, hs_error *err)
+{
+    const hs__bundle_entry *entry;
+    hs_code code = find_attribute(reader, state->key, HS__STATE_VERSION, HS_INT64, &entry, err);
+    if (code || !entry || (code = hs__bundle_read(reader, entry, &state->version, err)))
+        return code;
+    if (state->version < 0)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is %lld, which is no version", reader->prefix, entry->name,
+                            (long long)state->version);
+    return HS_OK;
+}
+
+static hs_code read_identity(hs__bundle_reader *reader, hs__stored_state *state, const hs_env *env, hs_error *err)
+{
+    const hs__bundle_entry *entry;
+    hs_code code = find_attribute(reader, state->key, HS__STATE_IDENTITY, HS_STRING, &entry, err);
+    if (code || !entry)
+        return code;
+    size_t bytes = hs__bundle_read_bytes(entry);
+    hs_string *text = hs__alloc(env, bytes, 1);
+    if (!text)
+        return hs__no_memory(err, bytes, entry->name);
+    if (!(code = hs__bundle_read(reader, entry, text, err)) && !hs__is_line(text->data, text->bytes))
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is no line of text", reader->prefix, entry->name);
+    if (!code && text->bytes && !(state->identity = hs__strndup(env, text->data, text->bytes)))
+        code = hs__no_memory(err, text->bytes, entry->name);
+    hs__free(env, text);
+    return code;
+}
+
+static bool is_state(const hs__bundle_entry *entry)
+{
+    return entry->dtype == HS_UINT8 && entry->shape.rank == 1;
+}
+
+/* A tensor of this prefix that is no vector of bytes was not written here, and is nobody's. */
+static bool is_left(const hs__bundle_entry *entry, const hs_raw_session *session)
+{
+    size_t length = strlen(HS__STATE_PREFIX);
+    if (strncmp(entry->name, HS__STATE_PREFIX, length) != 0 || strchr(entry->name, ':') || !is_state(entry) ||
+        entry->slices)
+        return false;
+    for (size_t i = 0; i < session->n_states; i++)
+        if (strcmp(session->states[i].key, entry->name) == 0)
+            return false;
+    return true;
+}
+
+/* What an index says is believed only as far as its data file bears it out. */
+hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < session->n_states; i++) {
+        const hs__bundle_entry *entry = hs__bundle_find(reader, session->states[i].key);
+        if (entry && !is_state(entry))
+            return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix, entry->name);
+        code = entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
+    }
+    for (size_t i = 0; !code && i < reader->n_entries; i++)
+        if (is_left(&reader->entries[i], session))
+            code = hs__bundle_locate(reader, &reader->entries[i], err);
+    return code;
+}
+
+static hs_code read_data(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__stored_state *state,
+                         const hs_env *env, hs_error *err)
+{
+    state->data = hs__alloc(env, state->bytes, 1);
+    return state->data ? hs__bundle_read(reader, entry, state->data, err) : hs__no_memory(err, state->bytes, state->key);
+}
+
+/* Adds the state of that key; `room` is how much may be kept in memory. Without an entry there is only a key. */
+static hs_code read_state(hs__stored_states *states, const hs_env *env, const char *key, hs__bundle_reader *reader,
+                          const hs__bundle_entry *entry, size_t room, hs_error *err)
+{
+    hs_code code = hs__reserve(env, &states->items, &states->capacity, states->n + 1, sizeof *states->items, err);
+    if (code)
+        return code;
+    hs__stored_state *state = &states->items[states->n++];
+    *state = (hs__stored_state){.key = hs__strdup(env, key)};
+    if (!state->key)
+        return hs__no_memory(err, strlen(key), "a name");
+    if (!entry)
+        return HS_OK;
+    state->bytes = (size_t)entry->bytes;
+    state->crc = entry->crc;
+    code = state->bytes <= room ? read_data(reader, entry, state, env, err) : hs__bundle_verify(reader, entry, err);
+    if (!code && !(code = read_version(reader, state, err)))
+        code = read_identity(reader, state, env, err);
+    return code;
+}
+
+hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
+{
+    const hs_env *env = &session->env;
+    size_t room = HS__WAITING_BYTES;
+    *states = (hs__stored_states){.path = hs__strdup(env, reader->prefix)};
+    hs_code code = states->path ? HS_OK : hs__no_memory(err, strlen(reader->prefix), "a path");
+    for (size_t i = 0; !code && i < session->n_states; i++) {
+        const char *key = session->states[i].key;
+        code = read_state(states, env, key, reader, hs__bundle_find(reader, key), SIZE_MAX, err);
+    }
+    for (size_t i = 0; !code && i < reader->n_entries; i++) {
+        const hs__bundle_entry *entry = &reader->entries[i];
+        if (!is_left(entry, session))
+            continue;
+        if (!(code = read_state(states, env, entry->name, reader, entry, room, err)) && states->items[states->n - 1].data)
+            room -= states->items[states->n - 1].bytes;
+    }
+    return code;
+}
+
+static void free_state(const hs__stored_state *state, const hs_env *env)
+{
+    hs__free(env, state->key);
+    hs__free(env, state->identity);
+    hs__free(env, state->data);
+}
+
+void hs__states_free(hs__stored_states *states, const hs_env *env)
+{
+    for (size_t i = 0; i < states->n; i++)
+        free_state(&states->items[i], env);
+    hs__free(env, states->items);
+    hs__free(env, states->path);
+    *states = (hs__stored_states){.path = NULL};
+}
+
+/* Loading. */
+
+static bool is_there(const hs__stored_state *state)
+{
+    return state->data || state->bytes;
+}
+
+static bool differ(const hs__stored_state *state, const hs__state_slot *slot)
+{
+    return state->identity && slot->identity && strcmp(state->identity, slot->identity) != 0;
+}
+
+static hs_code refuse_identity(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
+                               const hs_env *env, hs_error *err)
+{
+    enum { SHOWN = 240 };
+    if (strlen(state->identity) > SHOWN || strlen(slot->identity) > SHOWN)
+        hs_log(env, HS_LOG_ERROR, "checkpoint '%s': the state '%s' belongs to '%s', and its provider to '%s'", from->path,
+               state->key, state->identity, slot->identity);
+    return hs_error_set(
+        err, HS_FAILED_PRECONDITION,
+        "checkpoint '%s': the state '%s' belongs to '%.*s', and here it would be for '%.*s'; go on with what "
+        "it was saved with, or have it taken all the same (hs_restore_options.any_identity)",
+        from->path, state->key, SHOWN, state->identity, SHOWN, slot->identity);
+}
+
+static hs_code check_state(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
+                           const hs_env *env, hs_error *err)
+{
+    if (state->version > slot->version)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "checkpoint '%s': the state '%s' is of version %lld, and its provider knows none later than "
+                            "%lld; go on with a program as new as the one that saved it",
+                            from->path, state->key, (long long)state->version, (long long)slot->version);
+    return differ(state, slot) && !from->any_identity ? refuse_identity(from, state, slot, env, err) : HS_OK;
+}
+
+static void tell_identities(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
+                            const hs_env *env)
+{
+    if (differ(state, slot))
+        hs_log(env, HS_LOG_INFO, "checkpoint '%s': the state '%s' belongs to '%s', and is taken for '%s' on request",
+               from->path, state->key, state->identity, slot->identity);
+    else if (state->identity && !slot->identity)
+        hs_log(
+            env, HS_LOG_WARNING,
+            "checkpoint '%s': the state '%s' belongs to '%s'; its provider, which takes it, names nothing that it is for",
+            from->path, state->key, state->identity);
+    else if (!state->identity && slot->identity)
+        hs_log(
+            env, HS_LOG_WARNING,
+            "checkpoint '%s': the state '%s' names nothing that it belongs to; its provider, which takes it, is for '%s'",
+            from->path, state->key, slot->identity);
+}
+
+static hs_code load_state(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
+                          hs_raw_session *session, hs_error *err)
+{
+    if (!is_there(state)) {
+        hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", from->path, slot->key);
+        return HS_OK;
+    }
+    hs_state_reader reader = {state->data, state->bytes, state->version};
+    hs__clear(err); /* what another one has got over */
+    session->loading_states = true;
+    hs_code code = slot->load(slot->self, &reader, err);
+    session->loading_states = false;
+    hs__settle(code, "it", err);
+    if (!code && reader.left)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", reader.left, state->bytes);
+    if (code)
+        hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", from->path, slot->key);
+    else
+        tell_identities(from, state, slot, &session->env);
+    return code;
+}
+
+hs_code hs__states_check(const hs__stored_states *states, const hs_raw_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < session->n_states; i++)
+        code = check_state(states, &states->items[i], &session->states[i], &session->env, err);
+    return code;
+}
+
+hs_code hs__states_load(const hs__stored_states *states, hs_raw_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < session->n_states; i++)
+        code = load_state(states, &states->items[i], &session->states[i], session, err);
+    return code;
+}
+
+/* Waiting. */
+
+static void remove_states(hs__stored_states *states, size_t at, size_t n, const hs_env *env)
+{
+    for (size_t i = at; i < at + n; i++)
+        free_state(&states->items[i], env);
+    states->n -= n;
+    if (states->n > at)
+        memmove(states->items + at, states->items + at + n, (states->n - at) * sizeof *states->items);
+}
+
+void hs__states_leave(hs__stored_states *states, hs_raw_session *session)
+{
+    remove_states(states, 0, session->n_states, &session->env);
+    states->untold = states->n > 0;
+    hs__states_free(&session->waiting, &session->env);
+    session->waiting = *states;
+    *states = (hs__stored_states){.path = NULL};
+}
+
+/* The data of what was not kept. */
+static hs_code read_again(const hs__stored_states *from, hs__stored_state *state, const hs_env *env, hs_error *err)
+{
+    hs__bundle_reader reader;
+    hs_code code = hs__bundle_reader_open(&reader, env, from->path, err);
+    if (!code) {
+        const hs__bundle_entry *entry = hs__bundle_find(&reader, state->key);
+        if (!entry || !is_state(entry) || entry->bytes != state->bytes || entry->crc != state->crc)
+            code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
+        else if (!(code = hs__bundle_locate(&reader, entry, err)))
+            code = read_data(&reader, entry, state, env, err);
+        hs__bundle_reader_close(&reader);
+    }
+    if (code)
+        hs_error_prefix(err, "reading the state '%s', which was too large to be kept", state->key);
+    return code;
+}
+
+/* Lends the state with its data. What was read for it is freed by release. */
+static hs_code lend(const hs__stored_states *from, size_t index, const hs_env *env, hs__stored_state *lent, hs_error *err)
+{
+    *lent = from->items[index];
+    return lent->data || !lent->bytes ? HS_OK : read_again(from, lent, env, err);
+}
+
+static void release(const hs__stored_states *from, size_t index, const hs_env *env, const hs__stored_state *lent)
+{
+    if (lent->data != from->items[index].data)
+        hs__free(env, lent->data);
+}
+
+hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err)
+{
+    hs__stored_states *waiting = &session->waiting;
+    hs__stored_state state = {.key = slot->key};
+    size_t at = 0;
+    while (at < waiting->n && strcmp(waiting->items[at].key, slot->key) != 0)
+        at++;
+    if (at == waiting->n)
+        return waiting->path ? load_state(waiting, &state, slot, session, err) : HS_OK;
+    hs_code code = check_state(waiting, &waiting->items[at], slot, &session->env, err);
+    if (code)
+        return code;
+    if (!(code = lend(waiting, at, &session->env, &state, err)))
+        code = load_state(waiting, &state, slot, session, err);
+    release(waiting, at, &session->env, &state);
+    if (!code)
+        remove_states(waiting, at, 1, &session->env);
+    return code;
+}
+
+void hs__tell_waiting_states(hs_raw_session *session)
+{
+    hs__stored_states *waiting = &session->waiting;
+    waiting->untold = false;
+    for (size_t i = 0; i < waiting->n; i++)
+        hs_log(&session->env, HS_LOG_WARNING,
+               "checkpoint '%s' has the state '%s', which nobody takes; later checkpoints lack it", waiting->path,
+               waiting->items[i].key);
+}
+
+/* Saving. */
+
+static hs_code take_attribute(const hs_env *env, const char *key, const char *which, const hs_tensor *value,
+                              hs__take_fn take, void *user, hs_error *err)
+{
+    char *name = hs__format(env, "%s%s", key, which);
+    hs_code code =
+        name ? take(user, &(hs__saved){name, *value, HS__NONE, false}, err) : hs__no_memory(err, strlen(key), "a name");
+    hs__free(env, name);
+    return code;
+}
+
+hs_code hs__take_state(const hs_env *env, const hs__stored_state *state, hs__take_fn take, void *user, hs_error *err)
+{
+    hs_string identity = {state->identity, state->identity ? strlen(state->identity) : 0};
+    hs_tensor data = hs_tensor_of(HS_UINT8, (hs_shape){.rank = 1, .dims = {(int64_t)state->bytes}}, state->data);
+    hs_tensor version = hs_tensor_of(HS_INT64, HS_SCALAR, &state->version);
+    hs_tensor text = hs_tensor_of(HS_STRING, HS_SCALAR, &identity);
+    hs_code code = take(user, &(hs__saved){state->key, data, HS__NONE, false}, err);
+    if (!code && state->version)
+        code = take_attribute(env, state->key, HS__STATE_VERSION, &version, take, user, err);
+    if (!code && state->identity)
+        code = take_attribute(env, state->key, HS__STATE_IDENTITY, &text, take, user, err);
+    return code;
+}
+
+hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
+{
+    const hs__stored_states *waiting = &session->waiting;
+    hs_code code = HS_OK;
+    for (size_t i = 0; waiting->untold && !code && i < waiting->n; i++) {
+        hs__stored_state state;
+        hs_error cause = {0};
+        if (lend(waiting, i, &session->env, &state, &cause)) /* which is nothing to fail a save for */
+            hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint lacks it", cause.message);
+        else
+            code = hs__take_state(&session->env, &state, take, user, err);
+        release(waiting, i, &session->env, &state);
+    }
+    return code;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_DRIVERS_RESUME_H
+#define HS_DRIVERS_RESUME_H
+
+#include <hooksess/checkpoint.h>
+#include <hooksess/verify_resume.h>
+
+#include "base/buffer.h"
+#include "base/files.h"
+
+/* Verifying that a run resumes exactly, from the inside.
+ *
+ *   verify_resume.c     the program as it was started: two trials, and what came of them
+ *   resume_trial.c      a trial, in a process of its own
+ *   resume_recorder.c   the hook that keeps its record
+ *   resume_compare.c    comparing two records
+ *
+ * What they share lies in one directory: for each trial NAME (whole, resumed) its model in NAME/, its record in NAME.record
+ * and what came of it in NAME.result; the checkpoint in the middle is saved to where the second trial resumes from.
+ *
+ * A record is text, a line for each thing of each step in the order of the steps: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE
+ * NAME", where KIND is state, variable or fetch. A result is "CODE MIDDLE MESSAGE". */
+
+#define HS__RESUME_ORDER "HOOKSESS_RESUME_TRIAL"
+
+/* What a trial is told by its parent, as "NAME MIDDLE DIRECTORY". */
+typedef struct hs__resume_order {
+    const char *directory;
+    bool resumes;
+    int64_t middle, last_step; /* the step to be resumed from, or to be left a checkpoint of */
+} hs__resume_order;
+
+static inline const char *hs__resume_name(bool resumes)
+{
+    return resumes ? "resumed" : "whole";
+}
+
+/* The hook. */
+typedef struct hs__recorder {
+    const hs_env *env;
+    const hs__resume_order *order;
+    const char *const *fetches; /* NULL: none */
+    hs_run_args wants;
+    const char *model_to_leave; /* the prefix of the checkpoint in the middle */
+    hs_saver *saver;            /* saves it, as the session's would */
+    hs__buffer fetched, line;   /* of the last run; of the step */
+    hs__file file;
+    hs_host_copy copy;
+    bool begun, left;     /* the hook was added to a session; the checkpoint was saved */
+    int64_t last, middle; /* the last step that was recorded, -1: none; that of the checkpoint */
+    hs_error failure;     /* the session's outcome, if it failed */
+} hs__recorder;
+
+/* `record` is the path of its file. What is missing afterwards is set up when the hook begins. */
+hs_code hs__recorder_open(hs__recorder *recorder, const hs_env *env, const hs__resume_order *order,
+                          const char *const *fetches, const char *record, const char *model_to_leave, hs_error *err);
+hs_code hs__recorder_close(hs__recorder *recorder, hs_error *err);
+hs_hook hs__recorder_hook(hs__recorder *recorder);
+
+/* Makes the trial and ends the process. INVALID_ARGUMENT if what the environment variable says is no order. */
+hs_code hs__resume_trial(const hs_verify_resume_options *options, const hs_env *env, const char *order, hs_error *err);
+
+/* Compares the steps after report->middle and fills in the rest of the report. */
+hs_code hs__resume_compare(const hs_env *env, const char *whole, const char *resumed, const char *const *ignore,
+                           hs_resume_report *report, hs_error *err);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hook that notes, after each step, what all there is looks like. */
+#include "drivers/resume.h"
+
+#include "base/crc32c.h"
+#include "checkpoint/source.h"
+#include "hooks/make.h"
+#include "session/session.h"
+
+/* Lines. */
+
+typedef struct {
+    hs__buffer *to;
+    int64_t step;
+    const char *kind;
+} lines;
+
+static uint32_t checksum(const hs_tensor *value)
+{
+    if (value->dtype != HS_STRING)
+        return hs__crc32c(0, value->data, value->bytes);
+    const hs_string *strings = value->data;
+    uint32_t crc = 0;
+    for (size_t i = 0; i < value->bytes / sizeof *strings; i++) {
+        crc = hs__crc32c(crc, &strings[i].bytes, sizeof strings[i].bytes);
+        crc = hs__crc32c(crc, strings[i].data, strings[i].bytes);
+    }
+    return crc;
+}
+
+static hs_code add_line(void *user, const char *name, const hs_tensor *value, hs_error *err)
+{
+    const lines *l = user;
+    char shape[HS_SHAPE_TEXT_SIZE];
+    hs_shape of = hs_tensor_shape(value);
+    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s ", (long long)l->step, l->kind, (unsigned long)checksum(value),
+                    value->bytes, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape));
+    for (; *name; name++)
+        hs__buffer_append(l->to, (unsigned char)*name < ' ' ? "?" : name, 1);
+    hs__buffer_append(l->to, "\n", 1);
+    return hs__buffer_check(l->to, "the record of a step", err);
+}
+
+static hs_code add_saved(void *user, const hs__saved *saved, hs_error *err)
+{
+    return add_line(user, saved->name, &saved->value, err);
+}
+
+/* The hook. */
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    hs__recorder *r = self;
+    hs_code code = HS_OK;
+    r->begun = true;
+    for (size_t i = 0; !code && r->fetches && r->fetches[i]; i++)
+        code = hs__need_tensor(backend, r->fetches[i], err);
+    return code;
+}
+
+static hs_saver *saver_of(const hs_raw_session *session)
+{
+    return hs_scaffold_saver(session->owner->scaffold);
+}
+
+/* One that saves as the session's does, and leaves the session's alone. */
+static hs_code make_saver(hs__recorder *r, const hs_raw_session *session, hs_error *err)
+{
+    const hs_saver *like = saver_of(session);
+    hs_saver_options options = {HS_SAVER_OPTIONS, .env = r->env, .variables = like->variables, .names = like->names,
+                                .nonfinite = (int64_t)like->nonfinite};
+    hs_error error = {0};
+    if (!r->saver && !(r->saver = hs_saver_new(&options, &error)))
+        return hs__error_copy(err, &error);
+    return HS_OK;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    hs__recorder *r = self;
+    const hs__resume_order *order = r->order;
+    int64_t step;
+    (void)coordinator;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    if (code)
+        return code;
+    if (order->resumes)
+        return step == order->middle || r->last >= 0
+                   ? HS_OK
+                   : hs_error_set(err, HS_FAILED_PRECONDITION,
+                                  "the run begins at step %lld, and not at %lld, of which it was left a checkpoint; give "
+                                  "its session the trial's directory (hs_resume_trial.model_dir)",
+                                  (long long)step, (long long)order->middle);
+    if (step >= order->middle && r->last < 0)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the run begins at step %lld, not before %lld, which is to be resumed from", (long long)step,
+                            (long long)order->middle);
+    return make_saver(r, session, err);
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    hs__recorder *r = self;
+    (void)run, (void)err;
+    if (r->fetches)
+        *args = &r->wants;
+    return HS_OK;
+}
+
+/* Values of a run are noted at once: they are not kept until the boundary. */
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    hs__recorder *r = self;
+    lines fetched = {.to = &r->fetched, .kind = "fetch"};
+    hs_code code = hs_run_context_step(run, &fetched.step, err);
+    hs__buffer_clear(&r->fetched);
+    for (size_t i = 0; !code && i < hs_values_count(values); i++) {
+        hs_tensor host;
+        const hs_tensor *value = hs_values_tensor(values, i);
+        if (!(code = hs_tensor_host(value, &r->copy, &host, err)))
+            code = add_line(&fetched, r->fetches[i], &host, err);
+    }
+    hs_run_context_request_boundary(run);
+    return code;
+}
+
+static hs_code record(hs__recorder *r, const hs_raw_session *session, int64_t step, hs_error *err)
+{
+    lines states = {&r->line, step, "state"}, variables = {&r->line, step, "variable"};
+    hs__buffer_clear(&r->line);
+    hs_code code = hs__each_state(saver_of(session), session, add_saved, &states, err);
+    if (code || (code = hs__each_variable(saver_of(session), session, add_saved, &variables, err)))
+        return code;
+    hs__buffer_append(&r->line, r->fetched.data, r->fetched.size);
+    if ((code = hs__buffer_check(&r->line, "the record of a step", err)) ||
+        (code = hs__file_write(&r->file, r->line.data, r->line.size, err)))
+        return code;
+    r->last = step;
+    return HS_OK;
+}
+
+static hs_code leave(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hs_code code = hs_saver_save(r->saver, session, r->model_to_leave, step,
+                                 &(hs_save_options){HS_SAVE_OPTIONS, .no_meta_graph = true}, err);
+    r->left = !code;
+    r->middle = step;
+    return code;
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    hs__recorder *r = self;
+    hs_raw_session *session = hs_run_context_session(run);
+    int64_t step;
+    if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+        return HS_OK;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (code || step <= r->last) /* a run that makes no step */
+        return code;
+    if (!(code = record(r, session, step, err)) && !r->order->resumes && !r->left && step >= r->order->middle)
+        code = leave(r, session, step, err);
+    if (step >= r->order->last_step)
+        hs_run_context_request_stop(run);
+    return code;
+}
+
+static void close_hook(void *self, const hs_outcome *outcome)
+{
+    hs__recorder *r = self;
+    if (outcome->reason == HS_REASON_FAILED && !r->failure.code)
+        r->failure = outcome->error;
+}
+
+hs_hook hs__recorder_hook(hs__recorder *recorder)
+{
+    static const hs_hook_ops ops = {
+        HS_HOOK_OPS,
+        .name = "verify_resume",
+        .begin = begin,
+        .after_create_session = after_create_session,
+        .before_run = before_run,
+        .after_run = after_run,
+        .boundary = boundary,
+        .close = close_hook,
+    };
+    return hs_hook_hold((hs_hook){.ops = &ops, .self = recorder});
+}
+
+hs_code hs__recorder_open(hs__recorder *recorder, const hs_env *env, const hs__resume_order *order,
+                          const char *const *fetches, const char *record_path, const char *model_to_leave, hs_error *err)
+{
+    *recorder = (hs__recorder){.env = env,
+                               .order = order,
+                               .fetches = fetches,
+                               .wants = {HS_RUN_ARGS, .names = fetches},
+                               .model_to_leave = model_to_leave,
+                               .copy = {.env = env},
+                               .last = -1,
+                               .middle = order->middle};
+    hs__buffer_init(&recorder->fetched, env);
+    hs__buffer_init(&recorder->line, env);
+    return hs__file_open(&recorder->file, env, record_path, HS_OPEN_WRITE, err);
+}
+
+hs_code hs__recorder_close(hs__recorder *recorder, hs_error *err)
+{
+    hs_saver_free(recorder->saver);
+    hs_host_copy_free(&recorder->copy);
+    hs__buffer_free(&recorder->fetched);
+    hs__buffer_free(&recorder->line);
+    return hs__file_close(&recorder->file, err);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program as it was started: makes the trials, one after the other, and compares them. */
+#include "drivers/resume.h"
+
+#include "base/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* A process for a trial. */
+
+/* The environment with the order in it. The strings are borrowed. */
+static char **environment_with(const hs_env *env, char *order)
+{
+    size_t n = 0, length = strlen(HS__RESUME_ORDER "=");
+    while (environ && environ[n])
+        n++;
+    char **made = hs__alloc(env, n + 2, sizeof *made);
+    if (!made)
+        return NULL;
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(environ[i], HS__RESUME_ORDER "=", length) != 0)
+            made[used++] = environ[i];
+    made[used] = order;
+    return made;
+}
+
+static hs_code start(const hs_verify_resume_options *options, const hs_env *env, char *order, pid_t *process, hs_error *err)
+{
+    static const char self[] = "/proc/self/exe";
+    const char *program = options->program ? options->program : access(self, X_OK) == 0 ? self : options->argv[0];
+    char **environment = environment_with(env, order);
+    if (!environment)
+        return hs__no_memory(err, strlen(order), "an environment");
+    int result = posix_spawnp(process, program, NULL, NULL, options->argv, environment);
+    hs__free(env, environment);
+    return result ? hs_error_set_errno(err, result, "starting '%s' anew", program) : HS_OK;
+}
+
+static hs_code wait_for(pid_t process, int *status, hs_error *err)
+{
+    pid_t ended;
+    do
+        ended = waitpid(process, status, 0);
+    while (ended < 0 && errno == EINTR);
+    return ended < 0 ? hs_error_set_errno(err, errno, "waiting for the trial") : HS_OK;
+}
+
+static hs_code made_none(int status, hs_error *err)
+{
+    return hs_error_set(
+        err, HS_ABORTED,
+        "it ended by itself, with status %d, and made no trial; started with the same arguments, the program "
+        "must come to hs_verify_resume again, and leave it to end",
+        WEXITSTATUS(status));
+}
+
+/* What the trial says of itself; what it does not say, its status does. */
+static hs_code read_result(const hs_env *env, const char *path, int status, int64_t *middle, hs_error *err)
+{
+    char *text;
+    size_t bytes;
+    int result, at = 0;
+    long long left;
+    if (WIFSIGNALED(status))
+        return hs_error_set(err, HS_ABORTED, "it was killed by signal %d (%s)", WTERMSIG(status),
+                            strsignal(WTERMSIG(status)));
+    hs_code code = hs__file_contents(env, path, SIZE_MAX, &text, &bytes, err);
+    if (code)
+        return code == HS_NOT_FOUND ? made_none(status, err) : code;
+    if (sscanf(text, "%d %lld %n", &result, &left, &at) != 2 || !at)
+        code = made_none(status, err);
+    else if (result)
+        code = hs_error_set(err, result, "%s", text + at);
+    else if (WEXITSTATUS(status))
+        code = hs_error_set(err, HS_ABORTED, "it went well, and ended with status %d", WEXITSTATUS(status));
+    else
+        *middle = left;
+    hs__free(env, text);
+    return code;
+}
+
+/* Makes one of the trials. *middle is the step that it is told, and then that of the checkpoint. */
+static hs_code make_trial(const hs_verify_resume_options *options, const hs_env *env, const char *directory, bool resumes,
+                          int64_t *middle, hs_error *err)
+{
+    const char *name = hs__resume_name(resumes);
+    char *order = hs__format(env, HS__RESUME_ORDER "=%s %lld %s", name, (long long)*middle, directory);
+    char *model = hs__format(env, "%s/%s", directory, name), *result = hs__format(env, "%s/%s.result", directory, name);
+    hs_code code = order && model && result ? HS_OK : hs__no_memory(err, strlen(directory), "a path");
+    pid_t process;
+    int status;
+    if (!code && !(code = hs__make_directory(env, model, err)) && !(code = start(options, env, order, &process, err)) &&
+        !(code = wait_for(process, &status, err)))
+        code = read_result(env, result, status, middle, err);
+    if (code)
+        hs_error_prefix(err, resumes ? "the trial that resumes" : "the trial that goes through");
+    hs__free(env, order);
+    hs__free(env, model);
+    hs__free(env, result);
+    return code;
+}
+
+/* The directory of it all. */
+
+static hs_code make_directory(const hs_verify_resume_options *options, const hs_env *env, char **directory, hs_error *err)
+{
+    const char *base = options->scratch_dir, *temporary = getenv("TMPDIR");
+    hs_code code = base ? hs__make_directories(env, base, err) : HS_OK;
+    if (code)
+        return code;
+    if (!base)
+        base = temporary && *temporary ? temporary : "/tmp";
+    *directory = hs__path_join(env, base, "verify-resume-XXXXXX");
+    if (!*directory)
+        return hs__no_memory(err, strlen(base), "a path");
+    if (mkdtemp(*directory))
+        return HS_OK;
+    code = hs_error_set_errno(err, errno, "making a directory in '%s'", base);
+    hs__free(env, *directory);
+    *directory = NULL;
+    return code;
+}
+
+static void remove_all(const hs_env *env, const char *path)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        char *inside = hs__path_join(env, path, entry->d_name);
+        if (inside && unlink(inside) != 0 && (errno == EISDIR || errno == EPERM))
+            remove_all(env, inside);
+        hs__free(env, inside);
+    }
+    if (directory)
+        closedir(directory);
+    if (rmdir(path) != 0)
+        hs_log(env, HS_LOG_WARNING, "%s: cannot be removed: %s", path, strerror(errno));
+}
+
+static hs_code compare_trials(const hs_verify_resume_options *options, const hs_env *env, const char *directory,
+                              hs_resume_report *report, hs_error *err)
+{
+    char *whole = hs__format(env, "%s/%s.record", directory, hs__resume_name(false));
+    char *resumed = hs__format(env, "%s/%s.record", directory, hs__resume_name(true));
+    hs_code code = whole && resumed ? hs__resume_compare(env, whole, resumed, options->ignore, report, err)
+                                    : hs__no_memory(err, strlen(directory), "a path");
+    hs__free(env, whole);
+    hs__free(env, resumed);
+    return code;
+}
+
+static hs_code verify(const hs_verify_resume_options *options, const hs_env *env, hs_resume_report *report, hs_error *err)
+{
+    char *directory = NULL;
+    hs_code code = make_directory(options, env, &directory, err);
+    if (code)
+        return code;
+    if (!(code = make_trial(options, env, directory, false, &report->middle, err)) &&
+        !(code = make_trial(options, env, directory, true, &report->middle, err)))
+        code = compare_trials(options, env, directory, report, err);
+    if (code)
+        hs_error_prefix(err, "verifying a resume (in '%s')", directory);
+    else
+        remove_all(env, directory);
+    hs__free(env, directory);
+    return code;
+}
+
+/* The call. */
+
+static hs_code take_options(hs_verify_resume_options *options, const hs_verify_resume_options *given, hs_error *err)
+{
+    hs_code code =
+        hs_struct_take(options, sizeof *options, given, "hs_verify_resume_options", "HS_VERIFY_RESUME_OPTIONS", err);
+    if (code)
+        return code;
+    if (!options->argv || !options->argv[0] || !options->train)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_verify_resume_options.%s is NULL",
+                            !options->argv    ? "argv"
+                            : !options->train ? "train"
+                                              : "argv[0]");
+    if (options->steps < 2)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_verify_resume_options.steps is %lld; it must be at least 2",
+                            (long long)options->steps);
+    if (options->middle < 0 || options->middle >= options->steps)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_verify_resume_options.middle is %lld; it must be below %lld",
+                            (long long)options->middle, (long long)options->steps);
+    if (!options->middle)
+        options->middle = options->steps / 2;
+    return HS_OK;
+}
+
+static hs_code check_report(const hs_resume_report *report, hs_error *err)
+{
+    if (!report || report->size >= sizeof report->size)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "hs_resume_report.size is %zu: begin its initialiser with HS_RESUME_REPORT", report->size);
+}
+
+/* As much of it as both sides know. */
+static void give_report(hs_resume_report *to, hs_resume_report *from)
+{
+    if (!to)
+        return;
+    from->size = to->size;
+    memcpy(to, from, to->size < sizeof *from ? to->size : sizeof *from);
+}
+
+hs_code hs_verify_resume(const hs_verify_resume_options *given, hs_resume_report *out, hs_error *err)
+{
+    hs_verify_resume_options options;
+    hs_resume_report report = {.step = -1};
+    hs_env env;
+    const char *order = getenv(HS__RESUME_ORDER);
+    hs_code code;
+    if ((code = take_options(&options, given, err)) || (code = check_report(out, err)) ||
+        (code = hs__env_take(&env, options.env, err)))
+        return code;
+    if (order)
+        return hs__resume_trial(&options, &env, order, err);
+    report.middle = options.middle;
+    code = verify(&options, &env, &report, err);
+    give_report(out, &report);
+    if (!code)
+        hs_error_clear(err);
+    return code;
+}

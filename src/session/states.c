@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What belongs into a checkpoint besides the variables: the state of the backend and of the hooks, and what is added later.
+ */
+#include "session/session.h"
+
+#include "checkpoint/states.h"
+
+#include <string.h>
+
+static void free_slot(const hs__state_slot *slot, const hs_env *env)
+{
+    hs__free(env, slot->key);
+    hs__free(env, slot->identity);
+}
+
+/* A place for a provider, complete, under a key that is taken over. */
+static hs_code make_slot(hs__state_slot *slot, const hs_env *env, char *key, const hs_state_provider *provider,
+                         hs_error *err)
+{
+    *slot = (hs__state_slot){.key = key,
+                             .identity = provider->identity ? hs__strdup(env, provider->identity) : NULL,
+                             .version = provider->version,
+                             .bytes = provider->bytes,
+                             .save = provider->save,
+                             .load = provider->load,
+                             .self = provider->self};
+    if (key && (slot->identity || !provider->identity))
+        return HS_OK;
+    free_slot(slot, env);
+    return hs__no_memory(err, strlen(provider->name), "a name");
+}
+
+static hs_code check_key(const hs_raw_session *raw, const char *key, hs_error *err)
+{
+    for (size_t i = 0; i < raw->n_states; i++)
+        if (strcmp(raw->states[i].key, key) == 0)
+            return hs_error_set(err, HS_ALREADY_EXISTS, "two pieces of state would be saved as '%s'; rename one", key);
+    return HS_OK;
+}
+
+static hs_code reserve_slot(hs_raw_session *raw, hs_error *err)
+{
+    return hs__reserve(&raw->env, &raw->states, &raw->states_capacity, raw->n_states + 1, sizeof *raw->states, err);
+}
+
+static hs_code add_slot(hs_raw_session *raw, char *key, const hs_state_provider *provider, hs_error *err)
+{
+    hs__state_slot slot;
+    hs_code code = make_slot(&slot, &raw->env, key, provider, err);
+    if (code)
+        return code;
+    if ((code = check_key(raw, key, err)) || (code = reserve_slot(raw, err)))
+        free_slot(&slot, &raw->env);
+    else
+        raw->states[raw->n_states++] = slot;
+    return code;
+}
+
+static char *state_key(const hs_raw_session *raw, const char *name)
+{
+    return hs__format(&raw->env, HS__STATE_PREFIX "state/%s", name);
+}
+
+/* The key of a hook's state: its name, and a number from the second hook of that name on. */
+static char *hook_key(const struct hs_session *session, size_t index)
+{
+    size_t before = 0;
+    for (size_t i = 0; i < index; i++)
+        before +=
+            session->hooks[i].ops.save_state && strcmp(session->hooks[i].ops.name, session->hooks[index].ops.name) == 0;
+    const char *name = session->hooks[index].ops.name;
+    return before ? hs__format(&session->env, HS__STATE_PREFIX "hook/%s_%zu", name, before)
+                  : hs__format(&session->env, HS__STATE_PREFIX "hook/%s", name);
+}
+
+hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err)
+{
+    const hs_hook_ops *ops = &hook->ops;
+    const hs_state_provider given = {HS_STATE_PROVIDER,       .name = ops->name,        .save = ops->save_state,
+                                     .load = ops->load_state, .self = hook->self,       .version = ops->state_version,
+                                     .identity = identity,    .bytes = ops->state_bytes};
+    return hs__state_provider_take(to, &given, "hook", err);
+}
+
+static hs_code add_hook(struct hs_session *session, size_t index, hs_error *err)
+{
+    const hs__hook *hook = &session->hooks[index];
+    const char *identity = hook->ops.state_identity ? hook->ops.state_identity(hook->self) : NULL;
+    hs_state_provider provider;
+    hs_code code = hs__hook_state(&provider, hook, identity, err);
+    return code ? code : add_slot(&session->raw, hook_key(session, index), &provider, err);
+}
+
+hs_code hs__gather_states(struct hs_session *session, hs_error *err)
+{
+    hs_raw_session *raw = &session->raw;
+    const hs_state_provider *given;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && raw->ops.state && (given = raw->ops.state(raw->backend.self, i)); i++) {
+        hs_state_provider provider;
+        if (!(code = hs__state_provider_take(&provider, given, "state", err)))
+            code = add_slot(raw, state_key(raw, provider.name), &provider, err);
+    }
+    for (size_t i = 0; !code && i < session->n_hooks; i++)
+        if (session->hooks[i].ops.save_state)
+            code = add_hook(session, i, err);
+    return code;
+}
+
+void hs__free_states(hs_raw_session *raw)
+{
+    for (size_t i = 0; i < raw->n_states; i++)
+        free_slot(&raw->states[i], &raw->env);
+    hs__free(&raw->env, raw->states);
+    hs__states_free(&raw->waiting, &raw->env);
+}
+
+hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *given, hs_error *err)
+{
+    hs_state_provider provider;
+    hs__state_slot slot;
+    hs__clear(err);
+    if (!raw || !raw->handle)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to add a state to");
+    hs_code code = hs__state_provider_take(&provider, given, "state", err);
+    if (code)
+        return code;
+    if (raw->loading_states)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "state '%s' cannot be added while another one is being loaded",
+                            provider.name);
+    if ((code = make_slot(&slot, &raw->env, state_key(raw, provider.name), &provider, err)))
+        return code;
+    /* all that can fail comes before the provider is told anything */
+    if ((code = check_key(raw, slot.key, err)) || (code = reserve_slot(raw, err)) ||
+        (code = hs__claim_state(raw, &slot, err))) {
+        free_slot(&slot, &raw->env);
+        return code;
+    }
+    raw->states[raw->n_states++] = slot;
+    hs__clear(err);
+    return HS_OK;
+}

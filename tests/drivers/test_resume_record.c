@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The record of a trial: what is written into it, and how two are compared. */
+#include "checkpoint/cell.h"
+
+#include "drivers/resume.h"
+
+#include <errno.h>
+
+/* Recording: a trial in this process. */
+
+typedef struct {
+    fixture *f;
+    const char *const *fetches;
+    hs__resume_order order;
+    hs__recorder recorder;
+    float device[2];
+    hs_memory memory;
+    hs_string text;
+} trial;
+
+static hs_code from_device(void *user, void *host, const void *device, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(host, device, bytes);
+    return HS_OK;
+}
+
+static hs_code nothing(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)op, (void)err;
+    return HS_OK;
+}
+
+static hs_code make_text(void *self, hs_op *op, hs_error *err)
+{
+    trial *t = self;
+    t->text = (hs_string){"abc", 3};
+    hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, &t->text);
+    return hs_op_set_output(op, 0, &value, err);
+}
+
+static void build(trial *t, model *m, const hs_env *env, cell *c)
+{
+    hs_state_provider provider = cell_of(c, "loader", 2, "digits");
+    model_build(m, env);
+    hs_graph_add_state(m->graph, &provider);
+    t->memory = (hs_memory){HS_MEMORY, .device_type = 2, .to_host = from_device, .from_host = from_device};
+    hs_graph_add_op(m->graph,
+                    &(hs_op_def){HS_OP_DEF, .name = "far", .run = nothing,
+                                 .outputs = HS_OUTPUTS(
+                                     {.dtype = HS_FLOAT, .shape = HS_SHAPE(2), .data = t->device, .memory = &t->memory})});
+    hs_graph_op(m->graph, .name = "text", .run = make_text, .self = t, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(m->graph, .name = "look");
+}
+
+/* Trains to step 3, with other runs between the steps. */
+static hs_code record(const hs_env *env, trial *t)
+{
+    model m = {.step = 0};
+    cell c = {.value = 5};
+    hs_error err = {0}, late = {0};
+    const fixture *f = t->f;
+    t->order = (hs__resume_order){.directory = f->directory, .middle = 2, .last_step = 3};
+    hs_code code = hs__recorder_open(&t->recorder, env, &t->order, t->fetches, test_path(f->directory, "a.record"),
+                                     test_path(f->directory, "left"), &err);
+    if (!code) {
+        build(t, &m, env, &c);
+        hs_hook hook = hs__recorder_hook(&t->recorder);
+        m.session = hs_session_open(hs_graph_backend(m.graph),
+                                    &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1}, &err);
+        while (!hs_session_should_stop(m.session) && !hs_session_run(m.session, "train", &err)) {
+            c.value++;
+            if (!hs_session_should_stop(m.session) && hs_session_run(m.session, "look", &err))
+                break;
+        }
+        hs_session_close(m.session, &err);
+        hs_graph_free(m.graph);
+        code = err.code;
+    }
+    hs_code closed = hs__recorder_close(&t->recorder, &late);
+    return code ? code : closed;
+}
+
+static char *contents(const fixture *f)
+{
+    static char text[4096];
+    char *read = test_read_file(test_path(f->directory, "a.record"), NULL);
+    snprintf(text, sizeof text, "%s", read);
+    free(read);
+    return text;
+}
+
+static void a_line_for_each_thing_of_each_step(void **state)
+{
+    fixture *f = *state;
+    trial t = {.f = f, .fetches = HS_NAMES("far", "text")};
+    static const char *const lines[] = {"state ",    ":8 uint8 [8] hooksess/state/loader\n",
+                                        "state ",    ":8 int64 [] hooksess/state/loader:version\n",
+                                        "state ",    ":16 string [] hooksess/state/loader:identity\n",
+                                        "variable ", ":16 double [2] bias\n",
+                                        "variable ", ":8 int64 [] global_step\n",
+                                        "variable ", ":24 float [2,3] weights\n",
+                                        "fetch ",    ":8 float [2] far\n",
+                                        "fetch ",    ":16 string [] text\n"};
+    assert_ok(record(&f->t.env, &t), &f->err);
+    const char *at = contents(f);
+    for (int step = 1; step <= 3; step++)
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i += 2) {
+            char start[32];
+            int length = snprintf(start, sizeof start, "%d %s", step, lines[i]);
+            assert_memory_equal(at, start, (size_t)length);
+            assert_memory_equal(at + length + 8, lines[i + 1], strlen(lines[i + 1]));
+            at += (size_t)length + 8 + strlen(lines[i + 1]);
+        }
+    assert_string_equal(at, ""); /* runs that make no step leave nothing */
+}
+
+static void the_checkpoint_in_the_middle_is_of_its_step(void **state)
+{
+    fixture *f = *state;
+    trial t = {.f = f};
+    assert_ok(record(&f->t.env, &t), &f->err);
+    assert_true(t.recorder.left);
+    assert_int_equal(t.recorder.middle, 2);
+    char *latest = hs_latest_checkpoint(NULL, f->directory, NULL, &f->err);
+    assert_string_equal(latest, test_path(f->directory, "left-2"));
+    hs_env_free(NULL, latest);
+}
+
+static hs_code record_with(test_env *env, void *user)
+{
+    trial *t = user;
+    return record(&env->env, t);
+}
+
+static void each_allocation_of_a_record(void **state)
+{
+    trial t = {.f = *state, .fetches = HS_NAMES("far", "text")};
+    test_each_allocation(record_with, &t);
+}
+
+static void each_file_call_of_a_record(void **state)
+{
+    trial t = {.f = *state, .fetches = HS_NAMES("far")};
+    test_each_file_call(record_with, NULL, EIO, false, &t);
+}
+
+/* Comparing. */
+
+static hs_resume_report report;
+
+static hs_code compare_in(fixture *f, const hs_env *env, const char *whole, const char *resumed, const char *const *ignore)
+{
+    test_write_file(test_path(f->directory, "a.record"), whole, strlen(whole));
+    test_write_file(test_path(f->directory, "b.record"), resumed, strlen(resumed));
+    report = (hs_resume_report){HS_RESUME_REPORT, .middle = 2, .step = -1};
+    return hs__resume_compare(env, test_path(f->directory, "a.record"), test_path(f->directory, "b.record"), ignore,
+                              &report, &f->err);
+}
+
+static hs_code compare(fixture *f, const char *whole, const char *resumed)
+{
+    return compare_in(f, &f->t.env, whole, resumed, NULL);
+}
+
+static void only_steps_after_the_middle_count(void **state)
+{
+    fixture *f = *state;
+    assert_ok(compare(f, "1 variable a:4 float [] x\n2 variable b:4 float [] x\n3 variable c:4 float [] x\n",
+                      "2 variable not:4 float [] x\n3 variable c:4 float [] x\n"),
+              &f->err);
+    assert_int_equal(report.compared, 1);
+}
+
+static void steps_may_be_more_than_one_apart(void **state)
+{
+    fixture *f = *state;
+    const char *text = "4 variable a:4 float [] x\n8 variable b:4 float [] x\n";
+    assert_ok(compare(f, text, text), &f->err);
+    assert_int_equal(report.compared, 2);
+}
+
+static void the_first_of_each_kind_in_the_first_step_is_named(void **state)
+{
+    fixture *f = *state;
+    const char *a = "3 state 1:1 uint8 [1] s\n3 variable 1:1 int8 [] x\n"
+                    "4 state 1:1 uint8 [1] s\n4 state 1:1 uint8 [1] t\n4 state 1:1 uint8 [1] u\n4 variable 1:1 int8 [] x\n"
+                    "4 variable 1:1 int8 [] y z\n4 fetch 1:1 int8 [] x\n";
+    const char *b = "3 state 1:1 uint8 [1] s\n3 variable 1:1 int8 [] x\n"
+                    "4 state 1:1 uint8 [1] s\n4 state 2:1 uint8 [1] t\n4 state 2:1 uint8 [1] u\n4 variable 1:1 int8 [] x\n"
+                    "4 variable 2:1 int8 [] y z\n4 fetch 1:1 int8 [] x\n";
+    assert_fails(compare(f, a, b), HS_DATA_LOSS, &f->err,
+                 "step 4 differs in the state 't', the variable 'y z' (in 3 things in all)");
+    assert_int_equal(report.compared, 1);
+    assert_int_equal(report.step, 4);
+    assert_int_equal(report.different, 3);
+    assert_string_equal(report.state, "t");
+    assert_string_equal(report.variable, "y z");
+    assert_string_equal(report.fetch, "");
+}
+
+static void what_only_one_of_them_has_differs(void **state)
+{
+    fixture *f = *state;
+    const char *one = "3 variable 1:1 int8 [] x\n", *two = "3 state 1:1 uint8 [1] s\n3 variable 1:1 int8 [] x\n";
+    assert_fails(compare(f, one, two), HS_DATA_LOSS, &f->err, "step 3 differs in the state 's' (in 1 things");
+    assert_fails(compare(f, two, one), HS_DATA_LOSS, &f->err, "step 3 differs in the state 's' (in 1 things");
+}
+
+static void another_type_or_shape_differs(void **state)
+{
+    fixture *f = *state;
+    assert_fails(compare(f, "3 variable 0:4 float [1] x\n", "3 variable 0:4 int32 [1] x\n"), HS_DATA_LOSS, &f->err, "'x'");
+    assert_fails(compare(f, "3 variable 0:4 float [1] x\n", "3 variable 0:4 float [] x\n"), HS_DATA_LOSS, &f->err, "'x'");
+}
+
+static void the_order_within_a_step_does_not_matter(void **state)
+{
+    fixture *f = *state;
+    assert_ok(compare(f, "3 variable 1:1 int8 [] x\n3 variable 2:1 int8 [] y\n",
+                      "3 variable 2:1 int8 [] y\n3 variable 1:1 int8 [] x\n"),
+              &f->err);
+}
+
+static void a_step_that_only_one_of_them_has(void **state)
+{
+    fixture *f = *state;
+    const char *one = "3 variable 1:1 int8 [] x\n", *two = "3 variable 1:1 int8 [] x\n4 variable 1:1 int8 [] x\n";
+    assert_fails(compare(f, one, two), HS_DATA_LOSS, &f->err, "only the run that was resumed makes step 4");
+    assert_int_equal(report.step, 4);
+    assert_fails(compare(f, two, one), HS_DATA_LOSS, &f->err, "only the run that went through makes step 4");
+    assert_int_equal(report.different, 0);
+}
+
+static void what_is_ignored_may_differ_or_be_missing(void **state)
+{
+    fixture *f = *state;
+    const char *a = "3 state 1:1 uint8 [1] clock\n3 variable 1:1 int8 [] x\n", *b = "3 variable 1:1 int8 [] x\n";
+    assert_ok(compare_in(f, &f->t.env, a, b, HS_NAMES("clock")), &f->err);
+    assert_fails(compare_in(f, &f->t.env, b, b, HS_NAMES("x")), HS_FAILED_PRECONDITION, &f->err, "nothing to compare");
+}
+
+static void a_very_long_name_is_cut_in_the_report(void **state)
+{
+    fixture *f = *state;
+    char name[600], a[700], b[700];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    snprintf(a, sizeof a, "3 variable 1:1 int8 [] %s\n", name);
+    snprintf(b, sizeof b, "3 variable 2:1 int8 [] %s\n", name);
+    assert_fails(compare(f, a, b), HS_DATA_LOSS, &f->err, "differs in the variable 'nnn");
+    assert_int_equal(strlen(report.variable), sizeof report.variable - 1);
+}
+
+static void what_is_no_record(void **state)
+{
+    static const char *const wrong[] = {
+        "x\n", "3\n", "3 variable\n", "3 variable 1:1 int8 []\n", "3 variable 1:1 int8 [] \n", "x variable 1:1 int8 [] x\n",
+        "\n"};
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(compare(f, wrong[i], ""), HS_DATA_LOSS, &f->err, "is no line of a record");
+    assert_fails(compare(f, "3 variable 1:1 int8 [] x", ""), HS_DATA_LOSS, &f->err, "the last line is cut");
+    assert_fails(compare(f, "", ""), HS_FAILED_PRECONDITION, &f->err, "nothing to compare after step 2");
+}
+
+static hs_code compare_with(test_env *t, void *user)
+{
+    const char *text = "3 variable 1:1 int8 [] x\n3 variable 2:1 int8 [] y\n";
+    return compare_in(user, &t->env, text, text, NULL);
+}
+
+static void each_allocation_of_a_comparison(void **state)
+{
+    test_each_allocation(compare_with, *state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(a_line_for_each_thing_of_each_step),
+        with_fixture(the_checkpoint_in_the_middle_is_of_its_step),
+        with_fixture(each_allocation_of_a_record),
+        with_fixture(each_file_call_of_a_record),
+        with_fixture(only_steps_after_the_middle_count),
+        with_fixture(steps_may_be_more_than_one_apart),
+        with_fixture(the_first_of_each_kind_in_the_first_step_is_named),
+        with_fixture(what_only_one_of_them_has_differs),
+        with_fixture(another_type_or_shape_differs),
+        with_fixture(the_order_within_a_step_does_not_matter),
+        with_fixture(a_step_that_only_one_of_them_has),
+        with_fixture(what_is_ignored_may_differ_or_be_missing),
+        with_fixture(a_very_long_name_is_cut_in_the_report),
+        with_fixture(what_is_no_record),
+        with_fixture(each_allocation_of_a_comparison),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

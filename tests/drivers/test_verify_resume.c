@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hs_verify_resume as a program sees it. The trials are this very program: called with arguments, it is the scenario of
+ * that name; without, the tests. */
+#include "support/test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { STEPS = 8, MIDDLE = 4 };
+
+/* What is wrong with the program. */
+typedef struct {
+    const char *name;
+    bool no_generator, lossy_input, lossy_hook, late_input, clock; /* of what is saved */
+    bool no_hook, no_directory, quiet, elsewhere, exits_late;      /* of the program */
+    int64_t kill_at, fail_at, exit_at, end_at;                     /* the step */
+    bool forgets_where_it_ends, seldom_saved;
+    const char *const *fetches, *const *ignore;
+} scenario;
+
+static const scenario scenarios[] = {
+    {.name = "exact", .fetches = HS_NAMES("loss", "double_loss")},
+    {.name = "seldom saved", .seldom_saved = true},
+    {.name = "no generator", .no_generator = true, .fetches = HS_NAMES("loss")},
+    {.name = "lossy input", .lossy_input = true},
+    {.name = "lossy hook", .lossy_hook = true},
+    {.name = "late input", .late_input = true},
+    {.name = "clock", .clock = true},
+    {.name = "clock ignored", .clock = true, .ignore = HS_NAMES("hooksess/state/clock")},
+    {.name = "killed", .kill_at = MIDDLE + 2},
+    {.name = "killed at once", .kill_at = 1},
+    {.name = "failing", .fail_at = 3},
+    {.name = "failing quietly", .fail_at = 3, .quiet = true},
+    {.name = "exiting", .exit_at = 3},
+    {.name = "exiting late", .exits_late = true},
+    {.name = "elsewhere", .elsewhere = true},
+    {.name = "no hook", .no_hook = true},
+    {.name = "no directory", .no_directory = true},
+    {.name = "short", .end_at = 3},
+    {.name = "short of the end", .end_at = 6},
+    {.name = "ending at the middle", .end_at = MIDDLE + 1},
+    {.name = "ending later", .end_at = 6, .forgets_where_it_ends = true},
+    {.name = "unknown fetch", .fetches = HS_NAMES("no such thing")},
+};
+
+/* The model: a walk, a step of which is random and as long as the input says. */
+typedef struct {
+    const scenario *what;
+    double position, loss;
+    uint64_t generator;
+    int64_t input;    /* where it is */
+    int64_t produced; /* how much of it this process has seen */
+    int64_t runs;     /* a hook counts them */
+} walk;
+
+static hs_code advance(void *self, hs_op *op, hs_error *err)
+{
+    walk *w = self;
+    int64_t step = hs_op_step(op) + 1;
+    if (step == w->what->end_at && !(w->what->forgets_where_it_ends && w->produced < MIDDLE))
+        return hs_error_set(err, HS_OUT_OF_RANGE, "the input is at its end");
+    if (step == w->what->kill_at && (step == 1 || w->produced < step - 1)) /* not in the run that goes through */
+        raise(SIGKILL);
+    if (step == w->what->exit_at)
+        exit(3);
+    if (step == w->what->fail_at)
+        return hs_error_set(err, HS_UNAVAILABLE, "the worker is gone");
+    w->generator = w->generator * 6364136223846793005u + 1442695040888963407u;
+    w->position += (double)(w->generator >> 40) * (double)(++w->input % 3);
+    w->loss = w->position / 7;
+    w->produced++;
+    return HS_OK;
+}
+
+static hs_code double_loss(void *self, hs_op *op, hs_error *err)
+{
+    (void)err;
+    *(double *)hs_op_output(op, 0)->data = 2 * ((walk *)self)->loss;
+    return HS_OK;
+}
+
+static hs_code save_number(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_write(out, self, sizeof(int64_t), err);
+}
+
+static hs_code load_number(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs_state_read(in, self, sizeof(int64_t), err);
+}
+
+static hs_code load_one_more(void *self, hs_state_reader *in, hs_error *err)
+{
+    hs_code code = load_number(self, in, err);
+    ++*(int64_t *)self;
+    return code;
+}
+
+static hs_code save_clock(void *self, hs_state_writer *out, hs_error *err)
+{
+    int64_t now = hs_env_monotonic_ns(NULL);
+    (void)self;
+    return hs_state_write(out, &now, sizeof now, err);
+}
+
+static hs_code load_clock(void *self, hs_state_reader *in, hs_error *err)
+{
+    int64_t then;
+    (void)self;
+    return hs_state_read(in, &then, sizeof then, err);
+}
+
+static hs_code count_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)run, (void)values, (void)err;
+    ((walk *)self)->runs++;
+    return HS_OK;
+}
+
+static hs_code save_runs(void *self, hs_state_writer *out, hs_error *err)
+{
+    return save_number(&((walk *)self)->runs, out, err);
+}
+
+static hs_code load_runs(void *self, hs_state_reader *in, hs_error *err)
+{
+    walk *w = self;
+    return (w->what->lossy_hook ? load_one_more : load_number)(&w->runs, in, err);
+}
+
+static hs_code add_input(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    walk *w = self;
+    (void)coordinator;
+    if (!w->what->late_input)
+        return HS_OK;
+    return hs_raw_session_add_state(session,
+                                    &(hs_state_provider){HS_STATE_PROVIDER, .name = "input", .save = save_number,
+                                                         .load = load_number, .self = &w->input},
+                                    err);
+}
+
+static const hs_hook_ops counter_ops = {HS_HOOK_OPS,
+                                        .name = "counter",
+                                        .after_create_session = add_input,
+                                        .after_run = count_run,
+                                        .save_state = save_runs,
+                                        .load_state = load_runs};
+
+static hs_graph *make_graph(walk *w)
+{
+    hs_graph *g = hs_graph_new(NULL);
+    hs_graph_variable(g, "position", HS_DOUBLE, HS_SCALAR, &w->position);
+    hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &w->loss);
+    if (!w->what->no_generator)
+        hs_graph_state(g, "generator", save_number, load_number, &w->generator);
+    if (!w->what->late_input)
+        hs_graph_state(g, "input", save_number, w->what->lossy_input ? load_one_more : load_number, &w->input);
+    if (w->what->clock)
+        hs_graph_state(g, "clock", save_clock, load_clock, w);
+    hs_graph_op(g, .name = "train", .run = advance, .self = w, .writes = HS_NAMES("position", "loss"),
+                .advances_step = true);
+    hs_graph_op(g, .name = "double_loss", .run = double_loss, .self = w, .inputs = HS_NAMES("loss"),
+                .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
+    return g;
+}
+
+static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
+{
+    const scenario *what = user;
+    walk w = {.what = what, .generator = 1};
+    hs_graph *g = make_graph(&w);
+    hs_hook hooks[] = {{.ops = &counter_ops, .self = &w}, trial->hook};
+    hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = what->no_hook ? 1 : 2,
+                                   .checkpoint_dir = what->no_directory ? NULL : trial->model_dir,
+                                   .save_checkpoint_steps = what->seldom_saved ? HS_NEVER : 3};
+    hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, err);
+    for (int i = 0; i < trial->last_step && !hs_session_should_stop(s); i++)
+        if (hs_session_run(s, "train", err))
+            break;
+    hs_code code = hs_session_close(s, err).error.code;
+    hs_graph_free(g);
+    return what->quiet ? HS_OK : code;
+}
+
+/* The program, when it is started with arguments: the scenario, and which allocation is to fail. */
+static int scenario_main(char **argv)
+{
+    static test_env t;
+    test_env_init(&t);
+    t.fail_alloc_at = argv[2] ? (size_t)atoi(argv[2]) : 0;
+    const char *name = argv[1];
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        const scenario *what = &scenarios[i];
+        if (strcmp(what->name, name) != 0)
+            continue;
+        if (what->elsewhere)
+            return 0;
+        if (what->exits_late)
+            atexit(abort);
+        hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS,
+                                            .argv = argv,
+                                            .steps = STEPS,
+                                            .train = train,
+                                            .user = (void *)what,
+                                            .fetches = what->fetches,
+                                            .env = argv[2] ? &t.env : NULL,
+                                            .ignore = what->ignore};
+        hs_verify_resume(&options, NULL, NULL);
+        return 99; /* never */
+    }
+    return 98;
+}
+
+/* The tests. */
+
+static char *self_name; /* argv[0] */
+static char *scratch;
+static hs_error err;
+static hs_resume_report report;
+
+static int setup(void **state)
+{
+    (void)state;
+    scratch = test_make_directory();
+    report = (hs_resume_report){HS_RESUME_REPORT};
+    hs_error_clear(&err);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    test_remove_directory(scratch);
+    return 0;
+}
+#define with_scratch(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+static hs_code unused(void *user, const hs_resume_trial *trial, hs_error *error)
+{
+    (void)user, (void)trial, (void)error;
+    fail(); /* the process that waits makes no run itself */
+    return HS_OK;
+}
+
+static char *which_fails; /* of the trials' allocations; NULL: none */
+
+static hs_code verify_as(const char *name, hs_verify_resume_options options)
+{
+    char *argv[] = {self_name, (char *)name, which_fails, NULL};
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strcmp(scenarios[i].name, name) == 0)
+            options.ignore = scenarios[i].ignore;
+    options.argv = argv;
+    options.steps = STEPS;
+    options.train = unused;
+    options.scratch_dir = scratch;
+    return hs_verify_resume(&options, &report, &err);
+}
+
+static hs_code verify(const char *name)
+{
+    return verify_as(name, (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS});
+}
+
+static void assert_nothing_is_left(void)
+{
+    assert_int_equal(test_count_files(scratch, "verify-resume-"), 0);
+}
+
+static void a_program_that_resumes_exactly(void **state)
+{
+    (void)state;
+    assert_ok(verify("exact"), &err);
+    assert_int_equal(report.middle, MIDDLE);
+    assert_int_equal(report.compared, STEPS - MIDDLE);
+    assert_int_equal(report.step, -1);
+    assert_int_equal(report.different, 0);
+    assert_nothing_is_left();
+}
+
+static void a_random_number_generator_that_is_in_no_checkpoint(void **state)
+{
+    (void)state;
+    assert_fails(verify("no generator"), HS_DATA_LOSS, &err, "resumed at step 4 is not the same: step 5 differs in");
+    assert_contains(err.message, "the variable 'position', the fetch 'loss' (in 2 things in all)");
+    assert_int_equal(report.step, MIDDLE + 1);
+    assert_int_equal(report.compared, 0);
+    assert_int_equal(report.different, 2);
+    assert_string_equal(report.state, "");
+    assert_string_equal(report.variable, "position");
+    assert_string_equal(report.fetch, "loss");
+    assert_contains(err.message, scratch); /* what they have left is there */
+    assert_int_equal(test_count_files(scratch, "verify-resume-"), 1);
+}
+
+static void state_that_does_not_come_back_as_it_was(void **state)
+{
+    (void)state;
+    assert_fails(verify("lossy input"), HS_DATA_LOSS, &err,
+                 "step 5 differs in the state 'hooksess/state/input', the variable 'position'");
+    assert_int_equal(report.step, MIDDLE + 1);
+    assert_string_equal(report.state, "hooksess/state/input");
+    assert_string_equal(report.variable, "position");
+}
+
+static void a_hooks_state_that_does_not_come_back_as_it_was(void **state)
+{
+    (void)state;
+    assert_fails(verify("lossy hook"), HS_DATA_LOSS, &err, "step 5 differs in the state 'hooksess/hook/counter' (in 1");
+    assert_string_equal(report.state, "hooksess/hook/counter");
+    assert_string_equal(report.variable, "");
+}
+
+static void state_that_is_added_late(void **state)
+{
+    (void)state;
+    assert_ok(verify("late input"), &err);
+    assert_int_equal(report.compared, STEPS - MIDDLE);
+}
+
+static void what_may_differ_is_named(void **state)
+{
+    (void)state;
+    assert_fails(verify("clock"), HS_DATA_LOSS, &err, "'hooksess/state/clock'");
+    report = (hs_resume_report){HS_RESUME_REPORT};
+    assert_ok(verify("clock ignored"), &err);
+    assert_int_equal(report.compared, STEPS - MIDDLE);
+}
+
+/* Trials that come to nothing. */
+
+static void a_trial_that_is_killed(void **state)
+{
+    (void)state;
+    assert_fails(verify("killed at once"), HS_ABORTED, &err, "the trial that goes through: it was killed by signal 9");
+    assert_int_equal(report.step, -1);
+    assert_fails(verify("killed"), HS_ABORTED, &err, "the trial that resumes: it was killed by signal 9");
+}
+
+static void a_trial_that_fails(void **state)
+{
+    (void)state;
+    assert_fails(verify("failing"), HS_UNAVAILABLE, &err, "the trial that goes through: ");
+    assert_contains(err.message, "the worker is gone");
+    assert_fails(verify("failing quietly"), HS_UNAVAILABLE, &err, "the worker is gone");
+    assert_fails(verify("unknown fetch"), HS_NOT_FOUND, &err, "no such thing");
+}
+
+static void a_program_that_ends_by_itself(void **state)
+{
+    (void)state;
+    assert_fails(verify("exiting"), HS_ABORTED, &err, "it ended by itself, with status 3, and made no trial");
+    assert_fails(verify("elsewhere"), HS_ABORTED, &err, "it ended by itself, with status 0, and made no trial");
+    assert_fails(verify("exiting late"), HS_ABORTED, &err, "killed by signal 6");
+}
+
+static void a_session_without_the_trials_hook_or_directory(void **state)
+{
+    (void)state;
+    assert_fails(verify("no hook"), HS_FAILED_PRECONDITION, &err, "no session had the trial's hook");
+    assert_fails(
+        verify("no directory"), HS_FAILED_PRECONDITION, &err,
+        "the trial that resumes: hook 'verify_resume', after_create_session at step 0: the run begins at step 0, and "
+        "not at 4");
+}
+
+static void runs_that_end_early(void **state)
+{
+    (void)state;
+    assert_fails(verify("short"), HS_FAILED_PRECONDITION, &err, "the run ended before step 4, which is to be resumed from");
+    assert_fails(verify("ending at the middle"), HS_FAILED_PRECONDITION, &err,
+                 "the trial that resumes: the run ended without going beyond step 4");
+    assert_ok(verify("short of the end"), &err); /* both alike */
+    assert_int_equal(report.compared, 1);
+    assert_fails(verify("ending later"), HS_DATA_LOSS, &err, "only the run that was resumed makes step 6");
+    assert_int_equal(report.step, 6);
+    assert_int_equal(report.compared, 1);
+    assert_int_equal(report.different, 0);
+}
+
+/* Options. */
+
+static void another_middle(void **state)
+{
+    (void)state;
+    assert_ok(verify_as("exact", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .middle = 7}), &err);
+    assert_int_equal(report.middle, 7);
+    assert_int_equal(report.compared, 1);
+}
+
+static void a_program_that_is_not_there(void **state)
+{
+    (void)state;
+    assert_fails(verify_as("exact", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .program = "/no/such/program"}),
+                 HS_NOT_FOUND, &err, "starting '/no/such/program' anew");
+    assert_ok(verify_as("exact", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .program = self_name}), &err);
+}
+
+static void a_scratch_directory_that_cannot_be(void **state)
+{
+    char *argv[] = {self_name, NULL};
+    (void)state;
+    test_write_file(test_path(scratch, "file"), "x", 1);
+    hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS, .argv = argv, .train = unused, .steps = 2,
+                                        .scratch_dir = test_path(scratch, "file/inside")};
+    assert_int_not_equal(hs_verify_resume(&options, NULL, &err), HS_OK);
+    assert_contains(err.message, "file");
+}
+
+static void options_that_make_no_sense(void **state)
+{
+    (void)state;
+    char *argv[] = {self_name, NULL}, *empty[] = {NULL};
+    const hs_verify_resume_options good = {HS_VERIFY_RESUME_OPTIONS, .argv = argv, .train = unused, .steps = 2};
+    hs_verify_resume_options bad = good;
+    bad.argv = NULL;
+    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "argv is NULL");
+    bad.argv = empty;
+    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "argv[0] is NULL");
+    bad = good;
+    bad.train = NULL;
+    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "train is NULL");
+    bad = good;
+    bad.steps = 1;
+    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "steps is 1");
+    bad = good;
+    bad.middle = 2;
+    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "middle is 2; it must be below 2");
+    bad.middle = HS_NEVER;
+    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "middle is -1");
+    bad = (hs_verify_resume_options){.argv = argv};
+    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "HS_VERIFY_RESUME_OPTIONS");
+    assert_fails(hs_verify_resume(NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "hs_verify_resume_options");
+    hs_resume_report none = {.size = 0};
+    assert_fails(hs_verify_resume(&good, &none, &err), HS_INVALID_ARGUMENT, &err, "HS_RESUME_REPORT");
+}
+
+static void an_environment_variable_that_is_no_order(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"", "whole", "whole 4", "whole 4 ", "halved 4 /tmp"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("HOOKSESS_RESUME_TRIAL", wrong[i], 1);
+        hs_code code = verify("exact");
+        unsetenv("HOOKSESS_RESUME_TRIAL");
+        assert_fails(code, HS_INVALID_ARGUMENT, &err, "HOOKSESS_RESUME_TRIAL is '");
+    }
+    assert_nothing_is_left();
+}
+
+/* A program that was compiled against headers with less in the report. */
+static void a_smaller_report_is_filled_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    report.size = offsetof(hs_resume_report, state);
+    strcpy(report.variable, "mine");
+    assert_fails(verify("no generator"), HS_DATA_LOSS, &err, "step 5");
+    assert_int_equal(report.size, offsetof(hs_resume_report, state));
+    assert_int_equal(report.step, MIDDLE + 1);
+    assert_string_equal(report.variable, "mine");
+}
+
+static hs_code verify_with(test_env *t, void *user)
+{
+    (void)user;
+    return verify_as("seldom saved", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .env = &t->env});
+}
+
+static void each_allocation(void **state)
+{
+    (void)state;
+    test_each_allocation(verify_with, NULL);
+}
+
+/* What it has no memory to say, its status does. */
+static void a_trial_without_memory(void **state)
+{
+    char which[16];
+    (void)state;
+    which_fails = which;
+    for (int i = 1; i <= 8; i++) {
+        snprintf(which, sizeof which, "%d", i);
+        hs_code code = verify("seldom saved");
+        if (code != HS_RESOURCE_EXHAUSTED && code != HS_ABORTED)
+            fail_msg("%d: %s: %s", i, hs_code_name(code), err.message);
+    }
+    which_fails = NULL;
+    assert_says(&err, HS_RESOURCE_EXHAUSTED, "no memory");
+}
+
+static void each_file_call(void **state)
+{
+    (void)state;
+    test_each_file_call(verify_with, NULL, EIO, false, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return scenario_main(argv);
+    self_name = argv[0];
+    const struct CMUnitTest tests[] = {
+        with_scratch(a_program_that_resumes_exactly),
+        with_scratch(a_random_number_generator_that_is_in_no_checkpoint),
+        with_scratch(state_that_does_not_come_back_as_it_was),
+        with_scratch(a_hooks_state_that_does_not_come_back_as_it_was),
+        with_scratch(state_that_is_added_late),
+        with_scratch(what_may_differ_is_named),
+        with_scratch(a_trial_that_is_killed),
+        with_scratch(a_trial_that_fails),
+        with_scratch(a_program_that_ends_by_itself),
+        with_scratch(a_session_without_the_trials_hook_or_directory),
+        with_scratch(runs_that_end_early),
+        with_scratch(another_middle),
+        with_scratch(a_program_that_is_not_there),
+        with_scratch(a_scratch_directory_that_cannot_be),
+        with_scratch(options_that_make_no_sense),
+        with_scratch(an_environment_variable_that_is_no_order),
+        with_scratch(a_smaller_report_is_filled_as_far_as_it_goes),
+        with_scratch(each_allocation),
+        with_scratch(a_trial_without_memory),
+        with_scratch(each_file_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

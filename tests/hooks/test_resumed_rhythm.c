@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run that is stopped and resumed logs, summarises and saves at the steps at which the whole run does. */
+#include "checkpoint/model.h"
+#include "hooks/stage.h"
+#include "summary/events.h"
+
+#include "base/state.h"
+#include "formats/bundle.h"
+
+/* A model that has a loss, which is its step, and a summary of it. */
+typedef struct {
+    stage *s;
+    model m;
+    double loss;
+    hs_summary *summary;
+    hs_string text;
+    char saved[256]; /* the steps that were saved */
+    int64_t every;   /* in steps; 0: by seconds, which do not pass */
+} trainer;
+
+static hs_code step(void *self, hs_op *op, hs_error *err)
+{
+    trainer *t = self;
+    (void)err;
+    model_set(&t->m, hs_op_step(op) + 1);
+    t->m.step = hs_op_step(op);
+    t->loss = (double)hs_op_step(op) + 1;
+    return HS_OK;
+}
+
+static hs_code summarize(void *self, hs_op *op, hs_error *err)
+{
+    trainer *t = self;
+    hs_summary_clear(t->summary);
+    hs_summary_scalar(t->summary, "loss", t->loss, err);
+    t->text = hs_summary_serialized(t->summary);
+    hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, &t->text);
+    return hs_op_set_output(op, 0, &value, err);
+}
+
+static hs_code note_save(void *self, hs_raw_session *session, int64_t at, bool *stop, hs_error *err)
+{
+    trainer *t = self;
+    size_t used = strlen(t->saved);
+    (void)session, (void)stop, (void)err;
+    snprintf(t->saved + used, sizeof t->saved - used, " %lld", (long long)at);
+    return HS_OK;
+}
+
+static void build(trainer *t)
+{
+    hs_graph *graph = t->m.graph = hs_graph_new(&t->s->t.env);
+    hs_graph_variable(graph, "weights", HS_FLOAT, HS_SHAPE(2, 3), t->m.weights);
+    hs_graph_global_step(graph, NULL, &t->m.step);
+    hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &t->loss);
+    hs_graph_op(graph, .name = "train", .run = step, .self = t, .writes = HS_NAMES("weights", "loss"),
+                .advances_step = true);
+    hs_graph_op(graph, .name = "summary", .run = summarize, .self = t, .inputs = HS_NAMES("loss"),
+                .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+}
+
+/* A session in the stage's directory, that trains up to this step and closes. */
+static void train_to(trainer *t, int64_t last)
+{
+    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = note_save};
+    const char *directory = t->s->directory;
+    int64_t every = t->every;
+    double secs = every ? 0 : 60;
+    build(t);
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = last),
+                       hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = every, .every_n_secs = secs),
+                       hs_summary_saver(.summary_ops = HS_NAMES("summary"), .output_dir = directory, .save_steps = every,
+                                        .save_secs = secs),
+                       hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = every, .save_secs = secs,
+                                           .n_listeners = 1, .listeners = &(hs_saver_listener){&ops, t})};
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 4, .checkpoint_dir = directory};
+    t->m.session = hs_session_open(hs_graph_backend(t->m.graph), &options, &t->m.err);
+    while (!hs_session_should_stop(t->m.session))
+        assert_ok(hs_session_run(t->m.session, "train", &t->m.err), &t->m.err);
+    assert_ok(model_close(&t->m).error.code, &t->m.err);
+}
+
+static trainer begin(void **state, int64_t every)
+{
+    return (trainer){.s = *state, .summary = hs_summary_new(NULL), .every = every};
+}
+
+/* The lines of the log that tell a loss, without the time. */
+static const char *losses_logged(const trainer *t)
+{
+    static char text[256];
+    size_t used = 0;
+    double loss;
+    for (const char *at = t->s->t.log; (at = strstr(at, "INFO: loss = ")); at++)
+        if (sscanf(at, "INFO: loss = %lf", &loss) == 1)
+            used += (size_t)snprintf(text + used, sizeof text - used, " %g", loss);
+    return text;
+}
+
+/* The steps that are summarised. */
+static const char *losses_charted(const trainer *t)
+{
+    static char text[256];
+    size_t used = 0;
+    double loss;
+    for (const char *at = events_text(t->s->directory); (at = strstr(at, " loss=")); at++)
+        if (sscanf(at, " loss=%lf", &loss) == 1)
+            used += (size_t)snprintf(text + used, sizeof text - used, " %g", loss);
+    return text;
+}
+
+static void assert_rhythm(trainer *t, const char *losses, const char *saved)
+{
+    assert_string_equal(losses_logged(t), losses);
+    assert_string_equal(losses_charted(t), losses);
+    assert_string_equal(t->saved, saved);
+    hs_summary_free(t->summary);
+}
+
+static void a_run_that_is_not_stopped(void **state)
+{
+    trainer t = begin(state, 4);
+    train_to(&t, 15);
+    assert_rhythm(&t, " 1 5 9 13", " 0 4 8 12 15");
+}
+
+static void bh_078s_bh_082s_bh_100s_by_steps_the_rhythm_goes_on(void **state)
+{
+    trainer t = begin(state, 4);
+    train_to(&t, 6);
+    train_to(&t, 7);
+    train_to(&t, 15);
+    assert_rhythm(&t, " 1 5 9 13", " 0 4 6 7 8 12 15");
+}
+
+/* How much of a second was trained is no part of the step. */
+static void by_seconds_it_begins_anew(void **state)
+{
+    trainer t = begin(state, 0);
+    train_to(&t, 6);
+    train_to(&t, 9);
+    assert_rhythm(&t, " 1 7", " 0 6 9");
+}
+
+/* A checkpoint that TensorFlow has written, say. */
+static void without_it_in_the_checkpoint_it_begins_anew(void **state)
+{
+    trainer t = begin(state, 4);
+    hs_error err = {0};
+    hs_saver *saver = hs_saver_new(NULL, &err);
+    build(&t);
+    t.m.session = hs_session_open(hs_graph_backend(t.m.graph), NULL, &err);
+    t.m.step = 6;
+    assert_ok(hs_saver_save(saver, model_raw(&t.m), test_path(t.s->directory, "model.ckpt"), 6, NULL, &err), &err);
+    model_close(&t.m);
+    hs_saver_free(saver);
+    train_to(&t, 12);
+    assert_rhythm(&t, " 7 11", " 10 12");
+}
+
+/* Numbers that no run can have written. */
+
+static hs_code load(hs_hook hook, int64_t first, int64_t second, hs_error *err)
+{
+    const int64_t numbers[] = {first, second};
+    hs_state_reader in = {.at = (const unsigned char *)numbers, .left = sizeof numbers};
+    hs_code code = hook.ops->load_state(hook.self, &in, err);
+    hs_hook_destroy(hook);
+    return code;
+}
+
+static void what_no_run_can_have_seen_is_refused(void **state)
+{
+    static const int64_t wrong[] = {-1, INT64_MAX, INT64_MIN};
+    hs_error err = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hs_hook logging = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = 4);
+        assert_fails(load(logging, wrong[i], 0, &err), HS_DATA_LOSS, &err, "runs");
+        hs_hook summary = hs_summary_saver(.summary_ops = HS_NAMES("x"), .output_dir = "x", .save_steps = 4);
+        assert_fails(load(summary, wrong[i], 0, &err), HS_DATA_LOSS, &err, "its runs make");
+    }
+}
+
+/* A mark beyond where the run is: it would be silent until it comes there. */
+static void a_mark_that_lies_ahead_is_none(void **state)
+{
+    trainer t = begin(state, 4);
+    const int64_t seen[] = {2, INT64_MAX};
+    hs__bundle_writer writer;
+    const struct {
+        const char *name;
+        hs_tensor value;
+    } tensors[] = {
+        {"weights", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), t.m.weights)},
+        {"global_step", hs_tensor_of(HS_INT64, HS_SCALAR, seen)},
+        {"hooksess/hook/logging_tensor", hs_tensor_of(HS_UINT8, HS_SHAPE(16), seen)},
+        {"hooksess/hook/summary_saver", hs_tensor_of(HS_UINT8, HS_SHAPE(16), seen)},
+        {"hooksess/hook/checkpoint_saver", hs_tensor_of(HS_UINT8, HS_SHAPE(8), seen + 1)},
+    };
+    assert_int_equal(
+        hs__bundle_writer_open(&writer, hs_env_default(), test_path(t.s->directory, "model.ckpt-2." DATA), 0, 1, NULL),
+        HS_OK);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        assert_int_equal(hs__bundle_writer_add(&writer, tensors[i].name, &tensors[i].value, NULL), HS_OK);
+    assert_int_equal(hs__bundle_writer_finish(&writer, test_path(t.s->directory, "model.ckpt-2.index"), NULL), HS_OK);
+    hs__bundle_writer_close(&writer);
+    train_to(&t, 8);
+    assert_rhythm(&t, " 3 7", " 6 8");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(a_run_that_is_not_stopped),
+        with_stage(bh_078s_bh_082s_bh_100s_by_steps_the_rhythm_goes_on),
+        with_stage(by_seconds_it_begins_anew),
+        with_stage(without_it_in_the_checkpoint_it_begins_anew),
+        with_stage(what_no_run_can_have_seen_is_refused),
+        with_stage(a_mark_that_lies_ahead_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
