@@ -122,6 +122,10 @@ typedef struct hs_backend_ops {
      * before_write was called for them. One that is replaced, or left when the session is closed, is called for
      * HS_ANY_VARIABLE first. Absent: who saves copies all at once. */
     void (*guard)(void *session, hs_write_guard guard);
+    /* Lends the host memory that a variable is in, also before it has been initialised, to be filled with a value; then
+     * write_variable is called with that very memory. Until then the variable must not be used. Any failure: it is set by
+     * a copy. */
+    hs_code (*lend_variable)(void *session, size_t index, hs_tensor *memory, hs_error *err);
 } hs_backend_ops;
 
 #define HS_BACKEND_OPS .size = sizeof(hs_backend_ops)

@@ -48,7 +48,7 @@ HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, co
 
 /* Sets the variables of a session from the file `path`, as hs_saver_restore does from a checkpoint: every variable that is
  * not local takes the tensor of its name, dtype and shape, unless `options` allow for less (weights of others have no
- * global step: .allow_missing, or .skip it). All is read and checked before anything is written, with the two exceptions
+ * global step: .allow_missing, or .skip it). All is read and checked before anything is written, with the exceptions
  * named there; the same errors and the same report. State stays as it is,
  * and so do the checkpoint that the session was restored from and the step that is saved: this is an import, and not a
  * checkpoint to go back to. To go on from a file that has state, make a checkpoint of it first. HS_DATA_LOSS: the file is

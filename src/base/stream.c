@@ -13,24 +13,26 @@ hs_code hs__stream_open(hs__stream *stream, const hs_env *env, const char *path,
     return hs__file_open(&stream->file, env, path, HS_OPEN_WRITE, err);
 }
 
-static void write_other(hs__stream *stream)
-{
-    hs__file_write(&stream->file, stream->buffers[1 - stream->filling], HS__STREAM_BUFFER, &stream->error);
-}
-
 static void *work(void *user)
 {
     hs__stream *stream = user;
     pthread_mutex_lock(&stream->lock);
     for (;;) {
-        while (!stream->busy && !stream->quit)
+        while (!stream->full && !stream->quit)
             pthread_cond_wait(&stream->changed, &stream->lock);
-        if (!stream->busy)
+        if (!stream->full)
             break;
+        const unsigned char *buffer = stream->failed ? NULL : stream->buffers[stream->writing];
+        hs_error error;
         pthread_mutex_unlock(&stream->lock);
-        write_other(stream);
+        hs_code code = buffer ? hs__file_write(&stream->file, buffer, HS__STREAM_BUFFER, &error) : HS_OK;
         pthread_mutex_lock(&stream->lock);
-        stream->busy = false;
+        if (code) {
+            stream->failed = true;
+            stream->error = error;
+        }
+        stream->writing = (stream->writing + 1) % HS__STREAM_BUFFERS;
+        stream->full--;
         pthread_cond_signal(&stream->changed);
     }
     pthread_mutex_unlock(&stream->lock);
@@ -52,16 +54,17 @@ static void start_thread(hs__stream *stream)
     pthread_mutex_destroy(&stream->lock);
 }
 
-/* Waits until the other buffer is the caller's again. */
-static hs_code settle(hs__stream *stream, hs_error *err)
+/* Hands over so many buffers more, and waits until at most `left` are not written yet. */
+static hs_code pass(hs__stream *stream, size_t more, size_t left, hs_error *err)
 {
-    if (stream->has_thread) {
-        pthread_mutex_lock(&stream->lock);
-        while (stream->busy)
-            pthread_cond_wait(&stream->changed, &stream->lock);
-        pthread_mutex_unlock(&stream->lock);
-    }
-    return stream->error.code ? hs__error_copy(err, &stream->error) : HS_OK;
+    pthread_mutex_lock(&stream->lock);
+    stream->full += more;
+    pthread_cond_signal(&stream->changed);
+    while (stream->full > left)
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    hs_code code = stream->failed ? hs__error_copy(err, &stream->error) : HS_OK;
+    pthread_mutex_unlock(&stream->lock);
+    return code;
 }
 
 static hs_code make_buffer(hs__stream *stream, size_t which, hs_error *err)
@@ -74,25 +77,17 @@ static hs_code make_buffer(hs__stream *stream, size_t which, hs_error *err)
     return HS_OK;
 }
 
-/* The buffer is full: it goes its way, and the other one is filled. */
+/* The buffer is full: it goes its way, and the next one is filled. */
 static hs_code hand_over(hs__stream *stream, hs_error *err)
 {
-    hs_code code = settle(stream, err);
-    if (code)
-        return code;
-    stream->filling = 1 - stream->filling;
-    stream->filled = 0;
     if (!stream->has_thread)
         start_thread(stream);
-    if (!stream->has_thread) {
-        write_other(stream);
-        return settle(stream, err);
-    }
-    pthread_mutex_lock(&stream->lock);
-    stream->busy = true;
-    pthread_cond_signal(&stream->changed);
-    pthread_mutex_unlock(&stream->lock);
-    return HS_OK;
+    hs_code code = stream->has_thread
+                       ? pass(stream, 1, HS__STREAM_BUFFERS - 1, err)
+                       : hs__file_write(&stream->file, stream->buffers[stream->filling], HS__STREAM_BUFFER, err);
+    stream->filling = (stream->filling + 1) % HS__STREAM_BUFFERS;
+    stream->filled = 0;
+    return code;
 }
 
 hs_code hs__stream_write(hs__stream *stream, const void *data, size_t bytes, hs_error *err)
@@ -117,7 +112,7 @@ static hs_code write_rest(hs__stream *stream, hs_error *err)
 {
     const unsigned char *rest = stream->buffers[stream->filling];
     size_t whole = stream->filled / ALIGNMENT * ALIGNMENT, odd = stream->filled - whole;
-    hs_code code = settle(stream, err);
+    hs_code code = stream->has_thread ? pass(stream, 0, 0, err) : HS_OK;
     if (!code && whole)
         code = hs__file_write(&stream->file, rest, whole, err);
     if (!code && odd)
@@ -146,7 +141,7 @@ void hs__stream_close(hs__stream *stream)
         pthread_mutex_destroy(&stream->lock);
     }
     hs__file_close(&stream->file, NULL);
-    hs__free(stream->env, stream->blocks[0]);
-    hs__free(stream->env, stream->blocks[1]);
+    for (size_t i = 0; i < HS__STREAM_BUFFERS; i++)
+        hs__free(stream->env, stream->blocks[i]);
     *stream = (hs__stream){.env = stream->env};
 }

@@ -7,23 +7,24 @@
 #include <pthread.h>
 
 /* A new file that is written in large pieces, by a thread beside the one that makes what is in it. What is written is
- * gathered in two buffers: one is filled while the other is on its way to the disk. A file that fits in one needs no
+ * gathered in a few buffers: one is filled while others are on their way to the disk. A file that fits in one needs no
  * thread. Buffers and their places in the file are such that the system can write them past its cache. */
-enum { HS__STREAM_BUFFER = 1 << 22 };
+enum { HS__STREAM_BUFFER = 1 << 21, HS__STREAM_BUFFERS = 4 };
 
 typedef struct hs__stream {
     const hs_env *env;
     hs__file file;
-    void *blocks[2];           /* what was allocated, */
-    unsigned char *buffers[2]; /* and the aligned buffers in it */
-    size_t filling, filled;    /* which one, and how much of it */
+    void *blocks[HS__STREAM_BUFFERS];           /* what was allocated, */
+    unsigned char *buffers[HS__STREAM_BUFFERS]; /* and the aligned buffers in it */
+    size_t filling, filled;                     /* which one, and how much of it */
 
     bool has_thread;
     pthread_t thread;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
-    bool busy, quit; /* under the lock: the other buffer is the thread's; it is to end */
-    hs_error error;  /* of the thread: the caller's while it is not busy */
+    size_t writing, full; /* the buffer to be written next, and how many there are */
+    bool quit, failed;
+    hs_error error; /* why; nothing is written after it */
 } hs__stream;
 
 /* After a failure too, the stream must be closed. */

@@ -276,7 +276,7 @@ double hs_tensor_number(const hs_tensor *tensor, size_t index)
 
 /* An element is not finite where all bits of its exponent are set. Blocks are looked at without branches, which the
  * compiler vectorises; only a block that has such an element is looked at one by one. */
-enum { BLOCK = 1024 };
+enum { BLOCK = 1024, LANES = 16 };
 
 /* The exponent of what is not finite is all ones, and one more carries into the sign's bit: for whole blocks that are fine,
  * which is nearly all of them, the compiler makes a few vector instructions of it. */
@@ -289,10 +289,13 @@ enum { BLOCK = 1024 };
     }                                                                                                                      \
     static bool NAME##_is_fine(const char *at)                                                                             \
     {                                                                                                                      \
-        TYPE carried = 0;                                                                                                  \
-        for (size_t i = 0; i < BLOCK; i++)                                                                                 \
-            carried |= (TYPE)((NAME##_at(at, i) & (TYPE)(EXPONENT)) + (TYPE)((FRACTION) + 1));                             \
-        return !(carried >> (8 * sizeof carried - 1));                                                                     \
+        TYPE carried[LANES] = {0}, any = 0;                                                                                \
+        for (size_t i = 0; i < BLOCK; i += LANES)                                                                          \
+            for (size_t k = 0; k < LANES; k++)                                                                             \
+                carried[k] |= (TYPE)((NAME##_at(at, i + k) & (TYPE)(EXPONENT)) + (TYPE)((FRACTION) + 1));                  \
+        for (size_t k = 0; k < LANES; k++)                                                                                 \
+            any |= carried[k];                                                                                             \
+        return !(any >> (8 * sizeof any - 1));                                                                             \
     }                                                                                                                      \
     static void NAME(const char *at, size_t n, hs_nonfinite *found)                                                        \
     {                                                                                                                      \

@@ -11,7 +11,7 @@ static const hs__bundle_entry *entry_of(const void *reader, size_t index)
 static hs__stored bundle_tensor(const void *reader, size_t index)
 {
     const hs__bundle_entry *entry = entry_of(reader, index);
-    return (hs__stored){entry->name, entry->dtype, entry->shape, hs__bundle_read_bytes(entry)};
+    return (hs__stored){entry->name, entry->dtype, entry->shape, hs__bundle_read_bytes(entry), entry->slices != 0};
 }
 
 static size_t bundle_find(const void *reader, const char *name)
@@ -29,7 +29,12 @@ static hs_code bundle_read(void *reader, size_t index, void *to, hs_error *err)
     return hs__bundle_read(reader, entry_of(reader, index), to, err);
 }
 
-static const hs__archive_ops bundle_ops = {bundle_tensor, bundle_find, bundle_locate, bundle_read};
+static hs_code bundle_verify(void *reader, size_t index, hs_error *err)
+{
+    return hs__bundle_verify(reader, entry_of(reader, index), err);
+}
+
+static const hs__archive_ops bundle_ops = {bundle_tensor, bundle_find, bundle_locate, bundle_read, bundle_verify, true};
 
 hs__archive hs__bundle_archive(hs__bundle_reader *reader)
 {
@@ -41,7 +46,7 @@ hs__archive hs__bundle_archive(hs__bundle_reader *reader)
 static hs__stored file_tensor(const void *reader, size_t index)
 {
     const hs__safetensors_entry *entry = &((const hs__safetensors_reader *)reader)->header.entries[index];
-    return (hs__stored){entry->name, (int32_t)entry->dtype, entry->shape, (size_t)entry->bytes};
+    return (hs__stored){entry->name, (int32_t)entry->dtype, entry->shape, (size_t)entry->bytes, false};
 }
 
 static size_t file_find(const void *reader, const char *name)
@@ -61,7 +66,7 @@ static hs_code file_read(void *reader, size_t index, void *to, hs_error *err)
     return hs__safetensors_read(reader, entry, 0, to, (size_t)entry->bytes, err);
 }
 
-static const hs__archive_ops file_ops = {file_tensor, file_find, file_locate, file_read};
+static const hs__archive_ops file_ops = {file_tensor, file_find, file_locate, file_read, file_locate, false};
 
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 {
@@ -88,4 +93,22 @@ hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *e
 hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
 {
     return archive->ops->read(archive->reader, index, to, err);
+}
+
+hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err)
+{
+    return archive->ops->verify(archive->reader, index, err);
+}
+
+void hs__archive_fork_begin(const hs__archive *archive, hs__archive_fork *fork)
+{
+    fork->archive = *archive;
+    hs__bundle_reader_fork(archive->reader, &fork->reader);
+    fork->archive.reader = &fork->reader;
+    fork->archive.path = fork->reader.prefix;
+}
+
+void hs__archive_fork_end(hs__archive_fork *fork)
+{
+    hs__bundle_reader_part(&fork->reader);
 }

@@ -11,7 +11,8 @@ typedef struct hs__stored {
     const char *name;
     int32_t dtype; /* as the file says, maybe none of ours */
     hs_shape shape;
-    size_t bytes; /* in memory */
+    size_t bytes;   /* in memory */
+    bool in_slices; /* it is read by one thread */
 } hs__stored;
 
 typedef struct hs__archive_ops {
@@ -19,6 +20,8 @@ typedef struct hs__archive_ops {
     size_t (*find)(const void *reader, const char *name);
     hs_code (*locate)(void *reader, size_t index, hs_error *err);
     hs_code (*read)(void *reader, size_t index, void *to, hs_error *err);
+    hs_code (*verify)(void *reader, size_t index, hs_error *err);
+    bool forks; /* several threads can read it at once */
 } hs__archive_ops;
 
 typedef struct hs__archive {
@@ -39,5 +42,16 @@ size_t hs__archive_find(const hs__archive *archive, const char *name);
 hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err);
 /* Reads it, and verifies it if there is something to verify it by. */
 hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err);
+
+/* Reads it only to verify it, if there is something to verify it by. */
+hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err);
+
+/* The same archive for another thread, if it forks. To be ended before the archive is closed. */
+typedef struct hs__archive_fork {
+    hs__archive archive;
+    hs__bundle_reader reader;
+} hs__archive_fork;
+void hs__archive_fork_begin(const hs__archive *archive, hs__archive_fork *fork);
+void hs__archive_fork_end(hs__archive_fork *fork);
 
 #endif

@@ -63,7 +63,7 @@ static hs_code add_planned(hs__plan *plan, size_t index, const hs_variable *vari
     hs_code code = hs__reserve(plan->env, &plan->items, &plan->capacity, plan->n + 1, sizeof *plan->items, err);
     if (code)
         return code;
-    plan->items[plan->n++] = (hs__planned){.index = index, .variable = *variable, .value = {.tensor = tensor}};
+    plan->items[plan->n++] = (hs__planned){.index = index, .variable = *variable, .tensor = tensor};
     plan->taken[tensor] = true;
     return HS_OK;
 }
@@ -156,47 +156,6 @@ hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_sessio
     if (!code && !(code = hs__buffer_check(&wrong.text, "a message", err)) && wrong.missing + wrong.different)
         code = tell_misfits(plan, archive, &wrong, err);
     hs__buffer_free(&wrong.text);
-    return code;
-}
-
-/* What is said of a tensor is believed only as far as its file bears it out. */
-static hs_code place_value(hs__plan *plan, const hs__archive *archive, hs__planned_value *value, hs_error *err)
-{
-    enum { ALIGNMENT = 64 };
-    hs_code code = hs__archive_locate(archive, value->tensor, err);
-    if (code)
-        return code;
-    hs__stored stored = hs__archive_tensor(archive, value->tensor);
-    value->offset = plan->bytes;
-    if (stored.bytes > SIZE_MAX - ALIGNMENT || plan->bytes > SIZE_MAX - ALIGNMENT - stored.bytes)
-        return hs__no_memory(err, stored.bytes, stored.name);
-    plan->bytes += (stored.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return HS_OK;
-}
-
-hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < plan->n; i++)
-        code = place_value(plan, archive, &plan->items[i].value, err);
-    if (code)
-        return code;
-    plan->data = hs__realloc(plan->env, NULL, plan->bytes, 1); /* all of it is written: zeros would cost as much again */
-    if (!plan->data)
-        return hs__no_memory(err, plan->bytes, "the values of a checkpoint");
-    for (size_t i = 0; !code && i < plan->n; i++)
-        code = hs__archive_read(archive, plan->items[i].value.tensor, plan->data + plan->items[i].value.offset, err);
-    return code;
-}
-
-hs_code hs__plan_write(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < plan->n; i++) {
-        const hs__planned *item = &plan->items[i];
-        hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, plan->data + item->value.offset);
-        code = hs__settle(session->ops.write_variable(session->handle, item->index, &value, err), item->variable.name, err);
-    }
     return code;
 }
 

@@ -4,19 +4,18 @@
 
 #include "checkpoint/saver.h"
 
-/* Which variable gets which tensor of a checkpoint. All values are read before any is copied, so that a failure leaves the
- * model as it was. */
-
-/* What is read of the archive. */
-typedef struct {
-    size_t tensor; /* HS__NONE: it is not there */
-    size_t offset; /* of its value in the plan's data */
-} hs__planned_value;
+/* Which variable gets which tensor of a checkpoint. All values are read and verified before any is copied, so that a
+ * failure leaves the model as it was. Those of a small model are then in memory; a large one would need its memory twice,
+ * and its values are read a second time, and verified once more, straight into the variables where a backend lends their
+ * memory. */
 
 typedef struct {
     size_t index; /* of the variable in the backend */
     hs_variable variable;
-    hs__planned_value value;
+    size_t tensor; /* of the archive */
+    size_t bytes;
+    size_t offset; /* of its value in the plan's data */
+    void *lent;    /* the variable's own memory; NULL: it is set by a copy */
 } hs__planned;
 
 typedef struct hs__plan {
@@ -24,16 +23,18 @@ typedef struct hs__plan {
     hs__planned *items;
     size_t n, capacity;
     bool *taken; /* by tensor of the archive */
-    unsigned char *data;
-    size_t bytes;
+    uint64_t bytes; /* of all of them, or UINT64_MAX */
+    unsigned char *data; /* NULL: they are read twice */
 } hs__plan;
 
 /* Finds its tensor for each variable that is to be restored. Those that have not their like there are an error, and all
  * listed in it, unless the options allow for them. */
 hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__archive *archive,
                       const hs_restore_options *options, hs_error *err);
+/* Reads all, and verifies it. Changes nothing. */
 hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err);
-hs_code hs__plan_write(const hs__plan *plan, const hs_raw_session *session, hs_error *err);
+/* Sets the variables. */
+hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err);
 void hs__plan_free(hs__plan *plan);
 
 void hs__tell(const hs_restore_options *options, hs_restore_event event, const char *name, const char *detail);

@@ -38,7 +38,7 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
         ((code = hs__states_check(&r->states, session, err)) || (code = hs__states_load(&r->states, session, err))))
         return code;
     session->moves++;
-    return hs__plan_write(&r->plan, session, err);
+    return hs__plan_write(&r->plan, archive, session, err);
 }
 
 hs_code hs__restore_variables(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,

@@ -97,11 +97,16 @@ typedef struct hs__bundle_reader {
     hs__file file; /* the shard that was read last */
     int32_t file_shard;
     char *file_path;
+    uint64_t file_bytes;
 } hs__bundle_reader;
 
 /* Reads the index. NOT_FOUND: there is none; DATA_LOSS, INVALID_ARGUMENT (versions), UNIMPLEMENTED (compression). */
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
+/* A reader of the same bundle for another thread, which reads whole tensors with it (not such as are in slices). It borrows
+ * all but its open file, and is closed by hs__bundle_reader_part. */
+void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *fork);
+void hs__bundle_reader_part(hs__bundle_reader *fork);
 /* NULL: no tensor of that name. */
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name);
 /* HS_OK if the entry's data can be read: the type is known, the shape ours, and the bytes as many as they say.

@@ -95,32 +95,52 @@ size_t hs__bundle_read_bytes(const hs__bundle_entry *entry)
     return n < 0 ? 0 : (size_t)n * sizeof(hs_string) + (size_t)entry->bytes;
 }
 
-static hs_code open_shard(hs__bundle_reader *reader, int32_t shard, hs_error *err)
+static void close_shard(hs__bundle_reader *reader)
 {
-    if (reader->file_shard == shard)
-        return HS_OK;
     hs__file_close(&reader->file, NULL);
     hs__free(reader->env, reader->file_path);
+    reader->file_path = NULL;
     reader->file_shard = -1;
+}
+
+static hs_code open_shard(hs__bundle_reader *reader, int32_t shard, hs_error *err)
+{
+    hs_file_stat found;
+    if (reader->file_shard == shard)
+        return HS_OK;
+    close_shard(reader);
     reader->file_path = hs__bundle_data_path(reader->env, reader->prefix, shard, reader->shards);
     if (!reader->file_path)
         return hs__no_memory(err, strlen(reader->prefix), "a path");
     hs_code code = hs__file_open(&reader->file, reader->env, reader->file_path, HS_OPEN_READ, err);
-    if (!code)
-        reader->file_shard = shard;
-    return code;
+    if (code || (code = hs__stat(reader->env, reader->file_path, &found, err)))
+        return code;
+    reader->file_bytes = found.bytes;
+    reader->file_shard = shard;
+    return HS_OK;
+}
+
+void hs__bundle_reader_fork(const hs__bundle_reader *reader, hs__bundle_reader *fork)
+{
+    *fork = *reader;
+    fork->file = (hs__file){.env = reader->env};
+    fork->file_path = NULL;
+    fork->file_shard = -1;
+}
+
+void hs__bundle_reader_part(hs__bundle_reader *fork)
+{
+    close_shard(fork);
 }
 
 /* Is all of it in the file? Asked before memory for it is. */
-static hs_code check_range(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
+static hs_code check_range(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
-    hs_file_stat found;
-    hs_code code = hs__stat(reader->env, reader->file_path, &found, err);
-    if (!code && (entry->offset > found.bytes || entry->bytes > found.bytes - entry->offset))
-        code = hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for '%s' (%llu at %llu)", reader->file_path,
-                            (unsigned long long)found.bytes, entry->name, (unsigned long long)entry->bytes,
-                            (unsigned long long)entry->offset);
-    return code;
+    if (entry->offset <= reader->file_bytes && entry->bytes <= reader->file_bytes - entry->offset)
+        return HS_OK;
+    return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, too few for '%s' (%llu at %llu)", reader->file_path,
+                        (unsigned long long)reader->file_bytes, entry->name, (unsigned long long)entry->bytes,
+                        (unsigned long long)entry->offset);
 }
 
 hs_code hs__bundle_locate_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module buffer crc32c disk dlpack env files files_posix map nonfinite state status stream tensor)
+foreach(module buffer crc32c disk dlpack env files files_posix map nonfinite parallel state status stream tensor)
   hooksess_test(base ${module})
 endforeach()

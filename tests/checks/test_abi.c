@@ -41,7 +41,7 @@ ENDS(hs_state_provider, bytes, 64);
 ENDS(hs_run_args, built, 56);
 ENDS(hs_run_options, reserved, 56);
 ENDS(hs_backend_call, metadata, 80);
-ENDS(hs_backend_ops, guard, 176);
+ENDS(hs_backend_ops, lend_variable, 184);
 ENDS(hs_hook_ops, state_bytes, 120);
 ENDS(hs_op_def, reserved, 72);
 ENDS(hs_variable_def, flags, 144);

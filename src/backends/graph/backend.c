@@ -157,6 +157,7 @@ const hs_backend_ops hs__graph_backend_ops = {
     .write_variable = hs__graph_write_variable,
     .global_step = hs__graph_read_step,
     .guard = hs__graph_guard,
+    .lend_variable = hs__graph_lend_variable,
 };
 
 /* What hs_graph_backend gives where there is no graph: opening a session on it says why. */

@@ -148,6 +148,7 @@ hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, h
 hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
 hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
 void hs__graph_guard(void *session, hs_write_guard guard);
+hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
 
 /* metadata.c: the run's RunMetadata, from session->trace and the graph. */
 hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);

@@ -474,10 +474,21 @@ hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *valu
             hs_error_prefix(err, "writing variable '%s'", variable->name);
             return code;
         }
-    } else if (to->bytes) {
+    } else if (to->bytes && to->data != value->data) {
         memmove(to->data, value->data, to->bytes);
     }
     session->initialized[variable->slot] = true;
+    return HS_OK;
+}
+
+hs_code hs__graph_lend_variable(void *self, size_t index, hs_tensor *memory, hs_error *err)
+{
+    hs__graph_session *session = self;
+    const hs__graph_node *variable = session->graph->variables[index];
+    *memory = session->tensors[variable->slot];
+    if (memory->memory)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is not in the host's memory", variable->name);
+    ask_guard(session, index);
     return HS_OK;
 }
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The values of a plan: from the archive to the variables. */
+#include "checkpoint/plan.h"
+
+#include "base/parallel.h"
+
+/* A model of more is not kept in memory a second time. */
+#define KEPT_BYTES ((uint64_t)64 << 20)
+
+/* What is said of a tensor is believed only as far as its file bears it out. */
+static hs_code place(hs__plan *plan, const hs__archive *archive, hs__planned *item, hs_error *err)
+{
+    enum { ALIGNMENT = 64 };
+    hs_code code = hs__archive_locate(archive, item->tensor, err);
+    if (code)
+        return code;
+    item->bytes = hs__archive_tensor(archive, item->tensor).bytes;
+    item->offset = (size_t)plan->bytes;
+    uint64_t room = ((uint64_t)item->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    plan->bytes = room < UINT64_MAX - plan->bytes ? plan->bytes + room : UINT64_MAX;
+    return HS_OK;
+}
+
+/* Threads. */
+
+typedef struct {
+    hs__plan *plan;
+    const hs__archive *archive;
+    hs__archive_fork forks[HS__MOST_WORKERS];
+    hs_code (*do_item)(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err);
+} reading;
+
+static hs_code do_one(void *user, size_t worker, size_t part, hs_error *err)
+{
+    reading *r = user;
+    const hs__archive *archive = worker ? &r->forks[worker].archive : r->archive;
+    return r->do_item(archive, r->plan, &r->plan->items[part], err);
+}
+
+static bool is_for_one_thread(const reading *r)
+{
+    bool one = !r->archive->ops->forks;
+    for (size_t i = 0; !one && i < r->plan->n; i++)
+        one = hs__archive_tensor(r->archive, r->plan->items[i].tensor).in_slices;
+    return one;
+}
+
+static hs_code do_all(reading *r, hs_error *err)
+{
+    size_t workers = is_for_one_thread(r) ? 1 : hs__workers_for(r->plan->n, r->plan->bytes);
+    for (size_t i = 1; i < workers; i++)
+        hs__archive_fork_begin(r->archive, &r->forks[i]);
+    hs_code code = hs__in_parallel(workers, r->plan->n, do_one, r, err);
+    for (size_t i = 1; i < workers; i++)
+        hs__archive_fork_end(&r->forks[i]);
+    return code;
+}
+
+/* Reading. */
+
+static hs_code read_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
+{
+    return hs__archive_read(archive, item->tensor, plan->data + item->offset, err);
+}
+
+static hs_code verify_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
+{
+    (void)plan;
+    return hs__archive_verify(archive, item->tensor, err);
+}
+
+hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < plan->n; i++)
+        code = place(plan, archive, &plan->items[i], err);
+    if (code)
+        return code;
+    reading r = {.plan = plan, .archive = archive, .do_item = verify_item};
+    if (plan->bytes <= KEPT_BYTES) {
+        r.do_item = read_item;
+        plan->data = hs__realloc(plan->env, NULL, (size_t)plan->bytes, 1);
+        if (!plan->data)
+            return hs__no_memory(err, (size_t)plan->bytes, "the values of a checkpoint");
+    }
+    return do_all(&r, err);
+}
+
+/* Writing. */
+
+static hs_code set_variable(const hs_raw_session *session, const hs__planned *item, const void *data, hs_error *err)
+{
+    hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, data);
+    return hs__settle(session->ops.write_variable(session->handle, item->index, &value, err), item->variable.name, err);
+}
+
+static hs_code set_kept(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < plan->n; i++)
+        code = set_variable(session, &plan->items[i], plan->data + plan->items[i].offset, err);
+    return code;
+}
+
+static void *borrow(const hs_raw_session *session, const hs__planned *item)
+{
+    hs_tensor memory;
+    if (!session->ops.lend_variable || session->ops.lend_variable(session->handle, item->index, &memory, NULL) ||
+        memory.memory || memory.bytes != item->bytes)
+        return NULL;
+    return memory.data;
+}
+
+static hs_code fill_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
+{
+    (void)plan;
+    return item->lent ? hs__archive_read(archive, item->tensor, item->lent, err) : HS_OK;
+}
+
+/* Those whose memory nobody lends, one after the other, and word of the others. */
+static hs_code set_rest(const hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, void *copy,
+                        hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < plan->n; i++) {
+        const hs__planned *item = &plan->items[i];
+        if (item->lent || !(code = hs__archive_read(archive, item->tensor, copy, err)))
+            code = set_variable(session, item, item->lent ? item->lent : copy, err);
+    }
+    return code;
+}
+
+static hs_code read_again(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
+{
+    reading r = {.plan = plan, .archive = archive, .do_item = fill_item};
+    size_t largest = 0;
+    for (size_t i = 0; i < plan->n; i++) {
+        hs__planned *item = &plan->items[i];
+        item->lent = borrow(session, item);
+        if (!item->lent && item->bytes > largest)
+            largest = item->bytes;
+    }
+    void *copy = largest ? hs__realloc(plan->env, NULL, largest, 1) : NULL;
+    hs_code code = largest && !copy ? hs__no_memory(err, largest, "a value of a checkpoint") : HS_OK;
+    if (!code && ((code = do_all(&r, err)) || (code = set_rest(plan, archive, session, copy, err))))
+        hs_error_prefix(err, "the model has changed in part, and must not be trained on");
+    hs__free(plan->env, copy);
+    return code;
+}
+
+hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
+{
+    return plan->data ? set_kept(plan, session, err) : read_again(plan, archive, session, err);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Restoring what is too large to be kept in memory a second time. */
+#include "checkpoint/model.h"
+
+#include "base/env.h"
+
+#include <errno.h>
+
+/* Some 72 MiB: two variables of the program's, one of the session's, one of a device. */
+enum { LARGE = 6 << 20, VARIABLES = 3, OWN = 1, DEVICE = 2, SMALL = 1000 };
+
+typedef struct {
+    hs_env env;
+    hs_file_system_ops files;
+    char *directory, *prefix;
+    float *data[VARIABLES];
+    hs_memory memory;
+    size_t copied; /* to the device */
+    hs_graph *graph;
+    hs_session *session;
+    hs_saver *saver;
+    hs_error err;
+} large;
+
+static size_t reads, fail_read_at;
+
+/* Called by several threads, but only one of them is to fail. */
+static hs_code counted_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
+{
+    (void)user;
+    if (__atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED) == fail_read_at)
+        return hs_error_set_errno(err, EIO, "the disk is sick");
+    return hs_env_default()->files.ops->read(NULL, file, offset, data, bytes, got, err);
+}
+
+static hs_code to_host(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(to, from, bytes);
+    return HS_OK;
+}
+
+static hs_code from_host(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    ((large *)user)->copied++;
+    return to_host(NULL, to, from, bytes, err);
+}
+
+static void fill(large *l, float first)
+{
+    for (size_t k = 0; k < VARIABLES; k++)
+        for (size_t i = 0; i < LARGE; i++)
+            l->data[k][i] = first + (float)k + (float)(i % 1000);
+}
+
+static bool is_filled(const large *l, float first)
+{
+    for (size_t k = 0; k < VARIABLES; k++)
+        for (size_t i = 0; i < LARGE; i++)
+            if (l->data[k][i] != first + (float)k + (float)(i % 1000))
+                return false;
+    return true;
+}
+
+static const float small_values[SMALL] = {1, 2, 3};
+
+static void open_model(large *l)
+{
+    static const char *const names[VARIABLES] = {"first", "second", "third"};
+    l->graph = hs_graph_new(&l->env);
+    for (size_t i = 0; i < VARIABLES; i++)
+        hs_graph_add_variable(l->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = names[i], .dtype = HS_FLOAT,
+                                                           .shape = HS_SHAPE(LARGE), .data = l->data[i],
+                                                           .memory = i == DEVICE ? &l->memory : NULL});
+    hs_graph_add_variable(l->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "own", .dtype = HS_FLOAT,
+                                                       .shape = HS_SHAPE(SMALL), .initial = small_values});
+    l->session = hs_session_open(hs_graph_backend(l->graph), NULL, &l->err);
+    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &l->env};
+    l->saver = hs_saver_new(&options, &l->err);
+    assert_ok(l->err.code, &l->err);
+}
+
+static void close_model(large *l)
+{
+    hs_session_close(l->session, NULL);
+    hs_saver_free(l->saver);
+    hs_graph_free(l->graph);
+}
+
+static int setup(void **state)
+{
+    large *l = calloc(1, sizeof *l);
+    l->env = (hs_env){HS_ENV};
+    l->files = *hs_env_default()->files.ops;
+    l->files.read = counted_read;
+    l->env.files = (hs_file_system){&l->files, NULL};
+    l->memory = (hs_memory){HS_MEMORY, .to_host = to_host, .from_host = from_host, .user = l};
+    l->directory = test_make_directory();
+    l->prefix = strdup(test_path(l->directory, "large"));
+    for (size_t i = 0; i < VARIABLES; i++)
+        l->data[i] = malloc(LARGE * sizeof(float));
+    fail_read_at = 0;
+    open_model(l);
+    fill(l, 1);
+    assert_ok(hs_saver_save(l->saver, hs_session_raw(l->session), l->prefix, -1, NULL, &l->err), &l->err);
+    fill(l, 2);
+    *state = l;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    large *l = *state;
+    close_model(l);
+    for (size_t i = 0; i < VARIABLES; i++)
+        free(l->data[i]);
+    test_remove_directory(l->directory);
+    free(l->prefix);
+    free(l);
+    return 0;
+}
+#define with_model(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+static hs_code restore(large *l)
+{
+    reads = 0;
+    return hs_saver_restore(l->saver, hs_session_raw(l->session), l->prefix, NULL, &l->err);
+}
+
+static void all_of_it_is_restored(void **state)
+{
+    large *l = *state;
+    l->copied = 0;
+    assert_ok(restore(l), &l->err);
+    assert_true(is_filled(l, 1));
+    assert_int_equal(l->copied, 1);
+}
+
+/* Its memory is lent before it has a value. */
+static void a_variable_of_the_sessions_own_has_its_value_afterwards(void **state)
+{
+    large *l = *state;
+    const hs_run_values *values;
+    hs_error err;
+    close_model(l);
+    open_model(l);
+    assert_ok(restore(l), &l->err);
+    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("own")};
+    assert_ok(hs_raw_session_run(hs_session_raw(l->session), &args, &values, &err), &err);
+    assert_memory_equal(hs_values_tensor(values, 0)->data, small_values, sizeof small_values);
+}
+
+static void damage_anywhere_changes_nothing(void **state)
+{
+    large *l = *state;
+    char *data = strdup(test_path(l->directory, "large." DATA));
+    const size_t places[] = {5, (size_t)LARGE * 4 + 77, (size_t)LARGE * 12 - 1};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        flip_bit(data, 8 * places[i]);
+        assert_fails(restore(l), HS_DATA_LOSS, &l->err, "checksum mismatch");
+        assert_true(is_filled(l, 2));
+        flip_bit(data, 8 * places[i]);
+    }
+    free(data);
+    assert_ok(restore(l), &l->err);
+}
+
+static void a_disk_that_fails_while_it_is_verified_changes_nothing(void **state)
+{
+    large *l = *state;
+    for (fail_read_at = 1; fail_read_at < 200; fail_read_at += 37) {
+        assert_fails(restore(l), HS_UNKNOWN, &l->err, "the disk is sick");
+        assert_true(is_filled(l, 2));
+    }
+}
+
+/* Then there is no way back, and the error says so. */
+static void a_disk_that_fails_afterwards_is_told_of(void **state)
+{
+    large *l = *state;
+    assert_ok(restore(l), &l->err);
+    fail_read_at = reads - 10;
+    assert_fails(restore(l), HS_UNKNOWN, &l->err, "must not be trained on");
+    assert_contains(l->err.message, "the disk is sick");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_model(all_of_it_is_restored),
+        with_model(a_variable_of_the_sessions_own_has_its_value_afterwards),
+        with_model(damage_anywhere_changes_nothing),
+        with_model(a_disk_that_fails_while_it_is_verified_changes_nothing),
+        with_model(a_disk_that_fails_afterwards_is_told_of),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
