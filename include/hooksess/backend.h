@@ -64,10 +64,12 @@ enum { HS_BACKEND_KEEPS_VALUES = 1 };
 
 /* Somebody who copies a session's variables beside its runs. before_write is called before an op is executed that may
  * change the variable of that index, or it is written otherwise, by the thread that does; it returns when that may happen.
- * False: nobody is copying any more, and it need not be called again. HS_ANY_VARIABLE: any of them may change. Frozen. */
+ * False: nobody is copying any more, and it must not be called again. HS_ANY_VARIABLE: any of them may change. `released`
+ * is called instead where a session lets go of its guard by itself. Frozen. */
 #define HS_ANY_VARIABLE SIZE_MAX
 typedef struct hs_write_guard {
     bool (*before_write)(void *user, size_t index); /* NULL: nobody copies */
+    void (*released)(void *user);
     void *user;
 } hs_write_guard;
 
@@ -120,7 +122,7 @@ typedef struct hs_backend_ops {
     hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
     /* Sets the session's guard. From then on, views of variables in host memory that read_variable gave stay good until
      * before_write was called for them. One that is replaced, or left when the session is closed, is called for
-     * HS_ANY_VARIABLE first. Absent: who saves copies all at once. */
+     * HS_ANY_VARIABLE first, and then released. Absent: who saves copies all at once. */
     void (*guard)(void *session, hs_write_guard guard);
     /* Lends the host memory that a variable is in, also before it has been initialised, to be filled with a value; then
      * write_variable is called with that very memory. Until then the variable must not be used. Any failure: it is set by

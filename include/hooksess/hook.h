@@ -144,6 +144,8 @@ HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
  * provider's load. HS_INVALID_ARGUMENT: a name that may not be, a function that is missing. HS_DATA_LOSS or HS_NOT_FOUND:
  * what is to be read again was damaged or deleted. Else what load returned. */
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
+/* How many restores there were: whoever remembers what was saved, and finds another number, has to think again. */
+HS_API uint64_t hs_raw_session_restores(const hs_raw_session *session);
 /* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
 HS_API void hs_raw_session_saved(hs_raw_session *session, int64_t step);
 /* Is the session to stop? For hooks that wait for something. */

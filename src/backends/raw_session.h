@@ -51,6 +51,7 @@ struct hs_raw_session {
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
     bool loading_states;       /* a provider is loading: none can be added */
     char *restored_from;
+    uint64_t restores;       /* how many there were */
     char saves_refused[256]; /* why; "": they are not */
     uint64_t moves;          /* how often the global step may have changed otherwise than by the hooked run */
     int64_t saved_step;      /* the newest step that is durable; -1: none */

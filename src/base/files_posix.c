@@ -124,11 +124,13 @@ static hs_code posix_write(void *user, void *handle, const void *data, size_t by
         ssize_t n = write(file->descriptor, from + done, left < most ? left : most);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EINVAL && file->direct) {
+        if (n < 0 && errno == EINVAL && file->direct && !file->no_direct) {
             file->no_direct = true; /* and so the next one is not */
             continue;
         }
-        if (n < 0)
+        if (n == 0)
+            errno = EIO; /* as much as nothing is written, and will not be */
+        if (n <= 0)
             return hs_error_set_errno(err, errno, "%s: cannot write, %zu of %zu bytes done", file->path, done, bytes);
         done += (size_t)n;
         file->written += (size_t)n;
@@ -217,6 +219,8 @@ static hs_code posix_free_space(void *user, const char *path, uint64_t *bytes, h
     struct statvfs found;
     if (statvfs(path, &found) != 0)
         return hs_error_set_errno(err, errno, "%s: cannot tell how much space is left", path);
+    if (found.f_blocks == 0) /* as file systems answer that do not know */
+        return hs_error_set(err, HS_UNIMPLEMENTED, "%s: nobody knows how much space is left", path);
     *bytes = (uint64_t)found.f_bavail * found.f_frsize;
     return HS_OK;
 }

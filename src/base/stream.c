@@ -45,6 +45,7 @@ static void start_thread(hs__stream *stream)
     if (pthread_mutex_init(&stream->lock, NULL))
         return;
     if (!pthread_cond_init(&stream->changed, NULL)) {
+        stream->writing = stream->filling; /* those before it were written without a thread */
         if (!hs__thread_start(&stream->thread, work, stream)) {
             stream->has_thread = true;
             return;

@@ -150,8 +150,6 @@ static hs_code make_checkpoint(hs__safetensors_reader *reader, hs__new_checkpoin
         return code;
     if ((code = write_bundle(reader, files, err)) || (code = hs__new_checkpoint_commit(files, err)))
         hs__new_checkpoint_discard(files);
-    else
-        hs__file_remove(reader->env, files->meta); /* of another, that it replaced */
     return code;
 }
 

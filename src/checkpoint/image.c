@@ -7,6 +7,9 @@
 /* Smaller ones are copied at once: that costs less than to ask for them later. */
 enum { LARGE = 1 << 16 };
 
+/* The names of some thousand variables, and their alignment. */
+enum { ROOM_FOR_NAMES = 1 << 20 };
+
 typedef enum { LEFT, BEING_COPIED, COPIED } item_state;
 
 struct hs__image_item {
@@ -31,8 +34,11 @@ static void free_meta(hs__image *image)
     image->meta = (hs_bytes){NULL, 0};
 }
 
+static void take_guard_away(hs__image *image);
+
 void hs__image_free(hs__image *image)
 {
+    take_guard_away(image);
     free_meta(image);
     hs__free(image->env, image->items);
     hs__free(image->env, image->item_of);
@@ -160,16 +166,35 @@ void hs__image_complete(hs__image *image)
     pthread_mutex_unlock(&image->lock);
 }
 
+static void released(void *user)
+{
+    ((hs__image *)user)->guarded = NULL;
+}
+
 static bool before_write(void *user, size_t index)
 {
     hs__image *image = user;
-    if (!atomic_load_explicit(&image->left, memory_order_acquire))
+    if (!atomic_load_explicit(&image->left, memory_order_acquire)) {
+        released(image);
         return false;
+    }
     if (index == HS_ANY_VARIABLE)
         hs__image_complete(image);
     else if (index < image->n_item_of && image->item_of[index] != HS__NONE)
         settle_item(image, &image->items[image->item_of[index]]);
-    return atomic_load(&image->left) != 0;
+    if (atomic_load(&image->left))
+        return true;
+    released(image);
+    return false;
+}
+
+/* Guards are set and taken away by the thread that runs the session. */
+static void take_guard_away(hs__image *image)
+{
+    const hs_raw_session *session = image->guarded;
+    if (session)
+        session->ops.guard(session->handle, (hs_write_guard){NULL, NULL, NULL});
+    image->guarded = NULL;
 }
 
 static hs_code take_meta(hs__image *image, const hs_saver *saver, const hs_raw_session *session, hs_error *err)
@@ -193,9 +218,20 @@ static hs_code take_meta(hs__image *image, const hs_saver *saver, const hs_raw_s
 
 static void forget(hs__image *image)
 {
+    take_guard_away(image);
     image->n = image->n_variables = image->n_item_of = image->bytes = 0;
     atomic_store(&image->left, 0);
     free_meta(image);
+}
+
+/* As much as will be needed, and no more: growing doubles. Without it, it grows. */
+static void reserve_at_once(hs__image *image, size_t bytes)
+{
+    if (bytes <= image->data_capacity)
+        return;
+    hs__free(image->env, image->data); /* nothing is in it, and nothing is to be copied */
+    image->data = hs__realloc(image->env, NULL, bytes, 1);
+    image->data_capacity = image->data ? bytes : 0;
 }
 
 hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_session *session,
@@ -205,18 +241,19 @@ hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_ses
     taking t = {image, options->overlap && session->ops.guard};
     uint64_t bytes = hs__expected_bytes(saver, session);
     if (bytes < SIZE_MAX / 2)
-        reserve(image, (size_t)bytes, NULL); /* at once, so that it need not grow; it may be more than is needed */
+        reserve_at_once(image, (size_t)bytes + ROOM_FOR_NAMES);
     hs_code code = hs__each_variable(saver, session, add, &t, err);
-    if (!code) {
-        image->n_variables = image->n;
-        code = hs__each_state(saver, session, add, &t, err);
+    image->n_variables = image->n;
+    if (!code && atomic_load(&image->left)) { /* now: a provider of state may run something */
+        session->ops.guard(session->handle, (hs_write_guard){before_write, released, image});
+        image->guarded = session;
     }
+    if (!code)
+        code = hs__each_state(saver, session, add, &t, err);
     if (!code && options->meta)
         code = take_meta(image, saver, session, err);
     if (code)
         forget(image);
-    else if (atomic_load(&image->left))
-        session->ops.guard(session->handle, (hs_write_guard){before_write, image});
     return code;
 }
 

@@ -19,7 +19,8 @@ typedef struct hs__image {
     size_t n_item_of;
     unsigned char *data;
     size_t bytes, data_capacity;
-    hs_bytes meta; /* the graph; data NULL: none */
+    hs_bytes meta;                 /* the graph; data NULL: none */
+    const hs_raw_session *guarded; /* the session that has its guard; NULL: none */
 
     pthread_mutex_t lock;
     pthread_cond_t copied;

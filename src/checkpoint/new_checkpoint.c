@@ -90,9 +90,12 @@ hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err)
         return code;
     }
     files->named = true;
-    if (!(code = hs__sync_directory(env, files->directory, err)))
-        hs__delete_stale_data(env, files->prefix, files->shard, files->shards);
-    return code;
+    if ((code = hs__sync_directory(env, files->directory, err)))
+        return code;
+    hs__delete_stale_data(env, files->prefix, files->shard, files->shards);
+    if (!files->has_meta && hs__file_exists(env, files->meta)) /* of the one that this replaced */
+        hs__file_remove(env, files->meta);
+    return HS_OK;
 }
 
 void hs__new_checkpoint_discard(const hs__new_checkpoint *files)

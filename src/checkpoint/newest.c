@@ -156,6 +156,8 @@ static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidat
         hs_code code = hs__restore(saver, session, all->paths[i], options, &whose, &cause);
         if (!code) {
             *taken = i;
+            saver->restored =
+                false; /* what is later is no history that was left, but damaged, and is deleted in its turn */
             return HS_OK;
         }
         if (whose == HS__FAULT_OF_THE_MODEL || !is_damage(code)) {

@@ -164,4 +164,5 @@ void hs__plan_free(hs__plan *plan)
     hs__free(plan->env, plan->items);
     hs__free(plan->env, plan->taken);
     hs__free(plan->env, plan->data);
+    hs__free(plan->env, plan->copy);
 }

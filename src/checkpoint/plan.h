@@ -22,9 +22,10 @@ typedef struct hs__plan {
     const hs_env *env;
     hs__planned *items;
     size_t n, capacity;
-    bool *taken; /* by tensor of the archive */
-    uint64_t bytes; /* of all of them, or UINT64_MAX */
+    bool *taken;         /* by tensor of the archive */
+    uint64_t bytes;      /* of all of them, or UINT64_MAX */
     unsigned char *data; /* NULL: they are read twice */
+    unsigned char *copy; /* of one of those that are */
 } hs__plan;
 
 /* Finds its tensor for each variable that is to be restored. Those that have not their like there are an error, and all
@@ -33,6 +34,8 @@ hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_sessio
                       const hs_restore_options *options, hs_error *err);
 /* Reads all, and verifies it. Changes nothing. */
 hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err);
+/* All that can fail for want of memory, before anything is changed. */
+hs_code hs__plan_prepare(hs__plan *plan, const hs_raw_session *session, hs_error *err);
 /* Sets the variables. */
 hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err);
 void hs__plan_free(hs__plan *plan);

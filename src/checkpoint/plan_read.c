@@ -118,33 +118,36 @@ static hs_code fill_item(const hs__archive *archive, const hs__plan *plan, const
 }
 
 /* Those whose memory nobody lends, one after the other, and word of the others. */
-static hs_code set_rest(const hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, void *copy,
-                        hs_error *err)
+static hs_code set_rest(const hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < plan->n; i++) {
         const hs__planned *item = &plan->items[i];
-        if (item->lent || !(code = hs__archive_read(archive, item->tensor, copy, err)))
-            code = set_variable(session, item, item->lent ? item->lent : copy, err);
+        if (item->lent || !(code = hs__archive_read(archive, item->tensor, plan->copy, err)))
+            code = set_variable(session, item, item->lent ? item->lent : plan->copy, err);
     }
     return code;
 }
 
-static hs_code read_again(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
+hs_code hs__plan_prepare(hs__plan *plan, const hs_raw_session *session, hs_error *err)
 {
-    reading r = {.plan = plan, .archive = archive, .do_item = fill_item};
     size_t largest = 0;
-    for (size_t i = 0; i < plan->n; i++) {
+    for (size_t i = 0; !plan->data && i < plan->n; i++) {
         hs__planned *item = &plan->items[i];
         item->lent = borrow(session, item);
         if (!item->lent && item->bytes > largest)
             largest = item->bytes;
     }
-    void *copy = largest ? hs__realloc(plan->env, NULL, largest, 1) : NULL;
-    hs_code code = largest && !copy ? hs__no_memory(err, largest, "a value of a checkpoint") : HS_OK;
-    if (!code && ((code = do_all(&r, err)) || (code = set_rest(plan, archive, session, copy, err))))
+    plan->copy = largest ? hs__realloc(plan->env, NULL, largest, 1) : NULL;
+    return largest && !plan->copy ? hs__no_memory(err, largest, "a value of a checkpoint") : HS_OK;
+}
+
+static hs_code read_again(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
+{
+    reading r = {.plan = plan, .archive = archive, .do_item = fill_item};
+    hs_code code = do_all(&r, err);
+    if (code || (code = set_rest(plan, archive, session, err)))
         hs_error_prefix(err, "the model has changed in part, and must not be trained on");
-    hs__free(plan->env, copy);
     return code;
 }
 

@@ -33,6 +33,8 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
         (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
+    if ((code = hs__plan_prepare(&r->plan, session, err)))
+        return code;
     r->states.any_identity = options->any_identity;
     if (bundle &&
         ((code = hs__states_check(&r->states, session, err)) || (code = hs__states_load(&r->states, session, err))))
@@ -74,6 +76,8 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
 {
     int64_t step;
     now->last_path = swap(&saver->last_path, now->last_path);
+    saver->restored = true;
+    session->restores++;
     now->restored_from = swap(&session->restored_from, now->restored_from);
     if (hs_raw_session_step(session, &step, NULL) == HS_OK)
         session->saved_step = step;

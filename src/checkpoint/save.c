@@ -23,6 +23,7 @@ typedef struct {
     const char *base; /* of the prefix, without the step */
     hs__new_checkpoint files;
     bool nonfinite;
+    int64_t went_on_from; /* the step that was restored before; -1: none, or none of this series */
 } save;
 
 static hs_code check_collision(const save *s, const hs_save_options *options, hs_error *err)
@@ -209,15 +210,39 @@ static hs_code make_newest(save *s, const hs_save_options *options, hs_error *er
     return code;
 }
 
-/* Once for each hold: nobody else saves there meanwhile. */
-static hs_code leave_other_history(const save *s, int64_t step, hs_error *err)
+/* Once for each hold, for nobody else saves there meanwhile; and once after a restore, where the history that was left is
+ * all that is later than what was restored. */
+static hs_code leave_other_history(save *s, int64_t step, hs_error *err)
 {
-    if (step < 0 || s->saver->held.continued)
+    hs_saver *saver = s->saver;
+    if (step < 0 || (saver->held.continued && s->went_on_from < 0))
         return HS_OK;
-    hs_code code = hs__abandon_later(&s->saver->held, s->env, s->base, step, err);
-    s->saver->held.continued = !code;
-    s->saver->held.disturbed = code;
+    int64_t last = s->went_on_from >= 0 && s->went_on_from < step ? s->went_on_from : step;
+    hs_code code = hs__abandon_later(&saver->held, s->env, s->base, last, err);
+    saver->held.continued = !code;
+    saver->held.disturbed = code;
     return code;
+}
+
+/* Checkpoints that are later than the one that was restored are not the saver's to keep, or to delete, any more. */
+static void forget_left_history(save *s)
+{
+    hs_saver *saver = s->saver;
+    const char *from = saver->restored && saver->last_path ? hs__path_base(saver->last_path) : NULL;
+    size_t n = 0;
+    saver->restored = false;
+    if (!from || hs__step_in(from) < 0 || strncmp(from, s->base, strlen(s->base)) != 0 || from[strlen(s->base)] != '-')
+        return;
+    s->went_on_from = hs__step_in(from);
+    for (size_t i = 0; i < saver->n_kept; i++) {
+        const char *kept = hs__path_base(saver->kept[i].path);
+        if (hs__same_series(kept, from) && hs__step_in(kept) > s->went_on_from)
+            hs__free(s->env, saver->kept[i].path);
+        else
+            saver->kept[n++] = saver->kept[i];
+    }
+    saver->n_kept = n;
+    saver->held.continued = false;
 }
 
 /* Steps 1 to 3. */
@@ -238,7 +263,10 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
         (code = hs__hold_directory(&s->saver->held, s->env, s->files.directory, s->base, options->state_file, err)) ||
         (code = check_space(s, err)) || (code = hs__new_checkpoint_files(&s->files, err)))
         return code;
+    s->went_on_from = -1;
     code = put_in_place(s, options, err);
+    if (s->files.named && !options->no_state_file)
+        forget_left_history(s);
     if (s->files.named && !options->no_state_file) {
         hs_code kept = keep(s, options, code ? NULL : err);
         code = code ? code : kept;
@@ -345,8 +373,10 @@ hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error 
     bool before = saver->kept[at].pinned;
     saver->kept[at].pinned = pinned;
     char *directory = hs__path_directory(&saver->env, prefix);
-    hs_code code = directory ? write_state(saver, directory, saver->kept[saver->n_kept - 1].path, 0, err)
+    hs_code code = directory ? hs__hold_directory(&saver->held, &saver->env, directory, NULL, NULL, err)
                              : hs__no_memory(err, strlen(prefix), "a path");
+    if (!code)
+        code = write_state(saver, directory, saver->kept[saver->n_kept - 1].path, 0, err);
     if (code)
         saver->kept[at].pinned = before;
     else

@@ -45,6 +45,7 @@ struct hs_saver {
     hs__kept_checkpoint *kept; /* oldest first */
     size_t n_kept, kept_capacity;
     char *last_path;
+    bool restored;                     /* it is what was restored; nothing was saved since */
     char *state_file;                  /* the name of the last one that was written; NULL: none yet */
     struct hs__background *background; /* NULL: nothing was saved in the background yet */
     hs__held_directory held;           /* the one it saves to */

@@ -22,6 +22,8 @@ typedef struct {
     bool no_graph_def;
     bool due;
     int64_t saved_step;
+    uint64_t restores; /* of the session, when that was so */
+    bool left;         /* what is on its way in the background is of a history that was left since */
     hs__save_policy policy;
     bool background, overlap;
     hs_busy_policy busy;
@@ -35,6 +37,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     checkpoint_saver *hook = self;
     hook->saved_step = NOT_SAVED;
+    hook->left = false;
     hook->due = false;
     hook->writer = NULL;
     hook->policy.tries = 0;
@@ -96,6 +99,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     int64_t step;
     (void)coordinator;
     hook->saved_step = NOT_SAVED;
+    hook->restores = hs_raw_session_restores(session);
     hs_code code = hs_raw_session_step(session, &step, err);
     if (!code && find_saver(hook, session, &saver, NULL) == HS_OK) /* without one, it is the first save that fails */
         code = hs_saver_hold(saver, hook->prefix, err);
@@ -132,7 +136,9 @@ static hs_code tell_after(const checkpoint_saver *hook, hs_run_context *run, int
 /* A checkpoint is durable. */
 static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
 {
-    hook->saved_step = step;
+    if (!hook->left)
+        hook->saved_step = step;
+    hook->left = false;
     hook->policy.tries = 0;
     hs_raw_session_saved(hs_run_context_session(run), step);
     hs_code code =
@@ -157,8 +163,12 @@ static hs_code take_metric(const checkpoint_saver *hook, hs_raw_session *session
 static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    hs_save_options options = {HS_SAVE_OPTIONS, .no_meta_graph = hook->no_graph_def, .background = background,
-                               .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit};
+    hs_save_options options = {HS_SAVE_OPTIONS,
+                               .no_meta_graph = hook->no_graph_def,
+                               .background = background,
+                               .overlap = background && hook->overlap,
+                               .busy = (int64_t)hook->busy,
+                               .copy_limit = hook->copy_limit};
     hs_saver *saver;
     hs_code code;
     if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
@@ -178,6 +188,17 @@ static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *se
     char suffix[32];
     snprintf(suffix, sizeof suffix, "-%lld", (long long)step);
     return from && strncmp(from, hook->prefix, length) == 0 && strcmp(from + length, suffix) == 0;
+}
+
+/* Where the session was restored since, what was saved before says nothing of where it is now. */
+static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
+{
+    uint64_t restores = hs_raw_session_restores(session);
+    if (restores == hook->restores)
+        return;
+    hook->restores = restores;
+    hook->saved_step = just_restored(hook, session, step) ? step : NOT_SAVED;
+    hook->left = hook->pending != NULL;
 }
 
 /* Tries again, as long as the policy has it. */
@@ -287,11 +308,7 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
 
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
-    if (hook->pending)
-        hs_saver_wait(hook->pending);
-    hs_code code = collect(hook, run, err);
-    if (!code && step != hook->saved_step)
-        code = save_or_go_on(hook, run, step, err);
+    hs_code code = step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].end &&
             (code = hook->listener_ops[i].end(hook->listeners[i].self, hs_run_context_session(run), step, err)))
@@ -315,7 +332,12 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     checkpoint_saver *hook = self;
     int64_t step;
     hs_code code = hs_run_context_step(run, &step, err);
-    if (code || (step != hook->saved_step && is_refused(run, step)))
+    if (code)
+        return code;
+    notice_restore(hook, hs_run_context_session(run), step);
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_END && hook->pending)
+        hs_saver_wait(hook->pending);
+    if ((code = collect(hook, run, err)) || (step != hook->saved_step && is_refused(run, step)))
         return code;
     switch (hs_run_context_boundary(run)) {
     case HS_BOUNDARY_CREATED:
@@ -325,20 +347,23 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     default: {
         bool due = hs_run_context_agree(run, hook->due);
         hook->due = false;
-        if ((code = collect(hook, run, err)))
-            return code;
         return due && step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
     }
     }
 }
 
-/* However the session ended: what is on its way still belongs to it. */
+/* However the session ended: what is on its way still belongs to it, and what comes of it is not lost. */
 static void close_hook(void *self, const hs_outcome *outcome)
 {
     checkpoint_saver *hook = self;
+    hs_error error;
+    int64_t step;
     (void)outcome;
-    if (hook->pending)
-        hs_saver_wait(hook->pending);
+    if (!hook->pending)
+        return;
+    hs_saver_wait(hook->pending);
+    if (hs_saver_finished(hook->pending, &step, &error) && error.code)
+        hs_log(&hook->base.env, HS_LOG_ERROR, "step %lld was not saved: %s", (long long)step, error.message);
     hook->pending = NULL;
 }
 

@@ -73,6 +73,11 @@ const char *hs_raw_session_restored_from(const hs_raw_session *raw)
     return raw ? raw->restored_from : NULL;
 }
 
+uint64_t hs_raw_session_restores(const hs_raw_session *session)
+{
+    return session ? session->restores : 0;
+}
+
 void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
 {
     if (raw)

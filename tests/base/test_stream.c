@@ -15,6 +15,16 @@ typedef struct {
     hs_error err;
 } fixture;
 
+/* The first so many threads cannot be started (-Wl,--wrap). */
+static int refused;
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *user);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *user);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *user)
+{
+    return refused-- > 0 ? EAGAIN : __real_pthread_create(thread, attributes, body, user);
+}
+
 static unsigned char pattern_at(size_t i)
 {
     return (unsigned char)(i * 31 + i / 1000);
@@ -24,6 +34,7 @@ static int setup(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
     test_env_init(&f->t);
+    refused = 0;
     f->directory = test_make_directory();
     f->path = test_path(f->directory, "stream");
     *state = f;
@@ -91,6 +102,18 @@ static void all_at_once(void **state)
     f->bytes = 4 * (size_t)BUFFER + 3;
     assert_ok(write_pattern(f, &f->bytes, 1), &f->err);
     assert_pattern(f);
+}
+
+static void without_a_thread_for_a_while(void **state)
+{
+    fixture *f = *state;
+    const size_t sizes[] = {1 << 18};
+    f->bytes = 7 * (size_t)BUFFER + 99;
+    for (int tries = 1; tries <= 8; tries++) {
+        refused = tries;
+        assert_ok(write_pattern(f, sizes, 1), &f->err);
+        assert_pattern(f);
+    }
 }
 
 /* However much is written. */
@@ -162,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(what_is_written_is_in_the_file),
         test(all_at_once),
+        test(without_a_thread_for_a_while),
         test(it_takes_a_few_buffers),
         test(what_is_small_takes_one_write_and_no_thread),
         test(each_failure_of_memory_is_told),

@@ -2,3 +2,4 @@
 foreach(module buffer crc32c disk dlpack env files files_posix map nonfinite parallel state status stream tensor)
   hooksess_test(base ${module})
 endforeach()
+target_link_options(test_base_stream PRIVATE -Wl,--wrap=pthread_create)

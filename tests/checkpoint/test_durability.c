@@ -67,7 +67,7 @@ static void the_old_data_go_when_the_new_index_is_there(void **state)
     save_at(f, 1);
     save_on(&spy, f, 1, (hs_saver_options){HS_SAVER_OPTIONS}, true);
     assert_string_equal(spy.calls, HELD "sync:data-00001-of-00002.tmp sync:index.tmp rename:data-00001-of-00002 directory "
-                                        "rename:index directory remove:" DATA " "
+                                        "rename:index directory remove:" DATA " remove:meta "
                                         "sync:checkpoint.tmp rename:checkpoint directory");
 }
 

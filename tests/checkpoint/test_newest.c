@@ -317,6 +317,38 @@ static void damaged_ones_stay_while_there_is_room(void **state)
     assert_true(has_file(f, 8, "index") && has_file(f, 11, "index"));
 }
 
+/* In the same process: what is later than the one that was gone back to is not the newest any more, and not kept in place
+ * of it. */
+static void going_back_leaves_what_is_later(void **state)
+{
+    fixture *f = *state;
+    for (int64_t step = 10; step <= 14; step++)
+        save_at(f, step);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 11, NULL), NULL, &f->err), &f->err);
+    save_at(f, 13);
+    assert_false(has_file(f, 12, "index") || has_file(f, 14, "index"));
+    assert_true(test_exists(f->directory, "model.ckpt-12.abandoned.index"));
+    assert_true(test_exists(f->directory, "model.ckpt-14.abandoned.index"));
+    assert_true(has_file(f, 10, "index") && has_file(f, 11, "index") && has_file(f, 13, "index"));
+    flip_bit(file_of(f, 13, "data-00001-of-00002"), 5);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 11));
+}
+
+/* Looking at an older one, and coming back, leaves nothing. */
+static void going_back_and_forth_leaves_nothing(void **state)
+{
+    fixture *f = *state;
+    for (int64_t step = 10; step <= 12; step++)
+        save_at(f, step);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 10, NULL), NULL, &f->err), &f->err);
+    assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 12, NULL), NULL, &f->err), &f->err);
+    save_at(f, 13);
+    for (int64_t step = 10; step <= 13; step++)
+        assert_true(has_file(f, step, "index"));
+    assert_int_equal(test_count_files(f->directory, "abandoned"), 0);
+}
+
 /* Training comes to the step of a damaged one again. */
 static void a_damaged_one_is_saved_over_and_is_the_newest(void **state)
 {
@@ -360,6 +392,8 @@ int main(void)
         with_fixture(all_damaged_ones_are_deleted_before_a_good_one),
         with_fixture(damaged_ones_stay_while_there_is_room),
         with_fixture(a_damaged_one_is_saved_over_and_is_the_newest),
+        with_fixture(going_back_leaves_what_is_later),
+        with_fixture(going_back_and_forth_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

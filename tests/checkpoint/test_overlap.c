@@ -227,6 +227,78 @@ static void without_the_option_all_is_copied(void **state)
     is_of_the_beginning(f);
 }
 
+/* A provider of state may run something, which changes what is not copied yet. */
+static hs_code save_after_a_run(void *self, hs_state_writer *out, hs_error *err)
+{
+    fixture2 *f = self;
+    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("update_large")};
+    hs_code code = hs_raw_session_run(hs_session_raw(f->session), &args, NULL, err);
+    return code ? code : hs_state_write(out, "x", 1, err);
+}
+
+static hs_code load_nothing(void *self, hs_state_reader *in, hs_error *err)
+{
+    char byte;
+    (void)self;
+    return hs_state_read(in, &byte, 1, err);
+}
+
+static void a_provider_that_runs_an_op_changes_nothing_of_it(void **state)
+{
+    fixture2 *f = *state;
+    hs_state_provider provider = {HS_STATE_PROVIDER, .name = "runner", .save = save_after_a_run, .load = load_nothing,
+                                  .self = f};
+    assert_ok(hs_raw_session_add_state(hs_session_raw(f->session), &provider, &f->err), &f->err);
+    take(f);
+    assert_true(f->large[0][0] == 1);
+    is_of_the_beginning(f);
+}
+
+/* An op that writes the memory of a variable under another name. */
+static void memory_of_two_names_is_copied_before_any_of_it_is_written(void **state)
+{
+    fixture2 *f = *state;
+    hs_session_close(f->session, NULL);
+    hs_graph_value(f->graph, "view", HS_FLOAT, HS_SHAPE(8), f->large[0] + 100);
+    hs_graph_op(f->graph, .name = "update_view", .run = update_written, .writes = HS_NAMES("view"));
+    f->session = hs_session_open(hs_graph_backend(f->graph), NULL, &f->err);
+    assert_ok(f->err.code, &f->err);
+    take(f);
+    run(f, "update_view");
+    assert_true(f->large[0][100] == 1);
+    is_of_the_beginning(f);
+}
+
+/* A saver, and its image, may go before the session. */
+static void an_image_that_goes_leaves_no_guard(void **state)
+{
+    fixture2 *f = *state;
+    hs__image gone;
+    hs__image_options options = {.overlap = true};
+    assert_int_equal(hs__image_init(&gone, &f->t.env), 0);
+    assert_ok(hs__image_take(&gone, f->saver, hs_session_raw(f->session), &options, &f->err), &f->err);
+    hs__image_free(&gone);
+    run(f, "update_large");
+}
+
+static void an_image_of_another_session_guards_the_first_no_more(void **state)
+{
+    fixture2 *f = *state;
+    void *other = NULL;
+    setup(&other);
+    fixture2 *g = other;
+    take(f);
+    hs__image_complete(&f->image);
+    hs__image_options options = {.overlap = true};
+    assert_ok(hs__image_take(&f->image, f->saver, hs_session_raw(g->session), &options, &f->err), &f->err);
+    run(f, "update_all");
+    assert_int_equal(left_of(f), 2);
+    run(g, "update_all");
+    is_of_the_beginning(f);
+    assert_int_equal(teardown(&other), 0);
+    take(f);
+}
+
 static void *complete(void *user)
 {
     hs__image_complete(user);
@@ -310,6 +382,10 @@ int main(void)
         with_session(what_is_left_is_copied_before_the_session_goes),
         with_session(another_image_takes_the_place_of_one_that_is_complete),
         with_session(without_the_option_all_is_copied),
+        with_session(a_provider_that_runs_an_op_changes_nothing_of_it),
+        with_session(memory_of_two_names_is_copied_before_any_of_it_is_written),
+        with_session(an_image_that_goes_leaves_no_guard),
+        with_session(an_image_of_another_session_guards_the_first_no_more),
         with_session(two_threads_share_the_copying),
         with_session(a_save_that_overlaps_has_the_state_of_its_moment),
         with_session(overlap_is_for_saves_in_the_background),

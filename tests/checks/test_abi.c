@@ -32,7 +32,7 @@ FROZEN(hs_debug_watch, 32);
 FROZEN(hs_output_def, 96);
 FROZEN(hs_host_copy, 24);
 FROZEN(hs_saver_listener, 16);
-FROZEN(hs_write_guard, 16);
+FROZEN(hs_write_guard, 24);
 FROZEN(hs_safetensors_pair, 16);
 ENDS(hs_env, files, 104);
 ENDS(hs_file_system_ops, free_space, 120);

@@ -90,6 +90,7 @@ struct hs_graph {
     size_t n_ops, n_slots;
     hs__graph_node **variables;
     size_t n_variables;
+    bool shares_memory; /* some of the program's memory is known by two names */
     hs__buffer graph_def;
 };
 

@@ -209,6 +209,48 @@ static void number_tensors(hs_graph *graph)
     }
 }
 
+/* The program's memory, as far as the graph knows it. */
+typedef struct {
+    uintptr_t begin, end;
+} span;
+
+static int by_place(const void *a, const void *b)
+{
+    uintptr_t x = ((const span *)a)->begin, y = ((const span *)b)->begin;
+    return (x > y) - (x < y);
+}
+
+static void add_span(span *spans, size_t *n, const void *data, hs_dtype dtype, const hs_shape *shape)
+{
+    int64_t elements = hs_shape_elements(shape);
+    size_t bytes = elements > 0 ? (size_t)elements * hs_dtype_size(dtype) : 1;
+    if (data)
+        spans[(*n)++] = (span){(uintptr_t)data, (uintptr_t)data + bytes};
+}
+
+/* Is any of it known by two names? What an op says it changes then tells not all of what it changes. */
+static hs_code find_shared_memory(hs_graph *graph, hs_error *err)
+{
+    size_t n = 0, most = graph->n_slots;
+    span *spans = hs__alloc(&graph->env, most, sizeof *spans);
+    if (!spans)
+        return hs__no_memory(err, most * sizeof *spans, "the memory of a graph");
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const hs__graph_node *node = graph->nodes[i];
+        if (node->kind != HS__OP && node->kind != HS__PLACEHOLDER)
+            add_span(spans, &n, node->data, node->dtype, &node->shape);
+        for (size_t k = 0; node->kind == HS__OP && k < node->n_outputs; k++)
+            add_span(spans, &n, node->outputs[k].data, node->outputs[k].dtype, &node->outputs[k].shape);
+    }
+    if (n)
+        qsort(spans, n, sizeof *spans, by_place);
+    graph->shares_memory = false;
+    for (size_t i = 1; i < n; i++)
+        graph->shares_memory |= spans[i].begin < spans[i - 1].end;
+    hs__free(&graph->env, spans);
+    return HS_OK;
+}
+
 hs_code hs__graph_resolve(hs_graph *graph, hs_error *err)
 {
     if (graph->resolved)
@@ -231,6 +273,10 @@ hs_code hs__graph_resolve(hs_graph *graph, hs_error *err)
         return code;
     }
     number_tensors(graph);
+    if ((code = find_shared_memory(graph, err))) {
+        hs__graph_unresolve(graph);
+        return code;
+    }
     graph->resolved = true;
     return HS_OK;
 }

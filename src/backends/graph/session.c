@@ -119,7 +119,7 @@ static void ask_guard(hs__graph_session *session, size_t variable)
 
 static void ask_guard_for(hs__graph_session *session, const hs__graph_node *op)
 {
-    if (!op->tells_writes)
+    if (!op->tells_writes || session->graph->shares_memory)
         ask_guard(session, HS_ANY_VARIABLE);
     for (size_t i = 0; i < op->n_writes; i++)
         if (op->writes[i]->kind == HS__VARIABLE)
@@ -130,6 +130,8 @@ void hs__graph_guard(void *self, hs_write_guard guard)
 {
     hs__graph_session *session = self;
     ask_guard(session, HS_ANY_VARIABLE);
+    if (session->guard.before_write)
+        session->guard.released(session->guard.user);
     session->guard = guard;
 }
 
@@ -137,7 +139,7 @@ hs_code hs__graph_session_close(void *session, hs_error *err)
 {
     (void)err;
     hs__graph_session *closing = session;
-    hs__graph_guard(session, (hs_write_guard){NULL, NULL});
+    hs__graph_guard(session, (hs_write_guard){NULL, NULL, NULL});
     closing->graph->live_sessions--;
     free_session(closing);
     return HS_OK;
