@@ -31,6 +31,7 @@ typedef struct {
     hs_saver *pending; /* saves in the background; NULL: nothing is on its way */
     char *metric;
     hs_summary_writer *writer;
+    const hs_env *log; /* the backend's: where there is no session any more */
 } checkpoint_saver;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -40,6 +41,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->left = false;
     hook->due = false;
     hook->writer = NULL;
+    hook->log = hs_backend_env(backend);
     hook->policy.tries = 0;
     hs__timer_reset(&hook->timer);
     hs_code code = hs__need_global_step(backend, err);
@@ -363,7 +365,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
         return;
     hs_saver_wait(hook->pending);
     if (hs_saver_finished(hook->pending, &step, &error) && error.code)
-        hs_log(&hook->base.env, HS_LOG_ERROR, "step %lld was not saved: %s", (long long)step, error.message);
+        hs_log(hook->log, HS_LOG_ERROR, "step %lld was not saved: %s", (long long)step, error.message);
     hook->pending = NULL;
 }
 

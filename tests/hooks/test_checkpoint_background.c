@@ -83,6 +83,42 @@ static void a_failing_session_waits_too(void **state)
     assert_int_equal(latest_step(s->directory), 1);
 }
 
+/* And what came of it is told, if by the log alone. */
+static void a_failing_session_tells_of_a_save_that_failed(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true));
+    s->t.fail_file_at = s->t.file_calls + 3;
+    s->t.fail_file_on = true;
+    stage_run(s, "train", 1, 0);
+    hs_session_fail(s->session, HS_INTERNAL, "no more");
+    hs_session_close(s->session, NULL);
+    s->session = NULL;
+    s->t.fail_file_at = 0;
+    assert_contains(s->t.log, "step 1 was not saved");
+}
+
+/* The session went back to step 2: step 4, which it comes to again, is another one than was saved. */
+static void after_going_back_a_step_is_saved_again(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS});
+    char path[512];
+    told t = {.last = -1};
+    hs_saver_listener listener = {&telling, &t};
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .saver = saver,
+                                      .listeners = &listener, .n_listeners = 1));
+    stage_run(s, "train", 4, 0);
+    assert_int_equal(t.after, 3);
+    snprintf(path, sizeof path, "%s/model.ckpt-2", s->directory);
+    assert_ok(hs_saver_restore(saver, hs_session_raw(s->session), path, NULL, &s->err), &s->err);
+    stage_run(s, "train", 2, 0);
+    stage_close(s);
+    assert_int_equal(t.after, 4);
+    assert_int_equal(t.last, 4);
+    hs_saver_free(saver);
+}
+
 static void a_failure_comes_in_the_step_after(void **state)
 {
     stage *s = *state;
@@ -146,9 +182,14 @@ static void a_metric_that_there_is_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_stage(saves_are_made_and_told_of),         with_stage(the_end_waits_and_saves_no_step_twice),
-        with_stage(a_failing_session_waits_too),        with_stage(a_failure_comes_in_the_step_after),
-        with_stage(training_goes_on_after_a_full_disk), with_stage(the_best_by_a_metric_stay),
+        with_stage(saves_are_made_and_told_of),
+        with_stage(the_end_waits_and_saves_no_step_twice),
+        with_stage(a_failing_session_waits_too),
+        with_stage(a_failing_session_tells_of_a_save_that_failed),
+        with_stage(after_going_back_a_step_is_saved_again),
+        with_stage(a_failure_comes_in_the_step_after),
+        with_stage(training_goes_on_after_a_full_disk),
+        with_stage(the_best_by_a_metric_stay),
         with_stage(a_metric_that_there_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
