@@ -108,7 +108,8 @@ HS_API void hs_saver_wait(hs_saver *saver);
 /* Makes ready for saving to `prefix` (without a step): makes the directory, takes hold of it against other processes until
  * the saver is freed or saves elsewhere, and removes what saves that were cut short have left of it there. A first save
  * does so by itself; sooner is better where training comes before it. HS_FAILED_PRECONDITION names the process that saves
- * there. The hold is the process's: savers of one process do not keep each other out. */
+ * there. The hold is the process's, until the last of its savers there gives it up: savers of one process do not keep each
+ * other out. A child that was forked has none of it, whatever savers it inherited: it is refused like any other process. */
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
 /* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
@@ -210,7 +211,7 @@ HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *na
  * renamed to MERGED.data-..., all on one file system. It is durable when this returns. `merged` must not be there yet; its
  * directory must, or its parent: one level is made. Slices of one variable that are in several of them are put together.
  * Their .meta files and directories stay. Neither the state file is written nor a .meta. A saver of this process that holds
- * the directory takes hold of it anew with its next save.
+ * the directory keeps its hold.
  *
  * On failure the others are there as before, and the merged one is not; only where the directory cannot be synced at the
  * very end are both. Where a crash, or a disk that fails for good, leaves some data files renamed and others not, nothing

@@ -71,8 +71,10 @@ typedef struct hs_file_stat {
  *   make_directory   one level. HS_ALREADY_EXISTS if something of that name is there.
  *   list      calls visit with each name in the directory but "." and "..", in any order, until one returns non-zero.
  *   lock      holds `path`, a file that is made if it is missing, against other processes until it is unlocked or this
- *             process has ended, in whatever way. *lock NULL: a new hold, which *lock then is; else it makes sure of that
- * one. HS_FAILED_PRECONDITION names the process that has it; HS_UNIMPLEMENTED: there are no locks here. unlock    frees it.
+ *             process has ended, in whatever way. *lock NULL: a new hold, which *lock then is, one of several that the
+ *             process may have of it; else it makes sure of that one, on the file that has this name now.
+ *             HS_FAILED_PRECONDITION names the process that has it; HS_UNIMPLEMENTED: there are no locks here.
+ *   unlock    frees a hold. With the last of them others may have the file.
  */
 typedef struct hs_file_system_ops {
     size_t size;

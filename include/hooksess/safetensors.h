@@ -63,10 +63,9 @@ HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, co
  * their sizes; metadata do not. A checkpoint's checksums are verified. What is written replaces at one instant what had its
  * name, and is durable when this returns; neither the state file nor any other checkpoint is touched, and there is no
  * PREFIX.meta. While it is being written, the directory of a checkpoint is held as in a save; a saver of this very process
- * that holds it takes hold of it again with its next save. On failure nothing is left but what was there:
- * HS_INVALID_ARGUMENT for the names, or naming a tensor that the other format cannot hold; HS_NOT_FOUND, HS_DATA_LOSS,
- * HS_UNIMPLEMENTED for what cannot be read; HS_FAILED_PRECONDITION for a directory that another process saves to. `env`
- * NULL: the system's own. */
+ * that holds it keeps its hold. On failure nothing is left but what was there: HS_INVALID_ARGUMENT for the names, or naming
+ * a tensor that the other format cannot hold; HS_NOT_FOUND, HS_DATA_LOSS, HS_UNIMPLEMENTED for what cannot be read;
+ * HS_FAILED_PRECONDITION for a directory that another process saves to. `env` NULL: the system's own. */
 HS_API hs_code hs_convert_checkpoint(const hs_env *env, const char *from, const char *to, hs_error *err);
 
 HS_END_DECLS

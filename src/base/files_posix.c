@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* sync_file_range, O_DIRECT */
 #endif
 #include "base/env.h"
+#include "base/locks_posix.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -248,80 +249,6 @@ static hs_code posix_list(void *user, const char *path, int (*visit)(void *visit
     return code;
 }
 
-/* Locks of fcntl: of all there are, these are not handed on to children, which may live longer than the holder. They are
- * the process's, whoever in it asks, and given up when any descriptor of the file is closed: whoever depends on one asks
- * again now and then. */
-
-typedef struct {
-    int descriptor;
-} posix_lock;
-
-static void write_holder(int descriptor)
-{
-    char host[128] = "this host", text[192];
-    if (gethostname(host, sizeof host) == 0)
-        host[sizeof host - 1] = '\0';
-    int length = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
-    if (ftruncate(descriptor, 0) != 0 || pwrite(descriptor, text, (size_t)length, 0) != length)
-        return; /* only the message would have been better for it */
-}
-
-static hs_code tell_holder(int descriptor, const char *path, hs_error *err)
-{
-    char text[192];
-    ssize_t length = pread(descriptor, text, sizeof text - 1, 0);
-    text[length > 0 ? length : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is held by %s", path, *text ? text : "another process");
-}
-
-static hs_code take(int descriptor, const char *path, hs_error *err)
-{
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int result;
-    do
-        result = fcntl(descriptor, F_SETLK, &whole);
-    while (result != 0 && errno == EINTR);
-    if (result == 0)
-        return HS_OK;
-    if (errno == EACCES || errno == EAGAIN)
-        return tell_holder(descriptor, path, err);
-    if (errno == EINVAL || errno == ENOLCK || errno == ENOSYS || errno == ENOTSUP)
-        return hs_error_set_errno(err, ENOTSUP, "%s: the file system has no locks", path);
-    return hs_error_set_errno(err, errno, "%s: cannot be locked", path);
-}
-
-static void posix_unlock(void *user, void *lock)
-{
-    (void)user;
-    close(((posix_lock *)lock)->descriptor);
-    free(lock);
-}
-
-static hs_code posix_lock_file(void *user, const char *path, void **lock, hs_error *err)
-{
-    (void)user;
-    posix_lock *held = *lock;
-    if (held)
-        return take(held->descriptor, path, err);
-    if (!(held = malloc(sizeof *held)))
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory to lock it", path);
-    do
-        held->descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    while (held->descriptor < 0 && errno == EINTR);
-    hs_code code = held->descriptor < 0 ? hs_error_set_errno(err, errno, "%s: cannot be opened", path)
-                                        : take(held->descriptor, path, err);
-    if (code) {
-        if (held->descriptor >= 0)
-            close(held->descriptor);
-        free(held);
-        return code;
-    }
-    write_holder(held->descriptor);
-    *lock = held;
-    return HS_OK;
-}
-
 const hs_file_system_ops hs__posix_files = {
     HS_FILE_SYSTEM_OPS,
     .open = posix_open,
@@ -335,7 +262,7 @@ const hs_file_system_ops hs__posix_files = {
     .make_directory = posix_make_directory,
     .stat = posix_stat,
     .list = posix_list,
-    .lock = posix_lock_file,
-    .unlock = posix_unlock,
+    .lock = hs__posix_lock,
+    .unlock = hs__posix_unlock,
     .free_space = posix_free_space,
 };

@@ -75,21 +75,43 @@ static void freeing_the_saver_gives_it_up(void **state)
     kill_holder(hold_elsewhere(f)); /* it got it */
 }
 
-/* A lock of a process is gone when any of its savers lets go. */
-static void the_next_save_takes_a_lost_hold_again(void **state)
+static void assert_held(fixture *f)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(hs_saver_hold(hs_saver_new(NULL, NULL), prefix(f), NULL) == HS_FAILED_PRECONDITION ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void another_saver_that_goes_leaves_the_hold(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
     hs_saver *other = hs_saver_new(NULL, NULL);
     assert_ok(hs_saver_hold(other, test_path(f->directory, "best"), &f->err), &f->err);
     hs_saver_free(other);
-    save_at(f, 2);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(hs_saver_hold(hs_saver_new(NULL, NULL), prefix(f), NULL) == HS_FAILED_PRECONDITION ? 0 : 1);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_held(f);
+}
+
+static void merging_leaves_the_hold(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    const char *const parts[] = {file_of(f, 1, NULL), NULL};
+    assert_ok(hs_merge_checkpoints(NULL, parts, test_path(f->directory, "merged"), &f->err), &f->err);
+    assert_held(f);
+}
+
+static void converting_leaves_the_hold(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    const char *weights = test_path(f->directory, "weights.safetensors");
+    assert_ok(hs_convert_checkpoint(NULL, file_of(f, 1, NULL), weights, &f->err), &f->err);
+    assert_ok(hs_convert_checkpoint(NULL, weights, test_path(f->directory, "copy"), &f->err), &f->err);
+    assert_held(f);
 }
 
 static void a_saver_that_goes_elsewhere_gives_it_up(void **state)
@@ -473,7 +495,9 @@ int main(void)
         with_fixture(another_process_is_named),
         with_fixture(death_gives_it_up),
         with_fixture(freeing_the_saver_gives_it_up),
-        with_fixture(the_next_save_takes_a_lost_hold_again),
+        with_fixture(another_saver_that_goes_leaves_the_hold),
+        with_fixture(merging_leaves_the_hold),
+        with_fixture(converting_leaves_the_hold),
         with_fixture(a_saver_that_goes_elsewhere_gives_it_up),
         with_fixture(readers_hold_nothing),
         with_fixture(a_second_session_touches_nothing),
