@@ -52,6 +52,9 @@ typedef struct hs_backend_call {
 /* Results are kept as they are until the next run of that level, whatever other levels run. Without it the session copies
  * values that are in use before it runs another level. */
 enum { HS_BACKEND_KEEPS_VALUES = 1 };
+/* Views of variables in host memory that read_variable gave stay good, and any thread may read them, until the session runs
+ * or a variable is written, whatever others are read. Without it a save in the foreground writes from one thread. */
+enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 
 /* The well-known collections of a graph, with TensorFlow's names for them. Items are names of nodes (const char *) but for
  * HS_SAVERS (hs_saver *). */
@@ -114,8 +117,8 @@ typedef struct hs_backend_ops {
     hs_code (*run)(void *session, hs_backend_call *call, hs_error *err);
     /* (required) Frees the session, also when it fails. */
     hs_code (*close)(void *session, hs_error *err);
-    /* A variable's value by its index: a view, until the next call with this session. HS_FAILED_PRECONDITION if it has not
-     * been initialised. */
+    /* A variable's value by its index: a view, until the next call with this session (HS_BACKEND_KEEPS_VIEWS).
+     * HS_FAILED_PRECONDITION if it has not been initialised. */
     hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
     /* Sets a variable to a host tensor of its dtype and shape (checked by the caller). */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);

@@ -7,12 +7,13 @@
 /* Checkpoints: TensorFlow's V2 tensor bundles, written so that a crash at any instant leaves the newest finished one whole.
  *
  * A checkpoint is named by its prefix, "run/model.ckpt-1000": PREFIX.index, PREFIX.data-00000-of-00001 (-00001-of-00002
- * where it took the place of another of that name) and, where the backend has a graph to show, PREFIX.meta. It exists from
- * the moment when its index has its name, after everything was written aside and synced. The file `checkpoint` beside them
- * says which is the newest, and is replaced last. Its paths are relative to it, so that the directory can be moved.
- * Variables lie in the order of their names, then state: equal models give equal data, in whatever order they were built.
- * Checkpoints of a history that was left (an older one was restored, and training went on from there) are renamed,
- * PREFIX.abandoned, in place of one that has that name already, and neither restored nor deleted.
+ * where it took the place of another of that name, and more where the saver was told so) and, where the backend has a graph
+ * to show, PREFIX.meta. It exists from the moment when its index has its name, after everything was written aside and
+ * synced. The file `checkpoint` beside them says which is the newest, and is replaced last. Its paths are relative to it,
+ * so that the directory can be moved. Variables lie in the order of their names, then state (with shards: in each of them;
+ * the first has the state): equal models give equal data, in whatever order they were built. Checkpoints of a history that
+ * was left (an older one was restored, and training went on from there) are renamed, PREFIX.abandoned, in place of one that
+ * has that name already, and neither restored nor deleted.
  *
  * One process at a time saves to a directory: it holds the lock of the file .hooksess.lock there. Readers need no lock. */
 
@@ -50,8 +51,18 @@ typedef struct hs_saver_options {
     bool larger_is_better;                /* of metrics; else smaller ones are */
     unsigned char reserved[7];
     int64_t nonfinite; /* an hs_nonfinite_policy */
+    int64_t shards;    /* variables are split over so many data files, written at the same time (below); 0: 1; at most 64 */
 } hs_saver_options;
 #define HS_SAVER_OPTIONS .size = sizeof(hs_saver_options)
+
+/* Shards. With N of them a checkpoint has the data files PREFIX.data-0000I-of-0000N (1 to N of N + 1 where it took the
+ * place of one of N); all N are there, also where some have nothing to hold. Whole variables are dealt out by their sizes,
+ * so that the files are about as large as each other, and equal models give equal files. The number may change from save to
+ * save, and whoever reads need not know it. Each file is checked, copied and synced by a thread of its own, and has 8 MiB
+ * of buffers meanwhile; where a thread cannot be started, the one that saves does its work. In the foreground that is so
+ * for what lies in a backend that makes no promise about its views (HS_BACKEND_KEEPS_VIEWS; the embedded graph makes it) or
+ * in a device's memory: the calling thread then reads all variables of that file, and only writing to the disks goes on
+ * beside it. TensorFlow: Saver(sharded=True), which has a file for each device. */
 
 /* The caller's to free, after the sessions that use it. `options` may be NULL. */
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
@@ -90,7 +101,8 @@ HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const cha
                              const hs_save_options *options, hs_error *err);
 /* A save in the background returns when the state is copied: the thread that trains is held for as long as the copy takes.
  * The copy's memory, as large as the variables, is used again by the next. A state of more than copy_limit bytes is not
- * copied: it is written in small pieces, in no more memory than a save in the foreground takes (16 MiB), and the thread
+ * copied: it is written in small pieces, in no more memory than a save in the foreground takes (16 MiB, and
+ * 8 MiB for each shard but the first), and the thread
  * that trains is held until that is done. What is returned is what went wrong until then,
  * or with the one before, if nobody has asked for that.
  *

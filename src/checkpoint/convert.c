@@ -129,7 +129,8 @@ static hs_code add_text(hs__bundle_writer *writer, hs__safetensors_reader *reade
 static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkpoint *files, hs_error *err)
 {
     hs__bundle_writer writer;
-    hs_code code = hs__bundle_writer_open(&writer, reader->env, files->data_aside, files->shard, files->shards, err);
+    hs_code code =
+        hs__bundle_writer_open(&writer, reader->env, files->data_aside[0], files->names.first, files->names.of, err);
     for (size_t i = 0; !code && i < reader->header.n; i++) {
         const hs__safetensors_entry *entry = &reader->header.entries[i];
         position at = {reader, entry, 0};
@@ -145,7 +146,7 @@ static hs_code write_bundle(hs__safetensors_reader *reader, const hs__new_checkp
 
 static hs_code make_checkpoint(hs__safetensors_reader *reader, hs__new_checkpoint *files, hs_error *err)
 {
-    hs_code code = hs__new_checkpoint_files(files, err);
+    hs_code code = hs__new_checkpoint_files(files, 1, err);
     if (code)
         return code;
     if ((code = write_bundle(reader, files, err)) || (code = hs__new_checkpoint_commit(files, err)))

@@ -74,8 +74,13 @@ bool hs__same_series(const char *name, const char *other)
 typedef struct {
     const hs_env *env;
     const char *directory, *base;
-    int shard, shards; /* this one stays; shards 0: none does */
+    hs__data_range but; /* these stay */
 } data_removal;
+
+static bool is_in(ending e, hs__data_range range)
+{
+    return e.shards == range.of && e.shard >= range.first && e.shard - range.first < range.n;
+}
 
 static int remove_data(void *user, const char *name)
 {
@@ -84,7 +89,7 @@ static int remove_data(void *user, const char *name)
     if (strncmp(name, removal->base, length) != 0)
         return 0;
     ending e = read_ending(name + length);
-    if (e.part == DATA && !e.aside && (e.shard != removal->shard || e.shards != removal->shards)) {
+    if (e.part == DATA && !e.aside && !is_in(e, removal->but)) {
         char *path = hs__path_join(removal->env, removal->directory, name);
         if (path)
             hs__file_remove(removal->env, path);
@@ -93,10 +98,10 @@ static int remove_data(void *user, const char *name)
     return 0;
 }
 
-void hs__delete_stale_data(const hs_env *env, const char *prefix, int shard, int shards)
+void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range but)
 {
     char *directory = hs__path_directory(env, prefix);
-    data_removal removal = {env, directory, hs__path_base(prefix), shard, shards};
+    data_removal removal = {env, directory, hs__path_base(prefix), but};
     hs_error error = {0};
     if (directory && hs__list(env, directory, remove_data, &removal, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
@@ -112,7 +117,7 @@ bool hs__delete_checkpoint(const hs_env *env, const char *prefix)
         gone = hs__file_missing(env, index);
     }
     if (gone) {
-        hs__delete_stale_data(env, prefix, 0, 0);
+        hs__delete_stale_data(env, prefix, (hs__data_range){0, 0, 0});
         hs__file_remove(env, meta);
     }
     hs__free(env, index);
@@ -143,19 +148,37 @@ static bool is_no_checkpoint(const hs_env *env, const char *prefix)
     return hs__checkpoint_missing(env, prefix) && hs__file_missing(env, prefix);
 }
 
-/* Data that lie beside those that the index speaks of: a save over a checkpoint was cut short. Both names are then there,
- * 0 of 1 and 1 of 2. */
+static bool has_shard(const hs__bundle_reader *reader, int32_t shard)
+{
+    char *path = hs__bundle_data_path(reader->env, reader->prefix, shard, reader->shards);
+    bool exists = path && hs__file_exists(reader->env, path);
+    hs__free(reader->env, path);
+    return exists;
+}
+
+/* Are the data files there that the index speaks of? */
+static bool has_data(const hs__bundle_reader *reader)
+{
+    bool has = true;
+    int32_t looked_at = -1;
+    for (size_t i = 0; has && i < reader->n_entries; i++) {
+        const hs__bundle_entry *entry = &reader->entries[i];
+        if (!entry->slices && entry->shard != looked_at)
+            has = has_shard(reader, looked_at = entry->shard);
+    }
+    for (size_t i = 0; has && i < reader->n_slices; i++)
+        has = has_shard(reader, reader->slices[i].entry.shard);
+    return has;
+}
+
+/* Data that lie beside those that the index speaks of, whose names are of another number of shards: a save over a
+ * checkpoint was cut short. */
 static bool is_replaced(const hs_env *env, const char *prefix, ending e)
 {
-    if (e.shards > 2 || e.shard != e.shards - 1)
-        return false;
-    char *other = hs__bundle_data_path(env, prefix, e.shards == 1 ? 1 : 0, e.shards == 1 ? 2 : 1);
-    bool both = other && hs__file_exists(env, other);
-    hs__free(env, other);
     hs__bundle_reader reader;
-    if (!both || hs__bundle_reader_open(&reader, env, prefix, NULL))
+    if (hs__bundle_reader_open(&reader, env, prefix, NULL))
         return false;
-    bool replaced = reader.shards != e.shards;
+    bool replaced = reader.shards != e.shards && has_data(&reader);
     hs__bundle_reader_close(&reader);
     return replaced;
 }

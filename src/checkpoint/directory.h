@@ -47,7 +47,13 @@ bool hs__checkpoint_missing(const hs_env *env, const char *prefix);
 /* Deletes a checkpoint: the index first, from when on it is none any more. What cannot be removed is a warning. False: it
  * is the index, and the checkpoint is still there, whole. */
 bool hs__delete_checkpoint(const hs_env *env, const char *prefix);
-/* Removes the data files of a checkpoint that its index does not speak of: all but that of `shard` of `shards`. */
-void hs__delete_stale_data(const hs_env *env, const char *prefix, int shard, int shards);
+/* The data files of a checkpoint: PREFIX.data-FIRST-of-OF, and n in all. They are all OF of them, unless the first ones'
+ * names are left out. */
+typedef struct hs__data_range {
+    int32_t first, n, of;
+} hs__data_range;
+
+/* Removes the data files of a checkpoint but for these; n 0: all. */
+void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range but);
 
 #endif

@@ -52,6 +52,7 @@ static Hs__Pb__SaverDef describe(const hs_saver *saver)
     const float NEVER_HOURS = 10000; /* as TensorFlow writes it; with 0 its Saver deletes nothing any more */
     Hs__Pb__SaverDef def = HS__PB__SAVER_DEF__INIT;
     def.version = HS__PB__SAVER_DEF__CHECKPOINT_FORMAT_VERSION__V2;
+    def.sharded = saver->shards > 1;
     if (saver->max_to_keep != HS_NEVER)
         def.max_to_keep = (int32_t)(saver->max_to_keep < INT32_MAX ? saver->max_to_keep : INT32_MAX);
     def.keep_checkpoint_every_n_hours = saver->keep_every_secs > 0 ? (float)(saver->keep_every_secs / 3600) : NEVER_HOURS;

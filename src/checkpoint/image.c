@@ -257,6 +257,17 @@ hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_ses
     return code;
 }
 
+hs_code hs__image_sizes(const hs__image *image, uint64_t **sizes, size_t *n, hs_error *err)
+{
+    *n = image->n_variables;
+    *sizes = hs__alloc(image->env, *n, sizeof **sizes);
+    if (!*sizes)
+        return hs__no_memory(err, *n * sizeof **sizes, "the sizes of variables");
+    for (size_t i = 0; i < *n; i++)
+        (*sizes)[i] = image->items[i].value.bytes;
+    return HS_OK;
+}
+
 /* Lets the copies of strings point to the copies of their texts, wherever these are by now. */
 static void point_to_texts(const hs_tensor *value, const unsigned char *text)
 {

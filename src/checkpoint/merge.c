@@ -199,7 +199,7 @@ static void clear_up(const merge *m)
         if (index)
             hs__file_remove(m->env, index);
         hs__free(m->env, index);
-        hs__delete_stale_data(m->env, m->prefixes[i], 0, 0);
+        hs__delete_stale_data(m->env, m->prefixes[i], (hs__data_range){0, 0, 0});
     }
 }
 

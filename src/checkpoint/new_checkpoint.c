@@ -2,7 +2,6 @@
 #include "checkpoint/new_checkpoint.h"
 
 #include "base/files.h"
-#include "checkpoint/directory.h"
 #include "formats/bundle.h"
 
 #include <string.h>
@@ -31,14 +30,13 @@ hs_code hs__make_directory_for(const hs_env *env, const char *path, hs_error *er
     return code;
 }
 
-/* Which shard the data become: one whose file the checkpoint of that name, if there is one, does not use. A damaged one
- * uses none; one that cannot be read just now may be whole, and is not to be lost. */
-static hs_code choose_shard(hs__new_checkpoint *files, hs_error *err)
+/* Which names the data get: such as the index of the checkpoint of that name, if there is one, does not speak of. A damaged
+ * one speaks of none; one that cannot be read just now may be whole, and is not to be lost. */
+static hs_code choose_names(hs__new_checkpoint *files, int32_t shards, hs_error *err)
 {
     hs__bundle_reader reader;
     hs_error cause = {0};
-    files->shard = 0;
-    files->shards = 1;
+    files->names = (hs__data_range){0, shards, shards};
     hs_code code = hs__bundle_reader_open(&reader, files->env, files->prefix, &cause);
     if (code) {
         if (code == HS_NOT_FOUND || code == HS_DATA_LOSS)
@@ -46,23 +44,47 @@ static hs_code choose_shard(hs__new_checkpoint *files, hs_error *err)
         hs__error_copy(err, &cause);
         return code;
     }
-    if (reader.shards == 1)
-        files->shard = 1, files->shards = 2;
+    if (reader.shards == shards)
+        files->names = (hs__data_range){1, shards, shards + 1};
     hs__bundle_reader_close(&reader);
     return HS_OK;
 }
 
-hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, hs_error *err)
+void hs__new_checkpoint_free_data(const hs__new_checkpoint *files, char **paths)
+{
+    for (int32_t i = 0; paths && i < files->names.n; i++)
+        hs__free(files->env, paths[i]);
+    hs__free(files->env, paths);
+}
+
+char **hs__new_checkpoint_data(const hs__new_checkpoint *files, const char *prefix, const char *ending)
+{
+    const hs__data_range *names = &files->names;
+    char **paths = hs__alloc(files->env, (size_t)names->n, sizeof *paths);
+    bool failed = !paths;
+    for (int32_t i = 0; !failed && i < names->n; i++) {
+        char *path = hs__bundle_data_path(files->env, prefix, names->first + i, names->of);
+        paths[i] = path ? hs__format(files->env, "%s%s", path, ending) : NULL;
+        hs__free(files->env, path);
+        failed = !paths[i];
+    }
+    if (!failed)
+        return paths;
+    hs__new_checkpoint_free_data(files, paths);
+    return NULL;
+}
+
+hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, int32_t shards, hs_error *err)
 {
     const hs_env *env = files->env;
     const char *prefix = files->prefix;
-    hs_code code = choose_shard(files, err);
+    hs_code code = choose_names(files, shards, err);
     if (code)
         return code;
     files->index = hs__bundle_index_path(env, prefix);
     files->index_aside = hs__format(env, "%s.index.tmp", prefix);
-    files->data = hs__bundle_data_path(env, prefix, files->shard, files->shards);
-    files->data_aside = files->data ? hs__format(env, "%s.tmp", files->data) : NULL;
+    files->data = hs__new_checkpoint_data(files, prefix, "");
+    files->data_aside = hs__new_checkpoint_data(files, prefix, ".tmp");
     files->meta = hs__format(env, "%s.meta", prefix);
     files->meta_aside = hs__format(env, "%s.meta.tmp", prefix);
     if (!files->index || !files->index_aside || !files->data || !files->data_aside || !files->meta || !files->meta_aside)
@@ -70,29 +92,52 @@ hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, hs_error *err)
     return HS_OK;
 }
 
-/* Where the data's name is taken, a save over this checkpoint came as far as giving the index its name and could not sync
- * that: the index that is on the disk may be the one before, whose data these are. */
+static bool a_name_is_taken(const hs__new_checkpoint *files)
+{
+    for (int32_t i = 0; i < files->names.n; i++)
+        if (!hs__file_missing(files->env, files->data[i]))
+            return true;
+    return false;
+}
+
+static hs_code rename_data(const hs__new_checkpoint *files, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (int32_t i = 0; i < files->names.n && !code; i++)
+        code = hs__rename(files->env, files->data_aside[i], files->data[i], err);
+    return code;
+}
+
+/* Over a network a rename may be done and be said to have failed: then these are the data of the index. */
+static void take_back(hs__new_checkpoint *files)
+{
+    if (!hs__file_exists(files->env, files->index_aside)) {
+        files->named = !hs__file_missing(files->env, files->index);
+        return;
+    }
+    for (int32_t i = 0; i < files->names.n; i++)
+        hs__file_remove(files->env, files->data[i]);
+}
+
+/* Where a name of the data is taken, a save over this checkpoint came as far as giving the index its name and could not
+ * sync that: the index that is on the disk may be the one before, whose data these are. */
 hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err)
 {
     const hs_env *env = files->env;
     hs_code code;
-    if ((!hs__file_missing(env, files->data) && (code = hs__sync_directory(env, files->directory, err))) ||
-        (code = hs__rename(env, files->data_aside, files->data, err)))
+    if (a_name_is_taken(files) && (code = hs__sync_directory(env, files->directory, err)))
         return code;
-    if ((files->has_meta && (code = hs__rename(env, files->meta_aside, files->meta, err))) ||
+    if ((code = rename_data(files, err)) ||
+        (files->has_meta && (code = hs__rename(env, files->meta_aside, files->meta, err))) ||
         (code = hs__sync_directory(env, files->directory, err)) ||
         (code = hs__rename(env, files->index_aside, files->index, err))) {
-        /* over a network a rename may be done and be said to have failed: then these are the data of the index */
-        if (hs__file_exists(env, files->index_aside))
-            hs__file_remove(env, files->data);
-        else
-            files->named = !hs__file_missing(env, files->index);
+        take_back(files);
         return code;
     }
     files->named = true;
     if ((code = hs__sync_directory(env, files->directory, err)))
         return code;
-    hs__delete_stale_data(env, files->prefix, files->shard, files->shards);
+    hs__delete_stale_data(env, files->prefix, files->names);
     if (!files->has_meta && hs__file_exists(env, files->meta)) /* of the one that this replaced */
         hs__file_remove(env, files->meta);
     return HS_OK;
@@ -100,7 +145,8 @@ hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err)
 
 void hs__new_checkpoint_discard(const hs__new_checkpoint *files)
 {
-    hs__file_remove(files->env, files->data_aside);
+    for (int32_t i = 0; i < files->names.n; i++)
+        hs__file_remove(files->env, files->data_aside[i]);
     hs__file_remove(files->env, files->index_aside);
     if (files->has_meta)
         hs__file_remove(files->env, files->meta_aside);
@@ -110,8 +156,10 @@ void hs__new_checkpoint_discard(const hs__new_checkpoint *files)
 
 void hs__new_checkpoint_free(hs__new_checkpoint *files)
 {
-    char *const texts[] = {files->prefix, files->directory,  files->index, files->index_aside,
-                           files->data,   files->data_aside, files->meta,  files->meta_aside};
+    char *const texts[] = {files->prefix,      files->directory, files->index,
+                           files->index_aside, files->meta,      files->meta_aside};
+    hs__new_checkpoint_free_data(files, files->data);
+    hs__new_checkpoint_free_data(files, files->data_aside);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         hs__free(files->env, texts[i]);
 }

@@ -2,7 +2,7 @@
 #ifndef HS_CHECKPOINT_NEW_CHECKPOINT_H
 #define HS_CHECKPOINT_NEW_CHECKPOINT_H
 
-#include "base/env.h"
+#include "checkpoint/directory.h"
 
 /* Makes the directory that `path` is to be in, if it is missing. INVALID_ARGUMENT: its parent is missing too. */
 hs_code hs__make_directory_for(const hs_env *env, const char *path, hs_error *err);
@@ -13,18 +13,22 @@ typedef struct hs__new_checkpoint {
     const hs_env *env;
     char *prefix, *directory;
     char *index, *index_aside;
-    char *data, *data_aside;
+    char **data, **data_aside; /* names.n of them */
     char *meta, *meta_aside;
-    bool has_meta; /* there is one aside */
-    bool named;    /* the index has its name: the checkpoint is there, even if that could not be synced */
-    int32_t shard, shards;
+    bool has_meta;        /* there is one aside */
+    bool named;           /* the index has its name: the checkpoint is there, even if that could not be synced */
+    hs__data_range names; /* of the data files */
 } hs__new_checkpoint;
 
 /* PREFIX, or PREFIX-STEP where step >= 0. To be freed in any case. */
 hs_code hs__new_checkpoint_begin(hs__new_checkpoint *files, const hs_env *env, const char *prefix, int64_t step,
                                  hs_error *err);
-/* Names the files. */
-hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, hs_error *err);
+/* Names the files, `shards` of them with data. */
+hs_code hs__new_checkpoint_files(hs__new_checkpoint *files, int32_t shards, hs_error *err);
+/* What the data files of `prefix` are called, each with `ending` behind it, by the same numbers: a list in one block, each
+ * of its items and itself to be freed. NULL without memory. */
+char **hs__new_checkpoint_data(const hs__new_checkpoint *files, const char *prefix, const char *ending);
+void hs__new_checkpoint_free_data(const hs__new_checkpoint *files, char **paths);
 /* Steps 2 and 3. Gives what was written aside its names, and removes the data of what it replaces. */
 hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err);
 /* After a failure, removes what is aside. */

@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "checkpoint/new_checkpoint.h"
+#include "checkpoint/shards.h"
 #include "checkpoint/state_file.h"
 
 #include <errno.h>
@@ -45,27 +46,41 @@ static hs_code check_space(const save *s, hs_error *err)
                               s->files.prefix, (unsigned long long)s->needed, (unsigned long long)left);
 }
 
+static hs_code rename_all(const save *s, char *const *from, char *const *to, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (int32_t i = 0; i < s->files.names.n && !code; i++)
+        code = hs__rename(s->env, from[i], to[i], err);
+    return code;
+}
+
+static void remove_moved(const save *s, char *const *from, char *const *to)
+{
+    for (int32_t i = 0; i < s->files.names.n; i++)
+        if (hs__file_missing(s->env, from[i]))
+            hs__file_remove(s->env, to[i]);
+}
+
 /* The files that are aside become PREFIX.nonfinite. */
 static hs_code keep_aside(const save *s, hs_error *err)
 {
     char *prefix = hs__format(s->env, "%s" HS__NONFINITE, s->files.prefix);
-    char *data = prefix ? hs__bundle_data_path(s->env, prefix, s->files.shard, s->files.shards) : NULL;
+    char **data = prefix ? hs__new_checkpoint_data(&s->files, prefix, "") : NULL;
     char *index = prefix ? hs__bundle_index_path(s->env, prefix) : NULL;
     hs_code code = data && index ? HS_OK : hs__no_memory(err, strlen(s->files.prefix), "a path");
-    if (!code && !(code = hs__rename(s->env, s->files.data_aside, data, err)) &&
+    if (!code && !(code = rename_all(s, s->files.data_aside, data, err)) &&
         !(code = hs__rename(s->env, s->files.index_aside, index, err)) &&
-        !(code = hs__sync_directory(s->env, s->files.directory, err)))
+        !(code = hs__sync_directory(s->env, s->files.directory, err))) {
+        hs__delete_stale_data(s->env, prefix, s->files.names); /* of one that was kept under that name before */
         hs_log(s->env, HS_LOG_WARNING, "'%s' is kept to be looked at", prefix);
+    } else if (data && index && hs__file_exists(s->env, s->files.index_aside)) {
+        remove_moved(s, s->files.data_aside, data);
+    }
     hs__free(s->env, prefix);
-    hs__free(s->env, data);
+    hs__new_checkpoint_free_data(&s->files, data);
     hs__free(s->env, index);
     return code;
 }
-
-typedef struct {
-    const save *s;
-    hs__bundle_writer *writer;
-} writing;
 
 static hs_code check_wanted(const save *s, hs_error *err)
 {
@@ -74,25 +89,60 @@ static hs_code check_wanted(const save *s, hs_error *err)
     return HS_OK;
 }
 
-static hs_code add_tensor(void *user, const hs__saved *saved, hs_error *err)
+static hs_code check_still_wanted(void *user, hs_error *err)
 {
-    writing *w = user;
+    return check_wanted(user, err);
+}
+
+typedef struct {
+    const save *s;
+    hs__shards *shards;
+    bool copied, views_stay; /* what is saved is a copy; or views of the variables, which stay */
+} writing;
+
+static hs_code add_variable(void *user, const hs__saved *saved, hs_error *err)
+{
+    const writing *w = user;
+    return hs__shards_add(w->shards, saved->name, &saved->value, w->copied || (w->views_stay && saved->lent), err);
+}
+
+static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)
+{
+    const writing *w = user;
     hs_code code = check_wanted(w->s, err);
-    return code ? code : hs__bundle_writer_add(w->writer, saved->name, &saved->value, err);
+    return code ? code : hs__bundle_writer_add(hs__shards_first(w->shards), saved->name, &saved->value, err);
 }
 
-static hs_code write_variables(const save *s, hs__bundle_writer *writer, hs_error *err)
+static hs_code deal_out(const writing *w, hs_error *err)
 {
-    writing w = {s, writer};
-    return s->image ? hs__image_each_variable(s->image, add_tensor, &w, err)
-                    : hs__each_variable(s->saver, s->session, add_tensor, &w, err);
+    const save *s = w->s;
+    uint64_t *sizes = NULL;
+    size_t n;
+    if (w->shards->n == 1)
+        return HS_OK;
+    hs_code code =
+        s->image ? hs__image_sizes(s->image, &sizes, &n, err) : hs__variable_sizes(s->saver, s->session, &sizes, &n, err);
+    if (!code)
+        code = hs__shards_deal(w->shards, sizes, n, err);
+    hs__free(s->env, sizes);
+    return code;
 }
 
-static hs_code write_states(const save *s, hs__bundle_writer *writer, hs_error *err)
+static hs_code write_variables(writing *w, hs_error *err)
 {
-    writing w = {s, writer};
-    return s->image ? hs__image_each_state(s->image, add_tensor, &w, err)
-                    : hs__each_state(s->saver, s->session, add_tensor, &w, err);
+    const save *s = w->s;
+    hs_code code = deal_out(w, err);
+    if (code || (code = s->image ? hs__image_each_variable(s->image, add_variable, w, err)
+                                 : hs__each_variable(s->saver, s->session, add_variable, w, err)))
+        return code;
+    return hs__shards_write(w->shards, err);
+}
+
+static hs_code write_states(writing *w, hs_error *err)
+{
+    const save *s = w->s;
+    return s->image ? hs__image_each_state(s->image, add_state, w, err)
+                    : hs__each_state(s->saver, s->session, add_state, w, err);
 }
 
 /* Poison, as soon as it is known. */
@@ -111,22 +161,32 @@ static hs_code check_finite(save *s, const hs__bundle_writer *writer, hs_error *
                         writer->n_nonfinite > 1 ? ", and others are not" : "");
 }
 
+/* After a failure, whatever is aside is discarded. */
+static hs_code write_tensors(save *s, hs__shards *shards, hs_error *err)
+{
+    writing w = {.s = s, .shards = shards, .copied = s->image != NULL};
+    w.views_stay = !s->image && s->session->ops.flags & HS_BACKEND_KEEPS_VIEWS;
+    hs_error poison = {0};
+    hs_code code = write_variables(&w, err);
+    if (!code && check_finite(s, hs__shards_first(shards), &poison) && s->saver->nonfinite != HS_NONFINITE_ASIDE)
+        code = hs__error_copy(err, &poison);
+    if (code || (code = write_states(&w, err)) ||
+        (code = hs__bundle_writer_finish(hs__shards_first(shards), s->files.index_aside, err)))
+        return code;
+    if (!s->nonfinite)
+        return HS_OK;
+    code = keep_aside(s, err); /* all is written, and gets a name that nobody restores */
+    return code ? code : hs__error_copy(err, &poison);
+}
+
 static hs_code write_bundle(save *s, hs_error *err)
 {
-    hs__bundle_writer writer;
-    hs_error poison = {0};
-    bool aside = s->saver->nonfinite == HS_NONFINITE_ASIDE;
-    hs_code code = hs__bundle_writer_open(&writer, s->env, s->files.data_aside, s->files.shard, s->files.shards, err);
-    if (!code && !(code = write_variables(s, &writer, err)) && check_finite(s, &writer, &poison) && !aside)
-        code = hs__error_copy(err, &poison);
-    if (!code && !(code = write_states(s, &writer, err)))
-        code = hs__bundle_writer_finish(&writer, s->files.index_aside, err);
-    if (!code && s->nonfinite) { /* all is written, and gets a name that nobody restores */
-        code = keep_aside(s, err);
-        if (!code)
-            code = hs__error_copy(err, &poison);
-    }
-    hs__bundle_writer_close(&writer);
+    const hs__data_range *names = &s->files.names;
+    hs__shards shards = {.check = check_still_wanted, .user = s};
+    hs_code code = hs__shards_open(&shards, s->env, s->files.data_aside, names->n, names->first, names->of, err);
+    if (!code)
+        code = write_tensors(s, &shards, err);
+    hs__shards_close(&shards);
     return code;
 }
 
@@ -261,7 +321,7 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
     hs_code code;
     if ((code = check_collision(s, options, err)) || (code = hs__make_directory_for(s->env, s->files.prefix, err)) ||
         (code = hs__hold_directory(&s->saver->held, s->env, s->files.directory, s->base, options->state_file, err)) ||
-        (code = check_space(s, err)) || (code = hs__new_checkpoint_files(&s->files, err)))
+        (code = check_space(s, err)) || (code = hs__new_checkpoint_files(&s->files, s->saver->shards, err)))
         return code;
     s->went_on_from = -1;
     code = put_in_place(s, options, err);

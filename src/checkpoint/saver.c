@@ -2,6 +2,7 @@
 #include "checkpoint/background.h"
 
 #include "base/files.h"
+#include "checkpoint/shards.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,6 +64,11 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
                      (long long)options.nonfinite);
         return NULL;
     }
+    if (options.shards < 0 || options.shards > HS__MOST_SHARDS) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.shards is %lld; give 0 to %d", (long long)options.shards,
+                     HS__MOST_SHARDS);
+        return NULL;
+    }
     hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
     const char *const *variables = saver && options.variables ? hs__names_copy(&env, options.variables) : NULL;
     if (!saver || (options.variables && !variables)) {
@@ -78,6 +84,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
     saver->keep_every_secs = options.keep_checkpoint_every_n_hours * 3600;
     saver->last_preserved = (double)hs_env_realtime_ns(&saver->env) / 1e9; /* the first is due so long after now */
     saver->nonfinite = (hs_nonfinite_policy)options.nonfinite;
+    saver->shards = options.shards ? (int32_t)options.shards : 1;
     if (options.names && copy_names(saver, options.names, err)) {
         hs_saver_free(saver);
         return NULL;

@@ -28,8 +28,8 @@
  * a checkpoint later than the newest that is named, in a state file that nobody has touched: restoring takes it for the
  * newest (newest.c). One in 4 leaves that history with its end, or without all of it; 0 goes on renaming. One in 6 leaves what
  * 0 goes on deleting.
- * Where a checkpoint of the name exists, its data file must stay until the index is replaced: the new data get the name of
- * another shard. From 3 on the saver counts it among those that it deletes in their turn, whatever fails afterwards. Nothing is
+ * Where a checkpoint of the name exists, its data files must stay until the index is replaced: the new data get the names
+ * of another number of shards, one more than they are where the one that exists has as many. From 3 on the saver counts it among those that it deletes in their turn, whatever fails afterwards. Nothing is
  * removed because of a file that could not be looked at. Readers hold nothing, and write nothing. */
 /* clang-format on */
 
@@ -42,6 +42,7 @@ struct hs_saver {
     const char *const *variables;
     const hs_checkpoint_name *names; /* copies; ended by NULL */
     hs_nonfinite_policy nonfinite;
+    int32_t shards;            /* data files of a checkpoint */
     hs__kept_checkpoint *kept; /* oldest first */
     size_t n_kept, kept_capacity;
     char *last_path;

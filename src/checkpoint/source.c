@@ -32,7 +32,14 @@ typedef struct {
     const char *name;     /* in the checkpoint */
     const char *variable; /* in the backend, like its index */
     size_t index;
+    uint64_t bytes;
 } saved_variable;
+
+static uint64_t bytes_of(const hs_variable *variable)
+{
+    int64_t n = hs_shape_elements(&variable->shape);
+    return n > 0 ? (uint64_t)n * hs_dtype_size(variable->dtype) : 0;
+}
 
 static int by_name(const void *a, const void *b)
 {
@@ -51,7 +58,7 @@ static hs_code list_variables(const hs_saver *saver, const hs_raw_session *sessi
         if (!hs__saver_variable(saver, session, i, &variable, &done))
             continue;
         if (!(code = hs__reserve(&saver->env, list, &capacity, *n + 1, sizeof **list, err)))
-            (*list)[(*n)++] = (saved_variable){hs__saver_name(saver, variable.name), variable.name, i};
+            (*list)[(*n)++] = (saved_variable){hs__saver_name(saver, variable.name), variable.name, i, bytes_of(&variable)};
     }
     if (*n)
         qsort(*list, *n, sizeof **list, by_name);
@@ -77,6 +84,20 @@ hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, 
     for (size_t i = 0; !code && i < n; i++)
         code = take_variable(session, &list[i], &copy, take, user, err);
     hs_host_copy_free(&copy);
+    hs__free(&saver->env, list);
+    return code;
+}
+
+hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, uint64_t **sizes, size_t *n, hs_error *err)
+{
+    saved_variable *list = NULL;
+    *n = 0;
+    *sizes = NULL;
+    hs_code code = list_variables(saver, session, &list, n, err);
+    if (!code && !(*sizes = hs__alloc(&saver->env, *n, sizeof **sizes)))
+        code = hs__no_memory(err, *n * sizeof **sizes, "the sizes of variables");
+    for (size_t i = 0; !code && i < *n; i++)
+        (*sizes)[i] = list[i].bytes;
     hs__free(&saver->env, list);
     return code;
 }
@@ -124,7 +145,7 @@ uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session
     for (size_t i = 0; !done; i++) {
         hs_variable variable;
         if (hs__saver_variable(saver, session, i, &variable, &done))
-            bytes += (uint64_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
+            bytes += bytes_of(&variable);
     }
     for (size_t i = 0; i < session->n_states; i++)
         bytes = session->states[i].bytes < UINT64_MAX - bytes ? bytes + session->states[i].bytes : UINT64_MAX;

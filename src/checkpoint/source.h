@@ -25,6 +25,9 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
 /* In the order of their names. */
 hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
                           hs_error *err);
+/* How many bytes each of them has in memory, without reading them; to be freed. Of strings only the elements count. */
+hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, uint64_t **sizes, size_t *n,
+                           hs_error *err);
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err);
 /* How many bytes that will be, or about: the variables', and what providers say of themselves. */
 uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session);

@@ -41,7 +41,7 @@ typedef struct hs__bundle_slice {
 char *hs__bundle_data_path(const hs_env *env, const char *prefix, int32_t shard, int32_t shards);
 char *hs__bundle_index_path(const hs_env *env, const char *prefix);
 
-/* Writing one data file and the index of a bundle that consists of it. */
+/* Writing one data file, and the index of a bundle that consists of it, or of it and others. */
 typedef struct hs__bundle_writer {
     const hs_env *env;
     hs__stream data;
@@ -75,6 +75,12 @@ hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, 
  * before. */
 hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name, const hs_shape *whole,
                                     const int64_t *starts, const hs_tensor *slice, hs_error *err);
+/* For a bundle of several data files, each of which has a writer, maybe in a thread of its own. Syncs and closes the data
+ * file; nothing can be added any more. */
+hs_code hs__bundle_writer_finish_data(hs__bundle_writer *writer, hs_error *err);
+/* The index that `writer` writes will have what `other` has, too, which are whole tensors. INVALID_ARGUMENT for a name that
+ * both have. Of what is not finite the first by name is noted. */
+hs_code hs__bundle_writer_join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err);
 /* Syncs and closes the data file, writes the index to `path`, syncs and closes it. */
 hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err);
 /* Frees everything, and closes what is open. The files stay. */

@@ -287,6 +287,49 @@ hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name,
     return writer->failed = add_part(writer, name, whole, starts, slice, err);
 }
 
+hs_code hs__bundle_writer_finish_data(hs__bundle_writer *writer, hs_error *err)
+{
+    if (writer->failed)
+        return failed_before(writer, err);
+    hs_code code = hs__stream_finish(&writer->data, err);
+    writer->failed = code ? code : HS_FAILED_PRECONDITION; /* nothing can follow */
+    return code;
+}
+
+static void join_nonfinite(hs__bundle_writer *writer, const hs__bundle_writer *other)
+{
+    size_t at = other->n_nonfinite ? hs__map_find(&writer->names, other->nonfinite_name) : HS__NONE;
+    if (at != HS__NONE && (!writer->n_nonfinite || strcmp(other->nonfinite_name, writer->nonfinite_name) < 0)) {
+        writer->nonfinite = other->nonfinite;
+        writer->nonfinite_name = writer->entries[at].name;
+    }
+    writer->n_nonfinite += other->n_nonfinite;
+}
+
+static hs_code join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < other->n_entries && !code; i++) {
+        hs__bundle_entry entry;
+        if ((code = add_entry(writer, other->entries[i].name, &entry, err)))
+            break;
+        const char *name = entry.name;
+        entry = other->entries[i];
+        entry.name = name;
+        writer->entries[writer->n_entries++] = entry;
+    }
+    if (!code)
+        join_nonfinite(writer, other);
+    return code;
+}
+
+hs_code hs__bundle_writer_join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
+{
+    if (writer->failed)
+        return failed_before(writer, err);
+    return writer->failed = join(writer, other, err);
+}
+
 static hs_code finish(hs__bundle_writer *writer, const char *path, hs_error *err)
 {
     hs_code code = hs__stream_finish(&writer->data, err);

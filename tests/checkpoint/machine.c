@@ -49,7 +49,7 @@ static void set_content(machine *c, int64_t content)
 static bool has_content(const machine *c, int64_t content)
 {
     bool same = model_is(&c->m, content);
-    for (int i = 0; same && c->has_table && i < TABLE; i++)
+    for (int i = 0; same && c->kind.large && i < TABLE; i++)
         same = c->table[i] == (float)(content * 1000 + i);
     return same;
 }
@@ -61,7 +61,7 @@ void machine_start(machine *c)
     test_env_init(c->t);
     c->t->env.files = c->disk.files;
     model_build(&c->m, &c->t->env);
-    if (c->has_table)
+    if (c->kind.large)
         hs_graph_variable(c->m.graph, "table", HS_FLOAT, HS_SHAPE(TABLE), c->table);
     c->m.session = hs_session_open(hs_graph_backend(c->m.graph), NULL, &c->err);
     c->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &c->t->env, .max_to_keep = c->keep}, &c->err);
@@ -124,12 +124,19 @@ static void path_of(char path[64], int64_t name)
         snprintf(path + length, 64 - (size_t)length, "-%lld", (long long)name);
 }
 
+static int shards_of(const machine *c, int64_t content)
+{
+    int most = c->kind.shards ? c->kind.shards : 1;
+    return c->kind.changing ? 1 + (int)(content % most) : most;
+}
+
 hs_code machine_save_as(machine *c, int64_t name)
 {
     assert_true(c->begun < MOST_SAVES);
     machine_save *save = &c->saves[c->begun++];
     *save = (machine_save){name, ++c->contents};
     set_content(c, save->content);
+    c->saver->shards = shards_of(c, save->content);
     c->at = c->begun;
     hs_code code = hs_saver_save(c->saver, model_raw(&c->m), prefix_of(name), name < 0 ? -1 : name, NULL, &c->err);
     if (!code && !c->disk.off)
@@ -204,16 +211,26 @@ bool machine_go_on(machine *c)
     return !c->disk.off;
 }
 
+/* Index, meta and data, and nothing beside them. */
+static bool is_complete(const machine *c, const machine_save *save)
+{
+    char path[64], part[80];
+    path_of(path, save->name);
+    const char *name = strrchr(path, '/');
+    snprintf(part, sizeof part, "%s.data-", name);
+    bool has_data = disk_count_files(&c->disk, "/run", part) == (size_t)shards_of(c, save->content);
+    snprintf(part, sizeof part, "%s.", name);
+    return has_data && disk_count_files(&c->disk, "/run", part) == (size_t)shards_of(c, save->content) + 2;
+}
+
 void machine_check_files(const machine *c)
 {
-    char path[64];
-    size_t n = disk_count_files(&c->disk, "/run", "");
+    size_t n = disk_count_files(&c->disk, "/run", ""), checkpoints = disk_count_files(&c->disk, "/run", ".index");
+    size_t data = disk_count_files(&c->disk, "/run", ".data-");
     bool complete = disk_exists(&c->disk, "/run/checkpoint") &&
-                    (c->put_off || (n % 3 == 2 && n >= 2 + 3 * 2 && n <= 2 + 3 * (2 + c->strays)));
-    for (size_t i = c->begun; complete && i > c->begun - 2; i--) {
-        path_of(path, c->saves[i - 1].name);
-        complete = disk_count_files(&c->disk, "/run", strcat(strrchr(path, '/'), ".")) == 3;
-    }
+                    (c->put_off || (n == 2 + 2 * checkpoints + data && checkpoints >= 2 && checkpoints <= 2 + c->strays));
+    for (size_t i = c->begun; complete && i > c->begun - 2; i--)
+        complete = is_complete(c, &c->saves[i - 1]);
     if (complete)
         return;
     for (size_t i = 0; i < c->disk.cached.n; i++)
@@ -242,14 +259,105 @@ void machine_save_all(machine *c, const int *names)
             machine_fail(c, "cannot save");
 }
 
-bool machine_cut_saving(machine *c, const int *names, size_t at, bool large)
+bool machine_cut_saving(machine *c, const int *names, size_t at, machine_kind kind)
 {
     machine_init(c, "saving");
-    c->has_table = large;
+    c->kind = kind;
     c->story_at[0] = c->disk.cut_at = at;
     machine_save_all(c, names);
     bool cut = c->disk.off;
     c->disk.off = true;
     machine_end(c);
     return cut;
+}
+
+void machine_recover_from_each_loss(const machine *left, size_t seeds)
+{
+    machine c;
+    for (size_t n = 0; n <= seeds * MACHINE_LOSSES; n++) {
+        machine_copy(&c, left);
+        if (n)
+            machine_lose_power(&c, machine_loss(n));
+        else
+            machine_lose_process(&c);
+        machine_recover(&c);
+        machine_free(&c);
+    }
+}
+
+void machine_cut_going_on(const machine *left, size_t loss)
+{
+    machine c;
+    bool cut = true;
+    for (size_t at = 1; cut; at++) {
+        machine_copy(&c, left);
+        c.story_at[1] = at;
+        c.disk.cut_at = c.disk.changes + at;
+        machine_start(&c);
+        machine_go_on(&c);
+        cut = c.disk.off;
+        machine_lose_power(&c, machine_loss(loss + at));
+        machine_recover(&c);
+        machine_free(&c);
+    }
+}
+
+/* A long life of mishaps. */
+
+static size_t below(uint64_t *random, size_t n)
+{
+    return (size_t)(disk_random(random) % n);
+}
+
+/* What is long past is not found any more. */
+static void forget_the_past(machine *c)
+{
+    enum { REMEMBERED = 8 };
+    if (c->begun <= REMEMBERED)
+        return;
+    size_t gone = c->begun - REMEMBERED;
+    memmove(c->saves, c->saves + gone, REMEMBERED * sizeof *c->saves);
+    c->begun -= gone;
+    c->at -= gone;
+    c->sure -= c->sure < gone ? c->sure : gone;
+}
+
+/* A process that goes on, over the same step at times, until something happens to it. */
+static void live_on(machine *c, uint64_t *random)
+{
+    enum { INSTANTS = 120, CALLS = 200, SAVES = 4 };
+    machine_start(c);
+    if (below(random, 4))
+        c->disk.cut_at = c->disk.changes + 1 + below(random, INSTANTS);
+    if (below(random, 3) == 0) {
+        c->disk.fail_at = c->disk.calls + 1 + below(random, CALLS);
+        c->disk.fail_until = c->disk.fail_at + below(random, 5);
+        c->disk.fail_late = below(random, 2);
+    }
+    if (!machine_restore(c))
+        return;
+    forget_the_past(c);
+    for (size_t i = 0; i < SAVES && !c->disk.off; i++) {
+        int64_t name = c->begun ? c->saves[c->begun - 1].name + (int64_t)below(random, 3) : 1;
+        machine_save_as(c, name);
+    }
+}
+
+void machine_live(machine_kind kind, size_t lives)
+{
+    machine c;
+    uint64_t random = 1;
+    machine_init(&c, "life");
+    c.kind = kind;
+    c.quiet = false;
+    for (size_t life = 1; life <= lives; life++) {
+        c.story_at[0] = life;
+        live_on(&c, &random);
+        if (below(&random, 4) == 0)
+            machine_lose_process(&c);
+        else
+            machine_lose_power(&c, machine_loss(below(&random, 1000 * MACHINE_LOSSES)));
+    }
+    assert_true(c.contents > (int64_t)lives);
+    machine_free(&c);
 }

@@ -15,18 +15,25 @@ typedef struct machine_save {
     int64_t name, content;
 } machine_save;
 
+/* What is saved, and how. */
+typedef struct machine_kind {
+    bool large;    /* there is a table too */
+    int shards;    /* data files; 0: 1 */
+    bool changing; /* their number is another one each time: 1 to `shards` */
+} machine_kind;
+
 typedef struct machine {
     disk disk;
     machine_save saves[MOST_SAVES]; /* that were begun, in order */
     size_t begun;
-    int64_t contents;   /* that there were */
-    size_t sure;        /* that many of them are not to be lost: the last of them, or a later one, is found */
-    bool settled;       /* what is found is on the disk */
-    size_t at;          /* that many is what the model has; 0: what it began with */
-    size_t strays;      /* checkpoints that nobody is to delete */
-    bool put_off;       /* there may be more that nobody deletes any more */
-    int64_t keep;       /* checkpoints; 2 */
-    bool has_table;     /* checkpoints are large */
+    int64_t contents; /* that there were */
+    size_t sure;      /* that many of them are not to be lost: the last of them, or a later one, is found */
+    bool settled;     /* what is found is on the disk */
+    size_t at;        /* that many is what the model has; 0: what it began with */
+    size_t strays;    /* checkpoints that nobody is to delete */
+    bool put_off;     /* there may be more that nobody deletes any more */
+    int64_t keep;     /* checkpoints; 2 */
+    machine_kind kind;
     bool quiet;         /* nothing is passed over with a warning */
     const char *story;  /* for messages */
     size_t story_at[2]; /* the same */
@@ -69,9 +76,16 @@ void machine_recover(machine *c);
 
 /* Starts, and saves these steps, ended by 0. */
 void machine_save_all(machine *c, const int *names);
-/* A new machine on which these were saved, in large checkpoints or small ones, until the power went before change `at`;
- * nothing is lost yet. False: it had come to its end. */
-bool machine_cut_saving(machine *c, const int *names, size_t at, bool large);
+/* A new machine on which these were saved until the power went before change `at`; nothing is lost yet. False: it had come
+ * to its end. */
+bool machine_cut_saving(machine *c, const int *names, size_t at, machine_kind kind);
+/* Machines with the same past lose power in each way, so many times over, or only their process; each recovers. */
+void machine_recover_from_each_loss(const machine *left, size_t seeds);
+/* Machines with the same past lose power once more while they go on: at each instant, each time in another way, beginning
+ * with that one. */
+void machine_cut_going_on(const machine *left, size_t loss);
+/* A machine of that kind lives through so many mishaps. */
+void machine_live(machine_kind kind, size_t lives);
 /* The nth way to lose power; they repeat themselves with other seeds. */
 enum { MACHINE_LOSSES = DISK_CONTENTS_LOSSES * DISK_NAMES_LOSSES };
 disk_loss machine_loss(size_t n);

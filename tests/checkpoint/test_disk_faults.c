@@ -11,6 +11,7 @@ typedef struct {
     bool late;    /* renames are done, and said to have failed */
 } failure;
 
+static const machine_kind one_file = {.shards = 1}, shards = {.shards = 3, .changing = true};
 static const failure once = {.code = HS_UNKNOWN, .calls = 1};
 
 /* The nth call from now on fails. */
@@ -25,10 +26,11 @@ static void let_fail(machine *c, failure how, size_t at)
 
 /* Saves though the disk fails at some time; only saves during which it does may fail. `stop`: nothing is saved after one
  * that failed. False: the disk did not fail any more. */
-static bool save_on_failing(machine *c, failure how, size_t at, bool stop)
+static bool save_on_failing(machine *c, machine_kind kind, failure how, size_t at, bool stop)
 {
     bool stopped = false;
     machine_init(c, "saving on a failing disk");
+    c->kind = kind;
     machine_start(c);
     let_fail(c, how, at);
     c->story_at[0] = at;
@@ -47,13 +49,13 @@ static bool save_on_failing(machine *c, failure how, size_t at, bool stop)
 }
 
 /* Afterwards the process ends, or the power goes. */
-static void fail_while_saving(failure how, bool stop)
+static void fail_while_saving(machine_kind kind, failure how, bool stop)
 {
     enum { ENDS = 5 };
     machine c, left;
     bool failed = true;
     for (size_t at = 1; failed; at++) {
-        failed = save_on_failing(&left, how, at, stop);
+        failed = save_on_failing(&left, kind, how, at, stop);
         for (size_t n = 0; n < ENDS; n++) {
             machine_copy(&c, &left);
             if (n == 0)
@@ -70,31 +72,40 @@ static void fail_while_saving(failure how, bool stop)
 static void a_failure_while_saving(void **state)
 {
     (void)state;
-    fail_while_saving(once, false);
-    fail_while_saving(once, true);
+    fail_while_saving(one_file, once, false);
+    fail_while_saving(one_file, once, true);
+}
+
+static void a_failure_while_saving_shards(void **state)
+{
+    (void)state;
+    fail_while_saving(shards, once, false);
+    fail_while_saving(shards, once, true);
+    fail_while_saving(shards, (failure){.code = HS_UNAVAILABLE, .calls = 1, .late = true}, false);
 }
 
 static void failures_one_after_another_while_saving(void **state)
 {
     (void)state;
-    fail_while_saving((failure){.code = HS_RESOURCE_EXHAUSTED, .calls = 6}, false);
-    fail_while_saving((failure){.code = HS_RESOURCE_EXHAUSTED, .calls = 6}, true);
+    fail_while_saving(one_file, (failure){.code = HS_RESOURCE_EXHAUSTED, .calls = 6}, false);
+    fail_while_saving(one_file, (failure){.code = HS_RESOURCE_EXHAUSTED, .calls = 6}, true);
 }
 
 static void renames_that_are_done_and_said_to_have_failed(void **state)
 {
     (void)state;
-    fail_while_saving((failure){.code = HS_UNAVAILABLE, .calls = 1, .late = true}, false);
-    fail_while_saving((failure){.code = HS_UNAVAILABLE, .calls = 1, .late = true}, true);
+    fail_while_saving(one_file, (failure){.code = HS_UNAVAILABLE, .calls = 1, .late = true}, false);
+    fail_while_saving(one_file, (failure){.code = HS_UNAVAILABLE, .calls = 1, .late = true}, true);
 }
 
 /* What could not be synced may be lost after the next saves have begun. */
 
-static bool fail_then_cut(size_t at, size_t later, disk_loss loss)
+static bool fail_then_cut(machine_kind kind, size_t at, size_t later, disk_loss loss)
 {
     static const int over_and_over[] = {1, 2, 2, 2, 3, 0};
     machine c;
     machine_init(&c, "a sync that failed, then a cut");
+    c.kind = kind;
     machine_start(&c);
     c.disk.fail_what = "sync_directory";
     c.disk.calls = 0;
@@ -113,17 +124,29 @@ static bool fail_then_cut(size_t at, size_t later, disk_loss loss)
     return cut;
 }
 
+static void cut_after_each_sync(machine_kind kind, uint64_t seeds)
+{
+    enum { SYNCS = 20, CHANGES = 24 };
+    for (size_t at = 1; at <= SYNCS; at++)
+        for (size_t later = 1; later <= CHANGES; later++)
+            for (uint64_t seed = 0; seed < seeds; seed++)
+                if (!fail_then_cut(
+                        kind, at, later,
+                        (disk_loss){DISK_LOSES_CONTENTS, seed % 2 ? DISK_LOSES_ONE_NAME : DISK_KEEPS_SOME_NAMES, seed}))
+                    break;
+}
+
 static void a_power_cut_after_a_sync_of_names_that_failed(void **state)
 {
     (void)state;
-    enum { SYNCS = 20, CHANGES = 24, SEEDS = 10 };
-    for (size_t at = 1; at <= SYNCS; at++)
-        for (size_t later = 1; later <= CHANGES; later++)
-            for (uint64_t seed = 0; seed < SEEDS; seed++)
-                if (!fail_then_cut(
-                        at, later,
-                        (disk_loss){DISK_LOSES_CONTENTS, seed % 2 ? DISK_LOSES_ONE_NAME : DISK_KEEPS_SOME_NAMES, seed}))
-                    break;
+    cut_after_each_sync(one_file, 10);
+}
+
+static void a_power_cut_after_a_sync_of_the_names_of_shards_that_failed(void **state)
+{
+    (void)state;
+    cut_after_each_sync(shards, 2);
+    cut_after_each_sync((machine_kind){.shards = 2}, 2);
 }
 
 /* Going on after a power cut, with each call failing. */
@@ -174,7 +197,7 @@ static void a_failure_while_going_on(void **state)
     machine left;
     bool cut = true;
     for (size_t at = 2; cut; at += STRIDE) {
-        cut = machine_cut_saving(&left, names, at, false);
+        cut = machine_cut_saving(&left, names, at, (machine_kind){.shards = 1});
         machine_lose_power(&left, machine_loss(7 * at));
         machine_start(&left);
         machine_restore(&left); /* this is what is to be found */
@@ -245,9 +268,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failure_while_saving),
+        cmocka_unit_test(a_failure_while_saving_shards),
         cmocka_unit_test(failures_one_after_another_while_saving),
         cmocka_unit_test(renames_that_are_done_and_said_to_have_failed),
         cmocka_unit_test(a_power_cut_after_a_sync_of_names_that_failed),
+        cmocka_unit_test(a_power_cut_after_a_sync_of_the_names_of_shards_that_failed),
         cmocka_unit_test(a_failure_while_going_on),
         cmocka_unit_test(where_nothing_can_be_looked_at_nothing_is_removed),
         cmocka_unit_test(a_disk_that_is_full_at_any_byte),

@@ -48,7 +48,7 @@ ENDS(hs_variable_def, flags, 144);
 ENDS(hs_session_options, reserved, 104);
 ENDS(hs_training_options, reserved, 152);
 ENDS(hs_scaffold_options, env, 104);
-ENDS(hs_saver_options, nonfinite, 72);
+ENDS(hs_saver_options, shards, 80);
 ENDS(hs_checkpoint_manager_options, reserved, 80);
 ENDS(hs_restore_options, reserved, 48);
 ENDS(hs_save_options, copy_limit, 48);

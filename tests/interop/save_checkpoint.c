@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* save_checkpoint PREFIX GENERATION [COUNT]: saves variables of every type and of strange shapes, or COUNT small ones with
- * long names, to PREFIX. Another generation has other values. */
+/* save_checkpoint PREFIX GENERATION [COUNT [SHARDS]]: saves variables of every type and of strange shapes, or COUNT small
+ * ones with long names, to PREFIX. Another generation has other values. */
 #include <hooksess/hooksess.h>
 
 #include "values.h"
@@ -82,13 +82,13 @@ int main(int argc, char **argv)
     hs_error err = {0};
     if (argc < 3)
         return 2;
-    size_t n = argc > 3 ? strtoul(argv[3], NULL, 10) : sizeof kinds / sizeof *kinds;
+    size_t many = argc > 3 ? strtoul(argv[3], NULL, 10) : 0, n = many ? many : sizeof kinds / sizeof *kinds;
     variable *variables = calloc(n, sizeof *variables);
     if (!variables)
         return 2;
     hs_graph *g = hs_graph_new(NULL);
-    add_all(g, variables, n, argc > 3, (unsigned)atoi(argv[2]));
-    hs_saver *saver = hs_saver_new(NULL, &err);
+    add_all(g, variables, n, many, (unsigned)atoi(argv[2]));
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .shards = argc > 4 ? atoi(argv[4]) : 0}, &err);
     hs_session *s = saver ? hs_session_open(hs_graph_backend(g), NULL, &err) : NULL;
     if (s && hs_saver_save(saver, hs_session_raw(s), argv[1], -1, NULL, &err) != HS_OK)
         hs_session_fail(s, err.code, err.message);

@@ -159,6 +159,47 @@ class Overwritten(CheckpointCase):
             self.assertEqual(bits(session.run(variable)), bits(values(small_name(7), tensorflow.float32, [3], 1)))
 
 
+class Sharded(CheckpointCase):
+    """Variables that are split over three data files."""
+    few = {small_name(i): (tensorflow.float32, [3]) for i in range(20)}
+
+    def data_files(self):
+        return sorted(path.name for path in self.directory.glob("*.data-*"))
+
+    def test_every_value_is_read(self):
+        run("save_checkpoint", self.path("all"), 0, 0, 3)
+        self.assertEqual(self.data_files(), [f"all.data-0000{i}-of-00003" for i in range(3)])
+        self.assert_has(self.path("all"), VARIABLES)
+
+    def test_sa_021_a_saver_restores_it(self):
+        run("save_checkpoint", self.path("all"), 0, 0, 3)
+        wanted = {name: kind for name, kind in VARIABLES.items() if not kind[0].is_quantized}
+        for sharded in (False, True):
+            with tf.Graph().as_default(), tf.Session() as session:
+                made = {name: tf.Variable(tensorflow.zeros(shape, dtype), name=name, use_resource=True)
+                        for name, (dtype, shape) in wanted.items()}
+                tf.train.Saver(sharded=sharded).restore(session, self.path("all"))
+                for name, value in session.run(made).items():
+                    with self.subTest(variable=name):
+                        self.assertEqual(bits(value), bits(values(name, *wanted[name])))
+
+    def test_one_over_another_of_any_number(self):
+        for generation, shards in enumerate((3, 3, 2, 1, 1, 3)):
+            run("save_checkpoint", self.path("same"), generation, 20, shards)
+            self.assertEqual(len(self.data_files()), shards)
+            self.assert_has(self.path("same"), self.few, generation)
+
+    def test_more_files_than_variables(self):
+        run("save_checkpoint", self.path("few"), 1, 20, 64)
+        self.assert_has(self.path("few"), self.few, 1)
+
+    def test_the_meta_graph_tells_of_it(self):
+        run("save_checkpoint", self.path("few"), 1, 20, 3)
+        meta = tf.MetaGraphDef()
+        meta.ParseFromString(pathlib.Path(self.path("few.meta")).read_bytes())
+        self.assertTrue(meta.saver_def.sharded)
+
+
 class TrainedModel(TestCase):
     """What a training session leaves behind: ten steps, saved each five."""
 

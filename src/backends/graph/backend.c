@@ -138,6 +138,7 @@ static hs_code graph_graph_def(void *self, hs_bytes *out, hs_error *err)
 const hs_backend_ops hs__graph_backend_ops = {
     HS_BACKEND_OPS,
     .name = "graph",
+    .flags = HS_BACKEND_KEEPS_VIEWS,
     .env = graph_env,
     .status = graph_status,
     .find = graph_find,

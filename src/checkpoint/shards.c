@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/shards.h"
+
+#include "base/thread.h"
+
+#include <stdlib.h>
+
+/* A tensor that waits for the thread of its file. */
+typedef struct {
+    const char *name;
+    hs_tensor value;
+} waiting;
+
+struct hs__shard {
+    hs__shards *all;
+    hs__bundle_writer writer;
+    waiting *waiting;
+    size_t n_waiting, capacity;
+    bool at_once; /* its tensors are written as they come, by the caller */
+    bool has_thread;
+    pthread_t thread;
+    hs_error error;
+};
+
+hs_code hs__shards_open(hs__shards *shards, const hs_env *env, char *const *paths, int32_t n, int32_t first, int32_t of,
+                        hs_error *err)
+{
+    shards->env = env;
+    shards->n = n;
+    atomic_init(&shards->failed, false);
+    shards->items = hs__alloc(env, (size_t)n, sizeof *shards->items);
+    hs_code code = shards->items ? HS_OK : hs__no_memory(err, (size_t)n * sizeof *shards->items, "data files");
+    while (!code && shards->opened < n) {
+        int32_t i = shards->opened++;
+        shards->items[i].all = shards;
+        code = hs__bundle_writer_open(&shards->items[i].writer, env, paths[i], first + i, of, err);
+    }
+    if (!code)
+        shards->items[0].at_once = n == 1;
+    return code;
+}
+
+/* Dealing. */
+
+typedef struct {
+    uint64_t bytes;
+    size_t number;
+} sized;
+
+static int largest_first(const void *a, const void *b)
+{
+    const sized *first = a, *second = b;
+    if (first->bytes != second->bytes)
+        return first->bytes < second->bytes ? 1 : -1;
+    return (first->number > second->number) - (first->number < second->number);
+}
+
+static int32_t least_loaded(const uint64_t *loads, int32_t n)
+{
+    int32_t least = 0;
+    for (int32_t i = 1; i < n; i++)
+        if (loads[i] < loads[least])
+            least = i;
+    return least;
+}
+
+/* The largest first, each to the file that has least: no file is larger than the best that there is by more than a third.
+ */
+static void deal(hs__shards *shards, sized *tensors, size_t n)
+{
+    uint64_t loads[HS__MOST_SHARDS] = {0};
+    qsort(tensors, n, sizeof *tensors, largest_first);
+    for (size_t i = 0; i < n; i++) {
+        int32_t place = least_loaded(loads, shards->n);
+        shards->places[tensors[i].number] = place;
+        loads[place] += tensors[i].bytes;
+    }
+}
+
+hs_code hs__shards_deal(hs__shards *shards, const uint64_t *bytes, size_t n, hs_error *err)
+{
+    if (shards->n == 1 || !n)
+        return HS_OK; /* there is nothing to choose */
+    sized *tensors = hs__alloc(shards->env, n, sizeof *tensors);
+    shards->places = hs__alloc(shards->env, n, sizeof *shards->places);
+    hs_code code = tensors && shards->places ? HS_OK : hs__no_memory(err, n * sizeof *tensors, "dealing out tensors");
+    for (size_t i = 0; !code && i < n; i++)
+        tensors[i] = (sized){bytes[i], i};
+    if (!code) {
+        deal(shards, tensors, n);
+        shards->n_places = n;
+    }
+    hs__free(shards->env, tensors);
+    return code;
+}
+
+/* Writing. */
+
+static hs_code write_tensor(hs__shard *shard, const char *name, const hs_tensor *value, hs_error *err)
+{
+    hs_code code = shard->all->check(shard->all->user, err);
+    return code ? code : hs__bundle_writer_add(&shard->writer, name, value, err);
+}
+
+static hs_code write_waiting(hs__shard *shard, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < shard->n_waiting && !code && !atomic_load(&shard->all->failed); i++)
+        code = write_tensor(shard, shard->waiting[i].name, &shard->waiting[i].value, err);
+    shard->n_waiting = 0;
+    return code;
+}
+
+static hs_code keep_waiting(hs__shard *shard, const char *name, const hs_tensor *value, hs_error *err)
+{
+    hs_code code =
+        hs__reserve(shard->all->env, &shard->waiting, &shard->capacity, shard->n_waiting + 1, sizeof *shard->waiting, err);
+    if (!code)
+        shard->waiting[shard->n_waiting++] = (waiting){name, *value};
+    return code;
+}
+
+hs_code hs__shards_add(hs__shards *shards, const char *name, const hs_tensor *value, bool stays, hs_error *err)
+{
+    size_t number = shards->added++;
+    hs__shard *shard = &shards->items[number < shards->n_places ? shards->places[number] : 0];
+    if (stays && !shard->at_once)
+        return keep_waiting(shard, name, value, err);
+    shard->at_once = true;
+    hs_code code = write_waiting(shard, err);
+    return code ? code : write_tensor(shard, name, value, err);
+}
+
+static void write_shard(hs__shard *shard)
+{
+    hs_error error = {0};
+    bool more = shard == shard->all->items; /* comes to the first */
+    hs_code code = write_waiting(shard, &error);
+    if (!code && !more && !atomic_load(&shard->all->failed))
+        code = hs__bundle_writer_finish_data(&shard->writer, &error);
+    if (code)
+        atomic_store(&shard->all->failed, true);
+    shard->error = error;
+    shard->error.code = code;
+}
+
+static void *work(void *user)
+{
+    write_shard(user);
+    return NULL;
+}
+
+static hs_code take_results(hs__shards *shards, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (int32_t i = 0; i < shards->n && !code; i++)
+        code = hs__error_copy(err, &shards->items[i].error);
+    for (int32_t i = 1; i < shards->n && !code; i++)
+        code = hs__bundle_writer_join(&shards->items[0].writer, &shards->items[i].writer, err);
+    return code;
+}
+
+/* What has no thread the caller writes. */
+hs_code hs__shards_write(hs__shards *shards, hs_error *err)
+{
+    for (int32_t i = 1; i < shards->n; i++)
+        shards->items[i].has_thread = !hs__thread_start(&shards->items[i].thread, work, &shards->items[i]);
+    for (int32_t i = 0; i < shards->n; i++)
+        if (!shards->items[i].has_thread)
+            write_shard(&shards->items[i]);
+    for (int32_t i = 1; i < shards->n; i++)
+        if (shards->items[i].has_thread)
+            pthread_join(shards->items[i].thread, NULL);
+    return take_results(shards, err);
+}
+
+hs__bundle_writer *hs__shards_first(hs__shards *shards)
+{
+    return &shards->items[0].writer;
+}
+
+void hs__shards_close(hs__shards *shards)
+{
+    for (int32_t i = 0; i < shards->opened; i++) {
+        hs__bundle_writer_close(&shards->items[i].writer);
+        hs__free(shards->env, shards->items[i].waiting);
+    }
+    hs__free(shards->env, shards->items);
+    hs__free(shards->env, shards->places);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Saves of several data files that fail, or are not wanted any more. */
+#include "checkpoint/wall.h"
+
+#include "base/thread.h"
+#include "checkpoint/background.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+/* Threads that cannot be started. */
+static size_t threads_left = SIZE_MAX;
+int __real_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
+int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
+
+int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user)
+{
+    if (!threads_left)
+        return EAGAIN;
+    threads_left--;
+    return __real_hs__thread_start(thread, body, user);
+}
+
+static void without_threads_the_caller_writes(void **state)
+{
+    fixture *f = *state;
+    wall w;
+    assert_ok(wall_open(&w, &f->t.env, (wall_kind){.no_state = false}), &w.err);
+    use_shards(f, 4);
+    for (size_t threads = 0; threads <= 3; threads++) {
+        threads_left = threads;
+        assert_ok(wall_save(&w, f, (int64_t)threads, NULL), &f->err);
+        assert_int_equal(threads_left, 0); /* it would have had more */
+        threads_left = SIZE_MAX;
+        assert_wall(&w, f, (int64_t)threads);
+    }
+    wall_close(&w);
+}
+
+/* Each allocation, in the foreground and in the background. */
+typedef struct {
+    fixture *f;
+    bool background;
+} scene;
+
+static hs_code save_with(hs_saver *saver, const wall *w, const scene *s, hs_error *err)
+{
+    hs_save_options options = {HS_SAVE_OPTIONS, .background = s->background};
+    hs_code code = hs_saver_save(saver, hs_session_raw(w->session), test_path(s->f->directory, "wall"), -1, &options, err);
+    hs_saver_wait(saver);
+    if (!code && s->background && hs_saver_finished(saver, NULL, err))
+        code = err->code;
+    return code;
+}
+
+/* Twice, with another number of files. */
+static hs_code save_anew(test_env *t, void *user)
+{
+    const scene *s = user;
+    wall w;
+    hs_error err = {0};
+    hs_code code = wall_open(&w, &t->env, (wall_kind){.on_device[3] = true});
+    wall_set(&w, 2);
+    for (int64_t shards = 2; shards <= 3 && !code; shards++) {
+        hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env, .shards = shards}, &err);
+        code = saver ? save_with(saver, &w, s, &err) : err.code;
+        hs_saver_free(saver);
+    }
+    wall_close(&w);
+    return code;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    scene s = {.f = *state};
+    test_each_allocation(save_anew, &s);
+    s.background = true;
+    test_each_allocation(save_anew, &s);
+}
+
+/* Each call of the file system. What is there before is of content 1. */
+
+static hs_code save_over(test_env *t, void *user)
+{
+    const scene *s = user;
+    wall w;
+    assert_ok(wall_open(&w, &s->f->t.env, (wall_kind){.no_state = false}), &w.err);
+    use_shards(s->f, 2);
+    assert_ok(wall_save(&w, s->f, 1, NULL), &s->f->err);
+    use_shards(s->f, 2); /* lets go of the directory */
+    wall_close(&w);
+    return save_anew(t, user);
+}
+
+static void old_or_new(void *user)
+{
+    const scene *s = user;
+    wall w;
+    assert_ok(wall_open(&w, &s->f->t.env, (wall_kind){.no_state = false}), &w.err);
+    assert_ok(
+        hs_saver_restore(s->f->saver, hs_session_raw(w.session), test_path(s->f->directory, "wall"), NULL, &s->f->err),
+        &s->f->err);
+    assert_true(wall_is(&w, 1) || wall_is(&w, 2));
+    assert_int_equal(test_count_files(s->f->directory, ".tmp"), 0);
+    assert_ok(hs_saver_hold(s->f->saver, test_path(s->f->directory, "wall"), &s->f->err), &s->f->err);
+    size_t files = test_count_files(s->f->directory, "wall.data-"); /* and the others have gone */
+    hs__bundle_reader reader;
+    open_bundle(s->f, "wall", &reader);
+    assert_int_equal(files, shard_bytes(s->f, "wall", 0, reader.shards) >= 0 ? reader.shards : reader.shards - 1);
+    hs__bundle_reader_close(&reader);
+    wall_close(&w);
+}
+
+static void any_file_call_may_fail(void **state)
+{
+    scene s = {.f = *state};
+    for (int i = 0; i < 4; i++) {
+        s.background = i / 2;
+        test_each_file_call(save_over, old_or_new, i % 2 ? EIO : ENOSPC, i % 2, &s);
+    }
+}
+
+/* The error is told once, and nothing is left. */
+static void a_failing_file_fails_the_save(void **state)
+{
+    fixture *f = *state;
+    wall w;
+    assert_ok(wall_open(&w, &f->t.env, (wall_kind){.no_state = false}), &w.err);
+    use_shards(f, 4);
+    assert_ok(hs_saver_hold(f->saver, test_path(f->directory, "wall"), &f->err), &f->err);
+    for (size_t call = 0; call < 12; call++) { /* opening, writing, syncing and closing */
+        f->t.fail_file_at = f->t.file_calls + 3 + call;
+        f->t.fail_file_on = true;
+        assert_fails(wall_save(&w, f, 1, NULL), HS_RESOURCE_EXHAUSTED, &f->err, "injected into call");
+        f->t.fail_file_at = 0;
+        assert_int_equal(test_count_files(f->directory, "wall"), 0);
+    }
+    wall_close(&w);
+}
+
+/* Saves that are not wanted any more. */
+
+static bool is_cancelled(void *user)
+{
+    return atomic_fetch_sub((atomic_int *)user, 1) <= 0;
+}
+
+static void it_may_be_cancelled_at_any_tensor(void **state)
+{
+    fixture *f = *state;
+    wall w;
+    hs__image image;
+    hs_code code = HS_CANCELLED;
+    int asked = 0;
+    assert_ok(wall_open(&w, &f->t.env, (wall_kind){.no_state = false}), &w.err);
+    wall_set(&w, 6);
+    use_shards(f, 3);
+    assert_int_equal(hs__image_init(&image, &f->t.env), 0);
+    assert_ok(hs__image_take(&image, f->saver, hs_session_raw(w.session), &(hs__image_options){.meta = true}, &f->err),
+              &f->err);
+    for (; code; asked++) {
+        atomic_int left = asked;
+        code = hs__save_image(f->saver, &image, test_path(f->directory, "wall"), -1, &(hs_save_options){HS_SAVE_OPTIONS},
+                              is_cancelled, &left, &f->err);
+        if (code)
+            assert_says(&f->err, HS_CANCELLED, "a later state takes its place");
+        assert_true(!code || test_count_files(f->directory, "wall") == 0);
+    }
+    assert_true(asked > BRICKS);
+    assert_wall(&w, f, 6);
+    hs__image_free(&image);
+    wall_close(&w);
+}
+
+/* Two variables of one name, in files of their own. */
+static void a_name_is_there_once_in_all_files(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .shards = 3, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})});
+    hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model"), -1, NULL, &f->err);
+    assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "two tensors to be saved are called 'bias'");
+    assert_int_equal(test_count_files(f->directory, "model"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(without_threads_the_caller_writes),
+        with_fixture(any_allocation_may_fail),
+        with_fixture(any_file_call_may_fail),
+        with_fixture(a_failing_file_fails_the_save),
+        with_fixture(it_may_be_cancelled_at_any_tensor),
+        with_fixture(a_name_is_there_once_in_all_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
