@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/files.h"
 
+#include "base/locks_posix.h"
+
 #include "base/error.h"
 
 #include <string.h>
@@ -159,6 +161,11 @@ hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err
     if (!has_locks(files->ops))
         return HS_OK; /* as its maker decided */
     return hs__settle(files->ops->lock(files->user, path, lock, err), path, err);
+}
+
+bool hs__lock_is_shared(const hs_env *env, const void *lock)
+{
+    return lock && env->files.ops->lock == hs__posix_lock && hs__posix_lock_is_shared(lock);
 }
 
 void hs__unlock(const hs_env *env, void *lock)

@@ -51,6 +51,8 @@ bool hs__file_missing(const hs_env *env, const char *path);
 /* Holds a path, or makes sure that *lock still does. *lock stays NULL where hs_env.files has no locks; UNIMPLEMENTED: there
  * are none on this disk. */
 hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err);
+/* Does somebody else in this process hold the same? False where nobody knows, or for NULL. */
+bool hs__lock_is_shared(const hs_env *env, const void *lock);
 /* NULL is allowed. */
 void hs__unlock(const hs_env *env, void *lock);
 /* How many bytes can be written where `path` is; UINT64_MAX where nobody knows. */

@@ -245,3 +245,12 @@ void hs__posix_unlock(void *user, void *lock)
     leave();
     free(lock);
 }
+
+bool hs__posix_lock_is_shared(const void *lock)
+{
+    const posix_hold *hold = lock;
+    enter();
+    bool shared = hold->owner == getpid() && hold->file->owner == hold->owner && hold->file->owned > 1;
+    leave();
+    return shared;
+}

@@ -9,5 +9,7 @@
  * only: making sure of one asks for a lock of the child's own. Any thread; one hold is one thread's at a time. */
 hs_code hs__posix_lock(void *user, const char *path, void **lock, hs_error *err);
 void hs__posix_unlock(void *user, void *lock);
+/* Has this process other holds of the file? */
+bool hs__posix_lock_is_shared(const void *lock);
 
 #endif

@@ -461,9 +461,10 @@ hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const ch
     if (!(code = settle_names(env, directory, err)) && !before && !(held->path = hs__strdup(env, directory)))
         code = hs__no_memory(err, strlen(directory), "a path");
     if (!code) {
-        if (base)
+        /* another saver of this process has swept, and what looks like a leftover may be on its way */
+        if (base && !hs__lock_is_shared(env, held->lock))
             sweep_directory(held, env, base, state_file);
-        held->disturbed = false;
+        held->disturbed = !base;
     } else if (!before) {
         hs__release_directory(held, env);
     }

@@ -264,6 +264,24 @@ static void any_allocation_may_fail(void **state)
     test_each_allocation(save_and_wait, *state);
 }
 
+static void another_saver_sweeps_nothing_that_is_on_its_way(void **state)
+{
+    fixture *f = *state;
+    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    set_gate(true);
+    assert_ok(save_behind(f, 5, HS_BUSY_WAIT), &f->err);
+    wait_at_gate();
+    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &the_gate.env};
+    hs_saver *second = hs_saver_new(&options, &f->err);
+    assert_ok(hs_saver_hold(second, test_path(f->directory, "model.ckpt"), &f->err), &f->err);
+    set_gate(false);
+    hs_saver_wait(f->saver);
+    hs_saver_free(second);
+    assert_true(hs_saver_finished(f->saver, NULL, &f->err));
+    assert_ok(f->err.code, &f->err);
+    assert_true(has_file(f, 5, "index"));
+}
+
 static void a_state_over_the_limit_is_saved_at_once(void **state)
 {
     fixture *f = *state;
@@ -321,6 +339,7 @@ int main(void)
         with_fixture(a_state_over_the_limit_is_saved_at_once),
         with_fixture(a_state_under_the_limit_is_copied),
         with_fixture(a_limit_is_not_negative),
+        with_fixture(another_saver_sweeps_nothing_that_is_on_its_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
