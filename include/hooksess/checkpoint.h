@@ -220,18 +220,22 @@ HS_API hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char
 HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err);
 
 /* Makes one checkpoint of several, whose prefixes (ended by NULL) are no checkpoints afterwards: their data files are
- * renamed to MERGED.data-..., all on one file system. It is durable when this returns. `merged` must not be there yet; its
- * directory must, or its parent: one level is made. Slices of one variable that are in several of them are put together.
- * Their .meta files and directories stay. Neither the state file is written nor a .meta. A saver of this process that holds
- * the directory keeps its hold.
+ * copied to MERGED.data-..., each copy is verified, and when the merged one is durable they are removed. Until then it
+ * takes their space once more. It is durable when this returns. `merged` must not be there yet; its directory must, or its
+ * parent: one level is made. Slices of one variable that are in several of them are put together. Their .meta files and
+ * directories stay. Neither the state file is written nor a .meta. All the directories are held meanwhile, as by a saver;
+ * one of this process that holds one keeps its hold.
  *
- * On failure the others are there as before, and the merged one is not; only where the directory cannot be synced at the
- * very end are both. Where a crash, or a disk that fails for good, leaves some data files renamed and others not, nothing
- * is lost, but none of these checkpoints can be read until the same call has been made again, which goes on from there; to
- * that directory nothing else is to be saved before. HS_NOT_FOUND: one of them, or a data file, is not there;
- * HS_ALREADY_EXISTS: `merged` is; HS_INVALID_ARGUMENT: there is nothing to merge, two have a tensor of the same name, or
- * other byte orders or versions of the format (the message names both), or the parent directory is missing; HS_DATA_LOSS:
- * damage; HS_FAILED_PRECONDITION: another process saves to the directory. TensorFlow: the op MergeV2Checkpoints. */
+ * On failure the others are there as before and the merged one is not; or the merged one is, and what is left of the others
+ * can be removed, which the same call made again does. So it is after a crash. Where `merged` is already there and has all
+ * that those have which are still there, and nothing else if all are, only their removal is left to be done.
+ *
+ * HS_NOT_FOUND: one of them, or a data file, is not there; HS_ALREADY_EXISTS: `merged` is, and is of something else;
+ * HS_INVALID_ARGUMENT: there is nothing to merge, `merged` is among them, two have a tensor of the same name, or other byte
+ * orders or versions of the format (the message names both), or the parent directory is missing; HS_DATA_LOSS: damage, and
+ * nothing was removed; HS_FAILED_PRECONDITION: another process saves to one of the directories, or the file `checkpoint` in
+ * one names one of them as the newest; HS_RESOURCE_EXHAUSTED: no room for the copies. TensorFlow: the op
+ * MergeV2Checkpoints. */
 HS_API hs_code hs_merge_checkpoints(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
 
 /* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialised; missing directories are made.

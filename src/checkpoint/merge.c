@@ -1,23 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merging checkpoints: data files are renamed, so that nothing is copied, and whatever cuts this short, calling it again
- * goes on where it stopped. Until the index of the merged one has its name, those of the others tell what belongs to it. */
+/* Merging checkpoints. The merged one is written as any other is: copies of the data are made aside, verified there and
+ * named before the index is. Only when it is durable do the others go. Whatever cuts this short leaves them all, or the
+ * merged one, and calling it again finishes it. */
 #include <hooksess/checkpoint.h>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/merged_file.h"
+#include "checkpoint/state_file.h"
 #include "formats/bundle.h"
 #include "formats/bundle_merge.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Where a checkpoint is, so that it can be compared with others. */
+typedef struct {
+    char *directory; /* without "." and "//" */
+    const char *base;
+} place;
 
 typedef struct {
     const hs_env *env;
     const char *const *prefixes;
     const char *merged;
-    char *directory, *index, *index_aside;
+    size_t n;
+    place *places;      /* of the prefixes; the last one is the merged one's */
+    const char **there; /* the prefixes that have an index, ended by NULL */
+    size_t n_there;
+    hs__held_directory *held;
+    size_t n_held;
+    char *index, *index_aside;
     hs__bundle_merge plan;
-    bool *moved; /* which data files have been renamed, by a call before this one too */
-    void *lock;
+    bool naming; /* the index is aside no more, or maybe */
 } merge;
 
 static hs_code check_arguments(const char *const *prefixes, const char *merged, hs_error *err)
@@ -26,195 +44,384 @@ static hs_code check_arguments(const char *const *prefixes, const char *merged, 
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_merge_checkpoints: %s",
                             merged && *merged ? "there is nothing to merge" : "the merged checkpoint has no name");
     for (size_t i = 0; prefixes[i]; i++)
-        if (!*prefixes[i] || strcmp(prefixes[i], merged) == 0)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_merge_checkpoints: '%s' cannot be merged into '%s'",
-                                prefixes[i], merged);
+        if (!*prefixes[i])
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_merge_checkpoints: '' cannot be merged into '%s'", merged);
     return HS_OK;
 }
 
-static hs_code name_files(merge *m, hs_error *err)
+/* Places. */
+
+static void make_plain(char *path)
 {
-    m->directory = hs__path_directory(m->env, m->merged);
+    char *to = path;
+    for (const char *at = path; *at;) {
+        size_t slashes = strspn(at, "/"), n = strcspn(at + slashes, "/");
+        bool counts = n > 0 && !(n == 1 && at[slashes] == '.');
+        if (slashes && (at == path || (counts && to > path && to[-1] != '/')))
+            *to++ = '/';
+        if (counts) {
+            memmove(to, at + slashes, n);
+            to += n;
+        }
+        at += slashes + n;
+    }
+    if (to == path)
+        *to++ = '.';
+    *to = '\0';
+}
+
+static hs_code place_of(const hs_env *env, const char *prefix, place *p, hs_error *err)
+{
+    p->base = hs__path_base(prefix);
+    p->directory = hs__path_directory(env, prefix);
+    if (!p->directory)
+        return hs__no_memory(err, strlen(prefix), "a path");
+    make_plain(p->directory);
+    return HS_OK;
+}
+
+static bool same_place(const place *a, const place *b)
+{
+    return strcmp(a->base, b->base) == 0 && strcmp(a->directory, b->directory) == 0;
+}
+
+static hs_code own_source(const merge *m, size_t i, hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_merge_checkpoints: '%s' cannot be merged into '%s'", m->prefixes[i],
+                        m->merged);
+}
+
+static hs_code find_places(merge *m, hs_error *err)
+{
+    while (m->prefixes[m->n])
+        m->n++;
+    m->places = hs__alloc(m->env, m->n + 1, sizeof *m->places);
+    m->held = hs__alloc(m->env, m->n + 1, sizeof *m->held);
+    m->there = hs__alloc(m->env, m->n + 1, sizeof *m->there);
     m->index = hs__bundle_index_path(m->env, m->merged);
     m->index_aside = m->index ? hs__format(m->env, "%s.tmp", m->index) : NULL;
-    m->moved = hs__alloc(m->env, m->plan.n_files, sizeof *m->moved);
-    return m->directory && m->index_aside && m->moved ? HS_OK : hs__no_memory(err, strlen(m->merged), "a path");
+    if (!m->places || !m->held || !m->there || !m->index_aside)
+        return hs__no_memory(err, m->n, "a list of checkpoints");
+    hs_code code = place_of(m->env, m->merged, &m->places[m->n], err);
+    for (size_t i = 0; i < m->n && !code; i++)
+        if (!(code = place_of(m->env, m->prefixes[i], &m->places[i], err)) && same_place(&m->places[i], &m->places[m->n]))
+            code = own_source(m, i, err);
+    return code;
 }
+
+/* Holding. */
 
 /* One missing level is made, as TensorFlow does. */
 static hs_code prepare_directory(const merge *m, hs_error *err)
 {
     hs_error cause = {0};
-    hs_code code = hs__make_directory(m->env, m->directory, &cause);
+    hs_code code = hs__make_directory(m->env, m->places[m->n].directory, &cause);
     if (code == HS_NOT_FOUND || code == HS_FAILED_PRECONDITION)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "cannot merge into '%s': its parent directory does not exist (%s)",
                             m->merged, cause.message);
     return code ? hs__error_copy(err, &cause) : HS_OK;
 }
 
-/* One process at a time writes there. */
-static hs_code take_lock(merge *m, hs_error *err)
+static int by_path(const void *a, const void *b)
 {
-    hs_error cause = {0};
-    char *path = hs__path_join(m->env, m->directory, HS__LOCK_NAME);
-    if (!path)
-        return hs__no_memory(err, strlen(m->directory), "a path");
-    hs_code code = hs__lock(m->env, path, &m->lock, &cause);
-    hs__free(m->env, path);
-    if (code == HS_FAILED_PRECONDITION)
-        return hs_error_set(err, code, "cannot merge into '%s', to which another process saves: %s", m->directory,
-                            cause.message);
-    return code && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* All directories, each once. One that is missing has nothing in it any more. */
+static hs_code hold(merge *m, hs_error *err)
+{
+    char **paths = hs__alloc(m->env, m->n + 1, sizeof *paths);
+    if (!paths)
+        return hs__no_memory(err, m->n, "a list of directories");
+    for (size_t i = 0; i <= m->n; i++)
+        paths[i] = m->places[i].directory;
+    qsort(paths, m->n + 1, sizeof *paths, by_path);
+    hs_code code = HS_OK;
+    for (size_t i = 0; i <= m->n && !code; i++)
+        if ((i == 0 || strcmp(paths[i], paths[i - 1]) != 0) && !hs__file_missing(m->env, paths[i]) &&
+            !(code = hs__hold_directory(&m->held[m->n_held], m->env, paths[i], NULL, NULL, err)))
+            m->n_held++;
+    hs__free(m->env, paths);
+    if (code)
+        hs_error_prefix(err, "cannot merge into '%s'", m->merged);
+    return code;
+}
+
+static hs_code sync_directories(const merge *m, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < m->n_held && !code; i++)
+        code = hs__sync_directory(m->env, m->held[i].path, err);
+    return code;
 }
 
 /* Looking before anything is changed. */
 
-static hs_code find(const merge *m, const char *path, hs_file_stat *found, bool *is_there, hs_error *err)
+static hs_code find(const hs_env *env, const char *path, hs_file_stat *found, bool *is_there, hs_error *err)
 {
     hs_error cause = {0};
-    hs_code code = hs__stat(m->env, path, found, &cause);
+    hs_code code = hs__stat(env, path, found, &cause);
     *is_there = !code;
     return code && code != HS_NOT_FOUND ? hs__error_copy(err, &cause) : HS_OK;
 }
 
-static hs_code look_at_file(merge *m, size_t i, hs_error *err)
-{
-    const hs__merged_file *file = &m->plan.files[i];
-    hs_file_stat before, after;
-    bool is_before, is_after;
-    hs_code code = find(m, file->from, &before, &is_before, err);
-    if (code || (code = find(m, file->to, &after, &is_after, err)))
-        return code;
-    if (!is_before && !is_after)
-        return hs_error_set(err, HS_NOT_FOUND, "%s: is not there, and is needed for '%s'", file->from, m->merged);
-    if (is_before && is_after)
-        return hs_error_set(err, HS_ALREADY_EXISTS, "%s: is in the way of %s", file->to, file->from);
-    uint64_t bytes = is_before ? before.bytes : after.bytes;
-    if (bytes < file->bytes)
-        return hs_error_set(err, HS_DATA_LOSS, "%s: has %llu bytes, and its index speaks of %llu",
-                            is_before ? file->from : file->to, (unsigned long long)bytes, (unsigned long long)file->bytes);
-    m->moved[i] = is_after;
-    return HS_OK;
-}
-
-static bool all_moved(const merge *m)
-{
-    for (size_t i = 0; i < m->plan.n_files; i++)
-        if (!m->moved[i])
-            return false;
-    return m->plan.n_files > 0;
-}
-
-/* *finished: a call before this one has come as far as the merged index. */
-static hs_code look_at_index(const merge *m, bool *finished, hs_error *err)
-{
-    hs_file_stat found;
-    size_t bytes = 0;
-    char *data = NULL;
-    *finished = false;
-    hs_code code = find(m, m->index, &found, finished, err);
-    if (code || !*finished)
-        return code;
-    if (all_moved(m) && !(code = hs__file_contents(m->env, m->index, SIZE_MAX / 2, &data, &bytes, err)) &&
-        bytes == m->plan.index.size && memcmp(data, m->plan.index.data, bytes) == 0) {
-        hs__free(m->env, data);
-        return HS_OK;
-    }
-    hs__free(m->env, data);
-    return code ? code
-                : hs_error_set(err, HS_ALREADY_EXISTS, "%s: there is a checkpoint '%s' already", m->index, m->merged);
-}
-
-static hs_code look(merge *m, bool *finished, hs_error *err)
+static hs_code find_sources(merge *m, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; i < m->plan.n_files && !code; i++)
-        code = look_at_file(m, i, err);
-    return code ? code : look_at_index(m, finished, err);
+    for (size_t i = 0; i < m->n && !code; i++) {
+        hs_file_stat found;
+        bool is_there = false;
+        char *index = hs__bundle_index_path(m->env, m->prefixes[i]);
+        code = index ? find(m->env, index, &found, &is_there, err) : hs__no_memory(err, 0, "a path");
+        if (is_there)
+            m->there[m->n_there++] = m->prefixes[i];
+        hs__free(m->env, index);
+    }
+    return code;
 }
 
-/* Doing it. */
-
-static hs_code sync_file(const hs_env *env, const char *path, hs_error *err)
+/* The state file may have an absolute path where we have a relative one. */
+static bool names(const place *newest, const place *source)
 {
-    hs__file file;
-    hs_code code = hs__file_open(&file, env, path, HS_OPEN_READ, err);
+    return strcmp(newest->base, source->base) == 0 && (strcmp(newest->directory, source->directory) == 0 ||
+                                                       (*newest->directory == '/') != (*source->directory == '/'));
+}
+
+/* `cause` is why there is no state; one that is damaged names nothing. */
+static hs_code check_state(const merge *m, const char *directory, hs_error *err)
+{
+    hs__checkpoint_state state;
+    place newest = {0};
+    hs_error cause = {0};
+    hs_code code = hs__checkpoint_state_read(&state, m->env, directory, NULL, &cause);
     if (code)
-        return code;
-    code = hs__file_sync(&file, err);
-    hs_code closed = hs__file_close(&file, code ? NULL : err);
-    return code ? code : closed;
+        return code == HS_NOT_FOUND || code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT ? HS_OK
+                                                                                           : hs__error_copy(err, &cause);
+    code = place_of(m->env, state.newest, &newest, err);
+    for (size_t i = 0; i < m->n && !code; i++)
+        if (names(&newest, &m->places[i]) && !hs__checkpoint_missing(m->env, m->prefixes[i]))
+            code = hs_error_set(err, HS_FAILED_PRECONDITION,
+                                "'%s' cannot be merged: the file '%s/checkpoint' names it as the newest. Save another one "
+                                "there, or remove that file",
+                                m->prefixes[i], directory);
+    hs__free(m->env, newest.directory);
+    hs__checkpoint_state_free(&state);
+    return code;
 }
 
-static void put_back(const merge *m, const bool *moved_before)
+static hs_code check_states(const merge *m, hs_error *err)
 {
-    for (size_t i = 0; i < m->plan.n_files; i++) {
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < m->n_held && !code; i++)
+        code = check_state(m, m->held[i].path, err);
+    return code;
+}
+
+/* The data files are there, and there is room for as much. */
+static hs_code check_data(const merge *m, hs_error *err)
+{
+    uint64_t needed = m->plan.index.size, bytes = 0;
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < m->plan.n_files && !code; i++) {
+        code = hs__merged_file_bytes(m->env, &m->plan.files[i], &bytes, err);
+        needed = bytes > UINT64_MAX - needed ? UINT64_MAX : needed + bytes;
+    }
+    uint64_t left = code ? 0 : hs__free_space(m->env, m->places[m->n].directory);
+    if (code || needed <= left)
+        return code;
+    return hs_error_set_errno(err, ENOSPC, "'%s' is not written: it takes %llu bytes, and %llu are left on the disk",
+                              m->merged, (unsigned long long)needed, (unsigned long long)left);
+}
+
+/* Writing. */
+
+static hs_code copy_files(const merge *m, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < m->plan.n_files && !code; i++) {
         const hs__merged_file *file = &m->plan.files[i];
-        hs_error error = {0};
-        if (m->moved[i] && !moved_before[i] && hs__rename(m->env, file->to, file->from, &error))
-            hs_log(m->env, HS_LOG_ERROR, "%s; merging again goes on from there", error.message);
+        char *aside = hs__format(m->env, "%s.tmp", file->to);
+        code = aside ? hs__merged_file_copy(m->env, file, m->prefixes[file->input], aside, err)
+                     : hs__no_memory(err, strlen(file->to), "a path");
+        hs__free(m->env, aside);
+    }
+    return code;
+}
+
+static hs_code name_files(const merge *m, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < m->plan.n_files && !code; i++) {
+        const char *to = m->plan.files[i].to;
+        char *aside = hs__format(m->env, "%s.tmp", to);
+        code = aside ? hs__rename(m->env, aside, to, err) : hs__no_memory(err, strlen(to), "a path");
+        hs__free(m->env, aside);
+    }
+    return code;
+}
+
+/* Over a network a rename may be done and be said to have failed: then these are the data of the index. */
+static void discard(const merge *m)
+{
+    bool named = m->naming && !hs__file_exists(m->env, m->index_aside);
+    for (size_t i = 0; i < m->plan.n_files && !named; i++) {
+        char *aside = hs__format(m->env, "%s.tmp", m->plan.files[i].to);
+        hs__file_remove(m->env, m->plan.files[i].to);
+        if (aside)
+            hs__file_remove(m->env, aside);
+        hs__free(m->env, aside);
     }
     hs__file_remove(m->env, m->index_aside);
 }
 
-static hs_code move_files(merge *m, hs_error *err)
+/* What lies there under these names has no index: it is of a merge that was cut short. */
+static hs_code write_merged(merge *m, hs_error *err)
+{
+    const char *directory = m->places[m->n].directory;
+    hs__delete_stale_data(m->env, m->merged, (hs__data_range){0, 0, 0});
+    hs_code code = copy_files(m, err);
+    if (!code)
+        code = hs__file_write_synced(m->env, m->index_aside, m->plan.index.data, m->plan.index.size, err);
+    if (!code && !(code = name_files(m, err)) && !(code = hs__sync_directory(m->env, directory, err))) {
+        m->naming = true;
+        code = hs__rename(m->env, m->index_aside, m->index, err);
+    }
+    if (code)
+        discard(m);
+    return code ? code : hs__sync_directory(m->env, directory, err);
+}
+
+static hs_code make(merge *m, hs_error *err)
+{
+    hs_code code = hs__bundle_merge_make(&m->plan, m->env, m->prefixes, m->merged, err);
+    if (code || (code = check_states(m, err)) || (code = check_data(m, err)))
+        return code;
+    return write_merged(m, err);
+}
+
+/* Going on where a call before this one came as far as the merged index. */
+
+/* By whatever links one of the sources is reached, what is written beside the merged one is not to be beside it. */
+static hs_code check_links(const merge *m, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; i < m->plan.n_files && !code; i++)
-        if (!m->moved[i] && !(code = hs__rename(m->env, m->plan.files[i].from, m->plan.files[i].to, err)))
-            m->moved[i] = true;
-    return code;
-}
-
-/* The index last: from then on the merged checkpoint exists. */
-static hs_code put_in_place(merge *m, hs_error *err)
-{
-    hs_code code = hs__file_write_synced(m->env, m->index_aside, m->plan.index.data, m->plan.index.size, err);
-    for (size_t i = 0; i < m->plan.n_files && !code; i++)
-        code = sync_file(m->env, m->moved[i] ? m->plan.files[i].to : m->plan.files[i].from, err);
-    if (!code && !(code = move_files(m, err)) && !(code = hs__sync_directory(m->env, m->directory, err)))
-        code = hs__rename(m->env, m->index_aside, m->index, err);
-    return code;
-}
-
-static hs_code carry_out(merge *m, hs_error *err)
-{
-    bool *before = hs__alloc(m->env, m->plan.n_files, sizeof *before);
-    if (!before)
-        return hs__no_memory(err, m->plan.n_files, "a list of files");
-    if (m->plan.n_files)
-        memcpy(before, m->moved, m->plan.n_files * sizeof *before);
-    hs_code code = put_in_place(m, err);
-    if (code)
-        put_back(m, before);
-    hs__free(m->env, before);
-    return code;
-}
-
-/* What is left of the others: their indexes, and data that these did not speak of. */
-static void clear_up(const merge *m)
-{
-    for (size_t i = 0; m->prefixes[i]; i++) {
-        char *index = hs__bundle_index_path(m->env, m->prefixes[i]);
-        if (index)
-            hs__file_remove(m->env, index);
-        hs__free(m->env, index);
-        hs__delete_stale_data(m->env, m->prefixes[i], (hs__data_range){0, 0, 0});
+    for (size_t pass = 0; pass < 2 && !code; pass++) {
+        for (size_t i = 0; i < m->n && !code; i++) {
+            char *aside = hs__format(m->env, "%s.index.tmp", m->prefixes[i]);
+            if (!aside)
+                code = hs__no_memory(err, strlen(m->prefixes[i]), "a path");
+            else if (pass == 0)
+                hs__file_remove(m->env, aside);
+            else if (!hs__file_missing(m->env, aside) && !hs__checkpoint_missing(m->env, m->prefixes[i]))
+                code = own_source(m, i, err);
+            hs__free(m->env, aside);
+        }
+        if (pass == 0 && !code)
+            code = hs__file_write_synced(m->env, m->index_aside, "", 0, err);
     }
+    hs__file_remove(m->env, m->index_aside);
+    return code;
+}
+
+static hs_code go_on(const merge *m, hs_error *err)
+{
+    bool is_in = false;
+    hs_code code = hs__bundle_merge_is_in(m->env, m->there, m->merged, m->n_there < m->n, &is_in, err);
+    if (!code && !is_in)
+        code = hs_error_set(err, HS_ALREADY_EXISTS, "%s: there is a checkpoint '%s' already, of something else", m->index,
+                            m->merged);
+    if (code || (code = check_links(m, err)) || (code = check_states(m, err)))
+        return code;
+    return hs__verify_checkpoint(m->env, m->merged, err);
+}
+
+/* Removing the sources. */
+
+static hs_code remove_file(const hs_env *env, const char *path, hs_error *err)
+{
+    hs_error cause = {0};
+    hs_code code = path ? hs__settle(env->files.ops->remove(env->files.user, path, &cause), path, &cause)
+                        : hs__no_memory(&cause, 0, "a path");
+    return code && code != HS_NOT_FOUND ? hs__error_copy(err, &cause) : HS_OK;
+}
+
+static hs_code remove_indexes(const merge *m, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; i < m->n && !code; i++) {
+        char *index = hs__bundle_index_path(m->env, m->prefixes[i]);
+        code = remove_file(m->env, index, err);
+        hs__free(m->env, index);
+    }
+    return code;
+}
+
+typedef struct {
+    const hs_env *env;
+    const place *of;
+    hs_code code;
+    hs_error *err;
+} data_removal;
+
+static int remove_one(void *user, const char *name)
+{
+    enum { LENGTH = sizeof ".data-00000-of-00001" - 1 };
+    data_removal *r = user;
+    size_t n = strlen(r->of->base);
+    int shard, shards, end = 0;
+    if (strncmp(name, r->of->base, n) != 0 || sscanf(name + n, ".data-%5d-of-%5d%n", &shard, &shards, &end) != 2 ||
+        end != LENGTH || name[n + LENGTH])
+        return 0;
+    char *path = hs__path_join(r->env, r->of->directory, name);
+    r->code = remove_file(r->env, path, r->err);
+    hs__free(r->env, path);
+    return r->code;
+}
+
+/* Also such as the index did not speak of. */
+static hs_code remove_data(const merge *m, size_t i, hs_error *err)
+{
+    data_removal removal = {.env = m->env, .of = &m->places[i], .err = err};
+    if (hs__file_missing(m->env, removal.of->directory))
+        return HS_OK;
+    hs_code code = hs__list(m->env, removal.of->directory, remove_one, &removal, err);
+    return removal.code ? removal.code : code;
+}
+
+/* No index is ever without its data. */
+static hs_code remove_sources(const merge *m, hs_error *err)
+{
+    hs_code code = remove_indexes(m, err);
+    if (!code)
+        code = sync_directories(m, err);
+    for (size_t i = 0; i < m->n && !code; i++)
+        code = remove_data(m, i, err);
+    return code ? code : sync_directories(m, err);
 }
 
 static hs_code run(merge *m, hs_error *err)
 {
-    bool finished;
-    hs_code code = hs__bundle_merge_make(&m->plan, m->env, m->prefixes, m->merged, err);
-    if (code || (code = name_files(m, err)) || (code = prepare_directory(m, err)) || (code = take_lock(m, err)) ||
-        (code = look(m, &finished, err)))
+    hs_file_stat found;
+    bool done = false;
+    hs_code code = find_places(m, err);
+    if (code || (code = prepare_directory(m, err)) || (code = hold(m, err)) || (code = find_sources(m, err)) ||
+        (code = find(m->env, m->index, &found, &done, err)) || (code = done ? go_on(m, err) : make(m, err)))
         return code;
-    if (!finished && (code = carry_out(m, err)))
-        return code;
-    if (!(code = hs__sync_directory(m->env, m->directory, err)))
-        clear_up(m);
-    return code;
+    return remove_sources(m, err);
+}
+
+static void release(merge *m)
+{
+    for (size_t i = 0; i < m->n_held; i++)
+        hs__release_directory(&m->held[i], m->env);
+    for (size_t i = 0; m->places && i <= m->n; i++)
+        hs__free(m->env, m->places[i].directory);
+    hs__bundle_merge_free(&m->plan);
+    hs__free(m->env, m->places);
+    hs__free(m->env, m->held);
+    hs__free(m->env, m->there);
+    hs__free(m->env, m->index);
+    hs__free(m->env, m->index_aside);
 }
 
 hs_code hs_merge_checkpoints(const hs_env *given, const char *const *prefixes, const char *merged, hs_error *err)
@@ -225,12 +432,7 @@ hs_code hs_merge_checkpoints(const hs_env *given, const char *const *prefixes, c
         return code;
     merge m = {.env = &env, .prefixes = prefixes, .merged = merged, .plan = {.env = &env}};
     code = run(&m, err);
-    hs__unlock(&env, m.lock);
-    hs__bundle_merge_free(&m.plan);
-    hs__free(&env, m.directory);
-    hs__free(&env, m.index);
-    hs__free(&env, m.index_aside);
-    hs__free(&env, m.moved);
+    release(&m);
     if (!code)
         hs_error_clear(err);
     return code;

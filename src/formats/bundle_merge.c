@@ -28,6 +28,7 @@ typedef struct {
     size_t n, capacity;
     Hs__Pb__BundleHeaderProto *header; /* of the first bundle */
     hs__buffer version, other_version; /* serialised: of the first, and of the one that is being read */
+    bool no_memory;                    /* to compare messages */
 } merging;
 
 /* Headers. */
@@ -96,7 +97,7 @@ static hs_code find_file(merging *m, int32_t shard, size_t *at, hs_error *err)
         return hs__no_memory(err, strlen(m->path), "a path");
     hs_code code = HS_OK;
     if ((*at = hs__map_find(&merge->paths, path)) == HS__NONE) {
-        hs__merged_file file = {NULL, NULL, 0};
+        hs__merged_file file = {.input = m->input, .shard = shard};
         *at = merge->n_files;
         if (!(code = hs__reserve(m->env, &merge->files, &merge->files_capacity, *at + 1, sizeof file, err)) &&
             !(code = hs__map_add(&merge->paths, path, *at, &file.from, err)))
@@ -314,6 +315,100 @@ hs_code hs__bundle_merge_make(hs__bundle_merge *merge, const hs_env *env, const 
     free_merging(&m);
     if (code)
         hs__bundle_merge_free(merge);
+    return code;
+}
+
+/* Was it done before? */
+
+static bool same_message(merging *m, const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    hs__buffer_clear(&m->version);
+    hs__buffer_clear(&m->other_version);
+    hs__proto_pack(a, &m->version);
+    hs__proto_pack(b, &m->other_version);
+    m->no_memory |= m->version.failed || m->other_version.failed;
+    return !m->no_memory && m->version.size == m->other_version.size &&
+           (!m->version.size || memcmp(m->version.data, m->other_version.data, m->version.size) == 0);
+}
+
+/* The slices that one bundle lists stay together. */
+static bool has_slices(merging *m, const Hs__Pb__BundleEntryProto *all, const Hs__Pb__BundleEntryProto *some)
+{
+    size_t from = 0, n = 0;
+    while (some->n_slices && from < all->n_slices && !same_message(m, &all->slices[from]->base, &some->slices[0]->base))
+        from++;
+    while (n < some->n_slices && from + n < all->n_slices &&
+           same_message(m, &all->slices[from + n]->base, &some->slices[n]->base))
+        n++;
+    return n == some->n_slices;
+}
+
+/* But for the number of the data file, and for slices that others have. */
+static bool is_of(merging *m, Hs__Pb__BundleEntryProto *all, Hs__Pb__BundleEntryProto *some)
+{
+    size_t n_all = all->n_slices, n_some = some->n_slices;
+    if (!n_all != !n_some || !has_slices(m, all, some))
+        return false;
+    all->shard_id = some->shard_id = 0;
+    all->n_slices = some->n_slices = 0;
+    bool same = same_message(m, &all->base, &some->base);
+    all->n_slices = n_all;
+    some->n_slices = n_some;
+    return same;
+}
+
+/* The first bundle is the merged one. */
+static bool first_has_all(merging *m, bool more)
+{
+    qsort(m->entries, m->n, sizeof *m->entries, by_key);
+    for (size_t i = 0, next; i < m->n; i = next) {
+        merged_entry *entry = &m->entries[i];
+        for (next = i + 1; next < m->n && order(entry, &m->entries[next]) == 0; next++)
+            if (!is_of(m, entry->proto, m->entries[next].proto))
+                return false;
+        if (entry->input != 0 || (next == i + 1 && !more))
+            return false;
+    }
+    return true;
+}
+
+static hs_code look_into(merging *m, bool more, bool *is_in, hs_error *err)
+{
+    hs_code code = HS_OK;
+    *is_in = true;
+    for (size_t i = 0; m->prefixes[i] && !code; i++)
+        code = read_input(m, i, err);
+    if (code == HS_INVALID_ARGUMENT) { /* of another format than the merged one */
+        hs__clear(err);
+        *is_in = false;
+        return HS_OK;
+    }
+    if (!code && m->n)
+        *is_in = first_has_all(m, more);
+    return !code && m->no_memory ? hs__no_memory(err, 0, "an entry") : code;
+}
+
+hs_code hs__bundle_merge_is_in(const hs_env *env, const char *const *prefixes, const char *merged, bool more, bool *is_in,
+                               hs_error *err)
+{
+    size_t n = 0;
+    while (prefixes[n])
+        n++;
+    const char **all = hs__alloc(env, n + 2, sizeof *all);
+    if (!all)
+        return hs__no_memory(err, n, "a list of checkpoints");
+    all[0] = merged;
+    memcpy(all + 1, prefixes, (n + 1) * sizeof *all);
+    hs__bundle_merge merge = {.env = env};
+    hs__map_init(&merge.paths, env);
+    hs__buffer_init(&merge.index, env);
+    merging m = {.merge = &merge, .env = env, .prefixes = all};
+    hs__buffer_init(&m.version, env);
+    hs__buffer_init(&m.other_version, env);
+    hs_code code = look_into(&m, more, is_in, err);
+    free_merging(&m);
+    hs__bundle_merge_free(&merge);
+    hs__free(env, all);
     return code;
 }
 

@@ -11,6 +11,8 @@ typedef struct hs__merged_file {
     const char *from;
     char *to;
     uint64_t bytes; /* what the index knows of it ends there */
+    size_t input;   /* which of the bundles it is of, */
+    int32_t shard;  /* and which of its files it is there */
 } hs__merged_file;
 
 typedef struct hs__bundle_merge {
@@ -26,6 +28,10 @@ typedef struct hs__bundle_merge {
  * one is not there. */
 hs_code hs__bundle_merge_make(hs__bundle_merge *merge, const hs_env *env, const char *const *prefixes, const char *merged,
                               hs_error *err);
+/* Is all that the bundles of `prefixes` (maybe none) say in the index of `merged`, as merging them gives it? Nothing else
+ * is there then, unless `more` allows it. */
+hs_code hs__bundle_merge_is_in(const hs_env *env, const char *const *prefixes, const char *merged, bool more, bool *is_in,
+                               hs_error *err);
 void hs__bundle_merge_free(hs__bundle_merge *merge);
 
 #endif

@@ -2,6 +2,9 @@
 /* Checkpoints that cannot be merged: all is as it was then. */
 #include "checkpoint/merging.h"
 
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void tb_037s_one_that_is_missing(void **state)
@@ -99,17 +102,11 @@ static void names_that_are_taken(void **state)
     (void)state;
     WRITE("one", "x");
     WRITE("merged", "y");
-    assert_fails(MERGE("merged", "one"), HS_ALREADY_EXISTS, &err, "merged.data-00000-of-00001: is in the way of");
+    assert_fails(MERGE("merged", "one"), HS_ALREADY_EXISTS, &err, "there is a checkpoint");
     WRITE("two", "z");
     assert_fails(MERGE("merged", "one", "two"), HS_ALREADY_EXISTS, &err, "there is a checkpoint");
     assert_true(HAS("merged", "y"));
     assert_true(HAS("one", "x"));
-    assert_int_equal(unlink(in("merged.index")), 0);
-    assert_int_equal(unlink(in("merged.data-00000-of-00001")), 0);
-    test_write_file(in("merged.data-00001-of-00002"), "abc", 3);
-    assert_fails(MERGE("merged", "one", "two"), HS_ALREADY_EXISTS, &err, "merged.data-00001-of-00002: is in the way");
-    assert_true(HAS("one", "x"));
-    assert_true(HAS("two", "z"));
 }
 
 static void one_cannot_be_merged_into_itself(void **state)
@@ -117,11 +114,96 @@ static void one_cannot_be_merged_into_itself(void **state)
     (void)state;
     WRITE("one", "x");
     assert_fails(MERGE("one", "one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
-    assert_fails(MERGE("one", "./one"), HS_ALREADY_EXISTS, &err, "is in the way of");
+    assert_fails(MERGE("one", "./one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
+    assert_fails(MERGE(".//./one", "one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
+    assert_int_equal(symlink(directory, in("link")), 0);
+    assert_fails(MERGE("one", "link/one"), HS_INVALID_ARGUMENT, &err, "link/one' cannot be merged into");
+    assert_fails(MERGE("link/one", "one"), HS_INVALID_ARGUMENT, &err, "cannot be merged into");
     assert_true(HAS("one", "x"));
-    write_shard("two", 1, 2, (const char *const[]){"y", NULL});
-    assert_fails(MERGE("two", "./two"), HS_ALREADY_EXISTS, &err, "there is a checkpoint");
-    assert_true(HAS("two", "y"));
+    assert_int_equal(files_of(".tmp"), 0);
+}
+
+static void damage_is_found_before_anything_goes(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    WRITE("two", "y");
+    write_slice("three", HS_SHAPE(6), 2, HS_UINT8);
+    test_write_file(in("two.data-00000-of-00001"), "yYy", 3);
+    assert_fails(MERGE("merged", "one", "two"), HS_DATA_LOSS, &err, "two.data-00000-of-00001: checksum mismatch of 'y'");
+    test_write_file(in("three.data-00000-of-00001"), "c-", 2);
+    assert_fails(MERGE("merged", "one", "three"), HS_DATA_LOSS, &err, "three.data-00000-of-00001: checksum mismatch");
+    assert_true(HAS("one", "x"));
+    assert_int_equal(files_of("merged"), 0);
+    assert_int_equal(files_of(".index"), 3);
+}
+
+static void one_that_a_state_file_names(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"one", "./one", NULL}; /* NULL: the absolute one */
+    assert_int_equal(mkdir(in("part"), 0777), 0);
+    WRITE("part/one", "x");
+    WRITE("two", "y");
+    for (size_t i = 0; i < 3; i++) {
+        char text[600];
+        snprintf(text, sizeof text, "model_checkpoint_path: \"%s\"\n", paths[i] ? paths[i] : in("part/one"));
+        test_write_file(in("part/checkpoint"), text, strlen(text));
+        assert_fails(MERGE("merged", "part/one", "two"), HS_FAILED_PRECONDITION, &err, in("part/one"));
+        assert_contains(err.message, "names it as the newest");
+    }
+    assert_true(HAS("part/one", "x") && HAS("two", "y"));
+    static const char other[] = "model_checkpoint_path: \"two\"\n"; /* of that directory */
+    test_write_file(in("part/checkpoint"), other, sizeof other - 1);
+    assert_ok(MERGE("merged", "part/one", "two"), &err);
+}
+
+static hs_code full(void *user, const char *path, uint64_t *bytes, hs_error *error)
+{
+    (void)user, (void)path, (void)error;
+    *bytes = 5;
+    return HS_OK;
+}
+
+static void a_disk_without_room(void **state)
+{
+    (void)state;
+    WRITE("one", "x");
+    WRITE("two", "y");
+    hs_file_system_ops ops = *t.env.files.ops;
+    ops.free_space = full;
+    hs_env env = t.env;
+    env.files.ops = &ops;
+    assert_fails(merge_in(&env, "merged", (const char *const[]){"one", "two", NULL}), HS_RESOURCE_EXHAUSTED, &err,
+                 "5 are left");
+    assert_true(HAS("one", "x") && HAS("two", "y"));
+}
+
+/* Another process holds the directory of a source. */
+static void nobody_else_saves_to_a_source(void **state)
+{
+    (void)state;
+    int ready[2], status;
+    char byte, path[512];
+    assert_int_equal(mkdir(in("part"), 0777), 0);
+    WRITE("part/one", "x");
+    snprintf(path, sizeof path, "%s", in("part/one"));
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        hs_saver *saver = hs_saver_new(NULL, NULL);
+        if (hs_saver_hold(saver, path, NULL) == HS_OK && write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_fails(MERGE("merged", "part/one"), HS_FAILED_PRECONDITION, &err, "to which another process saves");
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(ready[0]);
+    close(ready[1]);
+    assert_true(HAS("part/one", "x"));
+    assert_ok(MERGE("merged", "part/one"), &err);
 }
 
 static void null_and_empty_arguments(void **state)
@@ -174,10 +256,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(slices_that_do_not_go_together), TEST(tb_037s_one_that_is_missing),      TEST(data_that_are_missing_or_short),
-        TEST(a_tensor_that_two_have),         TEST(tb_039s_formats_that_differ),      TEST(damaged_indexes),
-        TEST(names_that_are_taken),           TEST(one_cannot_be_merged_into_itself), TEST(null_and_empty_arguments),
-        TEST(nobody_else_saves_there),
+        TEST(slices_that_do_not_go_together), TEST(tb_037s_one_that_is_missing),
+        TEST(data_that_are_missing_or_short), TEST(a_tensor_that_two_have),
+        TEST(tb_039s_formats_that_differ),    TEST(damaged_indexes),
+        TEST(names_that_are_taken),           TEST(one_cannot_be_merged_into_itself),
+        TEST(null_and_empty_arguments),       TEST(nobody_else_saves_there),
+        TEST(nobody_else_saves_to_a_source),  TEST(damage_is_found_before_anything_goes),
+        TEST(one_that_a_state_file_names),    TEST(a_disk_without_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -396,6 +396,7 @@ static void sharded_checkpoints_are_merged(void **state)
     assert_ok(wall_save(w, f, 4, NULL), &f->err);
     save_at(f, 1);
     use_shards(f, 1);
+    remove(test_path(f->directory, "checkpoint")); /* what it calls the newest is not to be merged away */
     wall_close(w);
     const char *const from[] = {test_path(f->directory, "wall"), file_of(f, 1, NULL), NULL};
     assert_ok(hs_merge_checkpoints(&f->t.env, from, test_path(f->directory, "all"), &f->err), &f->err);
