@@ -30,10 +30,17 @@ typedef struct {
     char path[];             /* for messages */
 } posix_file;
 
+/* What is read has an end, and places: a FIFO or a device has not. What a directory is not, reading it tells. */
+static bool can_be_read(int descriptor)
+{
+    struct stat found;
+    return fstat(descriptor, &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode);
+}
+
 static hs_code posix_open(void *user, const char *path, int mode, void **file, hs_error *err)
 {
     (void)user;
-    static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, O_WRONLY | O_CREAT | O_APPEND,
+    static const int flags[] = {O_RDONLY | O_NONBLOCK, O_WRONLY | O_CREAT | O_TRUNC, O_WRONLY | O_CREAT | O_APPEND,
                                 O_WRONLY | O_CREAT | O_EXCL};
     if (mode < HS_OPEN_READ || mode > HS_OPEN_NEW)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %d is no way to open a file", path, mode);
@@ -53,6 +60,11 @@ static hs_code posix_open(void *user, const char *path, int mode, void **file, h
             hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
         free(made);
         return code;
+    }
+    if (mode == HS_OPEN_READ && !can_be_read(made->descriptor)) {
+        close(made->descriptor);
+        free(made);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is no file", path);
     }
     *file = made;
     return HS_OK;

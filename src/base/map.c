@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#ifdef __linux__
+#define _GNU_SOURCE /* getrandom */
+#endif
 #include "base/map.h"
 
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 uint64_t hs__hash(uint64_t hash, const char *text)
 {
@@ -10,6 +15,78 @@ uint64_t hs__hash(uint64_t hash, const char *text)
         hash = (hash ^ *at) * 1099511628211u;
     while (*at++);
     return hash;
+}
+
+/* SipHash-1-3: one round for each eight bytes, three at the end. */
+
+typedef struct {
+    uint64_t a, b, c, d;
+} sip;
+
+static uint64_t rotate(uint64_t value, int by)
+{
+    return value << by | value >> (64 - by);
+}
+
+static void mix(sip *s)
+{
+    s->a += s->b;
+    s->c += s->d;
+    s->b = rotate(s->b, 13) ^ s->a;
+    s->d = rotate(s->d, 16) ^ s->c;
+    s->a = rotate(s->a, 32);
+    s->c += s->b;
+    s->a += s->d;
+    s->b = rotate(s->b, 17) ^ s->c;
+    s->d = rotate(s->d, 21) ^ s->a;
+    s->c = rotate(s->c, 32);
+}
+
+static void absorb(sip *s, uint64_t word)
+{
+    s->d ^= word;
+    mix(s);
+    s->a ^= word;
+}
+
+/* Little-endian, as the hash is defined. */
+static uint64_t word_of(const unsigned char *bytes, size_t n)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < n; i++)
+        word |= (uint64_t)bytes[i] << 8 * i;
+    return word;
+}
+
+uint64_t hs__hash_keyed(const uint64_t key[2], const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t bytes = strlen(text), left = bytes;
+    sip s = {key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du, key[0] ^ 0x6c7967656e657261u,
+             key[1] ^ 0x7465646279746573u};
+    for (; left >= 8; at += 8, left -= 8)
+        absorb(&s, word_of(at, 8));
+    absorb(&s, word_of(at, left) | (uint64_t)bytes << 56);
+    s.c ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        mix(&s);
+    return s.a ^ s.b ^ s.c ^ s.d;
+}
+
+/* Without randomness, which a sandbox may withhold, time and place must do. */
+static void choose_key(hs__map *map)
+{
+    struct timespec now = {0, 0};
+#ifdef __linux__
+    if (getrandom(map->key, sizeof map->key, GRND_NONBLOCK) == (ssize_t)sizeof map->key)
+        return;
+#else
+    if (getentropy(map->key, sizeof map->key) == 0)
+        return;
+#endif
+    clock_gettime(CLOCK_REALTIME, &now);
+    map->key[0] = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
+    map->key[1] = (uint64_t)(uintptr_t)map << 16 ^ (uint64_t)(uintptr_t)&now;
 }
 
 void hs__map_init(hs__map *map, const hs_env *env)
@@ -39,7 +116,7 @@ size_t hs__map_find(const hs__map *map, const char *name)
 {
     if (!map->n)
         return HS__NONE;
-    const struct hs__map_slot *slot = probe(map->slots, map->capacity, name, hs__hash(HS__HASH_START, name));
+    const struct hs__map_slot *slot = probe(map->slots, map->capacity, name, hs__hash_keyed(map->key, name));
     return slot->name ? slot->value : HS__NONE;
 }
 
@@ -49,6 +126,8 @@ static hs_code grow(hs__map *map, hs_error *err)
     struct hs__map_slot *slots = hs__alloc(map->env, capacity, sizeof *slots);
     if (!slots)
         return hs__no_memory(err, capacity * sizeof *slots, "a table of names");
+    if (!map->capacity)
+        choose_key(map);
     for (size_t i = 0; i < map->capacity; i++)
         if (map->slots[i].name)
             *probe(slots, capacity, map->slots[i].name, map->slots[i].hash) = map->slots[i];
@@ -66,7 +145,7 @@ hs_code hs__map_add(hs__map *map, const char *name, size_t value, const char **k
     char *copy = hs__strdup(map->env, name);
     if (!copy)
         return hs__no_memory(err, strlen(name) + 1, "a name");
-    uint64_t hash = hs__hash(HS__HASH_START, name);
+    uint64_t hash = hs__hash_keyed(map->key, name);
     struct hs__map_slot *slot = probe(map->slots, map->capacity, name, hash);
     *slot = (struct hs__map_slot){copy, hash, value};
     map->n++;

@@ -4,7 +4,8 @@
 
 #include "base/env.h"
 
-/* Names to numbers: interning. Entries are never removed. */
+/* Names to numbers: interning. Entries are never removed. Each map hashes with a random key of its own, so that nobody can
+ * choose names, as those of a file, that all want one place. */
 typedef struct hs__map {
     const hs_env *env;
     struct hs__map_slot {
@@ -13,6 +14,7 @@ typedef struct hs__map {
         size_t value;
     } * slots; /* a power of two of them */
     size_t n, capacity;
+    uint64_t key[2];
 } hs__map;
 
 #define HS__NONE SIZE_MAX
@@ -24,6 +26,8 @@ size_t hs__map_find(const hs__map *map, const char *name);
 /* Adds a name that is not there; the copy of it is *kept (may be NULL). */
 hs_code hs__map_add(hs__map *map, const char *name, size_t value, const char **kept, hs_error *err);
 
+/* SipHash-1-3 of a text. */
+uint64_t hs__hash_keyed(const uint64_t key[2], const char *text);
 /* FNV-1a, to be continued from a former result; HS__HASH_START to begin with. */
 #define HS__HASH_START 14695981039346656037u
 uint64_t hs__hash(uint64_t hash, const char *text);

@@ -100,6 +100,9 @@ typedef struct hs__bundle_reader {
     hs__map sliced; /* the first slice of each tensor that has some */
     hs__box *lost;  /* slices that are listed and not there */
     size_t n_lost, lost_capacity;
+    struct hs__placed *placed; /* bundle_layout.h: where the slices lie of the tensor that was laid out last */
+    size_t n_placed;
+    const hs__bundle_entry *placed_of;
     hs__file file; /* the shard that was read last */
     int32_t file_shard;
     char *file_path;
@@ -126,7 +129,7 @@ size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 /* Reads and verifies a tensor, in this machine's byte order. DATA_LOSS names file and tensor. */
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
 /* Reads and verifies a tensor of numbers, and hands it to `take` piece by piece, in this machine's byte order: before the
- * last one is verified. One in slices is read as a whole. */
+ * last one is verified. One in slices comes in pieces of up to HS__BUNDLE_ROWS bytes. */
 typedef hs_code (*hs__bundle_take)(void *user, const void *piece, size_t bytes, hs_error *err);
 hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
                           hs_error *err);
@@ -136,7 +139,7 @@ hs_code hs__bundle_read_part(hs__bundle_reader *reader, const hs__bundle_entry *
                              hs_error *err);
 /* Reads a tensor only to verify it; one in slices: each of them, strings too. */
 hs_code hs__bundle_verify(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err);
-/* Reads the index again, all of its blocks, only to verify it. */
+/* Reads the index again, all of its blocks, only to verify it. DATA_LOSS too if it has slices that no tensor lists. */
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err);
 
 #endif

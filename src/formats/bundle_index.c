@@ -9,6 +9,8 @@
 /* The version that this reader is, and the oldest writer that it understands. */
 enum { VERSION = 1, OLDEST_PRODUCER = 0 };
 enum { MAX_INDEX_BYTES = 1 << 30 };
+/* Of a tensor, as TensorFlow has it: more than we can hold, and still no damage. */
+enum { MAX_DIMS = 254 };
 
 static hs_code check_header(const Hs__Pb__BundleHeaderProto *header, const char *path, hs_error *err)
 {
@@ -70,6 +72,15 @@ static hs_code visit(void *user, hs_bytes key, hs_bytes value, hs_error *err)
     return walk->visitor->entry(walk->visitor->user, key, value, err);
 }
 
+static hs_code visit_table(const hs_env *env, hs_bytes table, const hs__index_visitor *visitor, hs_error *err)
+{
+    index_walk walk = {.env = env, .visitor = visitor};
+    hs_code code = hs__table_read(env, table, visitor->path, visit, &walk, err);
+    if (!code && !walk.has_header)
+        code = hs_error_set(err, HS_DATA_LOSS, "%s: has no header", visitor->path);
+    return code;
+}
+
 hs_code hs__bundle_visit_index(const hs_env *env, const hs__index_visitor *visitor, hs_error *err)
 {
     char *data = NULL;
@@ -77,25 +88,94 @@ hs_code hs__bundle_visit_index(const hs_env *env, const hs__index_visitor *visit
     hs_code code = hs__file_contents(env, visitor->path, MAX_INDEX_BYTES, &data, &bytes, err);
     if (code)
         return code;
-    index_walk walk = {.env = env, .visitor = visitor};
-    code = hs__table_read(env, (hs_bytes){data, bytes}, visitor->path, visit, &walk, err);
-    if (!code && !walk.has_header)
-        code = hs_error_set(err, HS_DATA_LOSS, "%s: has no header", visitor->path);
+    code = visit_table(env, (hs_bytes){data, bytes}, visitor, err);
     hs__free(env, data);
     return code;
+}
+
+/* Entries. */
+
+/* A message before it is unpacked. */
+typedef struct {
+    const unsigned char *at, *end;
+} wire;
+
+enum { ENTRY_SHAPE = 2, ENTRY_SLICES = 7, SHAPE_DIM = 2, SLICE_EXTENT = 1 };
+
+/* The number of the next field, and the bytes that it has, if it is of such a kind; false: there is none. */
+static bool next_field(wire *from, uint64_t *number, wire *inside)
+{
+    uint64_t tag, n = 0;
+    *inside = (wire){NULL, NULL};
+    if (!hs__get_varint(&from->at, from->end, &tag))
+        return false;
+    *number = tag >> 3;
+    if ((tag & 7) == 0)
+        return hs__get_varint(&from->at, from->end, &n);
+    if ((tag & 7) == 1 || (tag & 7) == 5)
+        n = (tag & 7) == 1 ? 8 : 4;
+    else if ((tag & 7) != 2 || !hs__get_varint(&from->at, from->end, &n))
+        return false;
+    if (n > (uint64_t)(from->end - from->at))
+        return false;
+    *inside = (wire){from->at, from->at + n};
+    from->at += n;
+    return true;
+}
+
+static bool count_fields(wire from, uint64_t wanted, size_t *n)
+{
+    uint64_t number;
+    wire inside;
+    while (from.at < from.end) {
+        if (!next_field(&from, &number, &inside))
+            return false;
+        *n += number == wanted;
+    }
+    return true;
+}
+
+/* The dimensions of an entry's shape, or of one of its slices, whichever are more. */
+static bool count_dims(hs_bytes value, size_t *most)
+{
+    wire from = {value.data, (const unsigned char *)value.data + value.size}, inside;
+    uint64_t number;
+    size_t of_shape = 0; /* a shape may come in several parts */
+    *most = 0;
+    while (from.at < from.end) {
+        size_t of_slice = 0;
+        if (!next_field(&from, &number, &inside) ||
+            (number == ENTRY_SHAPE && !count_fields(inside, SHAPE_DIM, &of_shape)) ||
+            (number == ENTRY_SLICES && !count_fields(inside, SLICE_EXTENT, &of_slice)))
+            return false;
+        *most = of_slice > *most ? of_slice : *most;
+    }
+    *most = of_shape > *most ? of_shape : *most;
+    return true;
+}
+
+static hs_code no_entry(const char *path, hs_bytes key, hs_error *err)
+{
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' cannot be read", path, (int)key.size,
+                        (const char *)key.data);
 }
 
 hs_code hs__bundle_unpack_entry(const hs_env *env, const char *path, hs_bytes key, hs_bytes value,
                                 Hs__Pb__BundleEntryProto **entry, hs_error *err)
 {
     bool no_memory;
+    size_t dims;
+    *entry = NULL;
+    if (!count_dims(value, &dims))
+        return no_entry(path, key, err);
+    if (dims > MAX_DIMS) /* unpacked, each would take many times its bytes */
+        return hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' has %zu dimensions, where %d are the most", path,
+                            (int)key.size, (const char *)key.data, dims, MAX_DIMS);
     *entry = (Hs__Pb__BundleEntryProto *)hs__proto_unpack(&hs__pb__bundle_entry_proto__descriptor, env, value.data,
                                                           value.size, &no_memory);
     if (*entry)
         return HS_OK;
-    return no_memory ? hs__no_memory(err, value.size, path)
-                     : hs_error_set(err, HS_DATA_LOSS, "%s: the entry of '%.*s' cannot be read", path, (int)key.size,
-                                    (const char *)key.data);
+    return no_memory ? hs__no_memory(err, value.size, path) : no_entry(path, key, err);
 }
 
 /* For reading the tensors. */
@@ -136,10 +216,19 @@ hs_code hs__bundle_check_place(const Hs__Pb__BundleEntryProto *entry, const char
                         (int)entry->shard_id, (int)shards, (long long)entry->size, (long long)entry->offset);
 }
 
+/* An index is gone through once for the names, and, if there are tensors in slices, once more for those: their keys come
+ * before all names, and only what belongs to a tensor is kept. */
 typedef struct {
     hs__bundle_reader *reader;
     const char *path;
+    bool any_slices; /* some tensor has them */
+    size_t next;     /* the entry or the slice that comes next, of those that were kept */
 } filling;
+
+static bool is_slice_key(hs_bytes key)
+{
+    return *(const char *)key.data == '\0';
+}
 
 static hs_code add_named(filling *f, const char *name, const Hs__Pb__BundleEntryProto *proto, hs_error *err)
 {
@@ -151,10 +240,9 @@ static hs_code add_named(filling *f, const char *name, const Hs__Pb__BundleEntry
             hs__reserve(reader->env, &reader->entries, &reader->entries_capacity, reader->n_entries + 1, sizeof entry, err);
     if (!code)
         code = hs__map_add(&reader->names, name, reader->n_entries, &entry.name, err);
-    if (!code && entry.slices)
-        code = hs__bundle_list_slices(reader, &entry, proto, err);
     if (!code)
         reader->entries[reader->n_entries++] = entry;
+    f->any_slices |= entry.slices > 0;
     return code;
 }
 
@@ -182,8 +270,26 @@ static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
 {
     filling *f = user;
     Hs__Pb__BundleEntryProto *proto;
-    bool of_slice = *(const char *)key.data == '\0';
     ProtobufCAllocator allocator = hs__proto_allocator(f->reader->env);
+    if (is_slice_key(key))
+        return HS_OK;
+    hs_code code = hs__bundle_unpack_entry(f->reader->env, f->path, key, value, &proto, err);
+    if (code)
+        return code;
+    code = add_entry(f, key, proto, err);
+    protobuf_c_message_free_unpacked(&proto->base, &allocator);
+    return code;
+}
+
+static hs_code take_slices(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+{
+    filling *f = user;
+    Hs__Pb__BundleEntryProto *proto;
+    bool of_slice = is_slice_key(key);
+    ProtobufCAllocator allocator = hs__proto_allocator(f->reader->env);
+    hs__bundle_entry *entry = of_slice ? NULL : &f->reader->entries[f->next++];
+    if (entry && !entry->slices)
+        return HS_OK;
     hs_code code = hs__bundle_unpack_entry(f->reader->env, f->path, key, value, &proto, err);
     if (code == HS_DATA_LOSS && of_slice) {
         hs__clear(err); /* it will be missing when its tensor is read, and keeps nobody from the others */
@@ -192,32 +298,82 @@ static hs_code take_entry(void *user, hs_bytes key, hs_bytes value, hs_error *er
     if (code)
         return code;
     hs__bundle_entry slice = entry_of(proto);
-    code = of_slice ? hs__bundle_add_slice(f->reader, key, &slice, err) : add_entry(f, key, proto, err);
+    code =
+        of_slice ? hs__bundle_add_slice(f->reader, key, &slice, err) : hs__bundle_list_slices(f->reader, entry, proto, err);
     protobuf_c_message_free_unpacked(&proto->base, &allocator);
+    return code;
+}
+
+static hs_code fill(hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
+{
+    filling f = {.reader = reader, .path = path};
+    hs_code code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, take_header, take_entry}, err);
+    if (!code && f.any_slices)
+        code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, take_header, take_slices}, err);
+    return code;
+}
+
+/* What the index file has, to be freed with hs__free, as is its path; both NULL after a failure. */
+static hs_code load(const hs__bundle_reader *reader, char **path, hs_bytes *table, hs_error *err)
+{
+    char *data = NULL;
+    *table = (hs_bytes){NULL, 0};
+    *path = hs__bundle_index_path(reader->env, reader->prefix);
+    if (!*path)
+        return hs__no_memory(err, strlen(reader->prefix), "a path");
+    hs_code code = hs__file_contents(reader->env, *path, MAX_INDEX_BYTES, &data, &table->size, err);
+    table->data = data;
+    if (code) {
+        hs__free(reader->env, *path);
+        *path = NULL;
+    }
     return code;
 }
 
 hs_code hs__bundle_read_index(hs__bundle_reader *reader, hs_error *err)
 {
-    char *path = hs__bundle_index_path(reader->env, reader->prefix);
-    if (!path)
-        return hs__no_memory(err, strlen(reader->prefix), "a path");
-    filling f = {reader, path};
-    hs_code code = hs__bundle_visit_index(reader->env, &(hs__index_visitor){&f, path, take_header, take_entry}, err);
+    char *path;
+    hs_bytes table;
+    hs_code code = load(reader, &path, &table, err);
+    if (code)
+        return code;
+    code = fill(reader, path, table, err);
+    hs__free(reader->env, (void *)table.data);
     hs__free(reader->env, path);
+    return code;
+}
+
+/* Verifying. */
+
+static hs_code check_key(void *user, hs_bytes key, hs_bytes value, hs_error *err)
+{
+    filling *f = user;
+    (void)value;
+    return key.size && is_slice_key(key) ? hs__bundle_check_slice(f->reader, key, &f->next, err) : HS_OK;
+}
+
+/* A slice that belongs to no tensor is verified with none: its checksum would never be looked at. */
+static hs_code check_slices(const hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
+{
+    hs__bundle_reader again;
+    filling f = {.reader = &again, .path = path};
+    hs_code code = hs__bundle_reader_init(&again, reader->env, reader->prefix, err);
+    if (!code && !(code = fill(&again, path, table, err)))
+        code = hs__table_read(reader->env, table, path, check_key, &f, err);
+    hs__bundle_reader_close(&again);
     return code;
 }
 
 hs_code hs__bundle_verify_index(const hs__bundle_reader *reader, hs_error *err)
 {
-    char *data = NULL, *path = hs__bundle_index_path(reader->env, reader->prefix);
-    size_t bytes = 0;
-    if (!path)
-        return hs__no_memory(err, strlen(reader->prefix), "a path");
-    hs_code code = hs__file_contents(reader->env, path, MAX_INDEX_BYTES, &data, &bytes, err);
-    if (!code)
-        code = hs__table_verify(reader->env, (hs_bytes){data, bytes}, path, err);
-    hs__free(reader->env, data);
+    char *path;
+    hs_bytes table;
+    hs_code code = load(reader, &path, &table, err);
+    if (code)
+        return code;
+    if (!(code = hs__table_verify(reader->env, table, path, err)))
+        code = check_slices(reader, path, table, err);
+    hs__free(reader->env, (void *)table.data);
     hs__free(reader->env, path);
     return code;
 }

@@ -17,10 +17,8 @@ typedef struct hs__layout {
     size_t n;
 } hs__layout;
 
-/* DATA_LOSS, naming tensor and slices, unless they have each element of the tensor once. After a failure there is nothing
- * to free. */
-hs_code hs__bundle_lay_out(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout,
-                           hs_error *err);
-void hs__layout_free(const hs_env *env, hs__layout *layout);
+/* DATA_LOSS, naming tensor and slices, unless they have each element of the tensor once. The items are the reader's, good
+ * until another tensor is laid out; may be sorted. */
+hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err);
 
 #endif

@@ -77,12 +77,11 @@ static hs_code read_slices(hs__bundle_reader *reader, const hs__bundle_entry *en
     char text[HS__BOX_TEXT_SIZE];
     hs__layout layout;
     hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
-    for (size_t i = 0; i < layout.n && !code; i++) {
+    for (size_t i = 0; !code && i < layout.n; i++) {
         const hs__box *box = &layout.items[i].box;
         if ((code = read_block(reader, layout.items[i].entry, box, p, err)))
             hs_error_prefix(err, "the slice %s", hs__box_text(box, text, sizeof text));
     }
-    hs__layout_free(reader->env, &layout);
     return code;
 }
 
@@ -112,4 +111,60 @@ hs_code hs__bundle_read_part(hs__bundle_reader *reader, const hs__bundle_entry *
 hs_code hs__bundle_read_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
 {
     return read_part(reader, entry, &(part){hs__box_of(&entry->shape), to, true}, err);
+}
+
+/* Streaming. */
+
+/* The first dimension of which one index, with all that is behind it, fits into `room`; *inner gets the bytes of that. */
+static int32_t axis_within(const hs_shape *shape, size_t element, size_t room, size_t *inner)
+{
+    int32_t axis = shape->rank;
+    *inner = element;
+    while (axis > 1 && (size_t)shape->dims[axis - 1] <= room / *inner)
+        *inner *= (size_t)shape->dims[--axis];
+    return axis - 1;
+}
+
+/* Goes on to the next block: along the axis, and there so many indices at most, then one by one along those before it. */
+static bool next_block(hs__box *block, const hs_shape *shape, int32_t axis, int64_t most)
+{
+    int64_t *starts = block->starts;
+    starts[axis] += block->lengths[axis];
+    for (int32_t i = axis; i > 0 && starts[i] == shape->dims[i]; i--) {
+        starts[i] = 0;
+        starts[i - 1]++;
+    }
+    int64_t left = shape->dims[axis] - starts[axis];
+    block->lengths[axis] = left < most ? left : most;
+    return starts[0] < shape->dims[0];
+}
+
+hs_code hs__bundle_stream_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, size_t room,
+                                 hs__bundle_take take, void *user, hs_error *err)
+{
+    size_t inner;
+    const hs_shape *shape = &entry->shape;
+    hs__box block = hs__box_of(shape);
+    hs__layout layout;
+    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
+    if (code || !entry->bytes)
+        return code;
+    if (shape->rank == 0) {
+        code = hs__bundle_read_slices(reader, entry, piece, err);
+        return code ? code : take(user, piece, room, err);
+    }
+    for (size_t i = 0; i < layout.n; i++)
+        layout.items[i].entry->verified = false; /* each is, with the first block that has something of it */
+    int32_t axis = axis_within(shape, hs_dtype_size((hs_dtype)entry->dtype), room, &inner);
+    int64_t most = (int64_t)(room / inner);
+    for (int32_t i = 0; i < axis; i++)
+        block.lengths[i] = 1;
+    block.lengths[axis] = most < shape->dims[axis] ? most : shape->dims[axis];
+    do {
+        hs_shape of_block = hs__box_shape(&block);
+        size_t bytes = (size_t)hs_shape_elements(&of_block) * hs_dtype_size((hs_dtype)entry->dtype);
+        if (!(code = hs__bundle_read_part(reader, entry, &block, piece, err)))
+            code = take(user, piece, bytes, err);
+    } while (!code && next_block(&block, shape, axis, most));
+    return code;
 }

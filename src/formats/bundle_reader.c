@@ -13,13 +13,20 @@ static bool is_file_of_checkpoint(const char *path)
     return (length > 6 && strcmp(path + length - 6, ".index") == 0) || strstr(hs__path_base(path), ".data-");
 }
 
-hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
+hs_code hs__bundle_reader_init(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
 {
     *reader = (hs__bundle_reader){.env = env, .file_shard = -1, .file = {.env = env}};
     hs__map_init(&reader->names, env);
     hs__map_init(&reader->sliced, env);
-    reader->prefix = hs__strdup(env, prefix);
-    hs_code code = reader->prefix ? hs__bundle_read_index(reader, err) : hs__no_memory(err, strlen(prefix), "a path");
+    reader->prefix = prefix ? hs__strdup(env, prefix) : NULL;
+    return reader->prefix || !prefix ? HS_OK : hs__no_memory(err, strlen(prefix), "a path");
+}
+
+hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err)
+{
+    hs_code code = hs__bundle_reader_init(reader, env, prefix, err);
+    if (!code)
+        code = hs__bundle_read_index(reader, err);
     if (code == HS_NOT_FOUND && is_file_of_checkpoint(prefix))
         hs_error_prefix(err, "a checkpoint is named by its prefix, without .index or .data-...");
     if (code)
@@ -35,13 +42,10 @@ void hs__bundle_reader_close(hs__bundle_reader *reader)
     hs__free(reader->env, reader->entries);
     hs__free(reader->env, reader->slices);
     hs__free(reader->env, reader->lost);
+    hs__free(reader->env, reader->placed);
     hs__map_free(&reader->names);
     hs__map_free(&reader->sliced);
-    *reader = (hs__bundle_reader){.env = reader->env,
-                                  .file_shard = -1,
-                                  .file = {.env = reader->env},
-                                  .names = {.env = reader->env},
-                                  .sliced = {.env = reader->env}};
+    hs__bundle_reader_init(reader, reader->env, NULL, NULL);
 }
 
 const hs__bundle_entry *hs__bundle_find(const hs__bundle_reader *reader, const char *name)
@@ -236,14 +240,13 @@ hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *ent
     hs_code code = hs__bundle_locate(reader, entry, err);
     if (code)
         return code;
-    size_t room = entry->slices || entry->bytes < HS__BUNDLE_PIECE ? (size_t)entry->bytes : HS__BUNDLE_PIECE;
+    size_t most = entry->slices ? HS__BUNDLE_ROWS : HS__BUNDLE_PIECE;
+    size_t room = entry->bytes < most ? (size_t)entry->bytes : most;
     void *scratch = hs__realloc(reader->env, NULL, room, 1);
     if (!scratch)
         return hs__no_memory(err, room, "reading a checkpoint");
-    if (!entry->slices)
-        code = hs__bundle_read_pieces(reader, entry, scratch, false, pass_on, &s, err);
-    else if (!(code = hs__bundle_read_slices(reader, entry, scratch, err)))
-        code = take(user, scratch, room, err);
+    code = entry->slices ? hs__bundle_stream_slices(reader, entry, scratch, room, take, user, err)
+                         : hs__bundle_read_pieces(reader, entry, scratch, false, pass_on, &s, err);
     hs__free(reader->env, scratch);
     return code;
 }

@@ -7,6 +7,7 @@
 
 #include "formats/slice_key.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,8 @@ hs_code hs__bundle_add_slice(hs__bundle_reader *reader, hs_bytes key, const hs__
     hs__bundle_slice slice = {.entry = *entry};
     if (!hs__slice_key_get(reader->env, key, &name, &slice.box, &no_memory))
         return no_memory ? hs__no_memory(err, key.size, "a name") : HS_OK;
-    hs_code code = add_slice(reader, name, slice, err);
+    const hs__bundle_entry *of = hs__bundle_find(reader, name);
+    hs_code code = of && of->slices ? add_slice(reader, name, slice, err) : HS_OK;
     hs__free(reader->env, name);
     return code;
 }
@@ -131,6 +133,45 @@ static hs_code check_lists(const hs__bundle_reader *reader, const hs__bundle_ent
     return HS_OK;
 }
 
+static const char *key_text(hs_bytes key, char *text, size_t room)
+{
+    const unsigned char *at = key.data;
+    size_t used = 0;
+    for (size_t i = 0; i < key.size && used + 5 < room; i++)
+        used += (size_t)snprintf(text + used, room - used, at[i] >= ' ' && at[i] < 127 ? "%c" : "\\x%02x", at[i]);
+    text[used] = '\0';
+    return text;
+}
+
+static const char *why_passed_over(const hs__bundle_reader *reader, const char *name)
+{
+    const hs__bundle_entry *entry = hs__bundle_find(reader, name);
+    if (!entry)
+        return "belongs to no tensor: there is none of that name";
+    return entry->slices ? "cannot be read, or is out of its place" : "belongs to no tensor: that of this name is whole";
+}
+
+hs_code hs__bundle_check_slice(const hs__bundle_reader *reader, hs_bytes key, size_t *next, hs_error *err)
+{
+    char *name, text[200];
+    bool no_memory;
+    hs__bundle_slice found = {.listed = false};
+    const hs__bundle_slice *kept = *next < reader->n_slices ? &reader->slices[*next] : NULL;
+    if (!hs__slice_key_get(reader->env, key, &name, &found.box, &no_memory))
+        return no_memory ? hs__no_memory(err, key.size, "a name")
+                         : hs_error_set(err, HS_DATA_LOSS, "%s: the key '%s' is that of no tensor, and of no slice",
+                                        reader->prefix, key_text(key, text, sizeof text));
+    hs_code code = HS_OK;
+    found.entry.name = name;
+    if (!kept || strcmp(kept->entry.name, name) != 0 || hs__box_order(&kept->box, &found.box) != 0)
+        code = wrong(reader, &found, why_passed_over(reader, name), err);
+    else if (!kept->listed)
+        code = wrong(reader, kept, "is not one of those that it is said to have", err);
+    ++*next;
+    hs__free(reader->env, name);
+    return code;
+}
+
 static hs_code place(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_slice *slice,
                      hs__placed *placed, hs_error *err)
 {
@@ -159,44 +200,95 @@ static hs_code over_each_other(const hs__bundle_reader *reader, const hs__placed
                         a->entry->name, where);
 }
 
-/* The dimension along which the tensor was cut most often. */
-static int32_t axis_of(const hs__layout *layout)
-{
-    size_t most = 0;
-    int32_t axis = 0;
-    for (int32_t i = 0; i < layout->items[0].box.rank; i++) {
-        size_t later = 0;
-        for (size_t k = 0; k < layout->n; k++)
-            later += layout->items[k].box.starts[i] > 0;
-        if (later > most) {
-            most = later;
-            axis = i;
-        }
-    }
-    return axis;
-}
-
 static int by_key(const void *a, const void *b)
 {
     int64_t first = ((const hs__placed *)a)->key, second = ((const hs__placed *)b)->key;
     return (first > second) - (first < second);
 }
 
-/* Along one dimension in order, only slices that begin before another one ends can meet it. */
-static hs_code check_apart(const hs__bundle_reader *reader, hs__layout *layout, hs_error *err)
+static void sort_along(hs__placed *items, size_t n, int32_t axis)
 {
-    int32_t axis = axis_of(layout);
-    hs__placed *items = layout->items;
-    if (items[0].box.rank == 0)
-        return HS_OK; /* there is but one such key */
-    for (size_t i = 0; i < layout->n; i++)
+    for (size_t i = 0; i < n; i++)
         items[i].key = items[i].box.starts[axis];
-    qsort(items, layout->n, sizeof *items, by_key);
-    for (size_t i = 0; i < layout->n; i++)
-        for (size_t k = i + 1; k < layout->n && items[k].key < items[i].key + items[i].box.lengths[axis]; k++)
+    qsort(items, n, sizeof *items, by_key);
+}
+
+/* The first of the items in order that begins at or after `end`. */
+static size_t first_from(const hs__placed *items, size_t n, int64_t end)
+{
+    size_t low = 0;
+    while (low < n) {
+        size_t middle = low + (n - low) / 2;
+        if (items[middle].key < end)
+            low = middle + 1;
+        else
+            n = middle;
+    }
+    return low;
+}
+
+/* The dimension along which the fewest begin before another one ends. */
+static int32_t axis_of(hs__placed *items, size_t n)
+{
+    uint64_t fewest = UINT64_MAX;
+    int32_t best = 0;
+    for (int32_t axis = 0; axis < items[0].box.rank; axis++) {
+        uint64_t pairs = 0;
+        sort_along(items, n, axis);
+        for (size_t i = 0; i < n; i++) {
+            size_t end = first_from(items, n, items[i].key + items[i].box.lengths[axis]);
+            pairs += end > i ? end - i : 0;
+        }
+        if (pairs < fewest) {
+            fewest = pairs;
+            best = axis;
+        }
+    }
+    return best;
+}
+
+/* Along one dimension in order, only slices that begin before another one ends can meet it. */
+static hs_code check_pairs(const hs__bundle_reader *reader, hs__placed *items, size_t n, hs_error *err)
+{
+    int32_t axis = axis_of(items, n);
+    sort_along(items, n, axis);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = i + 1; k < n && items[k].key < items[i].key + items[i].box.lengths[axis]; k++)
             if (hs__box_meets(&items[i].box, &items[k].box))
                 return over_each_other(reader, &items[i], &items[k], "", err);
     return HS_OK;
+}
+
+/* Where those in order end that are joined to the one at `begin`, each beginning before all former ones have ended. */
+static size_t joined_to(const hs__placed *items, size_t n, int32_t axis, size_t begin)
+{
+    size_t at = begin;
+    int64_t end = items[at].key + items[at].box.lengths[axis];
+    while (++at < n && items[at].key < end)
+        if (items[at].key + items[at].box.lengths[axis] > end)
+            end = items[at].key + items[at].box.lengths[axis];
+    return at;
+}
+
+/* So deep are tensors cut from end to end, and the parts again, before the slices of a part are compared in pairs. */
+enum { MOST_CUTS = 32 };
+
+static hs_code check_apart(const hs__bundle_reader *reader, hs__placed *items, size_t n, int cuts, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (n < 2 || items[0].box.rank == 0) /* there is but one key of a scalar */
+        return HS_OK;
+    for (int32_t axis = 0; cuts < MOST_CUTS && axis < items[0].box.rank; axis++) {
+        sort_along(items, n, axis);
+        if (joined_to(items, n, axis, 0) == n)
+            continue;
+        for (size_t begin = 0, end; begin < n && !code; begin = end) {
+            end = joined_to(items, n, axis, begin);
+            code = check_apart(reader, items + begin, end - begin, cuts + 1, err);
+        }
+        return code;
+    }
+    return check_pairs(reader, items, n, err);
 }
 
 /* What lies apart and has as many elements is all of it. */
@@ -213,31 +305,38 @@ static hs_code check_complete(const hs__bundle_reader *reader, const hs__bundle_
                                           reader->prefix, (long long)(wanted - found), (long long)wanted, entry->name);
 }
 
-hs_code hs__bundle_lay_out(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout,
-                           hs_error *err)
+static hs_code lay_out(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
 {
     size_t n;
     hs__bundle_slice *slices = slices_of(reader, entry->name, &n);
     *layout = (hs__layout){.n = n};
-    hs_code code = hs__bundle_check_kind(reader, entry, err);
-    if (code || (code = check_lists(reader, entry, err)))
-        return code;
     layout->items = hs__alloc(reader->env, n, sizeof *layout->items);
     if (!layout->items)
         return hs__no_memory(err, n * sizeof *layout->items, "the slices of a tensor");
+    hs_code code = HS_OK;
     for (size_t i = 0; i < n && !code; i++)
         code = place(reader, entry, &slices[i], &layout->items[i], err);
-    if (!code && !(code = check_apart(reader, layout, err)))
+    if (!code && !(code = check_apart(reader, layout->items, n, 0, err)))
         code = check_complete(reader, entry, layout, err);
     if (code)
-        hs__layout_free(reader->env, layout);
+        hs__free(reader->env, layout->items);
     return code;
 }
 
-void hs__layout_free(const hs_env *env, hs__layout *layout)
+hs_code hs__bundle_lay_out(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
 {
-    hs__free(env, layout->items);
-    *layout = (hs__layout){.n = 0};
+    hs_code code = HS_OK;
+    if (reader->placed_of != entry) {
+        if ((code = hs__bundle_check_kind(reader, entry, err)) || (code = check_lists(reader, entry, err)) ||
+            (code = lay_out(reader, entry, layout, err)))
+            return code;
+        hs__free(reader->env, reader->placed);
+        reader->placed = layout->items;
+        reader->n_placed = layout->n;
+        reader->placed_of = entry;
+    }
+    *layout = (hs__layout){reader->placed, reader->n_placed};
+    return HS_OK;
 }
 
 /* Whether their data are there. */
@@ -250,21 +349,25 @@ static int by_place(const void *a, const void *b)
     return (first->offset > second->offset) - (first->offset < second->offset);
 }
 
-/* Data that are claimed twice would add up to more than the files have. */
+/* Data that are claimed twice would add up to more than the files have. Those without a byte share none with anybody. */
 static bool share_bytes(const hs__bundle_entry *a, const hs__bundle_entry *b)
 {
-    return a->shard == b->shard && a->bytes && b->bytes && b->offset < a->offset + a->bytes;
+    return a->shard == b->shard && b->offset < a->offset + a->bytes;
 }
 
 static hs_code locate_all(hs__bundle_reader *reader, hs__layout *layout, hs_error *err)
 {
-    hs__placed *items = layout->items;
+    const hs__placed *last = NULL; /* that has bytes: as none before it shares any, it ends last */
     hs_code code = HS_OK;
-    qsort(items, layout->n, sizeof *items, by_place);
+    qsort(layout->items, layout->n, sizeof *layout->items, by_place);
     for (size_t i = 0; i < layout->n && !code; i++) {
-        code = hs__bundle_locate_whole(reader, items[i].entry, err);
-        if (!code && i && share_bytes(items[i - 1].entry, items[i].entry))
-            code = over_each_other(reader, &items[i - 1], &items[i], " in the data", err);
+        const hs__placed *item = &layout->items[i];
+        code = hs__bundle_locate_whole(reader, item->entry, err);
+        if (code || !item->entry->bytes)
+            continue;
+        if (last && share_bytes(last->entry, item->entry))
+            code = over_each_other(reader, last, item, " in the data", err);
+        last = item;
     }
     return code;
 }
@@ -273,20 +376,16 @@ hs_code hs__bundle_locate_slices(hs__bundle_reader *reader, const hs__bundle_ent
 {
     hs__layout layout;
     hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
-    if (!code)
-        code = locate_all(reader, &layout, err);
-    hs__layout_free(reader->env, &layout);
-    return code;
+    return code ? code : locate_all(reader, &layout, err);
 }
 
 hs_code hs__bundle_verify_slices(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_error *err)
 {
     hs__layout layout;
-    hs_code code = hs__bundle_lay_out(reader, entry, &layout, err);
-    if (!code)
-        code = locate_all(reader, &layout, err);
+    hs_code code = hs__bundle_locate_slices(reader, entry, err);
+    if (code || (code = hs__bundle_lay_out(reader, entry, &layout, err)))
+        return code;
     for (size_t i = 0; i < layout.n && !code; i++)
         code = hs__bundle_verify_whole(reader, layout.items[i].entry, err);
-    hs__layout_free(reader->env, &layout);
     return code;
 }

@@ -276,6 +276,60 @@ static hs_code keep_names(hs__safetensors_header *header, hs_error *err)
     return code;
 }
 
+/* Jansson takes hundreds of bytes for "{}", and its memory is not the caller's to limit. An honest header is not so dense:
+ * each entry has three brackets and 50 bytes, and an array a few numbers. */
+enum { LEAST_BYTES = 16, FEW_BRACKETS = 4, MOST_NESTED = 4, MOST_ELEMENTS = 64 };
+
+static const char *behind_string(const char *at, const char *end)
+{
+    for (; at < end && *at != '"'; at++)
+        if (*at == '\\' && at + 1 < end)
+            at++;
+    return at < end ? at + 1 : end;
+}
+
+typedef struct {
+    size_t brackets, depth;
+    size_t commas[MOST_NESTED + 1]; /* of arrays, and so many at most */
+    bool array[MOST_NESTED + 1];
+} density;
+
+static bool count_char(density *found, char c)
+{
+    if (c == '{' || c == '[') {
+        if (found->depth == MOST_NESTED)
+            return false;
+        found->brackets++;
+        found->array[++found->depth] = c == '[';
+        found->commas[found->depth] = 0;
+    } else if ((c == '}' || c == ']') && found->depth) {
+        found->depth--;
+    } else if (c == ',' && found->array[found->depth]) {
+        return ++found->commas[found->depth] < MOST_ELEMENTS;
+    }
+    return true;
+}
+
+/* Of what is no JSON, the parser tells. */
+static hs_code check_density(const source *from, hs_bytes text, hs_error *err)
+{
+    density found = {.depth = 0};
+    const char *at = text.data, *end = at + text.size;
+    while (at < end) {
+        char c = *at++;
+        if (c == '"')
+            at = behind_string(at, end);
+        else if (!count_char(&found, c))
+            return hs_error_set(err, HS_DATA_LOSS, "%s: the header has objects or arrays that are in no safetensors file",
+                                from->path);
+    }
+    return found.brackets <= text.size / LEAST_BYTES + FEW_BRACKETS
+               ? HS_OK
+               : hs_error_set(err, HS_DATA_LOSS,
+                              "%s: the header has %zu objects and arrays in %zu bytes, which no tensors have", from->path,
+                              found.brackets, text.size);
+}
+
 hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes text, uint64_t data_bytes, const char *path,
                                      hs_error *err)
 {
@@ -283,10 +337,13 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     json_error_t cause = {.text = ""};
     if (!text.size || *(const char *)text.data != '{')
         return hs_error_set(err, HS_DATA_LOSS, "%s: the header does not begin with '{': this is no safetensors file", path);
+    hs_code code = check_density(&from, text, err);
+    if (code)
+        return code;
     json_t *root = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &cause);
     if (!root)
         return not_json(path, &cause, err);
-    hs_code code = parse_entries(header, &from, root, err);
+    code = parse_entries(header, &from, root, err);
     if (!code && header->n)
         qsort(header->entries, header->n, sizeof *header->entries, by_offset);
     if (!code && !(code = check_coverage(header, &from, err)))

@@ -96,6 +96,12 @@ uint64_t stored_bytes(const hs_tensor *info)
 bool read_tensor(checkpoint *from, const char *name, hs_tensor *tensor)
 {
     hs_error err = {0};
+    /* What is not there needs no memory: it is looked for before the size, which here is no answer, is refused. */
+    hs_code code = hs_checkpoint_read(from->reader, name, NULL, 0, &err);
+    if (code && code != HS_INVALID_ARGUMENT) {
+        say("%s", err.message);
+        return false;
+    }
     tensor->data = malloc(tensor->bytes ? tensor->bytes : 1);
     if (!tensor->data) {
         say("%s: not enough memory for '%s', %zu bytes", from->prefix, name, tensor->bytes);

@@ -108,6 +108,15 @@ static void a_directory_is_no_file_to_read(void **state)
     assert_fails(code, HS_FAILED_PRECONDITION, &err, in("d"));
 }
 
+static void what_has_no_end_is_no_file_to_read(void **state)
+{
+    (void)state;
+    void *file = NULL;
+    assert_int_equal(mkfifo(in("fifo"), 0666), 0); /* to which nobody writes */
+    assert_fails(fs->open(NULL, in("fifo"), HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err, "fifo: is no file");
+    assert_fails(fs->open(NULL, "/dev/zero", HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err, "is no file");
+}
+
 static void a_file_is_no_directory_on_the_way(void **state)
 {
     (void)state;
@@ -450,6 +459,7 @@ int main(void)
         TEST(writing_in_a_missing_directory_is_not_found),
         TEST(a_directory_is_no_file_to_write),
         TEST(a_directory_is_no_file_to_read),
+        TEST(what_has_no_end_is_no_file_to_read),
         TEST(a_file_is_no_directory_on_the_way),
         TEST(writes_follow_each_other),
         TEST(opening_for_writing_empties),

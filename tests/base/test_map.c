@@ -115,6 +115,35 @@ static void the_hash_knows_where_names_end(void **state)
     assert_true(hs__hash(hs__hash(start, ""), "a") != hs__hash(start, "a"));
 }
 
+static void the_keyed_hash_is_siphash_1_3(void **state)
+{
+    (void)state;
+    const uint64_t none[2] = {0, 0}, other[2] = {0, 1};
+    assert_true(hs__hash_keyed(none, "a") == 0x407448d2b89b1813u);
+    assert_true(hs__hash_keyed(none, "weights") == 0xe8d0e1eb46e632aau);
+    assert_true(hs__hash_keyed(none, "layer_1/weights/more") == 0x46f0ce7326aaba84u);
+    assert_true(hs__hash_keyed(other, "a") != hs__hash_keyed(none, "a"));
+}
+
+static uint64_t hash_in(const hs__map *of)
+{
+    size_t i = 0;
+    while (!of->slots[i].name)
+        i++;
+    return of->slots[i].hash;
+}
+
+static void nobody_can_know_where_a_name_goes(void **state)
+{
+    (void)state;
+    hs__map second;
+    hs__map_init(&second, &t.env);
+    add("x", 1);
+    assert_int_equal(hs__map_add(&second, "x", 1, NULL, NULL), HS_OK);
+    assert_true(hash_in(&map) != hash_in(&second));
+    hs__map_free(&second);
+}
+
 static hs_code fill_map(test_env *env, void *user)
 {
     (void)user;
@@ -144,6 +173,8 @@ int main(void)
         TEST(a_failed_add_leaves_the_map_as_it_was),
         TEST(a_freed_map_is_empty_and_usable),
         TEST(the_hash_knows_where_names_end),
+        TEST(the_keyed_hash_is_siphash_1_3),
+        TEST(nobody_can_know_where_a_name_goes),
         TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

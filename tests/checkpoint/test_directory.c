@@ -99,6 +99,7 @@ static void merging_leaves_the_hold(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
+    save_at(f, 2);
     const char *const parts[] = {file_of(f, 1, NULL), NULL};
     assert_ok(hs_merge_checkpoints(NULL, parts, test_path(f->directory, "merged"), &f->err), &f->err);
     assert_held(f);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors in slices, as TensorFlow's partitioned variables are: an entry for the whole, and one for each slice under a key
  * that begins with a zero byte. */
+#include "base/meter.h"
 #include "formats/slices.h"
+
+#include "base/crc32c.h"
 
 #include <errno.h>
 
@@ -97,6 +100,105 @@ static void parts_of_large_tensors(void **state)
         }
         hs__bundle_reader_close(&reader);
     }
+}
+
+typedef struct {
+    unsigned char bytes[LARGE];
+    size_t done, most;
+} streamed;
+
+static hs_code take_piece(void *user, const void *piece, size_t bytes, hs_error *error)
+{
+    streamed *s = user;
+    (void)error;
+    assert_true(bytes <= LARGE - s->done);
+    memcpy(s->bytes + s->done, piece, bytes);
+    s->done += bytes;
+    s->most = bytes > s->most ? bytes : s->most;
+    return HS_OK;
+}
+
+static void tensors_in_slices_are_streamed_piece_by_piece(void **state)
+{
+    (void)state;
+    static streamed s;
+    const hs_shape shapes[] = {HS_SHAPE(SHORT_ROWS, SHORT), HS_SHAPE(LONG_ROWS, LONG)};
+    for (size_t i = 0; i < 2; i++) {
+        size_t bytes = (size_t)hs_shape_elements(&shapes[i]);
+        write_large(&shapes[i], true);
+        s = (streamed){.done = 0};
+        hs__bundle_reader reader = open_bundle();
+        assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), &err);
+        assert_int_equal(s.done, bytes);
+        assert_memory_equal(s.bytes, large, bytes);
+        assert_true(s.most <= (size_t)1 << 20);
+        damage_data(bytes - 1);
+        s.done = 0;
+        assert_fails(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), HS_DATA_LOSS, &err,
+                     "checksum mismatch of 'w'");
+        hs__bundle_reader_close(&reader);
+    }
+}
+
+/* Rows that are longer than a piece, and slices that have a part of each. */
+static void rows_in_several_slices_are_streamed(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 1200000, CUT = 7 };
+    static streamed s;
+    static unsigned char rest[COLUMNS];
+    const hs_shape shape = HS_SHAPE(1, 1, COLUMNS);
+    const int64_t starts[][3] = {{0, 0, 0}, {0, 0, CUT}};
+    hs__bundle_writer writer;
+    const hs_tensor first = hs_tensor_of(HS_UINT8, HS_SHAPE(1, 1, CUT), "abcdefg"),
+                    second = hs_tensor_of(HS_UINT8, HS_SHAPE(1, 1, COLUMNS - CUT), rest);
+    for (size_t i = 0; i < COLUMNS; i++)
+        rest[i] = (unsigned char)(i % 251);
+    assert_ok(hs__bundle_writer_open(&writer, &t.env, DATA_FILE, 0, 1, &err), &err);
+    assert_ok(hs__bundle_writer_add_slice(&writer, "w", &shape, starts[0], &first, &err), &err);
+    assert_ok(hs__bundle_writer_add_slice(&writer, "w", &shape, starts[1], &second, &err), &err);
+    assert_ok(hs__bundle_writer_finish(&writer, INDEX, &err), &err);
+    hs__bundle_writer_close(&writer);
+    s = (streamed){.done = 0};
+    hs__bundle_reader reader = open_bundle();
+    assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), take_piece, &s, &err), &err);
+    hs__bundle_reader_close(&reader);
+    assert_int_equal(s.done, COLUMNS);
+    assert_memory_equal(s.bytes, "abcdefg", CUT);
+    assert_memory_equal(s.bytes + CUT, rest, COLUMNS - CUT);
+    assert_true(s.most < COLUMNS);
+}
+
+static void slices_are_laid_out_once(void **state)
+{
+    (void)state;
+    enum { MANY = 32 };
+    static hs__box boxes[MANY];
+    static unsigned char found[MANY];
+    const hs__box all = {1, {0}, {MANY}};
+    meter m;
+    hs__bundle_reader reader;
+    test_write_file(DATA_FILE, large, MANY);
+    index_begin();
+    index_put_header(1);
+    for (int i = 0; i < MANY; i++) {
+        boxes[i] = (hs__box){1, {i}, {1}};
+        index_put_slice(
+            "w", &boxes[i],
+            &(claim){
+                .dtype = HS_UINT8, .n_dims = 1, .dims = {1}, .offset = i, .size = 1, .crc = hs__crc32c(0, large + i, 1)});
+    }
+    index_put_claim("w", &(claim){.dtype = HS_UINT8, .n_dims = 1, .dims = {MANY}, .n_slices = MANY, .slices = boxes});
+    index_end();
+    meter_init(&m, &t.env);
+    assert_ok(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), &err);
+    assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &all, found, &err), &err);
+    assert_memory_equal(found, large, MANY);
+    meter_reset(&m);
+    assert_ok(hs__bundle_read_part(&reader, find_entry(&reader, "w"), &boxes[7], found, &err), &err);
+    assert_true(m.bytes < (1 << 18) + 1000); /* to read with, and not the place of each slice */
+    assert_int_equal(found[0], large[7]);
+    hs__bundle_reader_close(&reader);
 }
 
 static void what_was_verified_is_not_read_again(void **state)
@@ -326,6 +428,9 @@ int main(void)
         TEST(tb_006_every_part_of_every_layout_is_read),
         TEST(parts_of_what_is_whole_are_read),
         TEST(parts_of_large_tensors),
+        TEST(tensors_in_slices_are_streamed_piece_by_piece),
+        TEST(rows_in_several_slices_are_streamed),
+        TEST(slices_are_laid_out_once),
         TEST(what_was_verified_is_not_read_again),
         TEST(as_a_whole_it_is_always_verified),
         TEST(tb_006_slices_are_no_tensors_and_keep_their_order),

@@ -81,6 +81,30 @@ static void what_is_not_json_is_refused(void **state)
     ASSERT_HOSTILE(rows);
 }
 
+/* Parsed, they would take a hundred times their bytes. */
+static void headers_that_are_too_dense_are_not_parsed(void **state)
+{
+    (void)state;
+    static char many[4000], deep[200] = "{\"x\":", wide[400] = "{\"x\":{\"shape\":[1";
+    for (size_t i = 0, n = 0; i < 300; i++)
+        n += (size_t)snprintf(many + n, sizeof many - n, "%c\"%03zu\":{}", i ? ',' : '{', i);
+    strcat(many, "}");
+    for (size_t i = 0; i < 40; i++)
+        strcat(deep, "[");
+    for (size_t i = 0; i < 64; i++)
+        strcat(wide, ",1");
+    strcat(wide, "]}}");
+    const hostile rows[] = {
+        {many, 0, HS_DATA_LOSS, "the header has 301 objects and arrays in 2701 bytes"},
+        {deep, 0, HS_DATA_LOSS, "objects or arrays that are in no safetensors file"},
+        {wide, 0, HS_DATA_LOSS, "objects or arrays that are in no safetensors file"},
+        {"{\"[[[[[[{{{{{{{{\\\"[[[[{{{{\\\\\":{\"dtype\":\"I8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1, HS_OK, ""},
+    };
+    assert_hostile(rows, 3);
+    write_by_hand(rows[3].header, 1);
+    assert_ok(outcome_of_file(&t.env), &err);
+}
+
 static void what_is_not_an_entry_is_refused(void **state)
 {
     (void)state;
@@ -185,7 +209,7 @@ static void depth_is_limited(void **state)
     memcpy(header, "{\"x\":", 5);
     memset(header + 5, '[', DEPTH - 1);
     write_by_hand(header, 0);
-    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "maximum parsing depth");
+    assert_fails(outcome_of_file(&t.env), HS_DATA_LOSS, &err, "that are in no safetensors file");
 }
 
 /* Reads the file; no more than so many bytes may be asked for at once. */
@@ -390,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(honest_headers_are_read),
         TEST(what_is_not_json_is_refused),
+        TEST(headers_that_are_too_dense_are_not_parsed),
         TEST(what_is_not_an_entry_is_refused),
         TEST(dtypes_and_ranks_that_are_not_ours_are_named),
         TEST(shapes_are_checked),

@@ -3,6 +3,7 @@
 #include "base/meter.h"
 #include "formats/slices.h"
 
+#include "base/buffer.h"
 #include "base/crc32c.h"
 
 /* Reading, also in parts, locating and verifying all say the same. */
@@ -74,6 +75,31 @@ static void data_that_two_slices_claim_are_damage(void **state)
     const hs__bundle_entry *w = find_entry(&reader, "w");
     assert_fails(hs__bundle_locate(&reader, w, &err), HS_DATA_LOSS, &err, "of 'w' lie over each other in the data");
     assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err, "of 'w' lie over each other in the data");
+    hs__bundle_reader_close(&reader);
+}
+
+static void an_empty_slice_between_hides_no_data_that_two_claim(void **state)
+{
+    (void)state;
+    const hs__box boxes[] = {two_rows, box(2, 0, 0, 4), one_row};
+    claim first = first_rows(), none = last_row(), second = last_row(), all = listing(boxes, 3);
+    none.dims[0] = 0;
+    none.offset = 4;
+    none.size = none.crc = 0;
+    second.offset = 8;
+    second.crc = hs__crc32c(0, values + 4, 8);
+    test_write_file(DATA_FILE, values, sizeof values);
+    index_begin();
+    index_put_header(1);
+    index_put_slice("w", &boxes[0], &first);
+    index_put_slice("w", &boxes[1], &none);
+    index_put_slice("w", &boxes[2], &second);
+    index_put_claim("w", &all);
+    index_end();
+    hs__bundle_reader reader = open_bundle();
+    const hs__bundle_entry *w = find_entry(&reader, "w");
+    assert_fails(hs__bundle_verify(&reader, w, &err), HS_DATA_LOSS, &err,
+                 "the slices [0:2,0:4] and [2:3,0:4] of 'w' lie over each other in the data");
     hs__bundle_reader_close(&reader);
 }
 
@@ -235,6 +261,98 @@ static void keys_without_a_name_keep_nobody_from_the_rest(void **state)
     hs__bundle_reader_close(&reader);
 }
 
+/* Slices that no tensor has. */
+
+static void assert_index_wrong(const char *why)
+{
+    hs__bundle_reader reader = open_bundle();
+    assert_fails(hs__bundle_verify_index(&reader, &err), HS_DATA_LOSS, &err, why);
+    hs__bundle_reader_close(&reader);
+}
+
+static void slices_that_no_tensor_lists_are_damage_of_the_index(void **state)
+{
+    (void)state;
+    const hs__box boxes[] = {two_rows, one_row};
+    const claim first = first_rows(), second = last_row(), one = listing(&two_rows, 1), all = listing(boxes, 2);
+    const claim is_whole = {.dtype = HS_INT16, .n_dims = 2, .dims = {3, 4}, .size = 24, .crc = hs__crc32c(0, values, 24)};
+    write_two(&two_rows, &first, &one_row, &second, &all);
+    hs__bundle_reader reader = open_bundle();
+    assert_ok(hs__bundle_verify_index(&reader, &err), &err);
+    hs__bundle_reader_close(&reader);
+    write_two(&two_rows, &first, &one_row, &second, &is_whole);
+    assert_index_wrong("the slice [0:2,0:4] of 'w' belongs to no tensor: that of this name is whole");
+    write_two(&two_rows, &first, &one_row, &second, &one);
+    assert_index_wrong("the slice [2:3,0:4] of 'w' is not one of those that it is said to have");
+    index_begin();
+    index_put_header(1);
+    index_put_slice("v", &two_rows, &first);
+    index_put_claim("w", &is_whole);
+    index_end();
+    assert_index_wrong("the slice [0:2,0:4] of 'v' belongs to no tensor: there is none of that name");
+}
+
+static void what_reading_passes_over_is_damage_of_the_index(void **state)
+{
+    (void)state;
+    const claim first = first_rows(), all = listing(&two_rows, 1);
+    for (int i = 0; i < 3; i++) {
+        index_begin();
+        index_put_header(1);
+        if (i == 0)
+            KEY("\0a\0\1nonsense");
+        if (i == 1)
+            index_put("\0w\0\1\1\2\x80\x82\x80\x83", 10, "\xff", 1); /* no entry */
+        index_put_slice("w", &two_rows, &first);
+        if (i == 2)
+            KEY("\0w\0\1\1\2\x80\xc0\x02\x80\x84"); /* the same, with a number that is longer than it need be */
+        index_put_claim("w", &all);
+        index_end();
+        assert_index_wrong(i == 0 ? "the key '\\x00a\\x00\\x01nonsense' is that of no tensor, and of no slice"
+                                  : "of 'w' cannot be read, or is out of its place");
+    }
+}
+
+static void slices_that_no_tensor_has_are_not_kept(void **state)
+{
+    (void)state;
+    enum { MANY = 1000 };
+    meter m;
+    hs__bundle_reader reader;
+    const claim first = first_rows();
+    index_begin();
+    index_put_header(1);
+    for (int i = 0; i < MANY; i++) {
+        hs__box b = box(i, 1, 0, 4);
+        index_put_slice("v", &b, &first);
+    }
+    index_end();
+    meter_init(&m, &t.env);
+    assert_ok(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), &err);
+    assert_int_equal(reader.n_slices, 0);
+    assert_true(m.largest < 100 * MANY);
+    hs__bundle_reader_close(&reader);
+}
+
+static void too_many_dimensions_are_refused_before_they_take_memory(void **state)
+{
+    (void)state;
+    enum { DIMS = 100000 };
+    static unsigned char value[2 * DIMS + 4] = {2 << 3 | 2};
+    hs__put_varint(value + 1, 2 * DIMS);
+    meter m;
+    hs__bundle_reader reader;
+    for (size_t i = 0; i < DIMS; i++)
+        value[4 + 2 * i] = 2 << 3 | 2; /* of no size, and no name */
+    index_begin();
+    index_put_header(1);
+    index_put("w", 1, value, sizeof value);
+    index_end();
+    meter_init(&m, &t.env);
+    assert_fails(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), HS_DATA_LOSS, &err, "has 100000 dimensions");
+    assert_true(m.bytes < 10 * sizeof value);
+}
+
 /* Two keys of one box, the second with a number that is longer than it need be. */
 static void keys_out_of_their_order_count_as_missing(void **state)
 {
@@ -290,6 +408,7 @@ int main(void)
         TEST(holes_are_damage),
         TEST(slices_over_each_other_are_damage),
         TEST(data_that_two_slices_claim_are_damage),
+        TEST(an_empty_slice_between_hides_no_data_that_two_claim),
         TEST(slices_that_do_not_fit_are_damage),
         TEST(claims_of_a_place_are_checked),
         TEST(shapes_that_cannot_be_are_damage),
@@ -298,6 +417,10 @@ int main(void)
         TEST(a_damaged_slice_is_named_and_only_where_it_is_needed),
         TEST(a_missing_data_file_is_not_found),
         TEST(keys_without_a_name_keep_nobody_from_the_rest),
+        TEST(slices_that_no_tensor_lists_are_damage_of_the_index),
+        TEST(what_reading_passes_over_is_damage_of_the_index),
+        TEST(slices_that_no_tensor_has_are_not_kept),
+        TEST(too_many_dimensions_are_refused_before_they_take_memory),
         TEST(keys_out_of_their_order_count_as_missing),
         TEST(an_index_that_lies_gets_no_memory),
     };

@@ -23,6 +23,7 @@ class Claims(ToolCase):
         output, said = self.tool("checkpoint", "stat", "m", status=2)
         self.assertIn("\ngood ", output)
         self.assertIn("'bad'", said)
+        self.assertNotIn("not enough memory", said)
         output, said = self.tool("checkpoint", "verify", "m", status=verified)
         self.assertIn("bad", output + said)
         self.assertNotIn("'good'", output + said)
@@ -76,6 +77,11 @@ class Claims(ToolCase):
         self.claim(bad=entry(FLOAT, [6], 0, n_slices=2))
         self.assert_refused()
         self.assertIn("has 0 slices, and should have 2", self.prints("checkpoint", "verify", "m", status=1))
+
+    def test_slices_of_no_tensor(self):
+        self.write("m.index", index({b"\0v\0\1\1\1\x80\x86": entry(UINT8, [6], 6, 1), b"good": entry(UINT8, [6], 6, crc32c(DATA))}))
+        self.write("m.data-00000-of-00001", DATA)
+        self.assertIn("the slice [0:6] of 'v' belongs to no tensor", self.prints("checkpoint", "verify", "m", status=1))
 
     def test_an_index_for_other_readers(self):
         self.write("m.index", index({}, shards=0))
