@@ -45,8 +45,9 @@ HS_API hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_mana
 /* Waits for a save in the background. NULL is allowed. */
 HS_API void hs_checkpoint_manager_free(hs_checkpoint_manager *manager);
 
-/* Restores the newest valid checkpoint of the directory, whatever its name; takes hold of the directory as hs_saver_hold
- * does, so that a second process learns at once that it cannot save there; and calls init_fn if nothing was restored.
+/* Takes hold of the directory as hs_saver_hold does, until the manager is freed: a second process learns that it cannot
+ * save there before anything of its model is changed. Then restores the newest valid checkpoint of the directory, whatever
+ * its name, and calls init_fn if nothing was restored.
  * Checkpoints that the directory's state file names are from then on the manager's to keep and to delete. *restored (may be
  * NULL) is the one that was restored, the session's until it restores another; NULL: there was none. Where there are some
  * and none can be restored, that is an error, and init_fn is not called. Other errors are those of hs_saver_restore,
@@ -56,10 +57,12 @@ HS_API hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager
                                                            hs_error *err);
 
 /* Saves if the interval is over since the last save or restore, or the counter has gone back. `number` is the checkpoint's;
- * negative: one more than the highest that the manager knows. *saved (may be NULL) is the checkpoint, the manager's until
- * the next one; NULL: it was not time. The errors are those of hs_saver_save; HS_FAILED_PRECONDITION also where there is an
- * interval and nothing to count it by, or saves are refused (hs_raw_session_refuse_saves). A save that fails does not
- * count: the next call tries again. One in the background counts when its copy is made. `options` may be NULL. */
+ * negative: one more than the highest of that name that there is, in the directory or in the manager's list; so a run that
+ * begins anew without having restored saves over nothing of an earlier one. *saved (may be NULL) is the checkpoint, the
+ * manager's until the next one; NULL: it was not time. The errors are those of hs_saver_save; HS_FAILED_PRECONDITION also
+ * where there is an interval and nothing to count it by, or saves are refused (hs_raw_session_refuse_saves). A save that
+ * fails does not count: the next call tries again. One in the background counts when its copy is made. `options` may be
+ * NULL. */
 HS_API hs_code hs_checkpoint_manager_save(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
                                           const hs_save_options *options, const char **saved, hs_error *err);
 /* Saves whether the interval is over or not, but no step twice: for the end of a loop. TensorFlow: check_interval=False. */

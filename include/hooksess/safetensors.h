@@ -38,9 +38,10 @@ typedef struct hs_safetensors_options {
 #define HS_SAFETENSORS_OPTIONS .size = sizeof(hs_safetensors_options)
 
 /* Writes the variables of a session to the file `path`, wherever their memory is, and whatever values they have, NaN too.
- * It is durable when this returns: written to PATH.tmp, synced, renamed, the directory synced; until then a file that was
- * there is there. The directory must exist, or its parent must: one level is made. `options` NULL: all variables under
- * their own names. HS_INVALID_ARGUMENT names a variable whose dtype the format lacks, whose name is taken, reserved
+ * It is durable when this returns: written to PATH.PID-COUNTER.tmp, synced, renamed, the directory synced; until then a
+ * file that was there is there. The directory must exist, or its parent must: one level is made. `options` NULL: all
+ * variables under their own names. HS_INVALID_ARGUMENT names a variable whose dtype the format lacks, whose name is taken,
+ * reserved
  * ("hooksess/...", "__metadata__") or not UTF-8, or that there is not; HS_RESOURCE_EXHAUSTED for a full disk or no memory,
  * or what the backend returned. */
 HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *options,

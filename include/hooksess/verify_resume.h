@@ -32,11 +32,18 @@
  * the other, and waits: for a trial that trains from nothing to the last step, and then for one that goes on from the
  * checkpoint that the first one left in the middle. In these processes the call of hs_verify_resume, which the program must
  * come to in the same way, does not return: it calls `train` and ends the process by exit(), with status 0 if the trial
- * went well and 1 if not. An environment variable, HOOKSESS_RESUME_TRIAL, tells it so; nothing else reads it.
+ * went well and 1 if not. An environment variable, HOOKSESS_RESUME_TRIAL, tells it so, which the trial takes out of its
+ * environment, so that programs that it starts are none. What stands between (a script, say) must pass it on. So that a
+ * process that it does not reach starts no trials itself, and those others, without end, a trial has an open file too,
+ * under the descriptor 198, whatever that is in the program: a call of hs_verify_resume that finds it, and no variable,
+ * fails as HS_FAILED_PRECONDITION, and so does the one that waits. Nothing helps where what stands between closes
+ * descriptors as well, or where no more than 198 may be open. In a trial no signal is blocked, and SIGCHLD, SIGPIPE, SIGINT
+ * and SIGTERM do what they do by default, whatever the program has set.
  *
  * After each step the checksum of every variable that is saved, of every piece of state (the backend's, the hooks', what
  * was added late) and of the fetches that were asked for is noted, and compared from the first step after the checkpoint
- * on. */
+ * on, one step at a time: however long the runs are, the comparison needs no more memory than for the lines of one step.
+ * Both must come to the last step: what a run that ends sooner would have done is not known. */
 
 HS_BEGIN_DECLS
 
@@ -61,9 +68,9 @@ typedef struct hs_verify_resume_options {
     int64_t middle;             /* the step to resume from: 0: half of steps; else from 1 to steps - 1 */
     const char *const *fetches; /* tensors to be compared too, fetched in each run; ended by NULL */
     const char *const *ignore;  /* what may differ (the time used, say): names as the report has them; ended by NULL */
-    const char *scratch_dir;    /* a directory is made in it; NULL: $TMPDIR, or /tmp */
+    const char *scratch_dir;    /* a directory is made in it, on the system's own file system; NULL: $TMPDIR, or /tmp */
     const char *program;        /* what to start; NULL: the file of this process (/proc/self/exe), or else argv[0] */
-    const hs_env *env;          /* memory, files (which both processes see), log; NULL: the system's own */
+    const hs_env *env; /* memory, log, and files, which must be those that scratch_dir has; NULL: the system's own */
 } hs_verify_resume_options;
 #define HS_VERIFY_RESUME_OPTIONS .size = sizeof(hs_verify_resume_options)
 
@@ -83,7 +90,9 @@ typedef struct hs_resume_report {
 
 /* HS_OK: they are the same, and the trials' directory has been removed. HS_DATA_LOSS: they are not, and the message says at
  * which step and in what, as the report does. Otherwise a trial could not be made: its own code and message, HS_ABORTED if
- * it was killed or ended without a word, HS_FAILED_PRECONDITION if it did not do as above. In all these cases the directory
+ * it was killed or ended without a word, HS_FAILED_PRECONDITION if it did not do as above: a run that ended before the last
+ * step, and at which. Where somebody else takes the trial's exit status (SIGCHLD is ignored, or a thread waits for whatever
+ * ends), what the trial has left in the directory counts alone. In all these cases the directory
  * stays, to be looked at, and the message names it. HS_INVALID_ARGUMENT: options that make no sense. `report` may be NULL;
  * otherwise start from { HS_RESUME_REPORT }. One thread, with no session open; the trials inherit its directory, its open
  * files and its environment. */

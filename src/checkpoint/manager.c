@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "checkpoint/saver.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct hs_checkpoint_manager {
@@ -15,6 +16,7 @@ struct hs_checkpoint_manager {
     bool has_last_step;       /* only where there is an interval */
     int64_t last_step;        /* of the last save or restore */
     int64_t highest;          /* number of a checkpoint */
+    bool looked;              /* for numbers in the directory */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
     void *init_user;
 };
@@ -148,12 +150,11 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
     hs_code code = check_call("hs_checkpoint_manager_restore_or_initialize", manager, session, err);
     if (!code && given)
         code = hs_struct_take(&options, sizeof options, given, "hs_restore_options", "HS_RESTORE_OPTIONS", err);
-    if (code || (code = hs__restore_newest(manager->saver, session, manager->directory, &options, &found, err)))
+    if (code || (code = hs_saver_hold(manager->saver, manager->prefix, err)) ||
+        (code = hs__restore_newest(manager->saver, session, manager->directory, &options, &found, err)))
         return code;
     bool any = found != NULL;
     hs__free(&session->env, found);
-    if ((code = hs_saver_hold(manager->saver, manager->prefix, err)))
-        return code;
     if ((code = any ? read_step(manager, session, &step, err) : initialize(manager, session, err)))
         return code;
     const char *path;
@@ -180,6 +181,35 @@ static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_
 {
     const char *why = hs_raw_session_saves_refused(session);
     return why ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is not saved: %s", manager->prefix, why) : HS_OK;
+}
+
+/* NAME-NUMBER.index */
+static int note_found(void *user, const char *name)
+{
+    enum { MOST_DIGITS = 18 };
+    hs_checkpoint_manager *manager = user;
+    const char *base = hs__path_base(manager->prefix);
+    size_t length = strlen(base);
+    if (strncmp(name, base, length) != 0 || name[length] != '-')
+        return 0;
+    const char *text = name + length + 1;
+    size_t digits = strspn(text, "0123456789");
+    int64_t number = digits && digits <= MOST_DIGITS && strcmp(text + digits, ".index") == 0 ? strtoll(text, NULL, 10) : 0;
+    if (number > manager->highest)
+        manager->highest = number;
+    return 0;
+}
+
+/* What an earlier run has saved may be in no list of this saver's. The directory is held first, so that nobody adds to it
+ * between the look and the save. */
+static hs_code look_for_numbers(hs_checkpoint_manager *manager, hs_error *err)
+{
+    hs_code code = manager->looked ? HS_OK : hs_saver_hold(manager->saver, manager->prefix, err);
+    if (code || manager->looked)
+        return code;
+    code = hs__list(&manager->saver->env, manager->directory, note_found, manager, err);
+    manager->looked = !code;
+    return code;
 }
 
 static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
@@ -214,7 +244,7 @@ static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int
         code = hs_struct_take(&options, sizeof options, given, "hs_save_options", "HS_SAVE_OPTIONS", err);
     if (code || (code = read_step(manager, session, &step, err)) || !is_time(manager, step, now))
         return code;
-    if ((code = check_welcome(manager, session, err)) ||
+    if ((code = check_welcome(manager, session, err)) || (number < 0 && (code = look_for_numbers(manager, err))) ||
         (code = save_as(manager, session, number < 0 ? manager->highest + 1 : number, &options, err)))
         return code;
     note_step(manager, step);

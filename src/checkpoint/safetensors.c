@@ -2,11 +2,15 @@
 /* The variables of a session to a safetensors file, and from one. */
 #include "checkpoint/safetensors.h"
 
+#include "base/error.h"
+#include "base/files.h"
 #include "checkpoint/new_checkpoint.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/source.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 static hs_code write_aside(hs__safetensors_writer *writer, const char *aside, const hs_safetensors_pair *metadata,
                            hs__safetensors_put put, void *user, hs_error *err)
@@ -17,16 +21,44 @@ static hs_code write_aside(hs__safetensors_writer *writer, const char *aside, co
     return code ? code : hs__safetensors_writer_finish(writer, err);
 }
 
+/* Makes an empty file of that name, which nobody else has: not even as a link to somewhere. */
+static hs_code reserve(const hs_env *env, const char *aside, hs_error *err)
+{
+    hs__file file;
+    hs_code code = hs__file_open(&file, env, aside, HS_OPEN_NEW, err);
+    if (!code && (code = hs__file_close(&file, err)))
+        hs__file_remove(env, aside);
+    return code;
+}
+
+/* The name to write under, PATH.PID-COUNTER.tmp: of two that write to one path, neither may put the other's half-written
+ * file in place. */
+static hs_code find_aside(const hs_env *env, const char *path, char **aside, hs_error *err)
+{
+    enum { MOST_TRIES = 1000 };
+    static atomic_uint counter;
+    hs_code code = HS_ALREADY_EXISTS;
+    hs_error cause = {0};
+    for (int i = 0; i < MOST_TRIES && code == HS_ALREADY_EXISTS; i++) {
+        *aside = hs__format(env, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&counter, 1));
+        if (!*aside)
+            return hs__no_memory(err, strlen(path), "a path");
+        if ((code = reserve(env, *aside, &cause))) {
+            hs__free(env, *aside);
+            *aside = NULL;
+        }
+    }
+    return code ? hs__error_copy(err, &cause) : HS_OK;
+}
+
 hs_code hs__safetensors_make(hs__safetensors_writer *writer, const char *path, const hs_safetensors_pair *metadata,
                              hs__safetensors_put put, void *user, hs_error *err)
 {
     const hs_env *env = writer->env;
+    char *aside = NULL;
     hs_code code = hs__make_directory_for(env, path, err);
-    if (code)
+    if (code || (code = find_aside(env, path, &aside, err)))
         return code;
-    char *aside = hs__format(env, "%s.tmp", path);
-    if (!aside)
-        return hs__no_memory(err, strlen(path), "a path");
     if ((code = write_aside(writer, aside, metadata, put, user, err)) || (code = hs__file_place(env, aside, path, err)))
         hs__file_remove(env, aside);
     hs__free(env, aside);

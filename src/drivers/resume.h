@@ -11,6 +11,8 @@
 /* Verifying that a run resumes exactly, from the inside.
  *
  *   verify_resume.c     the program as it was started: two trials, and what came of them
+ *   resume_process.c    the process that a trial is made in, as its parent sees it
+ *   resume_mark.c       a trial that its order does not reach
  *   resume_trial.c      a trial, in a process of its own
  *   resume_recorder.c   the hook that keeps its record
  *   resume_compare.c    comparing two records
@@ -19,7 +21,7 @@
  * and what came of it in NAME.result; the checkpoint in the middle is saved to where the second trial resumes from.
  *
  * A record is text, a line for each thing of each step in the order of the steps: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE
- * NAME", where KIND is state, variable or fetch. A result is "CODE MIDDLE MESSAGE". */
+ * NAME", where KIND is state, variable or fetch. A result is "CODE MIDDLE MESSAGE". The directory's path is absolute. */
 
 #define HS__RESUME_ORDER "HOOKSESS_RESUME_TRIAL"
 
@@ -34,6 +36,32 @@ static inline const char *hs__resume_name(bool resumes)
 {
     return resumes ? "resumed" : "whole";
 }
+
+/* A process started for a trial that does not find its order would take itself for the program as it was started, and
+ * start trials without end. So it inherits, beside the order, a file that says what it is, under a number that is its own.
+ * Where there is an environment but no such number, or somebody closes what he does not know, there is nothing. */
+#define HS__RESUME_MARK 198
+
+/* Makes the file and opens it; `descriptor` is the caller's to close. */
+hs_code hs__resume_mark_make(const hs_env *env, const char *directory, int *descriptor, hs_error *err);
+/* Can a process of this one's limits have that number? */
+bool hs__resume_mark_fits(void);
+/* In the parent: has a process found the mark and no order? */
+bool hs__resume_mark_is_lost(int descriptor);
+/* FAILED_PRECONDITION in a process that was started for a trial, for which it leaves word. */
+hs_code hs__resume_mark_check(hs_error *err);
+/* In a trial: what it starts is none. */
+void hs__resume_mark_keep(void);
+
+/* What came of a process. */
+typedef struct hs__resume_end {
+    bool known; /* false: somebody else has taken the status */
+    int status;
+} hs__resume_end;
+
+/* Starts the program with `order` ("VARIABLE=...") in its environment and `mark` as its mark, and waits for its end. */
+hs_code hs__resume_run(const hs_verify_resume_options *options, const hs_env *env, char *order, int mark,
+                       hs__resume_end *end, hs_error *err);
 
 /* The hook. */
 typedef struct hs__recorder {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparing the records of two runs, step by step. */
+/* Comparing the records of two runs, step by step: of each, one step is in memory at a time. */
 #include "drivers/resume.h"
 
 #include "base/error.h"
@@ -17,8 +17,12 @@ typedef struct {
 
 typedef struct {
     const hs_env *env;
-    char *text;
-    line *lines; /* of the steps that are compared */
+    const char *path;
+    hs__file file;
+    uint64_t at, end; /* how much of it was read, of how much */
+    char *text;       /* a step's lines, and what was read after them */
+    size_t used, have, room;
+    line *lines; /* of the step, without those that are ignored */
     size_t n, capacity;
 } record;
 
@@ -65,49 +69,110 @@ static hs_code add(record *r, const line *one, hs_error *err)
     return code;
 }
 
-static hs_code read_record(record *r, const char *path, int64_t middle, const char *const *ignore, hs_error *err)
+/* Reading. */
+
+static hs_code open_record(record *r, const hs_env *env, const char *path, hs_error *err)
 {
-    size_t bytes;
-    hs_code code = hs__file_contents(r->env, path, SIZE_MAX, &r->text, &bytes, err);
-    for (char *at = code ? NULL : r->text, *end; !code && *at; at = end + 1) {
+    hs_file_stat found;
+    *r = (record){.env = env, .path = path};
+    hs_code code = hs__stat(env, path, &found, err);
+    r->end = code ? 0 : found.bytes;
+    return code ? code : hs__file_open(&r->file, env, path, HS_OPEN_READ, err);
+}
+
+static void close_record(record *r)
+{
+    hs__file_close(&r->file, NULL);
+    hs__free(r->env, r->text);
+    hs__free(r->env, r->lines);
+}
+
+/* A piece more, with a zero behind it. */
+static hs_code read_on(record *r, hs_error *err)
+{
+    enum { PIECE = 1 << 16 };
+    size_t bytes = r->end - r->at < PIECE ? (size_t)(r->end - r->at) : PIECE;
+    hs_code code = hs__reserve(r->env, &r->text, &r->room, r->have + bytes + 1, 1, err);
+    if (code || (code = hs__file_read(&r->file, r->at, r->text + r->have, bytes, r->path, err)))
+        return code;
+    r->at += bytes;
+    r->have += bytes;
+    r->text[r->have] = '\0';
+    return HS_OK;
+}
+
+/* *end is where the line that begins at `from` ends; `from` itself at the end of the record. */
+static hs_code find_end(record *r, size_t from, size_t *end, hs_error *err)
+{
+    for (size_t looked = from;;) {
+        const char *found = r->have > looked ? memchr(r->text + looked, '\n', r->have - looked) : NULL;
+        if (found) {
+            *end = (size_t)(found - r->text);
+            return HS_OK;
+        }
+        looked = r->have;
+        if (r->at == r->end)
+            break;
+        hs_code code = read_on(r, err);
+        if (code)
+            return code;
+    }
+    *end = from;
+    return r->have > from ? hs_error_set(err, HS_DATA_LOSS, "%s: the last line is cut", r->path) : HS_OK;
+}
+
+/* Has the text of one step at the front, `used` bytes of it: 0 at the end. */
+static hs_code find_step(record *r, hs_error *err)
+{
+    size_t end;
+    hs_code code;
+    r->have -= r->used;
+    if (r->used)
+        memmove(r->text, r->text + r->used, r->have + 1);
+    r->used = 0;
+    while (!(code = find_end(r, r->used, &end, err)) && end < r->have) {
+        if (r->used && strtoll(r->text + r->used, NULL, 10) != strtoll(r->text, NULL, 10))
+            break;
+        r->used = end + 1;
+    }
+    return code;
+}
+
+static hs_code take_lines(record *r, const char *const *ignore, hs_error *err)
+{
+    hs_code code = HS_OK;
+    r->n = 0;
+    for (char *at = r->text, *end; !code && at < r->text + r->used; at = end + 1) {
         line one;
-        if (!(end = strchr(at, '\n')))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: the last line is cut", path);
+        end = memchr(at, '\n', r->used - (size_t)(at - r->text));
         *end = '\0';
         if (!parse(at, &one))
-            return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is no line of a record", path, at);
-        if (one.step > middle && !is_ignored(ignore, one.name))
+            return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' is no line of a record", r->path, at);
+        if (!is_ignored(ignore, one.name))
             code = add(r, &one, err);
     }
     return code;
 }
 
-static void free_record(record *r)
+/* The next step after the middle of which there is something to compare; no lines at the end. */
+static hs_code next_step(record *r, int64_t middle, const char *const *ignore, hs_error *err)
 {
-    hs__free(r->env, r->text);
-    hs__free(r->env, r->lines);
+    hs_code code;
+    do
+        code = find_step(r, err);
+    while (!code && r->used && (!(code = take_lines(r, ignore, err))) && (!r->n || r->lines[0].step <= middle));
+    if (!r->used)
+        r->n = 0;
+    return code;
 }
 
-/* The lines of one step. */
-typedef struct {
-    const line *lines;
-    size_t n;
-} step_lines;
-
-/* Those of the step, if the record goes on with it. */
-static step_lines take_step(const record *r, size_t *at, int64_t step)
-{
-    step_lines taken = {r->lines + *at, 0};
-    for (; *at < r->n && r->lines[*at].step == step; (*at)++)
-        taken.n++;
-    return taken;
-}
+/* Comparing. */
 
 /* Mostly it stands in the same place. */
-static const line *find(step_lines in, const line *like, size_t guess)
+static const line *find(const record *in, const line *like, size_t guess)
 {
-    for (size_t i = 0; i < in.n; i++) {
-        const line *at = &in.lines[(guess + i) % in.n];
+    for (size_t i = 0; i < in->n; i++) {
+        const line *at = &in->lines[(guess + i) % in->n];
         if (strcmp(at->name, like->name) == 0 && strcmp(at->kind, like->kind) == 0)
             return at;
     }
@@ -122,16 +187,16 @@ static void note(hs_resume_report *report, const line *different)
         snprintf(to, sizeof report->state, "%s", different->name);
 }
 
-static void compare_step(step_lines whole, step_lines resumed, hs_resume_report *report)
+static void compare_step(const record *whole, const record *resumed, hs_resume_report *report)
 {
-    for (size_t i = 0; i < whole.n; i++) {
-        const line *other = find(resumed, &whole.lines[i], i);
-        if (!other || strcmp(other->value, whole.lines[i].value) != 0)
-            note(report, &whole.lines[i]);
+    for (size_t i = 0; i < whole->n; i++) {
+        const line *other = find(resumed, &whole->lines[i], i);
+        if (!other || strcmp(other->value, whole->lines[i].value) != 0)
+            note(report, &whole->lines[i]);
     }
-    for (size_t i = 0; i < resumed.n; i++)
-        if (!find(whole, &resumed.lines[i], i))
-            note(report, &resumed.lines[i]);
+    for (size_t i = 0; i < resumed->n; i++)
+        if (!find(whole, &resumed->lines[i], i))
+            note(report, &resumed->lines[i]);
 }
 
 static hs_code tell_one_sided(const hs_resume_report *report, bool resumed_has_it, hs_error *err)
@@ -160,35 +225,35 @@ static hs_code tell_difference(const hs_resume_report *report, hs_error *err)
         (long long)report->middle, (long long)report->step, text, (long long)report->different);
 }
 
-static hs_code compare(const record *whole, const record *resumed, hs_resume_report *report, hs_error *err)
+static hs_code compare(record *whole, record *resumed, const char *const *ignore, hs_resume_report *report, hs_error *err)
 {
-    size_t a = 0, b = 0;
-    while (a < whole->n || b < resumed->n) {
-        int64_t step_a = a < whole->n ? whole->lines[a].step : INT64_MAX;
-        int64_t step_b = b < resumed->n ? resumed->lines[b].step : INT64_MAX;
-        report->step = step_a < step_b ? step_a : step_b;
-        if (step_a != step_b)
-            return tell_one_sided(report, step_b < step_a, err);
-        compare_step(take_step(whole, &a, step_a), take_step(resumed, &b, step_a), report);
+    hs_code code;
+    while (!(code = next_step(whole, report->middle, ignore, err)) &&
+           !(code = next_step(resumed, report->middle, ignore, err)) && (whole->n || resumed->n)) {
+        int64_t a = whole->n ? whole->lines[0].step : INT64_MAX, b = resumed->n ? resumed->lines[0].step : INT64_MAX;
+        report->step = a < b ? a : b;
+        if (a != b)
+            return tell_one_sided(report, b < a, err);
+        compare_step(whole, resumed, report);
         if (report->different)
             return tell_difference(report, err);
         report->compared++;
     }
     report->step = -1;
-    if (!report->compared)
+    if (!code && !report->compared)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "there is nothing to compare after step %lld",
                             (long long)report->middle);
-    return HS_OK;
+    return code;
 }
 
 hs_code hs__resume_compare(const hs_env *env, const char *whole, const char *resumed, const char *const *ignore,
                            hs_resume_report *report, hs_error *err)
 {
-    record a = {.env = env}, b = {.env = env};
-    hs_code code = read_record(&a, whole, report->middle, ignore, err);
-    if (!code && !(code = read_record(&b, resumed, report->middle, ignore, err)))
-        code = compare(&a, &b, report, err);
-    free_record(&a);
-    free_record(&b);
+    record a, b = {.env = env};
+    hs_code code = open_record(&a, env, whole, err);
+    if (!code && !(code = open_record(&b, env, resumed, err)))
+        code = compare(&a, &b, ignore, report, err);
+    close_record(&a);
+    close_record(&b);
     return code;
 }

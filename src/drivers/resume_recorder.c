@@ -200,7 +200,7 @@ hs_code hs__recorder_open(hs__recorder *recorder, const hs_env *env, const hs__r
                                .middle = order->middle};
     hs__buffer_init(&recorder->fetched, env);
     hs__buffer_init(&recorder->line, env);
-    return hs__file_open(&recorder->file, env, record_path, HS_OPEN_WRITE, err);
+    return hs__file_open(&recorder->file, env, record_path, HS_OPEN_NEW, err);
 }
 
 hs_code hs__recorder_close(hs__recorder *recorder, hs_error *err)

@@ -44,6 +44,10 @@ static hs_code judge(const hs__recorder *recorder, hs_error *err)
     if (order->resumes ? recorder->last < 0 : !recorder->left)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the run ended %s %lld, which is to be resumed from",
                             order->resumes ? "without going beyond step" : "before step", (long long)order->middle);
+    if (recorder->last < order->last_step)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the run ended at step %lld, before %lld, the last step (hs_verify_resume_options.steps)",
+                            (long long)recorder->last, (long long)order->last_step);
     return HS_OK;
 }
 
@@ -70,42 +74,69 @@ static hs_code make_trial(const hs_verify_resume_options *options, const hs_env 
     return code;
 }
 
+/* If two processes have one order, the second does not take the first's word back. */
 static hs_code tell_result(const hs_env *env, const char *path, hs_code code, int64_t middle, const hs_error *error)
 {
     char text[HS_MESSAGE_SIZE + 64];
     int length = snprintf(text, sizeof text, "%d %lld %s", code, (long long)middle, code ? error->message : "");
-    return hs__file_write_synced(env, path, text, (size_t)length, NULL);
+    hs__file file;
+    hs_code told = hs__file_open(&file, env, path, HS_OPEN_NEW, NULL);
+    if (told)
+        return told;
+    told = hs__file_write(&file, text, (size_t)length, NULL);
+    hs_code closed = hs__file_close(&file, NULL);
+    return told ? told : closed;
 }
 
-/* "resumed 10 /tmp/x" */
+/* "resumed 10 /tmp/x". The directory is whatever follows the second blank. */
 static bool read_order(const char *text, hs__resume_order *order)
 {
-    char name[16];
-    long long middle;
-    int at = 0;
-    if (sscanf(text, "%15s %lld %n", name, &middle, &at) != 2 || !at || !text[at])
-        return false;
-    *order =
-        (hs__resume_order){.directory = text + at, .resumes = strcmp(name, hs__resume_name(true)) == 0, .middle = middle};
-    return order->resumes || strcmp(name, hs__resume_name(false)) == 0;
+    char *end;
+    const char *blank = strchr(text, ' ');
+    for (int resumes = 0; blank && resumes < 2; resumes++) {
+        const char *name = hs__resume_name(resumes);
+        if (strlen(name) != (size_t)(blank - text) || strncmp(text, name, strlen(name)) != 0)
+            continue;
+        long long middle = strtoll(blank + 1, &end, 10);
+        *order = (hs__resume_order){.resumes = resumes, .middle = middle, .directory = end + 1};
+        return end > blank + 1 && *end == ' ' && end[1];
+    }
+    return false;
+}
+
+/* The order is this process's alone: programs that it starts are no trials. */
+static hs_code take_order(const hs_env *env, const char *text, char **copy, hs__resume_order *order, hs_error *err)
+{
+    if (!read_order(text, order))
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "the environment variable " HS__RESUME_ORDER " is '%s', which hs_verify_resume never says; unset it", text);
+    *copy = hs__strdup(env, text);
+    if (*copy)
+        read_order(*copy, order);
+    unsetenv(HS__RESUME_ORDER);
+    hs__resume_mark_keep();
+    return HS_OK;
 }
 
 hs_code hs__resume_trial(const hs_verify_resume_options *options, const hs_env *env, const char *text, hs_error *err)
 {
     hs__resume_order order;
+    char *copy;
     places p = {.model = NULL};
     int64_t middle = 0;
-    if (!read_order(text, &order))
-        return hs_error_set(
-            err, HS_INVALID_ARGUMENT,
-            "the environment variable " HS__RESUME_ORDER " is '%s', which hs_verify_resume never says; unset it", text);
+    hs_code code = take_order(env, text, &copy, &order, err);
+    if (code)
+        return code;
+    if (!copy)
+        exit(EXIT_FAILURE); /* the status tells it */
     order.last_step = options->steps;
     hs_error error = {0};
-    hs_code code = find_places(&p, env, &order, &error);
-    if (!code)
+    if (!(code = find_places(&p, env, &order, &error)))
         code = make_trial(options, env, &order, &p, &middle, &error);
     if (p.result && tell_result(env, p.result, code, middle, &error))
         code = HS_UNKNOWN; /* the status tells it */
     free_places(&p, env);
+    hs__free(env, copy);
     exit(code ? EXIT_FAILURE : EXIT_SUCCESS);
 }

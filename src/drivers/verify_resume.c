@@ -1,107 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program as it was started: makes the trials, one after the other, and compares them. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "drivers/resume.h"
 
 #include "base/error.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+/* What came of a trial. */
 
-/* A process for a trial. */
-
-/* The environment with the order in it. The strings are borrowed. */
-static char **environment_with(const hs_env *env, char *order)
+static hs_code made_none(const hs__resume_end *end, int mark, hs_error *err)
 {
-    size_t n = 0, length = strlen(HS__RESUME_ORDER "=");
-    while (environ && environ[n])
-        n++;
-    char **made = hs__alloc(env, n + 2, sizeof *made);
-    if (!made)
-        return NULL;
-    size_t used = 0;
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(environ[i], HS__RESUME_ORDER "=", length) != 0)
-            made[used++] = environ[i];
-    made[used] = order;
-    return made;
-}
-
-static hs_code start(const hs_verify_resume_options *options, const hs_env *env, char *order, pid_t *process, hs_error *err)
-{
-    static const char self[] = "/proc/self/exe";
-    const char *program = options->program ? options->program : access(self, X_OK) == 0 ? self : options->argv[0];
-    char **environment = environment_with(env, order);
-    if (!environment)
-        return hs__no_memory(err, strlen(order), "an environment");
-    int result = posix_spawnp(process, program, NULL, NULL, options->argv, environment);
-    hs__free(env, environment);
-    return result ? hs_error_set_errno(err, result, "starting '%s' anew", program) : HS_OK;
-}
-
-static hs_code wait_for(pid_t process, int *status, hs_error *err)
-{
-    pid_t ended;
-    do
-        ended = waitpid(process, status, 0);
-    while (ended < 0 && errno == EINTR);
-    return ended < 0 ? hs_error_set_errno(err, errno, "waiting for the trial") : HS_OK;
-}
-
-static hs_code made_none(int status, hs_error *err)
-{
-    return hs_error_set(
-        err, HS_ABORTED,
-        "it ended by itself, with status %d, and made no trial; started with the same arguments, the program "
-        "must come to hs_verify_resume again, and leave it to end",
-        WEXITSTATUS(status));
+    char status[48] = "a status that is not known";
+    if (hs__resume_mark_is_lost(mark))
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "the environment did not reach the trial: what is started must be given the variable " HS__RESUME_ORDER
+            ", and must leave it as it is until hs_verify_resume is called");
+    if (end->known)
+        snprintf(status, sizeof status, "status %d", WEXITSTATUS(end->status));
+    return hs_error_set(err, HS_ABORTED,
+                        "it ended by itself, with %s, and made no trial; started with the same arguments, the program "
+                        "must come to hs_verify_resume again, and leave it to end",
+                        status);
 }
 
 /* What the trial says of itself; what it does not say, its status does. */
-static hs_code read_result(const hs_env *env, const char *path, int status, int64_t *middle, hs_error *err)
+static hs_code read_result(const hs_env *env, const char *path, const hs__resume_end *end, int mark, int64_t *middle,
+                           hs_error *err)
 {
     char *text;
     size_t bytes;
     int result, at = 0;
     long long left;
-    if (WIFSIGNALED(status))
-        return hs_error_set(err, HS_ABORTED, "it was killed by signal %d (%s)", WTERMSIG(status),
-                            strsignal(WTERMSIG(status)));
+    if (end->known && WIFSIGNALED(end->status))
+        return hs_error_set(err, HS_ABORTED, "it was killed by signal %d (%s)", WTERMSIG(end->status),
+                            strsignal(WTERMSIG(end->status)));
     hs_code code = hs__file_contents(env, path, SIZE_MAX, &text, &bytes, err);
     if (code)
-        return code == HS_NOT_FOUND ? made_none(status, err) : code;
+        return code == HS_NOT_FOUND ? made_none(end, mark, err) : code;
     if (sscanf(text, "%d %lld %n", &result, &left, &at) != 2 || !at)
-        code = made_none(status, err);
+        code = made_none(end, mark, err);
     else if (result)
         code = hs_error_set(err, result, "%s", text + at);
-    else if (WEXITSTATUS(status))
-        code = hs_error_set(err, HS_ABORTED, "it went well, and ended with status %d", WEXITSTATUS(status));
+    else if (end->known && WEXITSTATUS(end->status))
+        code = hs_error_set(err, HS_ABORTED, "it went well, and ended with status %d", WEXITSTATUS(end->status));
     else
         *middle = left;
     hs__free(env, text);
     return code;
 }
 
+/* Where it all is. */
+typedef struct {
+    char *directory; /* absolute */
+    int mark;        /* a descriptor */
+} place;
+
 /* Makes one of the trials. *middle is the step that it is told, and then that of the checkpoint. */
-static hs_code make_trial(const hs_verify_resume_options *options, const hs_env *env, const char *directory, bool resumes,
+static hs_code make_trial(const hs_verify_resume_options *options, const hs_env *env, const place *at, bool resumes,
                           int64_t *middle, hs_error *err)
 {
-    const char *name = hs__resume_name(resumes);
+    const char *name = hs__resume_name(resumes), *directory = at->directory;
     char *order = hs__format(env, HS__RESUME_ORDER "=%s %lld %s", name, (long long)*middle, directory);
     char *model = hs__format(env, "%s/%s", directory, name), *result = hs__format(env, "%s/%s.result", directory, name);
     hs_code code = order && model && result ? HS_OK : hs__no_memory(err, strlen(directory), "a path");
-    pid_t process;
-    int status;
-    if (!code && !(code = hs__make_directory(env, model, err)) && !(code = start(options, env, order, &process, err)) &&
-        !(code = wait_for(process, &status, err)))
-        code = read_result(env, result, status, middle, err);
+    hs__resume_end end;
+    if (!code && !(code = hs__make_directory(env, model, err)) &&
+        !(code = hs__resume_run(options, env, order, at->mark, &end, err)))
+        code = read_result(env, result, &end, at->mark, middle, err);
     if (code)
         hs_error_prefix(err, resumes ? "the trial that resumes" : "the trial that goes through");
     hs__free(env, order);
@@ -112,22 +85,19 @@ static hs_code make_trial(const hs_verify_resume_options *options, const hs_env 
 
 /* The directory of it all. */
 
-static hs_code make_directory(const hs_verify_resume_options *options, const hs_env *env, char **directory, hs_error *err)
+/* A new one in `base`. *directory is absolute: a trial may be somewhere else. */
+static hs_code make_in(const hs_env *env, const char *base, char **directory, hs_error *err)
 {
-    const char *base = options->scratch_dir, *temporary = getenv("TMPDIR");
-    hs_code code = base ? hs__make_directories(env, base, err) : HS_OK;
-    if (code)
-        return code;
-    if (!base)
-        base = temporary && *temporary ? temporary : "/tmp";
-    *directory = hs__path_join(env, base, "verify-resume-XXXXXX");
-    if (!*directory)
-        return hs__no_memory(err, strlen(base), "a path");
-    if (mkdtemp(*directory))
-        return HS_OK;
-    code = hs_error_set_errno(err, errno, "making a directory in '%s'", base);
-    hs__free(env, *directory);
-    *directory = NULL;
+    char *pattern = hs__path_join(env, base, "verify-resume-XXXXXX"), *whole = NULL;
+    hs_code code = pattern ? HS_OK : hs__no_memory(err, strlen(base), "a path");
+    if (!code && (!mkdtemp(pattern) || !(whole = realpath(pattern, NULL))))
+        code = hs_error_set_errno(err, errno, "making a directory in '%s'", base);
+    if (!code && !(*directory = hs__strdup(env, whole))) {
+        code = hs__no_memory(err, strlen(whole), "a path");
+        rmdir(whole);
+    }
+    free(whole);
+    hs__free(env, pattern);
     return code;
 }
 
@@ -149,6 +119,21 @@ static void remove_all(const hs_env *env, const char *path)
         hs_log(env, HS_LOG_WARNING, "%s: cannot be removed: %s", path, strerror(errno));
 }
 
+static hs_code make_place(const hs_verify_resume_options *options, const hs_env *env, place *at, hs_error *err)
+{
+    const char *base = options->scratch_dir, *temporary = getenv("TMPDIR");
+    hs_code code = base ? hs__make_directories(env, base, err) : HS_OK;
+    if (!base)
+        base = temporary && *temporary ? temporary : "/tmp";
+    if (code || (code = make_in(env, base, &at->directory, err)))
+        return code;
+    if ((code = hs__resume_mark_make(env, at->directory, &at->mark, err))) {
+        remove_all(env, at->directory);
+        hs__free(env, at->directory);
+    }
+    return code;
+}
+
 static hs_code compare_trials(const hs_verify_resume_options *options, const hs_env *env, const char *directory,
                               hs_resume_report *report, hs_error *err)
 {
@@ -163,18 +148,19 @@ static hs_code compare_trials(const hs_verify_resume_options *options, const hs_
 
 static hs_code verify(const hs_verify_resume_options *options, const hs_env *env, hs_resume_report *report, hs_error *err)
 {
-    char *directory = NULL;
-    hs_code code = make_directory(options, env, &directory, err);
+    place at;
+    hs_code code = make_place(options, env, &at, err);
     if (code)
         return code;
-    if (!(code = make_trial(options, env, directory, false, &report->middle, err)) &&
-        !(code = make_trial(options, env, directory, true, &report->middle, err)))
-        code = compare_trials(options, env, directory, report, err);
+    if (!(code = make_trial(options, env, &at, false, &report->middle, err)) &&
+        !(code = make_trial(options, env, &at, true, &report->middle, err)))
+        code = compare_trials(options, env, at.directory, report, err);
+    close(at.mark);
     if (code)
-        hs_error_prefix(err, "verifying a resume (in '%s')", directory);
+        hs_error_prefix(err, "verifying a resume (in '%s')", at.directory);
     else
-        remove_all(env, directory);
-    hs__free(env, directory);
+        remove_all(env, at.directory);
+    hs__free(env, at.directory);
     return code;
 }
 
@@ -231,6 +217,8 @@ hs_code hs_verify_resume(const hs_verify_resume_options *given, hs_resume_report
         return code;
     if (order)
         return hs__resume_trial(&options, &env, order, err);
+    if ((code = hs__resume_mark_check(err)))
+        return code;
     report.middle = options.middle;
     code = verify(&options, &env, &report, err);
     give_report(out, &report);

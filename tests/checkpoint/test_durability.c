@@ -3,6 +3,8 @@
 #include "base/file_spy.h"
 #include "checkpoint/model.h"
 
+#include <unistd.h>
+
 /* When a directory is taken hold of, its name is synced, and what is in it. */
 #define HELD "directory directory "
 
@@ -95,6 +97,17 @@ static void a_made_directory_is_synced_into_its_parent(void **state)
 
 /* safetensors files. */
 
+/* Written under a name of the writer's own. */
+static void assert_safetensors_placed(const file_spy *spy)
+{
+    char expected[128];
+    int own = -1;
+    assert_int_equal(sscanf(spy->calls, "sync:m.safetensors.%*d-%d.tmp", &own), 1);
+    snprintf(expected, sizeof expected, "sync:m.safetensors.%ld-%d.tmp rename:m.safetensors directory", (long)getpid(),
+             own);
+    assert_string_equal(spy->calls, expected);
+}
+
 static void a_conversion_syncs_before_it_names(void **state)
 {
     fixture *f = *state;
@@ -103,7 +116,7 @@ static void a_conversion_syncs_before_it_names(void **state)
     begin(&spy, f);
     assert_ok(hs_convert_checkpoint(&spy.env, file_of(f, 1, NULL), test_path(f->directory, "m.safetensors"), &f->err),
               &f->err);
-    assert_string_equal(spy.calls, "sync:m.safetensors.tmp rename:m.safetensors directory");
+    assert_safetensors_placed(&spy);
     file_spy_forget(&spy);
     assert_ok(hs_convert_checkpoint(&spy.env, test_path(f->directory, "m.safetensors"), file_of(f, 1, NULL), &f->err),
               &f->err);
@@ -119,7 +132,7 @@ static void an_export_syncs_before_it_names(void **state)
     begin(&spy, f);
     assert_ok(model_open(&m, &spy.env, NULL), &m.err);
     assert_ok(hs_safetensors_save(model_raw(&m), test_path(f->directory, "m.safetensors"), NULL, &f->err), &f->err);
-    assert_string_equal(spy.calls, "sync:m.safetensors.tmp rename:m.safetensors directory");
+    assert_safetensors_placed(&spy);
     model_close(&m);
 }
 

@@ -46,6 +46,23 @@ static void cm_018_cm_038s_the_next_number_is_above_all(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
+static void cm_015_a_save_without_a_restore_goes_on_above_what_is_there(void **state)
+{
+    fixture *f = *state;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    save_as(f, manager, 1, 1, false);
+    save_as(f, manager, 7, 7, false);
+    hs_checkpoint_manager_free(manager);
+    manager = manager_of(f, .name = "ckp");
+    assert_string_equal(save_next(f, manager), "ckp-1"); /* another series */
+    hs_checkpoint_manager_free(manager);
+    manager = manager_of(f, );
+    assert_string_equal(save_next(f, manager), "ckpt-8");
+    assert_string_equal(save_next(f, manager), "ckpt-9");
+    hs_checkpoint_manager_free(manager);
+    assert_true(hs_checkpoint_exists(NULL, test_path(f->directory, "ckpt-1")));
+}
+
 static void cm_019_a_name_of_ones_own(void **state)
 {
     fixture *f = *state;
@@ -192,6 +209,24 @@ static void the_directory_is_held_before_the_model_is_initialised(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
+static void the_directory_is_held_before_the_model_is_restored(void **state)
+{
+    fixture *f = *state;
+    hs_env env = f->t.env;
+    hs_file_system_ops ops = *env.files.ops;
+    hs_checkpoint_manager *manager = manager_of(f, );
+    save_as(f, manager, 4, 4, false);
+    hs_checkpoint_manager_free(manager);
+    ops.lock = is_taken;
+    env.files.ops = &ops;
+    manager = manager_of(f, .saver = &(hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+    model_set(&f->m, 9);
+    assert_fails(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &f->err),
+                 HS_FAILED_PRECONDITION, &f->err, "process 17");
+    assert_true(model_is(&f->m, 9));
+    hs_checkpoint_manager_free(manager);
+}
+
 /* Beside the session. */
 
 static void the_session_learns_what_is_durable(void **state)
@@ -303,6 +338,7 @@ int main(void)
         with_fixture(cm_018_numbers_of_ones_own),
         with_fixture(numbers_go_on_by_themselves),
         with_fixture(cm_018_cm_038s_the_next_number_is_above_all),
+        with_fixture(cm_015_a_save_without_a_restore_goes_on_above_what_is_there),
         with_fixture(cm_019_a_name_of_ones_own),
         with_fixture(cm_039s_the_directory_can_be_moved),
         with_fixture(cm_020_restore_or_initialize),
@@ -313,6 +349,7 @@ int main(void)
         with_fixture(cm_015_what_is_not_restored_is_not_deleted),
         with_fixture(a_partial_restore),
         with_fixture(the_directory_is_held_before_the_model_is_initialised),
+        with_fixture(the_directory_is_held_before_the_model_is_restored),
         with_fixture(the_session_learns_what_is_durable),
         with_fixture(saves_that_a_hook_refuses),
         with_fixture(options_that_make_no_sense),

@@ -5,6 +5,7 @@
 #include "backends/raw_session.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 static void what_was_saved_is_loaded(void **state)
 {
@@ -185,6 +186,57 @@ static void a_variable_must_be_read_as_it_is_said_to_be(void **state)
     assert_int_equal(test_count_files(f->directory, "m.safetensors"), 0);
 }
 
+/* Two at once. */
+
+static fixture *other;
+
+static hs_code read_when_another_has_saved(void *session, size_t index, hs_tensor *value, hs_error *err)
+{
+    fixture *f = other;
+    other = NULL;
+    if (f) {
+        save_weights(f, 2);
+        assert_int_equal(test_count_files(f->directory, ".tmp"), 1);
+        model_set(&f->m, 3);
+    }
+    return honest_read(session, index, value, err);
+}
+
+static void two_may_write_to_one_path(void **state)
+{
+    fixture *f = *state;
+    hs_raw_session *raw = model_raw(&f->m);
+    honest_read = raw->ops.read_variable;
+    raw->ops.read_variable = read_when_another_has_saved;
+    other = f;
+    assert_ok(save_weights_with(f, NULL), &f->err);
+    raw->ops.read_variable = honest_read;
+    assert_ok(load_weights(f, NULL), &f->err);
+    assert_true(model_is(&f->m, 3));
+    assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
+}
+
+/* Whatever somebody has put where the file is to be written is not written to. */
+static void a_name_that_is_taken_is_passed_over(void **state)
+{
+    enum { PLANTED = 64 };
+    fixture *f = *state;
+    char victim[512], name[64];
+    snprintf(victim, sizeof victim, "%s", test_path(f->directory, "victim"));
+    test_write_file(victim, "mine", 4);
+    assert_int_equal(symlink(victim, test_path(f->directory, "m.safetensors.tmp")), 0);
+    for (int i = 0; i < PLANTED; i++) {
+        snprintf(name, sizeof name, "m.safetensors.%ld-%d.tmp", (long)getpid(), i);
+        assert_int_equal(symlink(victim, test_path(f->directory, name)), 0);
+    }
+    save_weights(f, 3);
+    char *text = test_read_file(victim, NULL);
+    assert_string_equal(text, "mine");
+    free(text);
+    assert_ok(load_weights(f, NULL), &f->err);
+    assert_int_equal(test_count_files(f->directory, ".tmp"), PLANTED + 1);
+}
+
 /* What fails. */
 
 static hs_code saving(test_env *t, void *user)
@@ -236,6 +288,8 @@ int main(void)
         with_fixture(memory_of_a_device_comes_along),
         with_fixture(local_variables_are_not_saved),
         with_fixture(a_variable_must_be_read_as_it_is_said_to_be),
+        with_fixture(two_may_write_to_one_path),
+        with_fixture(a_name_that_is_taken_is_passed_over),
         with_fixture(each_file_call_of_saving),
         with_fixture(each_allocation_of_saving),
     };

@@ -61,6 +61,7 @@ static hs_code record(const hs_env *env, trial *t)
     hs_error err = {0}, late = {0};
     const fixture *f = t->f;
     t->order = (hs__resume_order){.directory = f->directory, .middle = 2, .last_step = 3};
+    remove(test_path(f->directory, "a.record"));
     hs_code code = hs__recorder_open(&t->recorder, env, &t->order, t->fetches, test_path(f->directory, "a.record"),
                                      test_path(f->directory, "left"), &err);
     if (!code) {
@@ -125,6 +126,19 @@ static void the_checkpoint_in_the_middle_is_of_its_step(void **state)
     char *latest = hs_latest_checkpoint(NULL, f->directory, NULL, &f->err);
     assert_string_equal(latest, test_path(f->directory, "left-2"));
     hs_env_free(NULL, latest);
+}
+
+/* Two processes with one order: the second must not write into what the first has. */
+static void a_record_is_never_another_processs(void **state)
+{
+    fixture *f = *state;
+    hs__recorder recorder;
+    hs__resume_order order = {.directory = f->directory, .middle = 2, .last_step = 3};
+    const char *path = test_path(f->directory, "a.record");
+    test_write_file(path, "first", 5);
+    assert_int_equal(hs__recorder_open(&recorder, &f->t.env, &order, NULL, path, "left", &f->err), HS_ALREADY_EXISTS);
+    hs__recorder_close(&recorder, NULL);
+    assert_string_equal(contents(f), "first");
 }
 
 static hs_code record_with(test_env *env, void *user)
@@ -264,6 +278,30 @@ static void what_is_no_record(void **state)
     assert_fails(compare(f, "", ""), HS_FAILED_PRECONDITION, &f->err, "nothing to compare after step 2");
 }
 
+/* A record of megabytes, of steps that are none longer than a few lines. */
+static hs_code compare_long(fixture *f, int64_t steps)
+{
+    char *text = malloc((size_t)steps * 64 + 1), *at = text;
+    for (int64_t step = 1; step <= steps; step++)
+        at += sprintf(at, "%lld state 1:1 uint8 [1] s\n%lld variable 1:1 int8 [] x\n", (long long)step, (long long)step);
+    hs_code code = compare(f, text, text);
+    free(text);
+    return code;
+}
+
+static void the_memory_of_a_comparison_is_that_of_a_step(void **state)
+{
+    fixture *f = *state;
+    assert_ok(compare_long(f, 5000), &f->err);
+    assert_int_equal(report.compared, 4998);
+    size_t before = f->t.allocations;
+    assert_ok(compare_long(f, 5000), &f->err);
+    size_t few = f->t.allocations - before;
+    assert_ok(compare_long(f, 50000), &f->err);
+    assert_int_equal(report.compared, 49998);
+    assert_int_equal(f->t.allocations - before, 2 * few); /* nothing has grown */
+}
+
 static hs_code compare_with(test_env *t, void *user)
 {
     const char *text = "3 variable 1:1 int8 [] x\n3 variable 2:1 int8 [] y\n";
@@ -280,6 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(a_line_for_each_thing_of_each_step),
         with_fixture(the_checkpoint_in_the_middle_is_of_its_step),
+        with_fixture(a_record_is_never_another_processs),
         with_fixture(each_allocation_of_a_record),
         with_fixture(each_file_call_of_a_record),
         with_fixture(only_steps_after_the_middle_count),
@@ -292,6 +331,7 @@ int main(void)
         with_fixture(what_is_ignored_may_differ_or_be_missing),
         with_fixture(a_very_long_name_is_cut_in_the_report),
         with_fixture(what_is_no_record),
+        with_fixture(the_memory_of_a_comparison_is_that_of_a_step),
         with_fixture(each_allocation_of_a_comparison),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ typedef struct {
     bool no_generator, lossy_input, lossy_hook, late_input, clock; /* of what is saved */
     bool no_hook, no_directory, quiet, elsewhere, exits_late;      /* of the program */
     int64_t kill_at, fail_at, exit_at, end_at;                     /* the step */
-    bool forgets_where_it_ends, seldom_saved;
+    bool ends_when_resumed, seldom_saved, looks_at_signals, looks_at_environment, verifies_again;
     const char *const *fetches, *const *ignore;
 } scenario;
 
@@ -39,8 +39,11 @@ static const scenario scenarios[] = {
     {.name = "no directory", .no_directory = true},
     {.name = "short", .end_at = 3},
     {.name = "short of the end", .end_at = 6},
-    {.name = "ending at the middle", .end_at = MIDDLE + 1},
-    {.name = "ending later", .end_at = 6, .forgets_where_it_ends = true},
+    {.name = "ending at the middle", .end_at = MIDDLE + 1, .ends_when_resumed = true},
+    {.name = "ending sooner", .end_at = 6, .ends_when_resumed = true},
+    {.name = "signals", .looks_at_signals = true},
+    {.name = "environment", .looks_at_environment = true},
+    {.name = "again", .verifies_again = true},
     {.name = "unknown fetch", .fetches = HS_NAMES("no such thing")},
 };
 
@@ -58,7 +61,7 @@ static hs_code advance(void *self, hs_op *op, hs_error *err)
 {
     walk *w = self;
     int64_t step = hs_op_step(op) + 1;
-    if (step == w->what->end_at && !(w->what->forgets_where_it_ends && w->produced < MIDDLE))
+    if (step == w->what->end_at && !(w->what->ends_when_resumed && w->produced >= MIDDLE))
         return hs_error_set(err, HS_OUT_OF_RANGE, "the input is at its end");
     if (step == w->what->kill_at && (step == 1 || w->produced < step - 1)) /* not in the run that goes through */
         raise(SIGKILL);
@@ -166,9 +169,35 @@ static hs_graph *make_graph(walk *w)
     return g;
 }
 
+static hs_code look_at_signals(hs_error *err)
+{
+    static const int usual[] = {SIGCHLD, SIGPIPE, SIGINT, SIGTERM};
+    struct sigaction action;
+    sigset_t blocked;
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (sigaction(usual[i], NULL, &action) || action.sa_handler != SIG_DFL || sigismember(&blocked, usual[i]))
+            return hs_error_set(err, HS_INTERNAL, "signal %d is not as usual", usual[i]);
+    return HS_OK;
+}
+
+static hs_code look_around(const scenario *what, hs_error *err)
+{
+    if (what->looks_at_environment && getenv("HOOKSESS_RESUME_TRIAL"))
+        return hs_error_set(err, HS_INTERNAL, "what this starts would take itself for a trial");
+    return what->looks_at_signals ? look_at_signals(err) : HS_OK;
+}
+
 static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
 {
     const scenario *what = user;
+    hs_code around = look_around(what, err);
+    if (around)
+        return around;
+    if (what->verifies_again)
+        return hs_verify_resume(&(hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .argv = (char *[]){"false", NULL},
+                                                            .program = "false", .steps = STEPS, .train = train},
+                                NULL, err);
     walk w = {.what = what, .generator = 1};
     hs_graph *g = make_graph(&w);
     hs_hook hooks[] = {{.ops = &counter_ops, .self = &w}, trial->hook};
@@ -208,7 +237,7 @@ static int scenario_main(char **argv)
                                             .env = argv[2] ? &t.env : NULL,
                                             .ignore = what->ignore};
         hs_verify_resume(&options, NULL, NULL);
-        return 99; /* never */
+        return 99; /* in no trial */
     }
     return 98;
 }
@@ -372,12 +401,82 @@ static void runs_that_end_early(void **state)
     assert_fails(verify("short"), HS_FAILED_PRECONDITION, &err, "the run ended before step 4, which is to be resumed from");
     assert_fails(verify("ending at the middle"), HS_FAILED_PRECONDITION, &err,
                  "the trial that resumes: the run ended without going beyond step 4");
-    assert_ok(verify("short of the end"), &err); /* both alike */
-    assert_int_equal(report.compared, 1);
-    assert_fails(verify("ending later"), HS_DATA_LOSS, &err, "only the run that was resumed makes step 6");
-    assert_int_equal(report.step, 6);
-    assert_int_equal(report.compared, 1);
-    assert_int_equal(report.different, 0);
+    assert_fails(verify("short of the end"), HS_FAILED_PRECONDITION, &err,
+                 "the trial that goes through: the run ended at step 5, before 8, the last step");
+    assert_fails(verify("ending sooner"), HS_FAILED_PRECONDITION, &err,
+                 "the trial that resumes: the run ended at step 5, before 8, the last step");
+}
+
+/* Between the program and its trial. */
+
+/* The program is started by way of something that passes nothing on: what comes of it takes itself for the first. */
+static void an_environment_that_does_not_arrive(void **state)
+{
+    char *argv[] = {"env", "-i", self_name, "exact", NULL};
+    (void)state;
+    hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS, .argv = argv,   .program = "env",
+                                        .train = unused,          .steps = STEPS, .scratch_dir = scratch};
+    assert_fails(hs_verify_resume(&options, &report, &err), HS_FAILED_PRECONDITION, &err,
+                 "the trial that goes through: the environment did not reach the trial");
+}
+
+static void a_trial_that_verifies_a_resume_itself(void **state)
+{
+    (void)state;
+    assert_fails(verify("again"), HS_FAILED_PRECONDITION, &err, "this process was started to make one, or makes one");
+}
+
+static void what_a_trial_starts_is_none(void **state)
+{
+    (void)state;
+    assert_ok(verify("environment"), &err);
+}
+
+static void signals_are_as_usual_in_a_trial(void **state)
+{
+    static const int usual[] = {SIGPIPE, SIGINT, SIGTERM};
+    sigset_t all, before;
+    (void)state;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        signal(usual[i], SIG_IGN);
+    hs_code code = verify("signals");
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        signal(usual[i], SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    assert_ok(code, &err);
+}
+
+static hs_code verify_without_a_status(const char *name)
+{
+    signal(SIGCHLD, SIG_IGN);
+    hs_code code = verify(name);
+    signal(SIGCHLD, SIG_DFL);
+    return code;
+}
+
+static void where_the_status_is_gone_the_result_tells(void **state)
+{
+    (void)state;
+    assert_ok(verify_without_a_status("signals"), &err);
+    assert_fails(verify_without_a_status("failing"), HS_UNAVAILABLE, &err, "the worker is gone");
+    assert_fails(verify_without_a_status("killed at once"), HS_ABORTED, &err, "with a status that is not known");
+}
+
+static void a_relative_scratch_directory_that_begins_with_a_blank(void **state)
+{
+    char *argv[] = {self_name, "exact", NULL};
+    char before[1024];
+    (void)state;
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(scratch), 0);
+    hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS, .argv = argv, .train = unused, .steps = STEPS,
+                                        .scratch_dir = " a b"};
+    hs_code code = hs_verify_resume(&options, &report, &err);
+    assert_int_equal(chdir(before), 0);
+    assert_ok(code, &err);
+    assert_int_equal(test_count_files(test_path(scratch, " a b"), "verify-resume-"), 0);
 }
 
 /* Options. */
@@ -513,6 +612,12 @@ int main(int argc, char **argv)
         with_scratch(a_program_that_ends_by_itself),
         with_scratch(a_session_without_the_trials_hook_or_directory),
         with_scratch(runs_that_end_early),
+        with_scratch(an_environment_that_does_not_arrive),
+        with_scratch(a_trial_that_verifies_a_resume_itself),
+        with_scratch(what_a_trial_starts_is_none),
+        with_scratch(signals_are_as_usual_in_a_trial),
+        with_scratch(where_the_status_is_gone_the_result_tells),
+        with_scratch(a_relative_scratch_directory_that_begins_with_a_blank),
         with_scratch(another_middle),
         with_scratch(a_program_that_is_not_there),
         with_scratch(a_scratch_directory_that_cannot_be),
