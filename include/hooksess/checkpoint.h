@@ -72,7 +72,8 @@ HS_API void hs_saver_free(hs_saver *saver);
 typedef enum hs_busy_policy {
     HS_BUSY_WAIT = 0,   /* waits for it */
     HS_BUSY_SKIP = 1,   /* is not made: HS_UNAVAILABLE */
-    HS_BUSY_REPLACE = 2 /* takes its place: what was written of it is removed, unless it has just been finished */
+    HS_BUSY_REPLACE = 2 /* takes its place: what was written of it is removed, unless it has just been finished; one that
+                         * took another's place is waited for, so that some are finished however often they are made */
 } hs_busy_policy;
 
 typedef struct hs_save_options {
@@ -100,20 +101,20 @@ typedef struct hs_save_options {
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                              const hs_save_options *options, hs_error *err);
 /* A save in the background returns when the state is copied: the thread that trains is held for as long as the copy takes.
- * The copy's memory, as large as the variables, is used again by the next. A state of more than copy_limit bytes is not
- * copied: it is written in small pieces, in no more memory than a save in the foreground takes (16 MiB, and
- * 8 MiB for each shard but the first), and the thread
- * that trains is held until that is done. What is returned is what went wrong until then,
- * or with the one before, if nobody has asked for that.
+ * The copy's memory, as large as the variables and a little more, is used again by the next. A state of more than
+ * copy_limit bytes is not copied: it is written in small pieces, in no more memory than a save in the foreground takes (16
+ * MiB, and 8 MiB for each shard but the first), and the thread that trains is held until that is done. What is returned is
+ * what went wrong until then. Where the save before has failed and nobody has asked for that (hs_saver_finished), it is
+ * what that one came to, with its step in the message, and this one is not made: ask first, or save again.
  *
  * With `overlap` it is held for less: large variables are copied by the thread of the saver's, while the session runs on.
  * An op that has a list of what it writes (hs_op_def.writes) waits for what it is about to change, one that has none waits
  * for all. For programs in which nothing but ops of the session changes variables: what a program or a hook changed by
  * itself would be in the checkpoint in part. Backends that cannot tell what an op changes copy all at once.
  *
- * True once for each save in the background that has ended, since the last call: `step` is its step, and `err` tells what
- * came of it (code HS_OK: it is durable). Never waits. Every other function of the saver waits for a save that is on its
- * way. */
+ * True if a save in the background has ended since the last call: `step` is its step, and `err` tells what came of it (code
+ * HS_OK: it is durable). If several have, it is the last of them that is told of. Never waits. Every other function of the
+ * saver waits for a save that is on its way. */
 HS_API bool hs_saver_finished(hs_saver *saver, int64_t *step, hs_error *err);
 /* Waits until no save is on its way. */
 HS_API void hs_saver_wait(hs_saver *saver);

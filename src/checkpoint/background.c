@@ -20,6 +20,7 @@ struct hs__background {
     char *prefix, *state_file;
     hs_save_options options;
     int64_t step;
+    bool replaces;  /* another one that was on its way: it is not replaced itself */
     hs_error error; /* what it came to */
 };
 
@@ -130,16 +131,18 @@ static bool is_busy(hs__background *b)
 }
 
 /* Is it this one's turn? */
-static hs_code make_way(hs__background *b, hs_busy_policy policy, hs_error *err)
+static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces, hs_error *err)
 {
+    *replaces = false;
     if (!is_busy(b))
         return HS_OK;
     if (policy == HS_BUSY_SKIP)
         return hs_error_set(err, HS_UNAVAILABLE, "'%s-%lld' is still being saved; this one is skipped", b->prefix,
                             (long long)b->step);
-    if (policy == HS_BUSY_REPLACE)
+    if (policy == HS_BUSY_REPLACE && !b->replaces)
         atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
     hs__background_wait(b->saver);
+    *replaces = b->error.code == HS_CANCELLED;
     return HS_OK;
 }
 
@@ -179,11 +182,14 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
     if (!saver->background && (code = start(saver, err)))
         return code;
     hs__background *b = saver->background;
-    if ((code = make_way(b, (hs_busy_policy)options->busy, err)))
+    bool replaces;
+    if ((code = make_way(b, (hs_busy_policy)options->busy, &replaces, err)))
         return code;
     if (!atomic_load(&b->told) && b->error.code) { /* whoever did not ask is told now */
         atomic_store(&b->told, true);
-        return hs__error_copy(err, &b->error);
+        code = hs__error_copy(err, &b->error);
+        hs_error_prefix(err, "the save before this one, of step %lld", (long long)b->step);
+        return code;
     }
     if (options->copy_limit > 0 && hs__expected_bytes(saver, session) > (uint64_t)options->copy_limit)
         return save_at_once(b, session, prefix, step, options, err);
@@ -191,6 +197,7 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
         return code;
     pthread_mutex_lock(&b->lock);
     b->busy = true;
+    b->replaces = replaces;
     atomic_store(&b->cancel, false);
     atomic_store(&b->told, true); /* until it has come to something */
     pthread_cond_broadcast(&b->changed);

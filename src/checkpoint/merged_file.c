@@ -95,7 +95,7 @@ static hs_code copy_file(const hs_env *env, const hs__merged_file *file, const c
 {
     hs__file from;
     hs__stream to;
-    uint64_t bytes;
+    uint64_t bytes = 0;
     hs_code code = hs__merged_file_bytes(env, file, &bytes, err);
     if (code || (code = hs__file_open(&from, env, file->from, HS_OPEN_READ, err)))
         return code;

@@ -122,7 +122,7 @@ static hs_code take_order(const hs_env *env, const char *text, char **copy, hs__
 hs_code hs__resume_trial(const hs_verify_resume_options *options, const hs_env *env, const char *text, hs_error *err)
 {
     hs__resume_order order;
-    char *copy;
+    char *copy = NULL;
     places p = {.model = NULL};
     int64_t middle = 0;
     hs_code code = take_order(env, text, &copy, &order, err);

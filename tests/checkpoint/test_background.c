@@ -264,6 +264,24 @@ static void any_allocation_may_fail(void **state)
     test_each_allocation(save_and_wait, *state);
 }
 
+/* However often: some of them must come to an end. */
+static void one_that_took_a_place_is_not_replaced(void **state)
+{
+    fixture *f = *state;
+    pthread_t opener;
+    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    set_gate(true);
+    assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
+    wait_at_gate();
+    assert_int_equal(pthread_create(&opener, NULL, open_gate, NULL), 0);
+    assert_ok(save_behind(f, 2, HS_BUSY_REPLACE), &f->err);
+    pthread_join(opener, NULL);
+    assert_ok(save_behind(f, 3, HS_BUSY_REPLACE), &f->err);
+    hs_saver_wait(f->saver);
+    assert_true(has_file(f, 1, "index") || has_file(f, 2, "index"));
+    assert_true(has_file(f, 3, "index"));
+}
+
 static void another_saver_sweeps_nothing_that_is_on_its_way(void **state)
 {
     fixture *f = *state;
@@ -340,6 +358,7 @@ int main(void)
         with_fixture(a_state_under_the_limit_is_copied),
         with_fixture(a_limit_is_not_negative),
         with_fixture(another_saver_sweeps_nothing_that_is_on_its_way),
+        with_fixture(one_that_took_a_place_is_not_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
