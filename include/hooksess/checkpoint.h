@@ -147,7 +147,9 @@ typedef enum hs_restore_event {
 } hs_restore_event;
 typedef void (*hs_restore_report_fn)(void *user, hs_restore_event event, const char *name, const char *detail);
 
-/* A restore that is not of everything, on purpose. Lists are ended by NULL; they are read during the call. */
+/* A restore that is not of everything, on purpose. Lists are ended by NULL; they are read during the call. What is saved
+ * afterwards has the variables' own names, or those of hs_saver_options.names: a program that restores each time it starts
+ * gives a map to its saver, or restores by one only where it does not go on from checkpoints of its own. */
 typedef struct hs_restore_options {
     size_t size;
     const hs_checkpoint_name *names; /* of variables that are called otherwise in this checkpoint */

@@ -10,7 +10,8 @@ HS_BEGIN_DECLS
 
 /* The hooks of the session, in their order: chief_only_hooks, hooks, a summary saver (where there is a directory for it), a
  * checkpoint saver (where there is a checkpoint_dir). Of each pair of secs and steps at most one may be given, both are
- * HS_INVALID_ARGUMENT; HS_NEVER switches the hook off. */
+ * HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves in the background, with a metric or listeners, give a
+ * checkpoint_saver of your own among the hooks, and save_checkpoint_secs HS_NEVER. */
 typedef struct hs_training_options {
     size_t size;
     const hs_hook *hooks;

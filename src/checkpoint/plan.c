@@ -93,7 +93,8 @@ static hs_code tell_misfits(const hs__plan *plan, const hs__archive *archive, co
     return hs_error_set(
         err, code,
         "checkpoint '%s' does not fit the model, which is left as it was; restore into the model it was saved "
-        "from, or train in another directory (%zu missing, %zu different): %s",
+        "from, say how variables are called there (hs_restore_options.names) or that some may be missing (allow_missing), or "
+        "train in another directory (%zu missing, %zu different): %s",
         archive->path, all->missing, all->different, text);
 }
 

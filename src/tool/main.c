@@ -58,7 +58,7 @@ static const struct command commands[] = {
      "a checkpoint to a safetensors file, or back",
      "Makes a safetensors file of a checkpoint, or a checkpoint of a safetensors file: one of the two names ends in\n"
      ".safetensors. All tensors come along, the state of hooks too, each with its dtype, shape and bytes; a tensor that\n"
-     "the other format cannot hold, of strings for example, is refused. Left out are the metadata of a safetensors file and\n"
+     "the other format cannot hold, of strings for example (but for what state belongs to), is refused. Left out are the metadata of a safetensors file and\n"
      "the graph of a checkpoint (PREFIX.meta). Checksums are verified where there are some. What is called TO is replaced at\n"
      "one instant; after a failure it is as it was. No checkpoint is made in a directory that training saves to just now.\n",
      2,

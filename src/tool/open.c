@@ -46,6 +46,13 @@ static char *newest_of(const char *directory)
     return prefix;
 }
 
+static bool is_safetensors(const char *path)
+{
+    static const char ending[] = ".safetensors";
+    size_t length = strlen(path), of_ending = sizeof ending - 1;
+    return length > of_ending && strcmp(path + length - of_ending, ending) == 0;
+}
+
 char *find_checkpoint(const char *operand)
 {
     static const char ending[] = ".index";
@@ -54,6 +61,10 @@ char *find_checkpoint(const char *operand)
         return copy(operand, length);
     if (is_directory(operand))
         return newest_of(operand);
+    if (is_safetensors(operand)) {
+        say("%s: is a safetensors file; make a checkpoint of it first: hooksess checkpoint convert FILE PREFIX", operand);
+        return NULL;
+    }
     char *prefix = copy(operand, length);
     if (prefix && length > of_ending && strcmp(operand + length - of_ending, ending) == 0) {
         prefix[length - of_ending] = '\0';

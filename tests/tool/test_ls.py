@@ -26,6 +26,10 @@ layer/weights  float   [2,3]   24
 words          string  [2]     14
 """)
 
+    def test_a_safetensors_file_is_to_be_converted_first(self):
+        self.write("m.safetensors", b"")
+        self.assertIn("hooksess checkpoint convert", self.says("checkpoint", "ls", "m.safetensors"))
+
     def test_slices_are_one_tensor(self):
         self.make("m", {"parts": ("float", [3, 2], [0] * 6, 2)})
         self.assertEqual(self.json("checkpoint", "ls", "--json", "m"), [{"name": "parts", "dtype": "float", "shape": [3, 2]}])
