@@ -21,7 +21,10 @@ typedef struct hs_node {
 } hs_node;
 
 /* A variable: memory that lives as long as a session and is saved with checkpoints. Frozen. */
-enum { HS_VARIABLE_LOCAL = 1 /* not saved: a metric's accumulator, say */ };
+enum {
+    HS_VARIABLE_LOCAL = 1,   /* not saved: a metric's accumulator, say */
+    HS_VARIABLE_OUTLIVES = 2 /* it outlives the session, and the init op leaves it as it is: the program's memory */
+};
 typedef struct hs_variable {
     const char *name;
     hs_dtype dtype;
@@ -47,6 +50,7 @@ typedef struct hs_backend_call {
     uint64_t level;                /* 0; 1 for a run made while the values of one of level 0 are in use; and so on */
     hs_tensor *values;             /* out, n_fetches of them: what the tensors are; data NULL for ops */
     hs_bytes metadata;             /* out, {0} before: a serialised RunMetadata, where the options ask for it */
+    const hs_code *end_codes;      /* what means that an op has no more to give, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
 } hs_backend_call;
 
 /* Results are kept as they are until the next run of that level, whatever other levels run. Without it the session copies
@@ -57,13 +61,14 @@ enum { HS_BACKEND_KEEPS_VALUES = 1 };
 enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 
 /* The well-known collections of a graph, with TensorFlow's names for them. Items are names of nodes (const char *) but for
- * HS_SAVERS (hs_saver *). */
+ * HS_SAVERS (hs_saver *) and HS_QUEUE_RUNNERS (hs_queue_runner *). */
 #define HS_INIT_OP                 "init_op"
 #define HS_READY_OP                "ready_op"
 #define HS_READY_FOR_LOCAL_INIT_OP "ready_for_local_init_op"
 #define HS_LOCAL_INIT_OP           "local_init_op"
 #define HS_SUMMARY_OP              "summary_op"
 #define HS_SAVERS                  "savers"
+#define HS_QUEUE_RUNNERS           "queue_runners"
 
 /* Somebody who copies a session's variables beside its runs. before_write is called before an op is executed that may
  * change the variable of that index, or it is written otherwise, by the thread that does; it returns when that may happen.
@@ -131,6 +136,11 @@ typedef struct hs_backend_ops {
      * write_variable is called with that very memory. Until then the variable must not be used. Any failure: it is set by
      * a copy. */
     hs_code (*lend_variable)(void *session, size_t index, hs_tensor *memory, hs_error *err);
+    /* Another handle on a session, for `run` and `close` alone: with it one more thread can run ops while others do. Such
+     * ops read and write no variables (else HS_FAILED_PRECONDITION); what they give is the handle's own. Called by the
+     * session's thread; the handle is used by any one thread at a time, and may be closed after the session, and after the
+     * backend is gone. Absent: the backend has no queues to fill. */
+    hs_code (*fork)(void *session, void **forked, hs_error *err);
 } hs_backend_ops;
 
 #define HS_BACKEND_OPS .size = sizeof(hs_backend_ops)

@@ -18,7 +18,10 @@
  * The building functions return a code, and the graph keeps its first error: opening a session reports it, so a program
  * need not check each call. Adding to a finalized graph is HS_FAILED_PRECONDITION and leaves the graph as it is.
  *
- * One thread at a time uses a graph. */
+ * One thread at a time uses a graph; those that fill its queues, through forks of a session (hs_backend_ops.fork), run ops
+ * beside it. They share no outputs, and touch no variables: an op that advances the step, or has a variable among its
+ * inputs or writes, is HS_FAILED_PRECONDITION there. Values, and the program's memory that ops use without saying so, are
+ * the program's to guard. */
 
 HS_BEGIN_DECLS
 
@@ -27,7 +30,9 @@ typedef struct hs_op hs_op;
 
 /* An empty graph, the caller's to free. `env` NULL: the system's own; it is copied. NULL if there is no memory. */
 HS_API hs_graph *hs_graph_new(const hs_env *env);
-/* After the last session on it was closed. NULL is allowed. */
+/* After the last session on it was closed. NULL is allowed. A thread that fills a queue may end later: until then the graph
+ * cannot be added to, and what the thread needs of it is kept, also when the graph is freed. The environment, and what the
+ * producer uses, must stay as long. */
 HS_API void hs_graph_free(hs_graph *graph);
 
 /* The backend to open a session on. Owns nothing. Of a NULL graph: a backend that no session opens on. */
@@ -123,7 +128,7 @@ HS_API hs_tensor *hs_op_written(hs_op *op, size_t index);
 /* Sets an output that has no memory of its own to a view, whose data must stay until the op's next execution.
  * HS_INVALID_ARGUMENT if dtype or shape contradict the definition. */
 HS_API hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err);
-/* The global step before this run, and the op's name. */
+/* The global step before this run, -1 in a thread that fills a queue; and the op's name. */
 HS_API int64_t hs_op_step(const hs_op *op);
 HS_API const char *hs_op_name(const hs_op *op);
 
@@ -132,6 +137,60 @@ HS_API const char *hs_op_name(const hs_op *op);
 HS_API hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider);
 /* The usual case: of version 0, and belonging to nothing in particular. */
 HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self);
+
+/* A queue: what threads of the session's produce ahead of the steps that consume it. TensorFlow: FIFOQueue, QueueRunner.
+ *
+ *     hs_graph_queue(g, .name = "input", .capacity = 4, .produce = read_batch, .self = &reader,
+ *                    .components = HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(128, 784)},
+ *                                             {.dtype = HS_INT64, .shape = HS_SHAPE(128)}));
+ *     hs_graph_op(g, .name = "train", .run = train, .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1"));
+ *
+ * It adds the ops NAME/enqueue, NAME/dequeue (whose outputs are the components; executed once a run, as any op), NAME/close
+ * (keeps what is pending), NAME/cancel (cancels it) and NAME/size (an int32), and a queue runner that runs NAME/enqueue in
+ * `threads` threads while a session is open. Each session has a queue of its own.
+ *
+ * A dequeue waits as long as the queue is empty, whatever the run's timeout. When the producers have come to their end
+ * (HS_OUT_OF_RANGE, or what the runner's closed_codes are) and the queue is drained it is HS_OUT_OF_RANGE, the end of the
+ * input; when one has failed, or an op on the way, and what was produced before is consumed, it is that error, the first of
+ * them. What it gives stays until the next dequeue. A thread that fills another queue from this one dequeues for itself.
+ *
+ * An enqueue waits for room before it produces. On a closed queue it is HS_CANCELLED, as it is when it has begun and the
+ * queue is cancelled. Closing the session cancels its queues. */
+typedef struct hs_queue_def {
+    size_t size;
+    const char *name;
+    int64_t capacity;                /* elements that are ready or being made, beside the one that is consumed; 0: 32.
+                                      * Memory is made for as many as there have been at once */
+    const hs_output_def *components; /* what an element consists of; without `data`. Those of an open shape take any size
+                                      * that fits, and each element its own */
+    /* Makes an element: an op's function, with the components for its outputs, which it writes into (hs_op_output), or sets
+     * (hs_op_set_output) where they are open; they are copied then. Called by the threads of the runner, beside the steps;
+     * several threads call it at once, one alone never does, even if it has outlived a session. It reads and writes no
+     * variables. Or: */
+    hs_op_fn produce;
+    void *self;
+    const char *const *inputs; /* what an element is copied from: outputs of other ops, one a component; ended by NULL.
+                                * Placeholders too, for programs that run NAME/enqueue themselves: the runner then is left
+                                * out with threads HS_NEVER. Ops on the way are executed by the runner's threads */
+    int64_t threads;           /* 0: 1; HS_NEVER: nobody runs NAME/enqueue but the program */
+    /* The position of the producer, saved and restored with checkpoints under this name, so that a training that resumes
+     * consumes what it would have consumed. `save` is called before the first element and after each, in the producer's
+     * thread, and what it wrote rides with the element: the position that is saved is that of the element consumed last.
+     * `load` is called while nothing is produced, and what was produced ahead is thrown away, as is an error of before. It
+     * waits for an element that is being made. Needs `produce` and one thread. The provider is copied, with
+     * its name and identity. NULL: nothing is saved.
+     *
+     * A graph with such a queue has one live session at a time. Where the producer had come to its end already, or the
+     * queue was closed, a position can be restored in the session too, but its thread has ended: a dequeue is
+     * HS_FAILED_PRECONDITION until somebody runs NAME/enqueue again. Where another queue is filled from this one, what lies
+     * ready in that one counts as consumed. */
+    const hs_state_provider *position;
+} hs_queue_def;
+#define HS_QUEUE_DEF .size = sizeof(hs_queue_def)
+
+HS_API hs_code hs_graph_add_queue(hs_graph *graph, const hs_queue_def *def);
+/* C only. */
+#define hs_graph_queue(graph, ...) hs_graph_add_queue((graph), &(const hs_queue_def){HS_QUEUE_DEF, __VA_ARGS__})
 
 /* Names a node in one of the collections of backend.h: what a scaffold takes its defaults from. */
 HS_API hs_code hs_graph_collect(hs_graph *graph, const char *key, const char *name);

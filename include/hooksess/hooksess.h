@@ -17,6 +17,8 @@
 #include <hooksess/hooks/stop_at_step.h>
 #include <hooksess/hooks/summary_saver.h>
 #include <hooksess/outcome.h>
+#include <hooksess/queue.h>
+#include <hooksess/queue_runner.h>
 #include <hooksess/run.h>
 #include <hooksess/safetensors.h>
 #include <hooksess/scaffold.h>

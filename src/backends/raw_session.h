@@ -40,11 +40,21 @@ typedef struct hs__stored_states {
     bool untold;       /* there are some that nobody takes, and nobody was told yet */
 } hs__stored_states;
 
+/* What somebody has said of the model. */
+typedef struct hs__metric {
+    char *name;
+    double value;
+    int64_t step;
+    uint64_t restores; /* how many there had been when it was said */
+} hs__metric;
+
 struct hs_raw_session {
     hs_env env; /* the backend's, complete */
     hs_backend backend;
     hs_backend_ops ops;       /* the backend's, complete */
     void *handle;             /* the backend's session; NULL: not open */
+    uint64_t opened;          /* tells the session that is open from all others there were; 0: none was yet */
+    bool runs_queues;         /* the hooked session has started the backend's queue runners itself */
     struct hs_session *owner; /* the hooked session around it */
     hs__state_slot *states;
     size_t n_states, states_capacity;
@@ -55,6 +65,10 @@ struct hs_raw_session {
     char saves_refused[256]; /* why; "": they are not */
     uint64_t moves;          /* how often the global step may have changed otherwise than by the hooked run */
     int64_t saved_step;      /* the newest step that is durable; -1: none */
+    bool went_back;          /* the last restore was from memory, which no saver knows of: */
+    int64_t went_back_to;    /* to this step */
+    hs__metric *metrics;
+    size_t n_metrics, metrics_capacity;
 };
 
 #endif

@@ -1,49 +1,123 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "threads/coordinator.h"
+#include "threads/coordinator_inside.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include "threads/thread.h"
 
-struct hs_coordinator {
-    const hs_env *env;
-    pthread_mutex_t lock; /* of error */
-    hs_error error;
-    atomic_bool stop;
-};
+#include <string.h>
 
-hs_coordinator *hs__coordinator_new(const hs_env *env)
+/* Making and freeing. */
+
+static const hs_code *copy_codes(const hs_env *env, const hs_code *codes)
+{
+    size_t n = 0;
+    while (codes[n] != HS_OK)
+        n++;
+    hs_code *copy = hs__alloc(env, n + 1, sizeof *copy);
+    return copy ? memcpy(copy, codes, (n + 1) * sizeof *copy) : NULL;
+}
+
+static hs_coordinator *make(const hs_env *env, const hs_code *clean_codes, hs_error *err)
 {
     hs_coordinator *coordinator = hs__alloc(env, 1, sizeof *coordinator);
-    if (!coordinator)
-        return NULL;
-    if (pthread_mutex_init(&coordinator->lock, NULL) != 0) {
+    const hs_code *codes = copy_codes(env, clean_codes ? clean_codes : HS_CODES(HS_OUT_OF_RANGE));
+    hs_code code = coordinator && codes ? HS_OK : hs__no_memory(err, sizeof *coordinator, "a coordinator");
+    if (code || hs__monitor_init(&coordinator->monitor, err)) {
+        hs__free(env, (void *)codes);
         hs__free(env, coordinator);
         return NULL;
     }
-    coordinator->env = env;
+    coordinator->env = *env;
+    coordinator->clean_codes = codes;
+    coordinator->references = 1;
     atomic_init(&coordinator->stop, false);
     return coordinator;
 }
 
-void hs__coordinator_free(hs_coordinator *coordinator)
+hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error *err)
 {
-    if (!coordinator)
-        return;
-    pthread_mutex_destroy(&coordinator->lock);
-    hs__free(coordinator->env, coordinator);
+    hs_coordinator_options options = {HS_COORDINATOR_OPTIONS};
+    hs_env env;
+    hs_error_clear(err);
+    if ((given &&
+         hs_struct_take(&options, sizeof options, given, "hs_coordinator_options", "HS_COORDINATOR_OPTIONS", err)) ||
+        hs__env_take(&env, options.env, err))
+        return NULL;
+    return make(&env, options.clean_stop_codes, err);
 }
 
-void hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why)
+hs_coordinator *hs__coordinator_new(const hs_env *env)
+{
+    return hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = env}, NULL);
+}
+
+static void destroy(hs_coordinator *coordinator)
+{
+    hs_env env = coordinator->env;
+    hs__monitor_destroy(&coordinator->monitor);
+    hs__free(&env, (void *)coordinator->clean_codes);
+    hs__free(&env, coordinator);
+}
+
+void hs_coordinator_free(hs_coordinator *coordinator)
 {
     if (!coordinator)
         return;
-    if (why && why->code && why->code != HS_OUT_OF_RANGE && why->code != HS_STOP) {
-        pthread_mutex_lock(&coordinator->lock);
-        if (!coordinator->error.code)
-            hs__error_copy(&coordinator->error, why);
-        pthread_mutex_unlock(&coordinator->lock);
-    }
-    atomic_store(&coordinator->stop, true); /* after the error: who sees the stop finds its cause */
+    hs__monitor_lock(&coordinator->monitor);
+    coordinator->released = true;
+    hs__thread_list *threads = coordinator->threads;
+    coordinator->threads = NULL;
+    hs__monitor_unlock(&coordinator->monitor);
+    hs__list_release(&coordinator->env, threads); /* which may be the end of threads that were not started */
+    hs__coordinator_release(coordinator);
+}
+
+void hs__coordinator_free(hs_coordinator *coordinator)
+{
+    hs_coordinator_free(coordinator);
+}
+
+/* The stop. */
+
+static bool is_clean(const hs_coordinator *coordinator, hs_code code)
+{
+    if (code == HS_OK || code == HS_STOP)
+        return true;
+    for (const hs_code *clean = coordinator->clean_codes; *clean; clean++)
+        if (*clean == code)
+            return true;
+    return false;
+}
+
+/* Under the lock. The error is there before the stop: who sees the stop finds its cause. */
+static void stop(hs_coordinator *coordinator, const hs_error *error)
+{
+    if (!error)
+        coordinator->asked |= !coordinator->error.code; /* after an error, it is a thread that ends because of it */
+    else if (!coordinator->error.code)
+        hs__error_copy(&coordinator->error, error);
+    atomic_store_explicit(&coordinator->stop, true, memory_order_release);
+    coordinator->changes++;
+    hs__monitor_changed(&coordinator->monitor);
+}
+
+/* What comes of having been woken to stop: an operation that was cancelled, an input that has ended. */
+static bool is_echo(const hs_coordinator *coordinator, const hs_error *why)
+{
+    return why && hs_coordinator_should_stop(coordinator) &&
+           (why->code == HS_CANCELLED || (why->code && why->code != HS_STOP && is_clean(coordinator, why->code)));
+}
+
+hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why)
+{
+    if (!coordinator)
+        return why && why->code != HS_STOP && why->code != HS_OUT_OF_RANGE ? why->code : HS_OK;
+    bool fails = why && !is_clean(coordinator, why->code);
+    hs__monitor_lock(&coordinator->monitor);
+    bool echoes = is_echo(coordinator, why), kept = echoes || !fails || !coordinator->joined;
+    if (kept && !echoes)
+        stop(coordinator, fails ? why : NULL);
+    hs__monitor_unlock(&coordinator->monitor);
+    return kept ? HS_OK : why->code;
 }
 
 bool hs_coordinator_should_stop(const hs_coordinator *coordinator)
@@ -51,13 +125,127 @@ bool hs_coordinator_should_stop(const hs_coordinator *coordinator)
     return !coordinator || atomic_load_explicit(&((hs_coordinator *)coordinator)->stop, memory_order_acquire);
 }
 
+bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double secs)
+{
+    if (hs_coordinator_should_stop(coordinator))
+        return true;
+    if (!(secs > 0))
+        return false;
+    int64_t deadline = hs__deadline(secs);
+    hs__monitor_lock(&coordinator->monitor);
+    while (!hs_coordinator_should_stop(coordinator) && hs__monitor_wait(&coordinator->monitor, deadline))
+        continue;
+    hs__monitor_unlock(&coordinator->monitor);
+    return hs_coordinator_should_stop(coordinator);
+}
+
 hs_code hs_coordinator_error(const hs_coordinator *coordinator, hs_error *err)
 {
     hs_coordinator *locked = (hs_coordinator *)coordinator;
     if (!coordinator)
-        return hs__error_copy(err, &(hs_error){.code = HS_OK});
-    pthread_mutex_lock(&locked->lock);
+        return hs__error_copy(err, NULL);
+    hs__monitor_lock(&locked->monitor);
     hs_code code = hs__error_copy(err, &locked->error);
-    pthread_mutex_unlock(&locked->lock);
+    hs__monitor_unlock(&locked->monitor);
     return code;
+}
+
+void hs_coordinator_clear_stop(hs_coordinator *coordinator)
+{
+    if (!coordinator)
+        return;
+    hs__monitor_lock(&coordinator->monitor);
+    hs_error_clear(&coordinator->error);
+    coordinator->asked = coordinator->joined = false;
+    atomic_store_explicit(&coordinator->stop, false, memory_order_release);
+    hs__monitor_unlock(&coordinator->monitor);
+}
+
+static bool read_flag(const hs_coordinator *coordinator, const bool *flag)
+{
+    hs_coordinator *locked = (hs_coordinator *)coordinator;
+    hs__monitor_lock(&locked->monitor);
+    bool value = *flag;
+    hs__monitor_unlock(&locked->monitor);
+    return value;
+}
+
+bool hs_coordinator_joined(const hs_coordinator *coordinator)
+{
+    return coordinator && read_flag(coordinator, &coordinator->joined);
+}
+
+bool hs__coordinator_asked(const hs_coordinator *coordinator)
+{
+    return coordinator && read_flag(coordinator, &coordinator->asked);
+}
+
+/* Its threads. */
+
+hs_code hs__coordinator_add(hs_coordinator *coordinator, hs_thread *thread, bool binds, hs_error *err)
+{
+    hs_code code = HS_OK;
+    hs__thread_list *old = NULL;
+    hs__monitor_lock(&coordinator->monitor);
+    if (!coordinator->released && !hs__list_has(coordinator->threads, thread))
+        code = hs__list_add(&coordinator->env, &coordinator->threads, thread, &old, err);
+    if (!code && binds)
+        coordinator->references++;
+    hs__monitor_unlock(&coordinator->monitor);
+    hs__list_release(&coordinator->env, old);
+    return code;
+}
+
+void hs__coordinator_notice(hs_coordinator *coordinator)
+{
+    hs__monitor_lock(&coordinator->monitor);
+    coordinator->changes++;
+    hs__monitor_changed(&coordinator->monitor);
+    hs__monitor_unlock(&coordinator->monitor);
+}
+
+void hs__coordinator_release(hs_coordinator *coordinator)
+{
+    hs__monitor_lock(&coordinator->monitor);
+    bool last = --coordinator->references == 0;
+    coordinator->changes++;
+    hs__monitor_changed(&coordinator->monitor);
+    hs__monitor_unlock(&coordinator->monitor);
+    if (last)
+        destroy(coordinator);
+}
+
+static hs_code start_thread(hs_coordinator *coordinator, const hs_thread_options *given, hs_error *err)
+{
+    hs_thread_options options;
+    hs_code code = hs_struct_take(&options, sizeof options, given, "hs_thread_options", "HS_THREAD_OPTIONS", err);
+    if (code)
+        return code;
+    if (!coordinator || !options.run)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_start_thread: there is no %s",
+                            coordinator ? "body (hs_thread_options.run)" : "coordinator");
+    hs_thread *thread = hs__thread_new(&options, &coordinator->env, NULL, err);
+    if (thread && !hs_coordinator_register(coordinator, thread, err))
+        hs_thread_start(thread, err);
+    hs_thread_free(thread);
+    return err->code;
+}
+
+hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err)
+{
+    hs_error error = {0};
+    start_thread(coordinator, options, &error);
+    return hs__error_copy(err, &error);
+}
+
+hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn body, void *user, hs_error *err)
+{
+    hs_error error = {0};
+    hs_error_clear(err);
+    if (!body)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_stop_on_error: there is no body to call");
+    hs_code code = body(user, coordinator, &error);
+    if (!hs__settle(code, "the thread's body", &error) || !hs_coordinator_request_stop(coordinator, &error))
+        return HS_OK;
+    return hs__error_copy(err, &error);
 }

@@ -6,7 +6,10 @@
 
 #include "base/env.h"
 
-/* `env` must outlive it. NULL without memory. */
+/* Has anyone requested a stop without an error? Until clear_stop. */
+bool hs__coordinator_asked(const hs_coordinator *coordinator);
+
+/* NULL without memory. */
 hs_coordinator *hs__coordinator_new(const hs_env *env);
 void hs__coordinator_free(hs_coordinator *coordinator);
 

@@ -10,9 +10,9 @@ FLOORS = {
     "base": 1,
     "backends": 2,
     "formats": 2,
-    "threads": 2,
     "checkpoint": 3,
     "summary": 3,
+    "threads": 3,
     "hooks": 4,
     "replicas": 4,
     "session": 4,
@@ -20,7 +20,7 @@ FLOORS = {
     "tool": 6,
 }
 # What the hooks share may look further down than the hooks themselves.
-SHARED_BY_HOOKS = {"make.c", "make.h", "timer.c", "timer.h"}
+SHARED_BY_HOOKS = {"make.c", "make.h", "timer.c", "timer.h", "trace_file.c", "trace_file.h"}
 # Parts of a hook in files of their own, which know as little as the hook.
 PARTS_OF_HOOKS = {"save_policy.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)

@@ -48,6 +48,14 @@ static void env_free(void *user, void *block)
     free(block);
 }
 
+size_t test_env_live(test_env *t)
+{
+    pthread_mutex_lock(&lock);
+    size_t live = t->live;
+    pthread_mutex_unlock(&lock);
+    return live;
+}
+
 static int64_t env_now(void *user)
 {
     pthread_mutex_lock(&lock);

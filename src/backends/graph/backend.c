@@ -84,7 +84,8 @@ static size_t graph_collection(void *self, const char *key, const void **items, 
 static hs_code graph_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item),
                                        hs_error *err)
 {
-    return hs__graph_collect(self, key, item, strcmp(key, HS_SAVERS) != 0, release, err);
+    bool is_name = key && strcmp(key, HS_SAVERS) != 0 && strcmp(key, HS_QUEUE_RUNNERS) != 0;
+    return hs__graph_collect(self, key, item, is_name, release, err);
 }
 
 static hs_code graph_default_op(void *self, const char *key, const char **name, hs_error *err)
@@ -120,7 +121,8 @@ static bool graph_variable(void *self, size_t index, hs_variable *out)
     }
     if (!node)
         return false;
-    *out = (hs_variable){.name = node->name, .dtype = node->dtype, .shape = node->shape, .flags = node->flags};
+    uint64_t outlives = node->data && !node->initialize ? HS_VARIABLE_OUTLIVES : 0;
+    *out = (hs_variable){.name = node->name, .dtype = node->dtype, .shape = node->shape, .flags = node->flags | outlives};
     return true;
 }
 
@@ -159,6 +161,7 @@ const hs_backend_ops hs__graph_backend_ops = {
     .global_step = hs__graph_read_step,
     .guard = hs__graph_guard,
     .lend_variable = hs__graph_lend_variable,
+    .fork = hs__graph_session_fork,
 };
 
 /* What hs_graph_backend gives where there is no graph: opening a session on it says why. */

@@ -7,81 +7,8 @@
 #include <ctype.h>
 #include <string.h>
 
-hs_graph *hs_graph_new(const hs_env *env)
-{
-    hs_env taken;
-    hs_error error = {0};
-    if (hs__env_take(&taken, env, &error))
-        taken = *hs_env_default(); /* the error is kept, and reported when a session is opened */
-    hs_graph *graph = hs__alloc(&taken, 1, sizeof *graph);
-    if (!graph)
-        return NULL;
-    graph->env = taken;
-    graph->error = error;
-    hs__map_init(&graph->names, &graph->env);
-    hs__buffer_init(&graph->graph_def, &graph->env);
-    return graph;
-}
-
-static void free_node(const hs_env *env, hs__graph_node *node)
-{
-    hs__free(env, node->outputs);
-    hs__free(env, (void *)node->input_names);
-    hs__free(env, (void *)node->control_names);
-    hs__free(env, (void *)node->write_names);
-    hs__free(env, node->inputs);
-    hs__free(env, node->controls);
-    hs__free(env, node->writes);
-    hs__free(env, node);
-}
-
-static void free_state(const hs_env *env, const hs_state_provider *state)
-{
-    hs__free(env, (void *)state->name);
-    hs__free(env, (void *)state->identity);
-}
-
-void hs_graph_free(hs_graph *graph)
-{
-    if (!graph)
-        return;
-    hs_env env = graph->env;
-    for (size_t i = graph->n_collected; i-- > 0;) {
-        const hs__collected *item = &graph->collected[i];
-        if (item->release)
-            item->release((void *)item->item);
-        if (item->is_copy)
-            hs__free(&env, (void *)item->item);
-        hs__free(&env, item->key);
-    }
-    hs__graph_unresolve(graph);
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        free_node(&env, graph->nodes[i]);
-    for (size_t i = 0; i < graph->n_states; i++)
-        free_state(&env, &graph->states[i]);
-    hs__free(&env, graph->nodes);
-    hs__free(&env, graph->collected);
-    hs__free(&env, graph->states);
-    hs__map_free(&graph->names);
-    hs__buffer_free(&graph->graph_def);
-    hs__free(&env, graph);
-}
-
-const hs_error *hs_graph_error(const hs_graph *graph)
-{
-    static const hs_error no_graph = {.code = HS_RESOURCE_EXHAUSTED,
-                                      .message =
-                                          "there is no graph (NULL, as hs_graph_new returns it where there is no memory)"};
-    return graph ? &graph->error : &no_graph;
-}
-
-bool hs_graph_has(const hs_graph *graph, const char *name)
-{
-    return graph && name && hs__graph_node_of(graph, name);
-}
-
 /* Keeps the graph's first error, and hands it on to whoever asked with an `err` of their own. */
-static hs_code keep(hs_graph *graph, const hs_error *error)
+hs_code hs__graph_keep(hs_graph *graph, const hs_error *error)
 {
     if (error->code && !graph->error.code)
         hs__error_copy(&graph->error, error);
@@ -98,7 +25,7 @@ static bool is_name(const char *name)
     return true;
 }
 
-static hs_code check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err)
+hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err)
 {
     if (!name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a new %s has no name", what);
@@ -114,13 +41,14 @@ static hs_code check_name(const hs_graph *graph, const char *what, const char *n
 }
 
 /* May the graph be added to? Being too late is the caller's error, and not one of the graph. */
-static hs_code check_open(hs_graph *graph, const char *what, const char *name)
+hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name)
 {
     if (!graph)
         return HS_INVALID_ARGUMENT;
-    if (!graph->finalized && !graph->live_sessions)
+    if (!graph->finalized && atomic_load(&graph->references) == 1)
         return HS_OK;
-    hs_log(&graph->env, HS_LOG_ERROR, "%s '%s' is not added: the graph is finalized, a session is open on it", what,
+    hs_log(&graph->env, HS_LOG_ERROR,
+           "%s '%s' is not added: the graph is finalized, a session is open on it, or a thread of one still runs", what,
            name ? name : "?");
     return HS_FAILED_PRECONDITION;
 }
@@ -132,7 +60,7 @@ static hs_code add_node(hs_graph *graph, hs__graph_node *node, const char *name,
     if ((code = hs__reserve(&graph->env, &graph->nodes, &graph->nodes_capacity, graph->n_nodes + 1, sizeof *graph->nodes,
                             err)) ||
         (code = hs__map_add(&graph->names, name, graph->n_nodes, &node->name, err))) {
-        free_node(&graph->env, node);
+        hs__graph_free_node(&graph->env, node);
         return code;
     }
     graph->nodes[graph->n_nodes++] = node;
@@ -186,7 +114,7 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, hs_er
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL");
     if ((code = hs_struct_take(&def, sizeof def, given, "hs_variable_def", "HS_VARIABLE_DEF", err)) ||
-        (code = check_name(graph, "variable", def.name, err)) ||
+        (code = hs__graph_check_name(graph, "variable", def.name, err)) ||
         (code = check_tensor("variable", def.name, def.dtype, &def.shape, false, err)) ||
         (code = check_memory("variable", def.name, def.memory, err)))
         return code;
@@ -216,12 +144,12 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, hs_er
 
 hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
 {
-    hs_code code = check_open(graph, "variable", def ? def->name : NULL);
+    hs_code code = hs__graph_check_open(graph, "variable", def ? def->name : NULL);
     if (code)
         return code;
     hs_error error = {0};
     add_variable(graph, def, &error);
-    return keep(graph, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
@@ -235,7 +163,7 @@ static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what,
                           const hs_shape *shape, void *data, hs_error *err)
 {
     hs_code code;
-    if ((code = check_name(graph, what, name, err)) ||
+    if ((code = hs__graph_check_name(graph, what, name, err)) ||
         (code = check_tensor(what, name, (int64_t)dtype, shape, kind == HS__PLACEHOLDER, err)))
         return code;
     if (kind == HS__VALUE && !data)
@@ -251,22 +179,22 @@ static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what,
 
 hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
-    hs_code code = check_open(graph, "value", name);
+    hs_code code = hs__graph_check_open(graph, "value", name);
     if (code)
         return code;
     hs_error error = {0};
     add_tensor(graph, HS__VALUE, "value", name, dtype, &shape, data, &error);
-    return keep(graph, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 hs_code hs_graph_placeholder(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape)
 {
-    hs_code code = check_open(graph, "placeholder", name);
+    hs_code code = hs__graph_check_open(graph, "placeholder", name);
     if (code)
         return code;
     hs_error error = {0};
     add_tensor(graph, HS__PLACEHOLDER, "placeholder", name, dtype, &shape, NULL, &error);
-    return keep(graph, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 static hs_code add_global_step(hs_graph *graph, const char *name, int64_t *data, hs_error *err)
@@ -283,12 +211,12 @@ static hs_code add_global_step(hs_graph *graph, const char *name, int64_t *data,
 
 hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *data)
 {
-    hs_code code = check_open(graph, "global step", name);
+    hs_code code = hs__graph_check_open(graph, "global step", name);
     if (code)
         return code;
     hs_error error = {0};
     add_global_step(graph, name ? name : "global_step", data, &error);
-    return keep(graph, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 static hs_code check_outputs(const char *name, const hs_output_def *outputs, size_t *n, hs_error *err)
@@ -331,7 +259,7 @@ static hs_code fill_op(const hs_graph *graph, hs__graph_node *node, const hs_op_
     return HS_OK;
 }
 
-static hs_code add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
+hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
 {
     hs_op_def def;
     hs_code code;
@@ -339,7 +267,8 @@ static hs_code add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_op: the definition is NULL");
     if ((code = hs_struct_take(&def, sizeof def, given, "hs_op_def", "HS_OP_DEF", err)) ||
-        (code = check_name(graph, "op", def.name, err)) || (code = check_outputs(def.name, def.outputs, &n_outputs, err)))
+        (code = hs__graph_check_name(graph, "op", def.name, err)) ||
+        (code = check_outputs(def.name, def.outputs, &n_outputs, err)))
         return code;
     if (!def.run && n_outputs)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': it has outputs, but no function", def.name);
@@ -350,7 +279,7 @@ static hs_code add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
         return HS_RESOURCE_EXHAUSTED;
     node->n_outputs = n_outputs;
     if ((code = fill_op(graph, node, &def, err))) {
-        free_node(&graph->env, node);
+        hs__graph_free_node(&graph->env, node);
         return code;
     }
     return add_node(graph, node, def.name, err);
@@ -358,12 +287,12 @@ static hs_code add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
 
 hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def)
 {
-    hs_code code = check_open(graph, "op", def ? def->name : NULL);
+    hs_code code = hs__graph_check_open(graph, "op", def ? def->name : NULL);
     if (code)
         return code;
     hs_error error = {0};
-    add_op(graph, def, &error);
-    return keep(graph, &error);
+    hs__graph_add_op(graph, def, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
@@ -376,15 +305,18 @@ hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, c
     }
     if (!unique)
         return hs__no_memory(err, strlen(name), "a name");
-    hs_code code =
-        add_op(graph, &(hs_op_def){HS_OP_DEF, .name = unique, .run = run, .self = graph, .outputs = outputs}, err);
-    if (!code)
-        *given = hs__graph_node_of(graph, unique)->name;
+    hs_code code = hs__graph_add_op(
+        graph, &(hs_op_def){HS_OP_DEF, .name = unique, .run = run, .self = graph, .outputs = outputs}, err);
+    if (!code) {
+        hs__graph_node *node = hs__graph_node_of(graph, unique);
+        node->builtin = true;
+        *given = node->name;
+    }
     hs__free(&graph->env, unique);
     return code;
 }
 
-static hs_code add_state(hs_graph *graph, const hs_state_provider *given, hs_error *err)
+hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *given, hs_error *err)
 {
     hs_state_provider state;
     hs_code code = hs__state_provider_take(&state, given, "state", err);
@@ -402,7 +334,7 @@ static hs_code add_state(hs_graph *graph, const hs_state_provider *given, hs_err
     state.name = hs__strdup(&graph->env, state.name);
     state.identity = identity ? hs__strdup(&graph->env, identity) : NULL;
     if (!state.name || (identity && !state.identity)) {
-        free_state(&graph->env, &state);
+        hs__graph_free_state(&graph->env, &state);
         return hs__no_memory(err, strlen(given->name), "a name");
     }
     graph->states[graph->n_states++] = state;
@@ -411,12 +343,12 @@ static hs_code add_state(hs_graph *graph, const hs_state_provider *given, hs_err
 
 hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider)
 {
-    hs_code code = check_open(graph, "state", provider ? provider->name : NULL);
+    hs_code code = hs__graph_check_open(graph, "state", provider ? provider->name : NULL);
     if (code)
         return code;
     hs_error error = {0};
-    add_state(graph, provider, &error);
-    return keep(graph, &error);
+    hs__graph_add_state(graph, provider, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self)
@@ -448,14 +380,14 @@ hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bo
 
 hs_code hs_graph_collect(hs_graph *graph, const char *key, const char *name)
 {
-    hs_code code = check_open(graph, "collection", key);
+    hs_code code = hs__graph_check_open(graph, "collection", key);
     if (code)
         return code;
     hs_error error = {0};
-    if (key && strcmp(key, HS_SAVERS) == 0)
-        hs_error_set(&error, HS_INVALID_ARGUMENT, "collection '%s' has savers, not names such as '%s'", key,
-                     name ? name : "(NULL)");
+    if (key && (strcmp(key, HS_SAVERS) == 0 || strcmp(key, HS_QUEUE_RUNNERS) == 0))
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "collection '%s' has %s, not names such as '%s'", key,
+                     strcmp(key, HS_SAVERS) == 0 ? "savers" : "queue runners", name ? name : "(NULL)");
     else
         hs__graph_collect(graph, key, name, true, NULL, &error);
-    return keep(graph, &error);
+    return hs__graph_keep(graph, &error);
 }

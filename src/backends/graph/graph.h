@@ -8,6 +8,8 @@
 #include "base/map.h"
 #include "base/tensor.h"
 
+#include <stdatomic.h>
+
 /* The embedded graph: nodes in the order of their definition, and what was made of them when the graph was resolved. */
 
 typedef struct hs__graph_node hs__graph_node;
@@ -49,6 +51,8 @@ struct hs__graph_node {
     size_t variable;              /* its place among the variables, if it is one */
     size_t waits;                 /* while ops are put in order: for how many */
     bool sets_views, reads_views; /* outputs without memory of their own; inputs that are such */
+    bool lends;                   /* a dequeue: its outputs are the memory of what it took */
+    bool builtin;                 /* one of those below: all variables are its business */
 };
 
 /* The ops that every graph has (init.c). */
@@ -68,6 +72,11 @@ typedef struct {
     bool is_copy; /* a name of the graph's own, freed with it */
 } hs__collected;
 
+/* A queue of the graph's, what a session has of it, and what lies in it (queue.h). */
+typedef struct hs__queue_def hs__queue_def;
+struct hs__queue;
+struct hs__element;
+
 struct hs_graph {
     hs_env env;
     hs_error error; /* the first of building */
@@ -82,6 +91,7 @@ struct hs_graph {
     const char *builtins[HS__BUILTINS]; /* their names; NULL: not made yet */
     bool program_memory;                /* a variable is the program's memory: one live session */
     bool finalized;
+    bool has_position; /* a queue has one, as there is one producer: one live session */
     size_t live_sessions;
 
     /* made by hs__graph_resolve, good until a node is added */
@@ -92,6 +102,10 @@ struct hs_graph {
     size_t n_variables;
     bool shares_memory; /* some of the program's memory is known by two names */
     hs__buffer graph_def;
+
+    hs__queue_def **queues;
+    size_t n_queues, queues_capacity;
+    atomic_size_t references; /* the program's, and one of each session and fork; forks may outlive the others */
 };
 
 struct hs__graph_session;
@@ -102,8 +116,20 @@ struct hs_op {
     const hs__graph_node *node;
 };
 
+/* graph.c. Lets go of the graph; with the last one it is freed. */
+void hs__graph_release(hs_graph *graph);
+void hs__graph_free_node(const hs_env *env, hs__graph_node *node);
+void hs__graph_free_state(const hs_env *env, const hs_state_provider *state);
+
 /* build.c */
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
+/* What the functions share that add to a graph: may it be added to, is the name one that it can have, keeping the first
+ * error; and adding. */
+hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name);
+hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err);
+hs_code hs__graph_keep(hs_graph *graph, const hs_error *error);
+hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *def, hs_error *err);
+hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *provider, hs_error *err);
 /* Adds an op for the library's own use under a name that is free, even to a finalized graph. */
 hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
                               const char **given, hs_error *err);
@@ -122,7 +148,6 @@ hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err);
 /* graph_def.c */
 hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err);
 
-/* session.c */
 typedef struct hs__graph_session {
     hs_graph *graph;
     hs_tensor *tensors;     /* by slot: where each value is */
@@ -135,21 +160,44 @@ typedef struct hs__graph_session {
     uint64_t run;           /* the number of this run */
     int64_t step;           /* the global step before it */
     bool check_inputs;      /* it needs a variable that was not initialised when it began */
+    bool forked;            /* for a thread beside the session's: it has no variables */
     hs_write_guard guard;   /* of somebody who copies the variables */
     int64_t *trace;         /* two times an op, while a run is traced */
     hs__buffer metadata;
+    struct hs__queue **queues; /* of all queues of the graph; shared with forks */
+    struct hs__element **held; /* what was dequeued last of each, or NULL */
 } hs__graph_session;
 
 extern const hs_backend_ops hs__graph_backend_ops;
 
+/* open.c */
 hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
-hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *err);
 hs_code hs__graph_session_close(void *session, hs_error *err);
+/* A session, or a fork of `parent`. */
+hs_code hs__graph_session_make(hs_graph *graph, const hs__graph_session *parent, hs__graph_session **session,
+                               hs_error *err);
+/* Makes the memory of an op's outputs where it has not been made yet. */
+hs_code hs__graph_own_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err);
+
+/* session.c */
+hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *err);
 hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
 hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
 hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
 void hs__graph_guard(void *session, hs_write_guard guard);
 hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
+
+/* fork.c */
+hs_code hs__graph_open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err);
+void hs__graph_close_queues(hs__graph_session *session);
+hs_code hs__graph_session_fork(void *session, void **forked, hs_error *err);
+/* Once it is known which ops are needed: may a fork execute them? Makes the memory for what they give. */
+hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call *call, hs_error *err);
+
+/* queue.c */
+void hs__queue_def_free(hs__queue_def *def);
+/* queue_state.c: a run failed. The queues that it was to fill remember why. */
+void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err);
 
 /* metadata.c: the run's RunMetadata, from session->trace and the graph. */
 hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs_error *err);

@@ -1,114 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of the embedded graph: its memory, and running ops. */
+/* A session of the embedded graph: running ops. */
 #include "backends/graph/graph.h"
 
 #include <string.h>
 
-/* Opening and closing. */
-
-static hs_code own(hs__graph_session *session, size_t slot, size_t bytes, hs_error *err)
-{
-    hs_tensor *tensor = &session->tensors[slot];
-    session->owned[slot] = hs__alloc(&session->graph->env, bytes, 1);
-    if (!session->owned[slot])
-        return hs__no_memory(err, bytes, "the memory of a tensor");
-    tensor->data = session->owned[slot];
-    tensor->bytes = bytes;
-    return HS_OK;
-}
-
-static hs_code place_outputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < op->n_outputs; i++) {
-        const hs_output_def *output = &op->outputs[i];
-        hs_tensor *tensor = &session->tensors[op->slot + i];
-        *tensor = hs_tensor_of(output->dtype, output->shape, output->data);
-        tensor->memory = output->memory;
-        bool open = hs_shape_elements(&output->shape) < 0;
-        if (open)
-            tensor->rank = -1; /* until it is set */
-        if (!output->data && !open && output->dtype != HS_STRING)
-            code = own(session, op->slot + i, tensor->bytes, err);
-    }
-    return code;
-}
-
-static hs_code place(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
-{
-    if (node->kind == HS__OP)
-        return place_outputs(session, node, err);
-    hs_tensor *tensor = &session->tensors[node->slot];
-    *tensor = hs_tensor_of(node->dtype, node->shape, node->data);
-    tensor->memory = node->memory;
-    session->initialized[node->slot] = node->kind != HS__VARIABLE || node->data;
-    if (node->kind != HS__VARIABLE || node->data)
-        return HS_OK;
-    return own(session, node->slot, tensor->bytes, err);
-}
-
-static void free_session(hs__graph_session *session)
-{
-    const hs_env *env = &session->graph->env;
-    for (size_t i = 0; session->owned && i < session->graph->n_slots; i++)
-        hs__free(env, session->owned[i]);
-    void *const blocks[] = {session->tensors, session->owned,  session->initialized, (void *)session->fed,
-                            session->fed_in,  session->needed, session->stack,       session->trace};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        hs__free(env, blocks[i]);
-    hs__buffer_free(&session->metadata);
-    hs__free(env, session);
-}
-
-static hs_code allocate(hs__graph_session *session, hs_error *err)
-{
-    const hs_graph *graph = session->graph;
-    const hs_env *env = &graph->env;
-    size_t n = graph->n_slots;
-    session->tensors = hs__alloc(env, n, sizeof *session->tensors);
-    session->owned = hs__alloc(env, n, sizeof *session->owned);
-    session->initialized = hs__alloc(env, n, sizeof *session->initialized);
-    session->fed = hs__alloc(env, n, sizeof *session->fed);
-    session->fed_in = hs__alloc(env, n, sizeof *session->fed_in);
-    session->needed = hs__alloc(env, (graph->n_ops + 63) / 64, sizeof *session->needed);
-    session->stack = hs__alloc(env, graph->n_ops, sizeof *session->stack);
-    session->trace = hs__alloc(env, 2 * graph->n_ops, sizeof *session->trace);
-    if (!session->tensors || !session->owned || !session->initialized || !session->fed || !session->fed_in ||
-        !session->needed || !session->stack || !session->trace)
-        return hs__no_memory(err, n * sizeof *session->tensors, "a session of the graph");
-    return HS_OK;
-}
-
-hs_code hs__graph_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
-{
-    hs_graph *graph = self;
-    (void)config;
-    if (graph->error.code)
-        return hs__error_copy(err, &graph->error);
-    if (target && *target && strcmp(target, "local") != 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the graph backend runs in this process, not at '%s'", target);
-    if (graph->program_memory && graph->live_sessions)
-        return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the graph has variables in the program's memory: close its session before another is opened");
-    hs_code code = hs__graph_resolve(graph, err);
-    if (code)
-        return code;
-    hs__graph_session *made = hs__alloc(&graph->env, 1, sizeof *made);
-    if (!made)
-        return hs__no_memory(err, sizeof *made, "a session of the graph");
-    made->graph = graph;
-    hs__buffer_init(&made->metadata, &graph->env);
-    code = allocate(made, err);
-    for (size_t i = 0; !code && i < graph->n_nodes; i++)
-        code = place(made, graph->nodes[i], err);
-    if (code) {
-        free_session(made);
-        return code;
-    }
-    graph->live_sessions++;
-    *session = made;
-    return HS_OK;
-}
+/* Guards. */
 
 /* Somebody who copies variables is asked before they change. */
 static void ask_guard(hs__graph_session *session, size_t variable)
@@ -133,16 +29,6 @@ void hs__graph_guard(void *self, hs_write_guard guard)
     if (session->guard.before_write)
         session->guard.released(session->guard.user);
     session->guard = guard;
-}
-
-hs_code hs__graph_session_close(void *session, hs_error *err)
-{
-    (void)err;
-    hs__graph_session *closing = session;
-    hs__graph_guard(session, (hs_write_guard){NULL, NULL, NULL});
-    closing->graph->live_sessions--;
-    free_session(closing);
-    return HS_OK;
 }
 
 /* Running. */
@@ -371,6 +257,21 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
     return HS_OK;
 }
 
+/* Executes what was marked. */
+static hs_code run_marked(hs__graph_session *session, hs_backend_call *call, hs_error *err)
+{
+    int64_t advanced = 0;
+    hs_code code = execute_all(session, call->options, &advanced, err);
+    /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
+    hs_code late = advance(session, advanced, code ? NULL : err);
+    if (code || (code = late) || (code = collect(session, call, err)))
+        return code;
+    const hs_run_options *options = call->options;
+    if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs) && !session->forked)
+        code = hs__graph_metadata(session, call, err);
+    return code;
+}
+
 hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
 {
     hs__graph_session *session = self;
@@ -382,21 +283,13 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
     else
         memset(session->needed, 0, words * sizeof *session->needed);
     const int64_t *step = step_of(session);
-    session->step = step ? *step : 0;
+    session->step = step ? *step : session->forked ? -1 : 0;
     hs_code code = HS_OK;
-    int64_t advanced = 0;
     for (size_t i = 0; !code && i < call->n_feeds; i++)
         code = take_feed(session, &call->feeds[i], err);
-    if (code || (code = mark(session, call, err)))
-        return code;
-    code = execute_all(session, call->options, &advanced, err);
-    /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
-    hs_code late = advance(session, advanced, code ? NULL : err);
-    if (code || (code = late) || (code = collect(session, call, err)))
-        return code;
-    const hs_run_options *options = call->options;
-    if (options && (options->trace_level >= HS_TRACE_SOFTWARE || options->output_partition_graphs))
-        code = hs__graph_metadata(session, call, err);
+    if (code || (code = mark(session, call, err)) ||
+        (session->forked && (code = hs__graph_prepare_fork(session, call, err))) || (code = run_marked(session, call, err)))
+        hs__graph_blame_queues(session, call, code, err);
     return code;
 }
 

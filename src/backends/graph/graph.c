@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A graph's life. */
+#include "backends/graph/graph.h"
+
+hs_graph *hs_graph_new(const hs_env *env)
+{
+    hs_env taken;
+    hs_error error = {0};
+    if (hs__env_take(&taken, env, &error))
+        taken = *hs_env_default(); /* the error is kept, and reported when a session is opened */
+    hs_graph *graph = hs__alloc(&taken, 1, sizeof *graph);
+    if (!graph)
+        return NULL;
+    graph->env = taken;
+    graph->error = error;
+    hs__map_init(&graph->names, &graph->env);
+    hs__buffer_init(&graph->graph_def, &graph->env);
+    atomic_init(&graph->references, 1);
+    return graph;
+}
+
+void hs__graph_free_node(const hs_env *env, hs__graph_node *node)
+{
+    hs__free(env, node->outputs);
+    hs__free(env, (void *)node->input_names);
+    hs__free(env, (void *)node->control_names);
+    hs__free(env, (void *)node->write_names);
+    hs__free(env, node->inputs);
+    hs__free(env, node->controls);
+    hs__free(env, node->writes);
+    hs__free(env, node);
+}
+
+void hs__graph_free_state(const hs_env *env, const hs_state_provider *state)
+{
+    hs__free(env, (void *)state->name);
+    hs__free(env, (void *)state->identity);
+}
+
+static void free_collections(hs_graph *graph)
+{
+    hs_env env = graph->env;
+    for (size_t i = graph->n_collected; i-- > 0;) {
+        const hs__collected *item = &graph->collected[i];
+        if (item->release)
+            item->release((void *)item->item);
+        if (item->is_copy)
+            hs__free(&env, (void *)item->item);
+        hs__free(&env, item->key);
+    }
+    hs__free(&env, graph->collected);
+    graph->collected = NULL;
+    graph->n_collected = graph->collected_capacity = 0;
+}
+
+void hs__graph_release(hs_graph *graph)
+{
+    if (atomic_fetch_sub(&graph->references, 1) > 1)
+        return;
+    hs_env env = graph->env;
+    hs__graph_unresolve(graph);
+    for (size_t i = 0; i < graph->n_queues; i++)
+        hs__queue_def_free(graph->queues[i]);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        hs__graph_free_node(&env, graph->nodes[i]);
+    for (size_t i = 0; i < graph->n_states; i++)
+        hs__graph_free_state(&env, &graph->states[i]);
+    hs__free(&env, graph->queues);
+    hs__free(&env, graph->nodes);
+    hs__free(&env, graph->states);
+    hs__map_free(&graph->names);
+    hs__buffer_free(&graph->graph_def);
+    hs__free(&env, graph);
+}
+
+/* A thread that fills a queue may not have ended yet: it needs the graph, but not what is collected in it. */
+void hs_graph_free(hs_graph *graph)
+{
+    if (!graph)
+        return;
+    free_collections(graph);
+    hs__graph_release(graph);
+}
+
+const hs_error *hs_graph_error(const hs_graph *graph)
+{
+    static const hs_error no_graph = {.code = HS_RESOURCE_EXHAUSTED,
+                                      .message =
+                                          "there is no graph (NULL, as hs_graph_new returns it where there is no memory)"};
+    return graph ? &graph->error : &no_graph;
+}
+
+bool hs_graph_has(const hs_graph *graph, const char *name)
+{
+    return graph && name && hs__graph_node_of(graph, name);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adding queues to a graph. */
+#include "backends/graph/queue.h"
+
+#include <hooksess/queue_runner.h>
+
+#include "base/state.h"
+
+#include <string.h>
+
+enum { DEFAULT_CAPACITY = 32, MOST_THREADS = 1024 };
+
+void hs__queue_def_free(hs__queue_def *def)
+{
+    const hs_env *env = &def->graph->env;
+    if (def->takes_turns)
+        hs__turn_destroy(&def->turn);
+    hs__free(env, def->element.outputs);
+    hs__free(env, def->name);
+    hs__free(env, def);
+}
+
+static hs_code check_components(const hs_queue_def *def, size_t *n, hs_error *err)
+{
+    for (*n = 0; def->components && def->components[*n].dtype; ++*n)
+        if (def->components[*n].data || def->components[*n].memory)
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "queue '%s': component %zu has memory; each element brings its own", def->name, *n);
+    if (!*n)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has no components: .components = HS_OUTPUTS(...)",
+                            def->name);
+    return HS_OK;
+}
+
+static hs_code check_filling(const hs_queue_def *def, size_t n_components, hs_error *err)
+{
+    size_t n_inputs = def->inputs ? hs__names_count(def->inputs) : 0;
+    if (!def->produce == !def->inputs)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has %s; it takes the one or the other", def->name,
+                            def->produce ? "both produce and inputs" : "neither produce nor inputs");
+    if (def->inputs && n_inputs != n_components)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has %zu inputs for %zu components", def->name, n_inputs,
+                            n_components);
+    if (def->position && !def->produce)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has a position, so it needs produce", def->name);
+    if (def->position && def->threads > 1)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s' has a position, so one thread fills it, not %lld",
+                            def->name, (long long)def->threads);
+    return HS_OK;
+}
+
+static hs_code check_numbers(const hs_queue_def *def, hs_error *err)
+{
+    if (def->capacity < 0 || def->capacity > INT32_MAX)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "queue '%s': its capacity is %lld; 1 to %d elements, or 0 for %d",
+                            def->name, (long long)def->capacity, INT32_MAX, DEFAULT_CAPACITY);
+    if (def->threads != HS_NEVER && (def->threads < 0 || def->threads > MOST_THREADS))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "queue '%s' is to be filled by %lld threads; 1 to %d, 0 for one, or HS_NEVER for none",
+                            def->name, (long long)def->threads, MOST_THREADS);
+    return HS_OK;
+}
+
+static hs_code fill_def(hs__queue_def *def, const hs_queue_def *given, size_t n, hs_error *err)
+{
+    const hs_env *env = &def->graph->env;
+    def->capacity = given->capacity ? given->capacity : DEFAULT_CAPACITY;
+    def->produce = given->produce;
+    def->self = given->self;
+    def->name = hs__strdup(env, given->name);
+    def->element.kind = HS__OP;
+    def->element.n_outputs = n;
+    def->element.outputs = hs__alloc(env, n, sizeof *def->element.outputs);
+    if (!def->name || !def->element.outputs)
+        return hs__no_memory(err, n * sizeof *def->element.outputs, "a queue");
+    memcpy(def->element.outputs, given->components, n * sizeof *def->element.outputs);
+    bool one_thread = given->threads == 0 || given->threads == 1;
+    if (!one_thread && !given->position)
+        return HS_OK;
+    hs_state_provider saved = {.save = NULL};
+    hs_code code = given->position ? hs__state_provider_take(&saved, given->position, "position", err) : HS_OK;
+    if (code || (code = hs__turn_init(&def->turn, err)))
+        return code;
+    def->takes_turns = true;
+    def->saved = saved;
+    return HS_OK;
+}
+
+/* The graph owns it from then on. */
+static hs_code new_def(hs_graph *graph, const hs_queue_def *given, size_t n, hs__queue_def **out, hs_error *err)
+{
+    hs_code code =
+        hs__reserve(&graph->env, &graph->queues, &graph->queues_capacity, graph->n_queues + 1, sizeof *graph->queues, err);
+    if (code)
+        return code;
+    hs__queue_def *def = hs__alloc(&graph->env, 1, sizeof *def);
+    if (!def)
+        return hs__no_memory(err, sizeof *def, "a queue");
+    def->graph = graph;
+    if ((code = fill_def(def, given, n, err))) {
+        hs__queue_def_free(def);
+        return code;
+    }
+    def->index = graph->n_queues;
+    *out = def;
+    return HS_OK;
+}
+
+/* Adds NAME/what. None of a queue's ops changes variables. */
+static hs_code add_op(hs__queue_def *def, const char *what, hs_op_fn run, const char *const *inputs,
+                      const hs_output_def *outputs, hs__graph_node **node, hs_error *err)
+{
+    char *name = hs__format(&def->graph->env, "%s/%s", def->name, what);
+    if (!name)
+        return hs__no_memory(err, strlen(def->name), "a name");
+    hs_code code = hs__graph_add_op(def->graph,
+                                    &(hs_op_def){HS_OP_DEF, .name = name, .run = run, .self = def, .inputs = inputs,
+                                                 .outputs = outputs, .writes = (const char *const[]){NULL}},
+                                    err);
+    if (!code)
+        *node = hs__graph_node_of(def->graph, name);
+    hs__free(&def->graph->env, name);
+    return code;
+}
+
+static hs_code add_ops(hs__queue_def *def, const hs_queue_def *given, hs_error *err)
+{
+    hs__graph_node *dequeue, *other;
+    hs_code code;
+    if ((code = add_op(def, "enqueue", hs__queue_run_enqueue, given->inputs, NULL, &def->enqueue, err)) ||
+        (code = add_op(def, "dequeue", hs__queue_run_dequeue, NULL, given->components, &dequeue, err)))
+        return code;
+    def->element.name = def->enqueue->name;
+    dequeue->lends = true;
+    if ((code = add_op(def, "close", hs__queue_run_close, NULL, NULL, &other, err)) ||
+        (code = add_op(def, "cancel", hs__queue_run_cancel, NULL, NULL, &other, err)))
+        return code;
+    return add_op(def, "size", hs__queue_run_size, NULL, HS_OUTPUTS({.dtype = HS_INT32}), &other, err);
+}
+
+static hs_code add_position(hs__queue_def *def, hs_error *err)
+{
+    if (!def->saved.save)
+        return HS_OK;
+    hs_state_provider state = def->saved;
+    state.save = hs__queue_save_position;
+    state.load = hs__queue_load_position;
+    state.self = def;
+    def->graph->has_position = true;
+    def->saved.name = def->saved.identity = NULL; /* the caller's */
+    return hs__graph_add_state(def->graph, &state, err);
+}
+
+static void release_runner(void *runner)
+{
+    hs_queue_runner_free(runner);
+}
+
+static hs_code add_runner(const hs__queue_def *def, int64_t threads, hs_error *err)
+{
+    hs_graph *graph = def->graph;
+    if (threads == HS_NEVER)
+        return HS_OK;
+    size_t n = threads ? (size_t)threads : 1;
+    const char **names = hs__alloc(&graph->env, n + 1, sizeof *names);
+    if (!names)
+        return hs__no_memory(err, n * sizeof *names, "a queue runner");
+    for (size_t i = 0; i < n; i++)
+        names[i] = def->enqueue->name;
+    hs_queue_runner *runner = hs_queue_runner_new(
+        &(hs_queue_runner_options){HS_QUEUE_RUNNER_OPTIONS, .queue = def->name, .enqueue_ops = names, .env = &graph->env},
+        err);
+    hs__free(&graph->env, names);
+    if (!runner)
+        return err->code;
+    hs_code code = hs__graph_collect(graph, HS_QUEUE_RUNNERS, runner, false, release_runner, err);
+    if (code)
+        hs_queue_runner_free(runner);
+    return code;
+}
+
+static hs_code add_queue(hs_graph *graph, const hs_queue_def *given, hs_error *err)
+{
+    hs_queue_def def;
+    hs__queue_def *made = NULL;
+    size_t n;
+    hs_code code;
+    if (!given)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_queue: the definition is NULL");
+    if ((code = hs_struct_take(&def, sizeof def, given, "hs_queue_def", "HS_QUEUE_DEF", err)) ||
+        (code = hs__graph_check_name(graph, "queue", def.name, err)) || (code = check_components(&def, &n, err)) ||
+        (code = check_filling(&def, n, err)) || (code = check_numbers(&def, err)) ||
+        (code = new_def(graph, &def, n, &made, err)))
+        return code;
+    graph->queues[graph->n_queues++] = made;
+    if (!(code = add_ops(made, &def, err)) && !(code = add_position(made, err)))
+        code = add_runner(made, def.threads, err);
+    return code;
+}
+
+hs_code hs_graph_add_queue(hs_graph *graph, const hs_queue_def *def)
+{
+    hs_code code = hs__graph_check_open(graph, "queue", def ? def->name : NULL);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_queue(graph, def, &error);
+    return hs__graph_keep(graph, &error);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The position of a queue's producer: it rides with the elements, and what is saved is that of the last one consumed. */
+#include "backends/graph/queue.h"
+
+#include "base/state.h"
+
+hs_code hs__turn_init(hs__turn *turn, hs_error *err)
+{
+    if (pthread_mutex_init(&turn->lock, NULL) != 0)
+        return hs__no_memory(err, sizeof turn->lock, "a lock");
+    if (pthread_cond_init(&turn->changed, NULL) == 0)
+        return HS_OK;
+    pthread_mutex_destroy(&turn->lock);
+    return hs__no_memory(err, sizeof turn->changed, "a lock");
+}
+
+void hs__turn_destroy(hs__turn *turn)
+{
+    pthread_cond_destroy(&turn->changed);
+    pthread_mutex_destroy(&turn->lock);
+}
+
+static void take_turn(hs__turn *turn, bool loads)
+{
+    pthread_mutex_lock(&turn->lock);
+    turn->loads_waiting += loads;
+    while (turn->taken || (!loads && turn->loads_waiting))
+        pthread_cond_wait(&turn->changed, &turn->lock);
+    turn->loads_waiting -= loads;
+    turn->taken = true;
+    pthread_mutex_unlock(&turn->lock);
+}
+
+static void end_turn(hs__turn *turn)
+{
+    pthread_mutex_lock(&turn->lock);
+    turn->taken = false;
+    pthread_cond_broadcast(&turn->changed);
+    pthread_mutex_unlock(&turn->lock);
+}
+
+/* Where the producer is now, in its turn. */
+static hs_code ask_position(const hs__queue_def *def, hs__buffer *position, hs_error *err)
+{
+    hs_state_writer writer;
+    hs__buffer_clear(position);
+    writer.buffer = *position;
+    hs_code code = hs__settle(def->saved.save(def->saved.self, &writer, err), "its position's save", err);
+    *position = writer.buffer;
+    if (!code)
+        code = hs__buffer_check(position, "the position of a queue", err);
+    return code;
+}
+
+/* Before anything was consumed, the position is the one to begin with: asked for, in the producer's turn, before anything
+ * is produced from it. */
+static hs_code ensure_position(hs__queue *queue, hs_error *err)
+{
+    if (!queue->def->saved.save || hs__queue_has_position(queue))
+        return HS_OK;
+    hs__buffer position;
+    hs__buffer_init(&position, &queue->def->graph->env);
+    hs_code code = ask_position(queue->def, &position, err);
+    if (code)
+        hs__buffer_free(&position);
+    else
+        hs__queue_set_position(queue, &position, true);
+    return code;
+}
+
+/* What `produce` sees is an op whose outputs are the element's tensors. */
+static hs_code call_producer(const hs__queue_def *def, const hs_op *op, hs__element *element, hs_error *err)
+{
+    hs__graph_session inside = {.graph = def->graph, .tensors = element->values, .step = op->session->step};
+    hs_op producing = {&inside, &def->element};
+    hs_code code = hs__settle(def->produce(def->self, &producing, err), "its function", err);
+    return code ? code : hs__element_keep(def, element, err);
+}
+
+static hs_code produce_in_turn(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
+{
+    const hs__queue_def *def = queue->def;
+    if (hs__queue_cancelled(queue)) /* while it waited: the producer may be another session's now */
+        return hs_error_set(err, HS_CANCELLED, "queue '%s' is closed, and takes nothing more in", def->name);
+    hs_code code = ensure_position(queue, err);
+    if (!code && !(code = call_producer(def, op, element, err)) && def->saved.save)
+        code = ask_position(def, &element->position, err);
+    return code;
+}
+
+hs_code hs__queue_produce(hs__queue *queue, const hs_op *op, hs__element *element, hs_error *err)
+{
+    hs__queue_def *def = queue->def;
+    if (!def->takes_turns) /* nobody waits for anybody */
+        return hs__queue_end(queue, element, call_producer(def, op, element, err), err);
+    take_turn(&def->turn, false);
+    hs_code code = hs__queue_end(queue, element, produce_in_turn(queue, op, element, err), err);
+    end_turn(&def->turn);
+    return code;
+}
+
+static hs_code find_living(const hs__queue_def *def, hs_error *err)
+{
+    return def->living
+               ? HS_OK
+               : hs_error_set(err, HS_FAILED_PRECONDITION, "queue '%s' has no position: no session is open", def->name);
+}
+
+hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err)
+{
+    hs__queue_def *def = self;
+    hs_code code = find_living(def, err);
+    if (code)
+        return code;
+    hs__queue *queue = def->living;
+    if (!hs__queue_has_position(queue)) { /* else nobody has to wait for a slow producer */
+        take_turn(&def->turn, true);
+        code = ensure_position(queue, err);
+        end_turn(&def->turn);
+    }
+    if (code)
+        return code;
+    pthread_mutex_lock(&queue->lock);
+    code = hs_state_write(out, queue->position.data, queue->position.size, err);
+    pthread_mutex_unlock(&queue->lock);
+    return code;
+}
+
+/* What was loaded is the position, until something was consumed; but in the form of today. */
+static hs_code load_in_turn(hs__queue *queue, hs_state_reader *in, hs_error *err)
+{
+    const hs__queue_def *def = queue->def;
+    hs__buffer loaded;
+    hs__buffer_init(&loaded, &def->graph->env);
+    hs__buffer_append(&loaded, in->at, in->left);
+    hs_code code = hs__buffer_check(&loaded, "the position of a queue", err);
+    if (!code)
+        code = hs__settle(def->saved.load(def->saved.self, in, err), "its position's load", err);
+    if (code) {
+        hs__buffer_free(&loaded);
+        return code;
+    }
+    hs__queue_rewind(queue, &loaded, hs_state_version(in) == def->saved.version);
+    return HS_OK;
+}
+
+hs_code hs__queue_load_position(void *self, hs_state_reader *in, hs_error *err)
+{
+    hs__queue_def *def = self;
+    hs_code code = find_living(def, err);
+    if (code)
+        return code;
+    take_turn(&def->turn, true);
+    code = load_in_turn(def->living, in, err);
+    end_turn(&def->turn);
+    return code;
+}

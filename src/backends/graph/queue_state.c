@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's queue: who waits for whom. */
+#include "backends/graph/queue.h"
+
+#include <hooksess/coordinator.h>
+
+#include <stddef.h>
+
+static bool init_locks(hs__queue *queue)
+{
+    if (pthread_mutex_init(&queue->lock, NULL) != 0)
+        return false;
+    if (pthread_cond_init(&queue->filled, NULL) != 0) {
+        pthread_mutex_destroy(&queue->lock);
+        return false;
+    }
+    if (pthread_cond_init(&queue->emptied, NULL) != 0) {
+        pthread_cond_destroy(&queue->filled);
+        pthread_mutex_destroy(&queue->lock);
+        return false;
+    }
+    return true;
+}
+
+hs__queue *hs__queue_new(hs__queue_def *def, hs_error *err)
+{
+    hs__queue *queue = hs__alloc(&def->graph->env, 1, sizeof *queue);
+    if (!queue || !init_locks(queue)) {
+        hs__free(&def->graph->env, queue);
+        hs__no_memory(err, sizeof *queue, "a queue");
+        return NULL;
+    }
+    queue->def = def;
+    queue->references = 1;
+    hs__buffer_init(&queue->position, &def->graph->env);
+    return queue;
+}
+
+void hs__queue_retain(hs__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->references++;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void free_elements(const hs__queue_def *def, hs__element *element)
+{
+    while (element) {
+        hs__element *next = element->next;
+        hs__element_free(def, element);
+        element = next;
+    }
+}
+
+void hs__queue_release(hs__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool last = --queue->references == 0;
+    pthread_mutex_unlock(&queue->lock);
+    if (!last)
+        return;
+    free_elements(queue->def, queue->first);
+    free_elements(queue->def, queue->spare);
+    hs__buffer_free(&queue->position);
+    pthread_cond_destroy(&queue->emptied);
+    pthread_cond_destroy(&queue->filled);
+    pthread_mutex_destroy(&queue->lock);
+    hs__free(&queue->def->graph->env, queue);
+}
+
+/* Filling. */
+
+static hs_code tell_closed(const hs__queue *queue, hs_error *err)
+{
+    return hs_error_set(err, HS_CANCELLED, "queue '%s' is closed, and takes nothing more in", queue->def->name);
+}
+
+/* An enqueue is over. Those that wait for an element of a closed queue may have waited for this one. */
+static void leave(hs__queue *queue)
+{
+    queue->n_pending--;
+    if (queue->closed && !queue->n_pending)
+        pthread_cond_broadcast(&queue->filled);
+}
+
+/* Under the lock; CANCELLED if it is closed and may not be opened again. */
+static hs_code enter(hs__queue *queue, hs_error *err)
+{
+    if (queue->closed && (queue->cancelled || !queue->stale))
+        return tell_closed(queue, err);
+    queue->closed = queue->stale = queue->ended = false;
+    queue->n_pending++;
+    while (!queue->cancelled && queue->n_ready + queue->n_filling >= queue->def->capacity)
+        pthread_cond_wait(&queue->emptied, &queue->lock);
+    if (queue->cancelled) {
+        leave(queue);
+        return tell_closed(queue, err);
+    }
+    queue->n_filling++;
+    return HS_OK;
+}
+
+hs_code hs__queue_begin(hs__queue *queue, hs__element **out, hs_error *err)
+{
+    pthread_mutex_lock(&queue->lock);
+    hs__element *element = NULL;
+    hs_code code = enter(queue, err);
+    if (!code && (element = queue->spare))
+        queue->spare = element->next;
+    pthread_mutex_unlock(&queue->lock);
+    if (code)
+        return code;
+    if (!element && !(element = hs__element_new(queue->def, err)))
+        return hs__queue_end(queue, NULL, HS_RESOURCE_EXHAUSTED, err);
+    element->next = NULL;
+    hs__element_clear(queue->def, element);
+    *out = element;
+    return HS_OK;
+}
+
+static void keep_spare(hs__queue *queue, hs__element *element)
+{
+    if (!element)
+        return;
+    element->next = queue->spare;
+    queue->spare = element;
+}
+
+static void append(hs__queue *queue, hs__element *element)
+{
+    *(queue->last ? &queue->last->next : &queue->first) = element;
+    queue->last = element;
+    queue->n_ready++;
+}
+
+hs_code hs__queue_end(hs__queue *queue, hs__element *element, hs_code code, hs_error *err)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->n_filling--;
+    queue->ended |= code != HS_OK;
+    if (!code && queue->cancelled)
+        code = tell_closed(queue, err);
+    if (code) {
+        keep_spare(queue, element);
+        pthread_cond_signal(&queue->emptied);
+    } else {
+        append(queue, element);
+        pthread_cond_signal(&queue->filled);
+    }
+    leave(queue);
+    pthread_mutex_unlock(&queue->lock);
+    return code;
+}
+
+/* Emptying. */
+
+static hs__element *take_first(hs__queue *queue)
+{
+    hs__element *element = queue->first;
+    if (!(queue->first = element->next))
+        queue->last = NULL;
+    element->next = NULL;
+    queue->n_ready--;
+    return element;
+}
+
+static bool is_over(const hs__queue *queue)
+{
+    return queue->closed && (queue->cancelled || !queue->n_pending);
+}
+
+static hs_code tell_over(const hs__queue *queue, hs_error *err)
+{
+    if (queue->cause.code) {
+        hs__error_copy(err, &queue->cause);
+        hs_error_prefix(err, "queue '%s' could not be filled", queue->def->name);
+        return queue->cause.code;
+    }
+    if (queue->stale)
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "queue '%s' had come to its end before its position was restored, and nobody fills it any more; "
+            "restore in a new session",
+            queue->def->name);
+    return hs_error_set(err, HS_OUT_OF_RANGE, "queue '%s' is closed, and empty", queue->def->name);
+}
+
+hs_code hs__queue_take(hs__queue *queue, hs__element **held, hs_error *err)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->first && !is_over(queue))
+        pthread_cond_wait(&queue->filled, &queue->lock);
+    hs_code code = queue->first ? HS_OK : tell_over(queue, err);
+    if (!code) {
+        keep_spare(queue, *held);
+        *held = take_first(queue);
+        pthread_cond_signal(&queue->emptied);
+    }
+    if (!code && queue->def->saved.save) {
+        hs__buffer before = queue->position;
+        queue->position = (*held)->position;
+        (*held)->position = before;
+        queue->has_position = true;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return code;
+}
+
+void hs__queue_give_back(hs__queue *queue, hs__element *held)
+{
+    pthread_mutex_lock(&queue->lock);
+    keep_spare(queue, held);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void hs__queue_close(hs__queue *queue, bool cancel)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->closed = true;
+    queue->cancelled |= cancel;
+    pthread_cond_broadcast(&queue->filled);
+    if (cancel)
+        pthread_cond_broadcast(&queue->emptied);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool hs__queue_cancelled(hs__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool cancelled = queue->cancelled;
+    pthread_mutex_unlock(&queue->lock);
+    return cancelled;
+}
+
+int32_t hs__queue_size(hs__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    int32_t n = (int32_t)queue->n_ready;
+    pthread_mutex_unlock(&queue->lock);
+    return n;
+}
+
+bool hs__queue_has_position(hs__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool has = queue->has_position;
+    pthread_mutex_unlock(&queue->lock);
+    return has;
+}
+
+static void set_position(hs__queue *queue, const hs__buffer *position, bool known)
+{
+    hs__buffer_free(&queue->position);
+    queue->position = *position;
+    queue->has_position = known;
+}
+
+void hs__queue_set_position(hs__queue *queue, const hs__buffer *position, bool known)
+{
+    pthread_mutex_lock(&queue->lock);
+    set_position(queue, position, known);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void hs__queue_rewind(hs__queue *queue, const hs__buffer *position, bool known)
+{
+    pthread_mutex_lock(&queue->lock);
+    set_position(queue, position, known);
+    while (queue->first)
+        keep_spare(queue, take_first(queue));
+    queue->stale = queue->closed || queue->ended;
+    queue->cause = (hs_error){.code = HS_OK};
+    pthread_cond_broadcast(&queue->emptied);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static bool is_end(const hs_backend_call *call, hs_code code)
+{
+    bool has_codes = call->size > offsetof(hs_backend_call, end_codes) && call->end_codes;
+    for (const hs_code *end = has_codes ? call->end_codes : HS_CODES(HS_OUT_OF_RANGE); *end; end++)
+        if (*end == code)
+            return true;
+    return false;
+}
+
+void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err)
+{
+    if (code == HS_CANCELLED || is_end(call, code))
+        return;
+    hs_error cause = {.code = code, .message = "a run failed"};
+    if (err)
+        hs__error_copy(&cause, err);
+    for (size_t i = 0; i < session->graph->n_queues; i++) {
+        size_t rank = session->graph->queues[i]->enqueue->rank;
+        hs__queue *queue = session->queues[i];
+        if (!(session->needed[rank / 64] >> rank % 64 & 1))
+            continue;
+        pthread_mutex_lock(&queue->lock);
+        if (!queue->cause.code)
+            hs__error_copy(&queue->cause, &cause);
+        pthread_mutex_unlock(&queue->lock);
+    }
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for the threads of a coordinator. It takes no memory: a program that has none left still has to end well. */
+#include "threads/coordinator_inside.h"
+#include "threads/thread.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How often threads are woken, and those looked at that tell this coordinator nothing of their end. */
+static const double PERIOD = 0.05;
+/* How long it is waited in silence. */
+static const double PATIENCE = 1;
+
+typedef struct {
+    hs_coordinator *coordinator;
+    hs__thread_list *registered; /* kept; the first n of it */
+    size_t n;
+    hs_join_options options;
+} joining;
+
+static hs_thread *nth(const joining *j, size_t i)
+{
+    return i < j->n ? j->registered->items[i] : j->options.threads[i - j->n];
+}
+
+static size_t count(const joining *j)
+{
+    return j->n + j->options.n_threads;
+}
+
+static bool any_alive(const joining *j)
+{
+    for (size_t i = 0; i < count(j); i++)
+        if (hs_thread_alive(nth(j, i)))
+            return true;
+    return false;
+}
+
+static void wake_all(const joining *j)
+{
+    for (size_t i = 0; i < count(j); i++)
+        if (nth(j, i))
+            hs__thread_wake(nth(j, i));
+}
+
+static uint64_t changes(hs_coordinator *coordinator)
+{
+    hs__monitor_lock(&coordinator->monitor);
+    uint64_t value = coordinator->changes;
+    hs__monitor_unlock(&coordinator->monitor);
+    return value;
+}
+
+static void wait_for_more(hs_coordinator *coordinator, uint64_t seen, int64_t deadline)
+{
+    hs__monitor_lock(&coordinator->monitor);
+    while (coordinator->changes == seen && hs__monitor_wait(&coordinator->monitor, deadline))
+        continue;
+    hs__monitor_unlock(&coordinator->monitor);
+}
+
+/* Without a limit, as long as no stop is requested. */
+static void wait_for_ends(const joining *j)
+{
+    for (;;) {
+        uint64_t seen = changes(j->coordinator);
+        if (hs_coordinator_should_stop(j->coordinator) || !any_alive(j))
+            return;
+        wait_for_more(j->coordinator, seen, j->options.n_threads ? hs__deadline(PERIOD) : HS__FOREVER);
+    }
+}
+
+/* Is it one of those before it: given, and registered too, or given twice? */
+static bool is_counted(const joining *j, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (nth(j, i) == nth(j, at))
+            return true;
+    return false;
+}
+
+/* "'a', 'b' and 3 more"; how many there are. */
+static size_t name_stragglers(const joining *j, char *text, size_t size)
+{
+    const size_t ROOM = 24; /* for the count of the others */
+    size_t n = 0, named = 0, used = 0;
+    for (size_t i = 0; i < count(j); i++) {
+        hs_thread *thread = nth(j, i);
+        if (!hs_thread_alive(thread) || is_counted(j, i))
+            continue;
+        size_t wanted = strlen(hs_thread_name(thread)) + 4;
+        if (n++ == named && used + wanted + ROOM < size) {
+            used += (size_t)snprintf(text + used, size - used, "%s'%s'", named ? ", " : "", hs_thread_name(thread));
+            named++;
+        }
+    }
+    if (n > named)
+        snprintf(text + used, size - used, "%s%zu more", named ? " and " : "", n - named);
+    return n;
+}
+
+/* Whoever looks at a program that does not end wants to know what it is waiting for. */
+static void tell_waiting(const joining *j)
+{
+    char names[800] = "", limit[64] = "";
+    if (j->options.stop_grace_secs < 1e9)
+        snprintf(limit, sizeof limit, " up to %g seconds", j->options.stop_grace_secs);
+    if (name_stragglers(j, names, sizeof names))
+        hs_log(&j->coordinator->env, HS_LOG_INFO, "the stop was requested; waiting%s for: %s", limit, names);
+}
+
+static void wait_for_stragglers(const joining *j)
+{
+    int64_t limit = hs__deadline(j->options.stop_grace_secs), patience = hs__deadline(PATIENCE);
+    for (;;) {
+        uint64_t seen = changes(j->coordinator);
+        if (!any_alive(j))
+            return;
+        wake_all(j);
+        if (patience < limit && hs__deadline(0) >= patience) {
+            tell_waiting(j);
+            patience = limit;
+        }
+        if (hs__deadline(0) >= limit)
+            return;
+        int64_t next = hs__deadline(PERIOD);
+        wait_for_more(j->coordinator, seen, next < limit ? next : limit);
+    }
+}
+
+static hs_code tell_stragglers(const joining *j, hs_code failed, hs_error *err)
+{
+    char names[800] = "";
+    size_t n = name_stragglers(j, names, sizeof names);
+    if (!n)
+        return failed;
+    if (failed || j->options.ignore_live_threads) {
+        hs_log(&j->coordinator->env, HS_LOG_WARNING,
+               "the stop was requested, and these threads still run, and are left behind: %s", names);
+        return failed;
+    }
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the stop was requested, and these threads still run: %s; let them look at "
+                        "hs_coordinator_should_stop, or give them a function that wakes them",
+                        names);
+}
+
+/* From now on there is nobody to report an error to. */
+static hs_code end_join(hs_coordinator *coordinator, hs_error *err)
+{
+    hs__monitor_lock(&coordinator->monitor);
+    coordinator->joined = true;
+    hs__thread_list *threads = coordinator->threads;
+    coordinator->threads = NULL;
+    hs_code code = hs__error_copy(err, &coordinator->error);
+    hs__monitor_unlock(&coordinator->monitor);
+    hs__list_release(&coordinator->env, threads);
+    return code;
+}
+
+static hs_code take_options(hs_join_options *options, const hs_join_options *given, hs_error *err)
+{
+    *options = (hs_join_options){HS_JOIN_OPTIONS};
+    hs_code code =
+        given ? hs_struct_take(options, sizeof *options, given, "hs_join_options", "HS_JOIN_OPTIONS", err) : HS_OK;
+    if (code)
+        return code;
+    if (options->n_threads && !options->threads)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_join_options.n_threads is %zu, and threads is NULL",
+                            options->n_threads);
+    double grace = options->stop_grace_secs;
+    if (!(grace >= 0) && grace != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_join_options.stop_grace_secs is %g, no time to wait", grace);
+    options->stop_grace_secs = grace > 0 ? grace : grace < 0 ? (double)INFINITY : 120;
+    return HS_OK;
+}
+
+hs_code hs_coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_error *err)
+{
+    joining j = {.coordinator = coordinator};
+    hs_error_clear(err);
+    if (!coordinator)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no coordinator to join");
+    hs_code code = take_options(&j.options, given, err);
+    if (code)
+        return code;
+    hs__monitor_lock(&coordinator->monitor);
+    j.registered = hs__list_retain(coordinator->threads);
+    j.n = j.registered ? j.registered->n : 0;
+    hs__monitor_unlock(&coordinator->monitor);
+    wait_for_ends(&j);
+    if (hs_coordinator_should_stop(coordinator))
+        wait_for_stragglers(&j);
+    code = tell_stragglers(&j, end_join(coordinator, err), err);
+    hs__list_release(&coordinator->env, j.registered);
+    return code;
+}

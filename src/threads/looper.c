@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "threads/coordinator_inside.h"
+#include "threads/thread.h"
+
+#include <math.h>
+
+typedef struct {
+    hs_env env;
+    hs_looper_options options;
+} looper;
+
+static hs_code call(hs_code (*function)(void *user, hs_error *err), looper *l, hs_error *err)
+{
+    return function ? function(l->options.user, err) : HS_OK;
+}
+
+static hs_code run_looper(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    looper *l = user;
+    const double NS = 1e9;
+    hs_code code = call(l->options.start_loop, l, err);
+    int64_t start = hs__deadline(0);
+    for (double calls = 0; !code; calls++) {
+        double due = calls * l->options.interval_secs, since = (double)(hs__deadline(0) - start) / NS;
+        if (hs_coordinator_wait_for_stop(coordinator, due - since))
+            return call(l->options.stop_loop, l, err);
+        code = call(l->options.loop, l, err);
+    }
+    return code;
+}
+
+static void wake_looper(void *user)
+{
+    looper *l = user;
+    l->options.wake(l->options.user);
+}
+
+static void release_looper(void *user)
+{
+    looper *l = user;
+    hs_env env = l->env;
+    hs__free(&env, l);
+}
+
+static hs_code take_options(hs_looper_options *options, const hs_looper_options *given, hs_error *err)
+{
+    hs_error_clear(err);
+    hs_code code = hs_struct_take(options, sizeof *options, given, "hs_looper_options", "HS_LOOPER_OPTIONS", err);
+    if (code)
+        return code;
+    if (!options->coordinator || !options->loop)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_looper_options.%s is missing",
+                            options->loop ? "coordinator" : "loop");
+    if (!(options->interval_secs >= 0 && isfinite(options->interval_secs)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_looper_options.interval_secs is %g, no interval",
+                            options->interval_secs);
+    return HS_OK;
+}
+
+static hs_thread *make(const hs_looper_options *options, hs_error *err)
+{
+    const hs_env *env = &options->coordinator->env;
+    looper *l = hs__alloc(env, 1, sizeof *l);
+    if (!l) {
+        hs__no_memory(err, sizeof *l, "a looper");
+        return NULL;
+    }
+    *l = (looper){*env, *options};
+    hs_thread_options of_thread = {
+        HS_THREAD_OPTIONS, .name = options->name ? options->name : "looper", .run = run_looper,
+        .user = l,         .wake = options->wake ? wake_looper : NULL,
+    };
+    hs_thread *thread = hs__thread_new(&of_thread, env, release_looper, err);
+    if (!thread)
+        release_looper(l);
+    return thread;
+}
+
+hs_thread *hs_looper_new(const hs_looper_options *given, hs_error *err)
+{
+    hs_looper_options options;
+    if (take_options(&options, given, err))
+        return NULL;
+    hs_thread *thread = make(&options, err);
+    if (thread && hs_coordinator_register(options.coordinator, thread, err)) {
+        hs_thread_free(thread);
+        return NULL;
+    }
+    return thread;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "threads/monitor.h"
+
+#include <time.h>
+
+enum { NS = 1000000000 };
+
+static int init_changed(pthread_cond_t *changed)
+{
+    pthread_condattr_t attributes;
+    int result = pthread_condattr_init(&attributes);
+    if (result)
+        return result;
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    result = pthread_cond_init(changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return result;
+}
+
+hs_code hs__monitor_init(hs__monitor *monitor, hs_error *err)
+{
+    int result = pthread_mutex_init(&monitor->lock, NULL);
+    if (!result && (result = init_changed(&monitor->changed)))
+        pthread_mutex_destroy(&monitor->lock);
+    return result ? hs_error_set_errno(err, result, "cannot make a lock") : HS_OK;
+}
+
+void hs__monitor_destroy(hs__monitor *monitor)
+{
+    pthread_cond_destroy(&monitor->changed);
+    pthread_mutex_destroy(&monitor->lock);
+}
+
+void hs__monitor_lock(hs__monitor *monitor)
+{
+    pthread_mutex_lock(&monitor->lock);
+}
+
+void hs__monitor_unlock(hs__monitor *monitor)
+{
+    pthread_mutex_unlock(&monitor->lock);
+}
+
+void hs__monitor_changed(hs__monitor *monitor)
+{
+    pthread_cond_broadcast(&monitor->changed);
+}
+
+bool hs__monitor_wait(hs__monitor *monitor, int64_t deadline)
+{
+    if (deadline == HS__FOREVER)
+        return pthread_cond_wait(&monitor->changed, &monitor->lock) == 0;
+    struct timespec until = {.tv_sec = (time_t)(deadline / NS), .tv_nsec = (long)(deadline % NS)};
+    return pthread_cond_timedwait(&monitor->changed, &monitor->lock, &until) == 0;
+}
+
+int64_t hs__deadline(double secs)
+{
+    const double MOST = 1e9; /* 30 years: what is later than that never comes */
+    struct timespec now;
+    if (secs >= MOST)
+        return HS__FOREVER;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS + now.tv_nsec + (secs > 0 ? (int64_t)(secs * NS) : 0);
+}

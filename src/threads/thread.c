@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "threads/thread.h"
+
+#include "base/thread.h"
+#include "threads/coordinator_inside.h"
+
+/* How a thread ends. It reports to its coordinator, lets go of it, has ended, and lets go of itself, and is seen to have
+ * ended only when all that is done: who has waited for it may take away what its environment is made of. */
+
+typedef enum { FRESH, RUNNING, ENDING, ENDED } stage; /* ENDING: nobody wakes it any more */
+
+struct hs_thread {
+    hs_env env;
+    char *name;
+    hs_thread_fn run;
+    void *user;
+    void (*wake)(void *user);
+    void (*release)(void *user);
+    atomic_size_t references;
+    atomic_int stage;    /* written under the lock */
+    hs__monitor monitor; /* of all below */
+    bool waking;
+    pthread_t waker;
+    hs_error error;
+    hs_coordinator *coordinator; /* counted; NULL: none, or it has ended */
+};
+
+/* Making and freeing. */
+
+static hs_thread *make(const hs_thread_options *options, const hs_env *env, hs_error *err)
+{
+    hs_thread *thread = hs__alloc(env, 1, sizeof *thread);
+    char *name = hs__strdup(env, options->name);
+    hs_code code = thread && name ? HS_OK : hs__no_memory(err, sizeof *thread, "a thread");
+    if (code || hs__monitor_init(&thread->monitor, err)) {
+        hs__free(env, name);
+        hs__free(env, thread);
+        return NULL;
+    }
+    thread->env = *env;
+    thread->name = name;
+    thread->run = options->run;
+    thread->user = options->user;
+    thread->wake = options->wake;
+    atomic_init(&thread->references, 1);
+    atomic_init(&thread->stage, FRESH);
+    return thread;
+}
+
+hs_thread *hs__thread_new(const hs_thread_options *given, const hs_env *default_env, void (*release)(void *user),
+                          hs_error *err)
+{
+    hs_thread_options options;
+    hs_env env;
+    hs_error_clear(err);
+    if (hs_struct_take(&options, sizeof options, given, "hs_thread_options", "HS_THREAD_OPTIONS", err) ||
+        hs__env_take(&env, options.env ? options.env : default_env, err))
+        return NULL;
+    if (!options.name || !*options.name) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_thread_options.name is missing: it tells who does not stop");
+        return NULL;
+    }
+    hs_thread *thread = make(&options, &env, err);
+    if (thread)
+        thread->release = release;
+    return thread;
+}
+
+hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err)
+{
+    return hs__thread_new(options, NULL, NULL, err);
+}
+
+hs_thread *hs__thread_retain(hs_thread *thread)
+{
+    atomic_fetch_add(&thread->references, 1);
+    return thread;
+}
+
+static void destroy(hs_thread *thread)
+{
+    hs_env env = thread->env;
+    hs__monitor_lock(&thread->monitor); /* it has ended, but may not have let go of its lock */
+    hs_coordinator *coordinator = thread->coordinator;
+    hs__monitor_unlock(&thread->monitor);
+    if (coordinator) /* it was never started */
+        hs__coordinator_release(coordinator);
+    if (thread->release)
+        thread->release(thread->user);
+    hs__monitor_destroy(&thread->monitor);
+    hs__free(&env, thread->name);
+    hs__free(&env, thread);
+}
+
+void hs__thread_release(hs_thread *thread)
+{
+    if (atomic_fetch_sub(&thread->references, 1) == 1)
+        destroy(thread);
+}
+
+void hs_thread_free(hs_thread *thread)
+{
+    if (!thread)
+        return;
+    hs_thread_end(thread); /* nobody else could say it, if the program runs it itself */
+    hs__thread_release(thread);
+}
+
+/* Its end. */
+
+static bool in_stage(const hs_thread *thread, stage wanted)
+{
+    return atomic_load_explicit(&((hs_thread *)thread)->stage, memory_order_acquire) == (int)wanted;
+}
+
+static void set_stage(hs_thread *thread, stage next)
+{
+    atomic_store_explicit(&thread->stage, next, memory_order_release);
+}
+
+/* Nobody wakes it any more. False: it was not running. */
+static bool begin_end(hs_thread *thread)
+{
+    hs__monitor_lock(&thread->monitor);
+    bool running = in_stage(thread, RUNNING);
+    if (running)
+        set_stage(thread, ENDING);
+    while (running && thread->waking && !pthread_equal(thread->waker, pthread_self()))
+        hs__monitor_wait(&thread->monitor, HS__FOREVER);
+    hs__monitor_unlock(&thread->monitor);
+    return running;
+}
+
+static void report(hs_thread *thread, const hs_error *error)
+{
+    hs__monitor_lock(&thread->monitor);
+    hs_coordinator *coordinator = thread->coordinator;
+    hs__error_copy(&thread->error, error);
+    hs__monitor_unlock(&thread->monitor);
+    if (!coordinator || !error->code)
+        return;
+    hs_error named = *error;
+    hs_error_prefix(&named, "thread '%s'", thread->name);
+    if (hs_coordinator_request_stop(coordinator, &named))
+        hs_log(&thread->env, HS_LOG_ERROR, "thread '%s' failed after it was joined: %s", thread->name, error->message);
+}
+
+static void finish_end(hs_thread *thread)
+{
+    hs__monitor_lock(&thread->monitor);
+    if (thread->coordinator)
+        hs__coordinator_release(thread->coordinator);
+    thread->coordinator = NULL;
+    bool last = atomic_fetch_sub(&thread->references, 1) == 1;
+    if (!last) { /* else nobody is there to see it */
+        set_stage(thread, ENDED);
+        hs__monitor_changed(&thread->monitor);
+    }
+    hs__monitor_unlock(&thread->monitor);
+    if (last)
+        destroy(thread);
+}
+
+void hs_thread_end(hs_thread *thread)
+{
+    if (thread && !thread->run && begin_end(thread))
+        finish_end(thread);
+}
+
+/* Its run. */
+
+static void *run_body(void *user)
+{
+    hs_thread *thread = user;
+    hs_error error = {0};
+    hs__monitor_lock(&thread->monitor);
+    hs_coordinator *coordinator = thread->coordinator;
+    hs__monitor_unlock(&thread->monitor);
+    if (!hs__settle(thread->run(thread->user, coordinator, &error), thread->name, &error))
+        hs_error_clear(&error);
+    begin_end(thread);
+    report(thread, &error);
+    finish_end(thread);
+    return NULL;
+}
+
+static hs_code start_body(hs_thread *thread, hs_error *err)
+{
+    pthread_t id;
+    int result = hs__thread_start(&id, run_body, thread);
+    if (result) {
+        hs_error_set_errno(err, result, "the system does not start thread '%s'", thread->name);
+        if (err)
+            err->code = HS_RESOURCE_EXHAUSTED;
+        return HS_RESOURCE_EXHAUSTED;
+    }
+    pthread_detach(id); /* it is waited for by what it says itself */
+    return HS_OK;
+}
+
+static void take_start_back(hs_thread *thread)
+{
+    hs__monitor_lock(&thread->monitor);
+    set_stage(thread, FRESH);
+    hs__monitor_changed(&thread->monitor);
+    if (thread->coordinator)
+        hs__coordinator_notice(thread->coordinator);
+    hs__monitor_unlock(&thread->monitor);
+    hs__thread_release(thread);
+}
+
+hs_code hs_thread_start(hs_thread *thread, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!thread)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no thread to start");
+    hs__monitor_lock(&thread->monitor);
+    bool fresh = in_stage(thread, FRESH);
+    if (fresh) {
+        hs__thread_retain(thread); /* its end may come as soon as it is seen to run */
+        set_stage(thread, RUNNING);
+    }
+    hs__monitor_unlock(&thread->monitor);
+    if (!fresh)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "thread '%s' was started before", thread->name);
+    hs_code code = thread->run ? start_body(thread, err) : HS_OK;
+    if (code)
+        take_start_back(thread);
+    return code;
+}
+
+void hs__thread_wake(hs_thread *thread)
+{
+    hs__monitor_lock(&thread->monitor);
+    bool wakes = thread->wake && in_stage(thread, RUNNING) && !thread->waking;
+    if (wakes) {
+        thread->waking = true;
+        thread->waker = pthread_self();
+        hs__monitor_unlock(&thread->monitor);
+        thread->wake(thread->user);
+        hs__monitor_lock(&thread->monitor);
+        thread->waking = false;
+        hs__monitor_changed(&thread->monitor);
+    }
+    hs__monitor_unlock(&thread->monitor);
+}
+
+/* Looking at it. */
+
+static bool is_alive(const hs_thread *thread)
+{
+    return in_stage(thread, RUNNING) || in_stage(thread, ENDING);
+}
+
+bool hs_thread_alive(const hs_thread *thread)
+{
+    hs_thread *locked = (hs_thread *)thread;
+    if (!thread)
+        return false;
+    hs__monitor_lock(&locked->monitor);
+    bool alive = is_alive(thread);
+    hs__monitor_unlock(&locked->monitor);
+    return alive;
+}
+
+bool hs__thread_has_ended(const hs_thread *thread)
+{
+    return in_stage(thread, ENDED);
+}
+
+bool hs__thread_was_started(const hs_thread *thread)
+{
+    return !in_stage(thread, FRESH);
+}
+
+bool hs_thread_wait(hs_thread *thread, double secs)
+{
+    if (!thread)
+        return true;
+    int64_t deadline = hs__deadline(secs);
+    hs__monitor_lock(&thread->monitor);
+    while (is_alive(thread) && secs > 0 && hs__monitor_wait(&thread->monitor, deadline))
+        continue;
+    bool alive = is_alive(thread);
+    hs__monitor_unlock(&thread->monitor);
+    return !alive;
+}
+
+hs_code hs_thread_error(const hs_thread *thread, hs_error *err)
+{
+    hs_thread *locked = (hs_thread *)thread;
+    if (!thread)
+        return hs__error_copy(err, NULL);
+    hs__monitor_lock(&locked->monitor);
+    hs_code code = hs__error_copy(err, in_stage(thread, ENDED) ? &locked->error : NULL);
+    hs__monitor_unlock(&locked->monitor);
+    return code;
+}
+
+const char *hs_thread_name(const hs_thread *thread)
+{
+    return thread ? thread->name : NULL;
+}
+
+void *hs__thread_user(const hs_thread *thread)
+{
+    return thread->user;
+}
+
+hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!coordinator || !thread)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_coordinator_register: there is no %s",
+                            thread ? "coordinator" : "thread");
+    hs_code code = HS_OK;
+    hs__monitor_lock(&thread->monitor);
+    if (thread->coordinator && thread->coordinator != coordinator)
+        code =
+            hs_error_set(err, HS_FAILED_PRECONDITION, "thread '%s' is registered with another coordinator", thread->name);
+    else if (!in_stage(thread, ENDED))
+        code = hs__coordinator_add(coordinator, thread, !thread->coordinator, err);
+    if (!code && !in_stage(thread, ENDED))
+        thread->coordinator = coordinator;
+    hs__monitor_unlock(&thread->monitor);
+    return code;
+}
