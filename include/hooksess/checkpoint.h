@@ -135,6 +135,9 @@ HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
 /* Takes over checkpoints that were there before, oldest first, so that they are deleted in their turn; paths without files
  * are passed over. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
+/* Takes over the directory of a checkpoint that another saver has restored, as if this one had: what its state file knows
+ * of those that are kept, and which is the newest. For a saver that saves where a session was restored from by another. */
+HS_API hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err);
 
 /* What became of a variable, a tensor or a checkpoint in a restore. */
 typedef enum hs_restore_event {

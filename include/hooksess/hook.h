@@ -47,7 +47,7 @@ typedef struct hs_run_context hs_run_context;
  *                          failure, but keeps neither the other hooks from theirs nor the last boundary from coming.
  *   close                  always, once for each begin that was called, last hook first, however the session ended.
  *   save_state, load_state the hook's part of the checkpoint, under "hooksess/hook/NAME". load_state is called while the
- *                          session is opened, between begin and after_create_session, if the checkpoint has such a part.
+ *                          session is opened or recovers, before after_create_session, if what is restored has such a part.
  *                          state_version, state_identity and state_bytes are what hs_state_provider (state.h) has of these
  *                          names; the identity is asked for before, and copied. More pieces than one are added in
  *                          after_create_session (hs_raw_session_add_state).
@@ -113,6 +113,18 @@ HS_API void hs_run_context_request_boundary(hs_run_context *run);
  * in a boundary, by every replica alike. A session that trains alone gets its own answer back. */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 
+/* One call of a hook's callback, by the monotonic clock. */
+typedef struct hs_hook_span {
+    const char *hook, *callback; /* their names, as long as the session */
+    int64_t begin_ns, end_ns;
+} hs_hook_span;
+
+/* Has the callbacks' times recorded, from now until the next run is over with its boundary. */
+HS_API void hs_run_context_record_spans(hs_run_context *run);
+/* What was recorded in this run so far: in its boundary, all but the boundaries still to come. They stay until the callback
+ * returns. Returns how many there are. */
+HS_API size_t hs_run_context_spans(const hs_run_context *run, const hs_hook_span **spans);
+
 /* Which boundary this is. */
 typedef enum hs_boundary { HS_BOUNDARY_CREATED = 1, HS_BOUNDARY_RUN = 2, HS_BOUNDARY_END = 3 } hs_boundary;
 /* 0 in before_run and after_run. */
@@ -148,13 +160,39 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
 HS_API uint64_t hs_raw_session_restores(const hs_raw_session *session);
 /* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
 HS_API void hs_raw_session_saved(hs_raw_session *session, int64_t step);
-/* Is the session to stop? For hooks that wait for something. */
+/* Is the session to stop, or has a thread reported that it is lost? For hooks that wait for something. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
- * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. */
+ * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. What a recovery or
+ * hs_raw_session_restore_copy brings back may be saved again. */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);
 /* Why; NULL: saves are welcome. */
 HS_API const char *hs_raw_session_saves_refused(const hs_raw_session *session);
+/* Metrics: what an evaluation, or the program, says of the model as it was at a step, for whoever looks for it (early
+ * stopping, savers that keep the best). A name has its latest value. A restore clears the board, for the steps that follow
+ * have the numbers of others. The name is copied. HS_RESOURCE_EXHAUSTED, HS_INVALID_ARGUMENT for no name. */
+HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *name, double value, int64_t step,
+                                         hs_error *err);
+/* False: nobody has said. Look at the step to know whether it is fresh. `value` and `step` may be NULL. */
+HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
+
+/* A copy in memory of all that a checkpoint would hold: variables and state. */
+typedef struct hs_state_copy hs_state_copy;
+/* Copies the state as it is now. *copy is NULL before, or an earlier copy of the same session, whose memory is used again.
+ * Failing, an earlier copy is as it was, or says so when it is restored (HS_FAILED_PRECONDITION), and its step is -1.
+ * HS_RESOURCE_EXHAUSTED; what the backend or a provider's save returned. It may outlive the session, but not what the
+ * session's environment points to. */
+HS_API hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy, hs_error *err);
+/* Sets variables and state to what was copied, as a restore does: hs_raw_session_restores counts it, versions and
+ * identities of states must fit, and what nobody takes of them waits. It is of no checkpoint: hs_raw_session_restored_from
+ * is NULL afterwards, and the next save of any saver leaves what was saved later than this step as after a rollback. The
+ * copy stays. Also into a later session of the same graph. What can fail does so before anything is changed, but for a
+ * provider's load and the backend's writing. HS_NOT_FOUND, HS_INVALID_ARGUMENT: another graph's. */
+HS_API hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy *copy, hs_error *err);
+/* The global step of what was copied; -1: there was none. */
+HS_API int64_t hs_state_copy_step(const hs_state_copy *copy);
+HS_API void hs_state_copy_free(hs_state_copy *copy);
+
 /* The session's event-file writer for a directory, which is made if it is missing: one for all hooks, opened when it is
  * first asked for, flushed before each boundary, closed with the session, whose it is. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,

@@ -23,6 +23,7 @@
 #include <hooksess/safetensors.h>
 #include <hooksess/scaffold.h>
 #include <hooksess/session.h>
+#include <hooksess/session_manager.h>
 #include <hooksess/state.h>
 #include <hooksess/status.h>
 #include <hooksess/summary.h>

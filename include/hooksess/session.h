@@ -25,6 +25,39 @@ typedef enum hs_restore_policy {
     HS_RESTORE_NEVER = 2       /* starts anew. What is saved then takes the place of what is there, which is kept aside */
 } hs_restore_policy;
 
+/* Recovery: a run that fails with HS_ABORTED or HS_UNAVAILABLE, or a thread that reports one of these to the coordinator,
+ * means that the backend's session is lost, and not the training. It is closed, with its threads, and another one is made:
+ * restored from the newest checkpoint of checkpoint_dir, or else from a copy that was taken at the opening, as it is where
+ * restore_options leave variables out, until a checkpoint of its own is there; every hook's
+ * after_create_session is called again. Then the call that was interrupted is made again from its beginning. Each recovery
+ * is a line in the log. Without an hs_recovery these codes are errors like any other. TensorFlow: MonitoredSession.
+ *
+ * A hook that finds nothing left to do where it was restored (as at the opening) ends it: the call returns HS_STOP.
+ *
+ * The coordinator is another one afterwards; the old one stays stopped, and valid until the session is closed. So start
+ * threads of your own, and add late state (hs_raw_session_add_state), in a hook's after_create_session, which comes again.
+ */
+typedef struct hs_recovery {
+    size_t size;
+    /* Recoveries in a row that bring the training no further than where it first failed, before its error is returned; how
+     * far it is, is its global step, or the newest that is saved where that cannot be read (without either they count over
+     * the whole session). 0: 10; HS_NEVER: no recovery */
+    int64_t max_attempts;
+    /* Waited before the second of them, and twice as long before each further one, up to a minute; ended by a stop request.
+     * 0: 1 */
+    double backoff_secs;
+    /* A state of more bytes is not copied at the opening: as long as there is no checkpoint, recovery initialises anew, or
+     * fails where variables are the program's own memory. 0: 1 GiB; HS_NEVER: no limit */
+    int64_t copy_limit;
+    /* The interrupted call, or the first one after a thread's report, is not made, but returns HS_ABORTED when the session
+     * is restored, so that the caller makes its batch anew: `if (code == HS_ABORTED && !hs_session_should_stop(s))
+     * continue;`. A stop that is requested instead ends the session well. What queues or ops of a graph read is restored,
+     * and needs none of this. */
+    bool return_aborted;
+    unsigned char reserved[7];
+} hs_recovery;
+#define HS_RECOVERY .size = sizeof(hs_recovery)
+
 typedef struct hs_session_options {
     size_t size;
     const hs_hook *hooks; /* in their order; the array is copied */
@@ -35,10 +68,20 @@ typedef struct hs_session_options {
     const char *target;          /* where the backend runs; NULL: in this process. Passed through */
     hs_bytes config;             /* a serialised ConfigProto, passed through to the backend; copied */
     const hs_group *group;       /* NULL */
-    const hs_restore_options *restore_options; /* how to restore; NULL: everything */
+    const hs_restore_options *restore_options; /* how to restore; NULL: everything. Must live as long as the session if it
+                                                * recovers */
     int64_t restore;                           /* an hs_restore_policy: what to do about checkpoint_dir */
     bool take_scaffold;                        /* the session frees the scaffold, also when opening fails */
-    unsigned char reserved[7];
+    /* Somebody else initialises and restores: wait until all is ready. That somebody must be able to: in an embedded graph,
+     * each session has the variables that are not in the program's memory to itself (the global step, too, unless
+     * hs_graph_global_step is given a place). TensorFlow: WorkerSessionCreator */
+    bool is_worker;
+    unsigned char reserved[6];
+    const hs_recovery *recovery; /* NULL: none (TensorFlow: SingularMonitoredSession). Copied */
+    double max_wait_secs;        /* a worker's waiting; 0: 1800, HS_NEVER: for ever. HS_DEADLINE_EXCEEDED */
+    double recovery_wait_secs;   /* between one look and the next; 0: 30 */
+    double stop_grace_secs;      /* for threads to end in when the session is closed, or recovers; 0: 120, HS_NEVER: no
+                                  * limit. Who takes longer is named in the log, and left behind */
 } hs_session_options;
 #define HS_SESSION_OPTIONS .size = sizeof(hs_session_options)
 
@@ -49,7 +92,8 @@ typedef struct hs_session_options {
  * returns NULL with the first error. */
 HS_API hs_session *hs_session_open(hs_backend backend, const hs_session_options *options, hs_error *err);
 
-/* True when the loop is to end: a stop was requested, the session failed to open, or a run came to the end of the input. */
+/* True when the loop is to end: a stop was requested, the session failed to open or could not recover, or a run came to the
+ * end of the input. A thread's error from which the next run will recover is none. */
 HS_API bool hs_session_should_stop(const hs_session *session);
 
 /* One run of one op, without values. See hs_session_run_args. */
@@ -57,8 +101,9 @@ HS_API hs_code hs_session_run(hs_session *session, const char *op, hs_error *err
 
 /* One run with hooks: before_run of each, one run of the backend with everything that was asked for, after_run of each.
  * *values (values may be NULL; *values is NULL after a failure) has what `args` asked for, in their shape, borrowed until
- * the session's next run. `args` NULL asks for nothing. HS_OUT_OF_RANGE: the input has ended. HS_FAILED_PRECONDITION: a
- * hook's stop was in force already, two feeds of one tensor, or a call from inside a callback; other codes come from hooks
+ * the session's next run. `args` NULL asks for nothing. HS_OUT_OF_RANGE: the input has ended. HS_STOP: the session was
+ * lost, and is recovered where a hook has nothing left to do: no run was made. HS_FAILED_PRECONDITION: a hook's stop was in
+ * force already, two feeds of one tensor, or a call from inside a callback; other codes come from hooks
  * and backend with their messages.
  */
 HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values,
@@ -69,7 +114,8 @@ HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args,
 typedef struct hs_step_context hs_step_context;
 typedef hs_code (*hs_step_fn)(void *user, hs_step_context *step, hs_error *err);
 
-/* Calls `step` and returns what it returns. HS_STOP: it asked to stop; hs_session_should_stop is then true. */
+/* Calls `step` and returns what it returns. HS_STOP: it asked to stop; hs_session_should_stop is then true. In a session
+ * that recovers, HS_ABORTED and HS_UNAVAILABLE have it called again, from its beginning. */
 HS_API hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs_error *err);
 HS_API hs_raw_session *hs_step_context_session(const hs_step_context *step);
 /* One run with hooks. Values are borrowed until the session's next run. HS_STOP if a hook asked to stop in an earlier run
@@ -89,9 +135,9 @@ HS_API void hs_session_fail(hs_session *session, hs_code code, const char *why);
 
 /* Ends the session and frees it: the pointer is dead afterwards, so set it to NULL where it is used again. If its last run
  * was good or ended with HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was not called, every hook's end is called, and
- * their last boundary; otherwise none. Then threads are stopped, hooks closed, event files and the backend's session
- * closed: each whatever fails before it. The outcome tells how it went; `err` gets the outcome's error, the first there
- * was.
+ * their last boundary; otherwise none. Then threads are stopped and waited for, hooks closed, event files and the
+ * backend's session closed: each whatever fails before it. The outcome tells how it went; `err` gets the outcome's error,
+ * the first there was.
  *
  * Of NULL: an outcome made of `err`, as it is left by the call that could not open; with nothing in `err`, the error is
  * that there is no session (HS_FAILED_PRECONDITION). */
@@ -105,6 +151,22 @@ HS_API hs_scaffold *hs_session_scaffold(const hs_session *session);
 HS_API hs_bytes hs_session_config(const hs_session *session);
 /* The global step as it is now; -1: not known. */
 HS_API int64_t hs_session_step(hs_session *session);
+/* How often it has recovered. */
+HS_API int64_t hs_session_recoveries(const hs_session *session);
+
+/* What a hook has cost so far. Boundaries, and hooks that were seen to take more than a microsecond, are timed each time;
+ * of the others one run in 64 or so is, and stands for those between: the total is nearly right, and a step pays nothing.
+ * Hooks that take a good part of the session's time are named in the log when it is closed. */
+typedef struct hs_hook_cost {
+    const char *name;     /* the hook's */
+    const char *slowest;  /* the callback that took longest; "" if none was timed */
+    int64_t runs;         /* for which it was called */
+    int64_t total_ns;     /* in all its callbacks */
+    int64_t largest_ns;   /* of the slowest */
+    int64_t largest_step; /* the global step when it was over; -1: not known */
+} hs_hook_cost;
+/* By the hook's place in the list. False past the last. */
+HS_API bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost *cost);
 
 HS_END_DECLS
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring the newest valid checkpoint of a directory. */
+#include "checkpoint/background.h"
 #include "checkpoint/plan.h"
 
 #include "base/files.h"
@@ -213,6 +214,13 @@ static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoin
     return code;
 }
 
+static void free_candidates(candidates *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        hs__free(all->env, all->paths[i]);
+    hs__free(all->env, all->paths);
+}
+
 hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char *directory,
                            const hs_restore_options *options, char **restored, hs_error *err)
 {
@@ -220,6 +228,7 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
     hs__checkpoint_state state = {.env = &saver->env};
     size_t taken = HS__NONE;
     *restored = NULL;
+    hs__background_wait(saver); /* what is on its way is the newest */
     hs_code code = gather(&all, NULL, &state, err);
     if (!code)
         code = try_each(saver, session, &all, options, &taken, err);
@@ -229,8 +238,37 @@ hs_code hs__restore_newest(hs_saver *saver, hs_raw_session *session, const char 
             code = hs__no_memory(err, strlen(all.paths[taken]), "a path");
     }
     hs__checkpoint_state_free(&state);
-    for (size_t i = 0; i < all.n; i++)
-        hs__free(all.env, all.paths[i]);
-    hs__free(all.env, all.paths);
+    free_candidates(&all);
+    return code;
+}
+
+/* The same without the restoring, which another saver has done. */
+static hs_code take_over(hs_saver *saver, candidates *all, const char *prefix, hs_error *err)
+{
+    hs__checkpoint_state state = {.env = &saver->env};
+    size_t taken = 0;
+    hs_code code = gather(all, NULL, &state, err);
+    while (!code && taken < all->n && strcmp(hs__path_base(all->paths[taken]), hs__path_base(prefix)) != 0)
+        taken++;
+    if (!code && taken < all->n && !(code = adopt(saver, all, &state, taken, err)) &&
+        !(code = hs__saver_set_last(saver, prefix, err)))
+        saver->restored = true;
+    hs__checkpoint_state_free(&state);
+    return code;
+}
+
+hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!saver || !prefix || !*prefix)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_take_over: %s",
+                            saver ? "no checkpoint is named" : "the saver is NULL");
+    char *directory = hs__path_directory(&saver->env, prefix);
+    if (!directory)
+        return hs__no_memory(err, strlen(prefix), "a path");
+    candidates all = {.env = &saver->env, .directory = directory};
+    hs_code code = take_over(saver, &all, prefix, err);
+    free_candidates(&all);
+    hs__free(&saver->env, directory);
     return code;
 }

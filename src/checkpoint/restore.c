@@ -77,6 +77,8 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
     int64_t step;
     now->last_path = swap(&saver->last_path, now->last_path);
     saver->restored = true;
+    saver->went_back = session->went_back = false;
+    saver->returned = NULL;
     session->restores++;
     now->restored_from = swap(&session->restored_from, now->restored_from);
     if (hs_raw_session_step(session, &step, NULL) == HS_OK)

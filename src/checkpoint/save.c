@@ -284,19 +284,31 @@ static hs_code leave_other_history(save *s, int64_t step, hs_error *err)
     return code;
 }
 
+/* The step that training went on from, if it was restored since the last save and of this series, or a copy in memory was.
+ */
+static int64_t find_origin(const save *s)
+{
+    const hs_saver *saver = s->saver;
+    const char *from = saver->restored && saver->last_path ? hs__path_base(saver->last_path) : NULL;
+    int64_t origin = -1;
+    if (from && strncmp(from, s->base, strlen(s->base)) == 0 && from[strlen(s->base)] == '-')
+        origin = hs__step_in(from);
+    return saver->went_back && (origin < 0 || saver->went_back_to < origin) ? saver->went_back_to : origin;
+}
+
 /* Checkpoints that are later than the one that was restored are not the saver's to keep, or to delete, any more. */
 static void forget_left_history(save *s)
 {
     hs_saver *saver = s->saver;
-    const char *from = saver->restored && saver->last_path ? hs__path_base(saver->last_path) : NULL;
-    size_t n = 0;
-    saver->restored = false;
-    if (!from || hs__step_in(from) < 0 || strncmp(from, s->base, strlen(s->base)) != 0 || from[strlen(s->base)] != '-')
+    size_t length = strlen(s->base), n = 0;
+    s->went_on_from = find_origin(s);
+    saver->restored = saver->went_back = false;
+    if (s->went_on_from < 0)
         return;
-    s->went_on_from = hs__step_in(from);
     for (size_t i = 0; i < saver->n_kept; i++) {
         const char *kept = hs__path_base(saver->kept[i].path);
-        if (hs__same_series(kept, from) && hs__step_in(kept) > s->went_on_from)
+        if (strncmp(kept, s->base, length) == 0 && strrchr(kept, '-') == kept + length &&
+            hs__step_in(kept) > s->went_on_from)
             hs__free(s->env, saver->kept[i].path);
         else
             saver->kept[n++] = saver->kept[i];
@@ -365,6 +377,21 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
     return HS_OK;
 }
 
+/* A session may go back by itself, to a copy in memory; what was saved after that is a history that was left. */
+static void notice_return(hs_saver *saver, const hs_raw_session *session)
+{
+    if (!session->went_back)
+        saver->returned = NULL; /* a later session may have the address of the one that it was */
+    if (!session->went_back || (saver->returned == session && saver->returned_at == session->restores))
+        return;
+    hs__background_wait(saver);
+    saver->returned = session;
+    saver->returned_at = session->restores;
+    saver->went_back_to =
+        saver->went_back && saver->went_back_to < session->went_back_to ? saver->went_back_to : session->went_back_to;
+    saver->went_back = true;
+}
+
 hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                       const hs_save_options *given, hs_error *err)
 {
@@ -379,6 +406,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
     if ((given && (code = hs_struct_take(&options, sizeof options, given, "hs_save_options", "HS_SAVE_OPTIONS", err))) ||
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
+    notice_return(saver, session);
     if (options.background)
         return hs__background_save(saver, session, prefix, step, &options, err);
     hs__background_wait(saver);

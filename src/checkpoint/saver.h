@@ -47,6 +47,10 @@ struct hs_saver {
     size_t n_kept, kept_capacity;
     char *last_path;
     bool restored;                     /* it is what was restored; nothing was saved since */
+    const hs_raw_session *returned;    /* the session whose going back in memory was noticed last, */
+    uint64_t returned_at;              /* as this one of its restores */
+    bool went_back;                    /* nothing was saved since */
+    int64_t went_back_to;              /* the step */
     char *state_file;                  /* the name of the last one that was written; NULL: none yet */
     struct hs__background *background; /* NULL: nothing was saved in the background yet */
     hs__held_directory held;           /* the one it saves to */

@@ -74,10 +74,18 @@ void hs__session_free(hs_session *session)
     if (session->owns_scaffold)
         hs_scaffold_free(session->scaffold);
     hs__free_states(raw);
+    hs__free_metrics(raw);
     hs__free(&env, raw->restored_from);
     hs__fragments_free(&session->fragments);
     free_frames(session);
-    hs__coordinator_free(session->coordinator);
+    hs_coordinator_free(session->coordinator);
+    for (size_t i = 0; i < session->n_retired; i++)
+        hs_coordinator_free(session->retired[i]);
+    hs__free(&env, session->retired);
+    hs_state_copy_free(session->opening);
+    hs__free(&env, session->spans);
+    hs__free(&env, session->creation.checkpoint_dir);
+    hs__free(&env, session->creation.checkpoint_path);
     hs__free(&env, session->hooks);
     hs__free(&env, session->given_hooks);
     hs__free(&env, session->target);
@@ -90,17 +98,16 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     hs_error late = {0};
     if (hs__writer_cache_flush(&session->writers, &late) && !error->code)
         *error = late;
+    hs__stop_threads(session);
+    if (!error->code)
+        hs_coordinator_error(session->coordinator, error);
     hs_outcome outcome = make_outcome(session, last, error);
-    hs_coordinator_request_stop(session->coordinator, NULL);
     call_closes(session, &outcome);
     if (hs__writer_cache_close(&session->writers, &late) && !error->code)
         *error = late;
     late = (hs_error){0};
-    if (session->raw.handle &&
-        hs__settle(session->raw.ops.close(session->raw.handle, &late), "closing the backend's session", &late) &&
-        !error->code)
+    if (hs__close_raw(session, &late) && !error->code)
         *error = late;
-    session->raw.handle = NULL;
     if (session->finalized_graph)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
     hs_hooks_destroy(session->given_hooks, session->n_hooks);
@@ -125,7 +132,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         hs__error_copy(err, &none.error);
         return none;
     }
-    if (session->level || session->in_backend || session->in_step || session->closing) {
+    if (session->level || session->in_backend || session->in_step || session->closing || session->creating) {
         hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
         hs_error_set(&refused.error, HS_FAILED_PRECONDITION, "a session cannot be closed from its own callbacks");
         hs__error_copy(err, &refused.error);
@@ -133,6 +140,8 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     }
     session->closing = true;
     session->stopped = hs_session_should_stop(session); /* whoever asks for it from now on is too late */
+    if (session->restored && session->stopped)
+        session->last.code = HS_OK; /* but for the stop, the call would be made again */
     /* The caller's own word counts, but for one that would make a failed run a good end. */
     bool own = session->fail.code && (!hs__is_clean(session->fail.code) || hs__is_clean(session->last.code));
     hs_code last = own ? session->fail.code : session->last.code;
@@ -144,10 +153,12 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
             session->failed_hook[0] = '\0'; /* it is no hook's error */
     } else {
         session->failed_hook[0] = '\0'; /* a good run has made up for it */
+        error = threads;
         call_ends(session, &error);
+        if (threads.code)
+            session->failed_hook[0] = '\0';
     }
-    if (!error.code)
-        hs_coordinator_error(session->coordinator, &error);
+    hs__tell_costs(session);
     hs_env env = session->env;
     hs_outcome outcome = hs__shut(session, last, &error);
     if (outcome.reason == HS_REASON_FAILED)

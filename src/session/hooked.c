@@ -45,9 +45,12 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
         if (!hook->before_run || !wants(hook, session->context.kind))
             continue;
         const hs_run_args *args = NULL;
-        bool stopped = session->context.stop;
+        bool stopped = session->context.stop, timed = session->timing | (hook->slow > 0);
+        int64_t began = timed ? hs__time_callback(session) : 0;
         hook->values.fragment = NULL;
         hs_code code = hook->before_run(hook->self, &session->context, &args, err);
+        if (timed)
+            hs__timed_callback(session, hook, "before_run", began, hook->slow > 0);
         if (!code && args)
             code = add_hook(session, hook, frame, args, err);
         if (code)
@@ -65,8 +68,11 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->after_run || !wants(hook, session->context.kind))
             continue;
-        bool stopped = session->context.stop;
+        bool stopped = session->context.stop, timed = session->timing | (hook->slow > 0);
+        int64_t began = timed ? hs__time_callback(session) : 0;
         hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
+        if (timed)
+            hs__timed_callback(session, hook, "after_run", began, hook->slow > 0);
         if (code)
             return hs__hook_failed(session, hook, "after_run", code, err);
         if (err->code)
@@ -104,7 +110,9 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
             continue;
         bool stopped = session->context.stop;
         hs__clear(&error);
+        int64_t began = hs__time_callback(session);
         hs_code code = hook->ops.boundary(hook->self, &session->context, &error);
+        hs__timed_callback(session, hook, "boundary", began, true);
         if (code) {
             hs__hook_failed(session, hook, "boundary", code, &error);
             if (!first)
@@ -136,6 +144,9 @@ hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, cons
         return code;
     session->values.frame = frame;
     begin_context(session, args, 0);
+    session->hooked_runs[args->kind]++;
+    if (++session->hooked >= session->next_sample || session->timing)
+        hs__begin_timing(session);
     session->level = 1; /* runs that callbacks make nest in this one */
     if (!(code = call_before(session, frame, err)) && !(code = run_backend(session, frame, err))) {
         code = call_after(session, err);

@@ -2,17 +2,42 @@
 #include "session/manager.h"
 
 #include "checkpoint/saver.h"
+#include "session/session.h"
 
+#include <math.h>
 #include <string.h>
 
-static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *feeds, hs_error *err)
+hs_code hs__seconds(double *secs, double given, double standard, const char *what, hs_error *err)
 {
-    hs_code code =
-        hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(op), .feeds = feeds}, NULL, err);
+    if (given != given || (given < 0 && given != HS_NEVER))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g seconds; without a limit is HS_NEVER", what, given);
+    *secs = given == 0 ? standard : given == HS_NEVER ? (double)INFINITY : given;
+    return HS_OK;
+}
+
+static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *feeds, const hs_run_options *options,
+                      hs_error *err)
+{
+    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(op), .feeds = feeds, .options = options};
+    hs_code code = hs_raw_session_run(session, &args, NULL, err);
     if (code)
         hs_error_prefix(err, "running '%s'", op);
     return code;
 }
+
+/* Waits, as long as there is time and nobody asks for a stop. False: the time is over. */
+static bool wait_on(const hs_raw_session *session, const hs__startup *startup, double *waited)
+{
+    double left = startup->max_wait_secs - *waited;
+    double secs = left < startup->recovery_wait_secs ? left : startup->recovery_wait_secs;
+    if (secs <= 0 || hs__stop_asked(session->owner))
+        return false;
+    hs__pause(session->owner, secs);
+    *waited += secs;
+    return true;
+}
+
+/* Restoring. */
 
 static void tell_restored(const hs_raw_session *session, const char *path)
 {
@@ -23,64 +48,65 @@ static void tell_restored(const hs_raw_session *session, const char *path)
         hs_log(&session->env, HS_LOG_INFO, "restored '%s'", path);
 }
 
-static hs_code restore_newest(hs_raw_session *session, hs_saver *saver, const hs__origin *origin, bool *restored,
-                              hs_error *err)
+static hs_code restore_path(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
-    char *found = NULL;
-    hs_code code = hs__restore_newest(saver, session, origin->directory, origin->options, &found, err);
-    *restored = found != NULL;
-    if (found)
-        tell_restored(session, found);
-    else if (!code && origin->policy == HS_RESTORE_REQUIRE)
-        code = hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint, and one is required", origin->directory);
-    hs__free(&session->env, found);
+    char *copy = hs__strdup(&session->env, startup->checkpoint_path);
+    if (!copy)
+        return hs__no_memory(err, strlen(startup->checkpoint_path), "a path");
+    hs_code code = hs_saver_restore(startup->saver, session, startup->checkpoint_path, startup->restore_options, err);
+    if (code)
+        hs__free(&session->env, copy);
+    else
+        *path = copy;
     return code;
 }
 
-static hs_code restore(hs_raw_session *session, hs_saver *saver, const hs__origin *origin, bool *restored, hs_error *err)
+static hs_code restore_newest(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
-    *restored = false;
-    if (origin->path && *origin->path) {
-        hs_code code = hs_saver_restore(saver, session, origin->path, origin->options, err);
-        *restored = !code;
-        return code;
-    }
-    if (!origin->directory || !*origin->directory || origin->policy == HS_RESTORE_NEVER)
-        return HS_OK;
-    return restore_newest(session, saver, origin, restored, err);
+    static const hs_restore_options everything = {HS_RESTORE_OPTIONS};
+    const hs_restore_options *options = startup->restore_options ? startup->restore_options : &everything;
+    hs_code code;
+    double waited = 0;
+    do
+        code = hs__restore_newest(startup->saver, session, startup->checkpoint_dir, options, path, err);
+    while (!code && !*path && startup->wait_for_checkpoint && wait_on(session, startup, &waited));
+    if (*path)
+        tell_restored(session, *path);
+    else if (!code && startup->restore == HS_RESTORE_REQUIRE)
+        code = hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint, and one is required", startup->checkpoint_dir);
+    return code;
 }
 
-static hs_code initialize(hs_raw_session *session, hs_scaffold *scaffold, hs_error *err)
+hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
-    const char *init_op = hs_scaffold_init_op(scaffold);
-    hs_init_fn init_fn = hs_scaffold_init_fn(scaffold);
-    hs_code code = init_op ? run_op(session, init_op, hs_scaffold_init_feeds(scaffold), err) : HS_OK;
-    if (!code && init_fn) {
-        code = init_fn(hs_scaffold_init_user(scaffold), scaffold, session, err);
+    *path = NULL;
+    if (!startup->saver)
+        return HS_OK;
+    if (startup->checkpoint_path && *startup->checkpoint_path)
+        return restore_path(session, startup, path, err);
+    if (!startup->checkpoint_dir || !*startup->checkpoint_dir || startup->restore == HS_RESTORE_NEVER)
+        return HS_OK;
+    return restore_newest(session, startup, path, err);
+}
+
+hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *startup, hs_error *err)
+{
+    hs_code code = startup->init_op ? run_op(session, startup->init_op, startup->init_feeds, NULL, err) : HS_OK;
+    if (!code && startup->init_fn) {
+        code = startup->init_fn(startup->init_user, startup->scaffold, session, err);
         if (hs__settle(code, "it", err))
             hs_error_prefix(err, "the init function");
     }
     return code;
 }
 
-/* Runs a check, which gives the names of what is not ready. */
-static hs_code check(hs_raw_session *session, const char *op, const char *what, hs_error *err)
+/* Checks. */
+
+/* "a, b, c", as far as there is room. */
+static void list_names(char *text, size_t size, const hs_string *names, size_t n)
 {
-    const hs_run_values *values;
-    if (!op)
-        return HS_OK;
-    hs_code code = hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(op)}, &values, err);
-    if (code) {
-        hs_error_prefix(err, "running '%s'", op);
-        return code;
-    }
-    const hs_tensor *list = hs_values_tensor(values, 0);
-    if (!list || list->dtype != HS_STRING || list->memory || !list->bytes)
-        return HS_OK;
-    const hs_string *names = list->data;
-    char text[HS_MESSAGE_SIZE / 2];
-    size_t used = 0, n = list->bytes / sizeof *names;
-    for (size_t i = 0; i < n && used + names[i].bytes + 3 < sizeof text; i++) {
+    size_t used = 0;
+    for (size_t i = 0; i < n && used + names[i].bytes + 3 < size; i++) {
         if (i) {
             memcpy(text + used, ", ", 2);
             used += 2;
@@ -88,23 +114,123 @@ static hs_code check(hs_raw_session *session, const char *op, const char *what, 
         memcpy(text + used, names[i].data, names[i].bytes);
         used += names[i].bytes;
     }
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "after initialising, the model is not %s; %zu variables are not initialised: %.*s", what, n,
-                        (int)used, text);
+    text[used] = '\0';
 }
 
-hs_code hs__prepare_session(hs_raw_session *session, hs_scaffold *scaffold, const hs__origin *origin, hs_error *err)
+/* Runs a check, which gives the names of what is not ready. One that fails because of what is not initialised says so by
+ * that. *ready is whether all is; else `err` has what is not. */
+static hs_code check(hs_raw_session *session, const char *op, const char *what, bool *ready, hs_error *err)
 {
-    bool restored;
-    hs_code code = restore(session, hs_scaffold_saver(scaffold), origin, &restored, err);
+    const hs_run_values *values;
+    *ready = true;
+    if (!op)
+        return HS_OK;
+    hs_code code = hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(op)}, &values, err);
+    if (code) {
+        hs_error_prefix(err, "running '%s'", op);
+        *ready = false;
+        return code == HS_FAILED_PRECONDITION ? HS_OK : code;
+    }
+    const hs_tensor *list = hs_values_tensor(values, 0);
+    if (!list || list->dtype != HS_STRING || list->memory || !list->bytes)
+        return HS_OK;
+    char text[HS_MESSAGE_SIZE / 2];
+    size_t n = list->bytes / sizeof(hs_string);
+    list_names(text, sizeof text, list->data, n);
+    *ready = false;
+    hs_error_set(err, HS_FAILED_PRECONDITION, "the model is not %s; %zu variables are not initialised: %s", what, n, text);
+    return HS_OK;
+}
+
+static hs_code try_local_init(hs_raw_session *session, const hs__startup *startup, bool *ready, hs_error *err)
+{
+    *ready = true;
+    if (!startup->local_init_op)
+        return HS_OK;
+    hs_code code = check(session, startup->ready_for_local_init_op, "ready for the local init op", ready, err);
+    if (code || !*ready)
+        return code;
+    return run_op(session, startup->local_init_op, startup->local_init_feeds, startup->local_init_run_options, err);
+}
+
+/* HS_OK and not ready: `err` says what is not. */
+static hs_code try_finish(hs_raw_session *session, const hs__startup *startup, bool *ready, hs_error *err)
+{
+    hs_code code = try_local_init(session, startup, ready, err);
+    return code || !*ready ? code : check(session, startup->ready_op, "ready", ready, err);
+}
+
+hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, hs_error *err)
+{
+    bool ready;
+    hs_code code = try_finish(session, startup, &ready, err);
+    if (code || ready)
+        return code;
+    hs_error_prefix(err, "after initialising");
+    return HS_FAILED_PRECONDITION;
+}
+
+/* The three of them. */
+
+hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err)
+{
+    char *path;
+    hs_code code = hs__startup_restore(session, startup, &path, err);
+    bool restored = path != NULL;
+    hs__free(&session->env, path);
+    if (!code && !restored && startup->must_start && !startup->init_op && !startup->init_fn && !startup->local_init_op)
+        code = hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "nothing was restored, and there is no init_op, init_fn or local_init_op to initialise the "
+                            "model with");
     if (!code && !restored)
-        code = initialize(session, scaffold, err);
+        code = hs__startup_initialize(session, startup, err);
+    return code ? code : hs__startup_finish(session, startup, err);
+}
+
+hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
+{
+    char *path;
+    bool ready;
+    hs_error why = {0};
+    *initialized = false;
+    hs_code code = hs__startup_restore(session, startup, &path, err);
     if (code)
         return code;
-    const char *local_init_op = hs_scaffold_local_init_op(scaffold);
-    if (local_init_op &&
-        ((code = check(session, hs_scaffold_ready_for_local_init_op(scaffold), "ready for the local init op", err)) ||
-         (code = run_op(session, local_init_op, hs_scaffold_local_init_feeds(scaffold), err))))
-        return code;
-    return check(session, hs_scaffold_ready_op(scaffold), "ready", err);
+    code = path ? try_finish(session, startup, &ready, &why) : try_local_init(session, startup, &ready, &why);
+    *initialized = !code && path && ready;
+    if (!code && !ready)
+        hs_log(&session->env, HS_LOG_INFO, "the session is not ready%s%s: %s", path ? ", though restored from " : "",
+               path ? path : "", why.message);
+    hs__free(&session->env, path);
+    return hs__error_copy(err, &why), code;
+}
+
+hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup, hs_error *err)
+{
+    hs_raw_session *raw = &session->raw;
+    double waited = 0, told = 0;
+    hs_error why = {0};
+    for (;;) {
+        bool ready;
+        hs__clear(&why);
+        hs_code code = hs__open_raw(session, &why);
+        if (!code)
+            code = try_finish(raw, startup, &ready, &why);
+        if (!code && ready)
+            return HS_OK;
+        hs__close_raw(session, NULL);
+        if (code && code != HS_UNAVAILABLE) /* what is not there yet may come */
+            return hs__error_copy(err, &why), code;
+        if (waited >= told) { /* once a minute is enough */
+            hs_log(&raw->env, HS_LOG_INFO, "waiting for the session to become ready: %s", why.message);
+            told = waited + 60;
+        }
+        if (!wait_on(raw, startup, &waited))
+            break;
+    }
+    if (hs__stop_asked(session))
+        return hs_error_set(err, HS_CANCELLED, "a stop was requested while the session was waiting to become ready: %s",
+                            why.message);
+    return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the session was not ready after waiting %g seconds: %s", waited,
+                        why.message);
 }

@@ -2,21 +2,49 @@
 #ifndef HS_SESSION_MANAGER_H
 #define HS_SESSION_MANAGER_H
 
-#include <hooksess/session.h>
+#include <hooksess/session_manager.h>
 
-/* Where first values come from, if not from the init op. */
-typedef struct hs__origin {
-    const char *path;      /* this checkpoint, */
-    const char *directory; /* or the newest valid one of this directory; NULL and "": neither */
-    hs_restore_policy policy;
-    const hs_restore_options *options; /* complete */
-} hs__origin;
+/* How a session that was just opened comes by its values. TensorFlow: SessionManager. */
 
-/* Gives the variables of a session that was just opened their first values. TensorFlow: SessionManager.prepare_session.
- *
- *   restored from where the origin says, if there is a checkpoint;
- *   otherwise the init op, then the init function;
- *   in both cases: the check for the local init op, the local init op, the check that all is ready. */
-hs_code hs__prepare_session(hs_raw_session *session, hs_scaffold *scaffold, const hs__origin *origin, hs_error *err);
+struct hs_session;
+
+/* What there is to do it with. All is borrowed; names NULL: there is none. */
+typedef struct hs__startup {
+    const char *ready_op, *ready_for_local_init_op, *local_init_op;
+    const hs_feed *local_init_feeds;
+    const hs_run_options *local_init_run_options;
+
+    const char *init_op;
+    const hs_feed *init_feeds;
+    hs_init_fn init_fn;
+    void *init_user;
+    const hs_scaffold *scaffold; /* for init_fn */
+
+    hs_saver *saver;                           /* NULL: nothing is restored */
+    const char *checkpoint_path;               /* this one, */
+    const char *checkpoint_dir;                /* or the newest valid one of this directory; NULL and "": neither */
+    int64_t restore;                           /* an hs_restore_policy, about checkpoint_dir */
+    const hs_restore_options *restore_options; /* complete; NULL: everything */
+    bool wait_for_checkpoint;
+    bool must_start;                          /* not being restored, and having nothing to initialise with, is an error */
+    double max_wait_secs, recovery_wait_secs; /* INFINITY: for ever */
+} hs__startup;
+
+/* A number of seconds in some options: 0 is the default, HS_NEVER is for ever; HS_INVALID_ARGUMENT for others below 0. */
+hs_code hs__seconds(double *secs, double given, double standard, const char *what, hs_error *err);
+
+/* Restores what the startup says; *path is the checkpoint, to be freed with hs__free, or NULL. */
+hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err);
+/* The init op, then the init function. */
+hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *startup, hs_error *err);
+/* The check for the local init op, the local init op, the check that all is ready. */
+hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, hs_error *err);
+
+/* Restores, or else initialises; then finishes. */
+hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err);
+/* Restores; then finishes. *initialized: something was restored, and all is ready. */
+hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup, bool *initialized, hs_error *err);
+/* Opens the session itself, again and again, until all is ready that others initialise. */
+hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup, hs_error *err);
 
 #endif

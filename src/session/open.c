@@ -67,6 +67,7 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
     return HS_OK;
 }
 
+/* The scaffold, and the graph that it finalizes, which is opened again when the session is closed. */
 static hs_code finalize(hs_session *session, hs_error *err)
 {
     hs_error error = {0};
@@ -82,43 +83,38 @@ static hs_code finalize(hs_session *session, hs_error *err)
     return code;
 }
 
-static hs_code open_backend(hs_session *session, const hs_session_options *options, hs_error *err)
+/* "" is NULL. */
+static hs_code take_path(hs_session *session, char **to, const char *path, hs_error *err)
 {
-    hs_raw_session *raw = &session->raw;
-    hs_code code = raw->ops.open(raw->backend.self, session->target, session->config, &raw->handle, err);
-    if (hs__settle(code, "opening the backend's session", err))
-        return code;
-    if ((code = hs__fragments_init(&session->fragments, &session->env, &raw->ops, raw->backend.self,
-                                   HS__FIRST_HOOK + session->n_hooks, err)) ||
-        (code = hs__gather_states(session, err)))
-        return code;
-    hs_restore_options restoring = {HS_RESTORE_OPTIONS};
-    if (options->restore_options && (code = hs_struct_take(&restoring, sizeof restoring, options->restore_options,
-                                                           "hs_restore_options", "HS_RESTORE_OPTIONS", err)))
-        return code;
-    hs__origin origin = {options->checkpoint_path, options->checkpoint_dir, (hs_restore_policy)options->restore,
-                         &restoring};
-    return hs__prepare_session(raw, session->scaffold, &origin, err);
+    if (!path || !*path)
+        return HS_OK;
+    *to = hs__strdup(&session->env, path);
+    return *to ? HS_OK : hs__no_memory(err, strlen(path), "a path");
 }
 
-static hs_code created(hs_session *session, hs_error *err)
+static hs_code take_creation(hs_session *session, const hs_session_options *options, hs_error *err)
 {
-    for (size_t i = 0; i < session->n_hooks; i++) {
-        hs__hook *hook = &session->hooks[i];
-        if (!hook->ops.after_create_session)
-            continue;
-        bool stopped = hs_coordinator_should_stop(session->coordinator);
-        hs_code code = hook->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
-        if (code)
-            return hs__hook_failed(session, hook, "after_create_session", code, err);
-        hs__clear(err);
-        if (!stopped && hs_coordinator_should_stop(session->coordinator) &&
-            !hs_coordinator_error(session->coordinator, NULL)) {
-            session->already_done = true;
-            snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->ops.name);
-        }
-    }
-    return hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
+    hs__creation *creation = &session->creation;
+    const double grace = options->stop_grace_secs;
+    hs_code code;
+    creation->restore = options->restore;
+    creation->restore_options = (hs_restore_options){HS_RESTORE_OPTIONS};
+    creation->is_worker = options->is_worker;
+    creation->stop_grace_secs = grace;
+    if (!(grace >= 0) && grace != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.stop_grace_secs is %g; no limit is HS_NEVER",
+                            grace);
+    if ((code = take_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
+        (code = take_path(session, &creation->checkpoint_path, options->checkpoint_path, err)) ||
+        (code = hs__seconds(&creation->max_wait_secs, options->max_wait_secs, 1800, "hs_session_options.max_wait_secs",
+                            err)) ||
+        (code = hs__seconds(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
+                            "hs_session_options.recovery_wait_secs", err)) ||
+        (options->restore_options &&
+         (code = hs_struct_take(&creation->restore_options, sizeof creation->restore_options, options->restore_options,
+                                "hs_restore_options", "HS_RESTORE_OPTIONS", err))))
+        return code;
+    return hs__take_recovery(&session->recovery, options->recovery, err);
 }
 
 static hs_code take_options(hs_session *session, const hs_session_options *options, hs_error *err)
@@ -139,10 +135,10 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
     session->config = (hs_bytes){config, options->config.size};
     if (!session->target || !config)
         return hs__no_memory(err, options->config.size, "the session's options");
-    return HS_OK;
+    return take_creation(session, options, err);
 }
 
-static hs_session *new_session(hs_backend backend, const hs_backend_ops *ops, hs_error *err)
+hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err)
 {
     hs_env env;
     if (hs__env_take(&env, hs_backend_env(backend), err))
@@ -162,7 +158,8 @@ static hs_session *new_session(hs_backend backend, const hs_backend_ops *ops, hs
     session->raw.backend = backend;
     session->raw.ops = *ops;
     session->raw.owner = session;
-    session->raw.saved_step = -1;
+    session->raw.saved_step = session->furthest = -1;
+    session->recovery.max_attempts = HS_NEVER;
     atomic_init(&session->stop_request, false);
     hs__writer_cache_init(&session->writers, &session->env);
     return session;
@@ -185,7 +182,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         return not_opened(backend, &error, err);
     hs_session *session = NULL;
     if (!hs__backend_take(&ops, backend, &error))
-        session = new_session(backend, &ops, &error);
+        session = hs__session_new(backend, &ops, &error);
     if (!session || take_hooks(session, &options, &error)) {
         hs_hooks_destroy(options.hooks, options.hooks ? options.n_hooks : 0);
         if (options.take_scaffold)
@@ -198,11 +195,16 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     session->owns_scaffold = options.take_scaffold && options.scaffold;
     if (take_options(session, &options, &error) ||
         (ops.status && hs__settle(ops.status(backend.self, &error), "the backend", &error)) ||
-        begin_hooks(session, &error) || finalize(session, &error) || open_backend(session, &options, &error) ||
-        created(session, &error)) {
+        begin_hooks(session, &error) || finalize(session, &error) ||
+        hs__fragments_init(&session->fragments, &session->env, &session->raw.ops, backend.self,
+                           HS__FIRST_HOOK + session->n_hooks, &error) ||
+        hs__open_created(session, &error)) {
         hs__shut(session, HS_OK, &error);
         return not_opened(backend, &error, err);
     }
+    session->opened_ns = hs_env_monotonic_ns(&session->env);
+    session->timing = true; /* the first run is timed, and stands for no other */
+    session->next_sample = 64;
     hs__clear(err);
     return session;
 }

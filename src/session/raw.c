@@ -80,13 +80,15 @@ uint64_t hs_raw_session_restores(const hs_raw_session *session)
 
 void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
 {
-    if (raw)
-        raw->saved_step = step;
+    if (!raw)
+        return;
+    raw->saved_step = step;
+    hs__forget_opening(raw->owner);
 }
 
 bool hs_raw_session_stop_requested(const hs_raw_session *raw)
 {
-    return !raw || hs_session_should_stop(raw->owner);
+    return !raw || hs_session_should_stop(raw->owner) || hs_coordinator_should_stop(raw->owner->coordinator);
 }
 
 void hs_raw_session_refuse_saves(hs_raw_session *raw, const char *why)

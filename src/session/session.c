@@ -4,8 +4,9 @@
 
 static bool stop_requested(const hs_session *session)
 {
-    return session->stop || session->step_stop || hs_coordinator_should_stop(session->coordinator) ||
-           atomic_load_explicit(&((hs_session *)session)->stop_request, memory_order_relaxed);
+    return session->stop || session->step_stop || session->lost ||
+           atomic_load_explicit(&((hs_session *)session)->stop_request, memory_order_relaxed) ||
+           (hs_coordinator_should_stop(session->coordinator) && !hs__threads_are_lost(session, NULL));
 }
 
 bool hs_session_should_stop(const hs_session *session)
@@ -19,9 +20,12 @@ static hs_code check_runnable(const hs_session *session, hs_error *err)
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "there is no session to run: it was not opened, or is closed already");
-    if (session->level || session->in_backend || session->closing)
+    if (session->level || session->in_backend || session->closing || session->creating)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "a session cannot be run from its own callbacks; run its raw session");
+    if (session->lost)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the session was lost and could not be made anew: it runs no more (hs_session_should_stop)");
     if (session->stop)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the session was asked to stop%s%s: it runs no more (hs_session_should_stop)",
@@ -43,6 +47,62 @@ static hs_code ended(hs_session *session, hs_code code, const hs_error *error, h
     return hs__error_copy(err, &session->last);
 }
 
+/* Whatever failed because the threads had lost the session failed for their reason. */
+static hs_code blame_threads(const hs_session *session, hs_code code, hs_error *error)
+{
+    hs_error threads;
+    if (!code || hs__is_preemption(code) || !hs__threads_are_lost(session, &threads))
+        return code;
+    *error = threads;
+    return threads.code;
+}
+
+/* Makes the session anew, if that is what there is to do about a failure; HS_OK: the call is to be made again. */
+static hs_code recover(hs_session *session, hs_code code, hs_error *error)
+{
+    if (!hs__is_preemption(code) || !hs__recovers(session))
+        return code;
+    bool done_before = session->already_done;
+    session->already_done = false;
+    error->code = code;
+    code = hs__recover(session, error, error);
+    bool done = session->already_done;
+    session->already_done = done_before;
+    if (!code && done) /* the call that was interrupted had brought it there */
+        return hs_error_set(error, HS_STOP,
+                            "the session was lost, and is restored at step %lld, where nothing is left to do",
+                            (long long)hs_session_step(session));
+    if (code || !session->recovery.return_aborted)
+        return code;
+    session->restored = true;
+    return hs_error_set(error, HS_ABORTED,
+                        "the session was lost, and is restored at step %lld: make this call's input anew, and call again",
+                        (long long)hs_session_step(session));
+}
+
+/* Before a call: from what the threads have reported since the last one. */
+static hs_code heal(hs_session *session, hs_error *error)
+{
+    hs_error threads;
+    if (!hs_coordinator_should_stop(session->coordinator) || !hs__recovers(session) ||
+        !hs__threads_are_lost(session, &threads))
+        return HS_OK;
+    *error = threads;
+    return recover(session, threads.code, error);
+}
+
+static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *error)
+{
+    hs_code code = heal(session, error);
+    while (!code) {
+        session->failed_hook[0] = '\0';
+        code = blame_threads(session, hs__run_hooked(session, args, values, error), error);
+        if (!code || (code = recover(session, code, error)))
+            break;
+    }
+    return code;
+}
+
 hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
     static const hs_run_args nothing = {HS_RUN_ARGS};
@@ -56,11 +116,12 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     hs_error *error = &session->last;
     hs__clear(error);
     session->failed_hook[0] = '\0';
+    session->restored = false;
     if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
             code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %lld", (long long)args->kind);
         else
-            code = hs__run_hooked(session, args, values, error);
+            code = run_args(session, args, values, error);
     }
     return ended(session, code, error, err);
 }
@@ -70,6 +131,8 @@ hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
     hs_code code;
     if (!op && !(code = check_runnable(session, err))) {
         hs_error error;
+        session->failed_hook[0] = '\0';
+        session->restored = false;
         return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: the op is NULL"), &error, err);
     }
     return hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(op)}, NULL, err);
@@ -102,28 +165,41 @@ hs_code hs_step_context_request_stop(hs_step_context *step)
     return HS_STOP;
 }
 
-hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs_error *err)
+/* Calls a step function once. */
+static hs_code call_step(hs_session *session, hs_step_fn step, void *user, hs_error *error)
 {
-    hs_code code = check_runnable(session, err);
-    if (code)
-        return code;
     hs_step_context context = {.session = session};
-    hs_error error = {0};
-    if (!step)
-        return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: the step function is NULL"),
-                     &error, err);
     bool outer = session->in_step;
+    hs__clear(error);
     session->in_step = true;
-    code = step(user, &context, &error);
+    hs_code code = step(user, &context, error);
     session->in_step = outer;
     if (context.stop && !code)
         code = HS_STOP;
     if (code == HS_STOP) {
         session->step_stop = true;
-        hs_error_set(&error, code, "the step function asked to stop");
-    } else if (code && !error.message[0]) {
-        hs_error_set(&error, code, "the step function failed with %s", hs_code_name(code));
+        hs_error_set(error, code, "the step function asked to stop");
+    } else if (code && !error->message[0]) {
+        hs_error_set(error, code, "the step function failed with %s", hs_code_name(code));
     }
+    return blame_threads(session, code, error);
+}
+
+hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs_error *err)
+{
+    hs_code code = check_runnable(session, err);
+    if (code)
+        return code;
+    hs_error error = {0};
+    session->failed_hook[0] = '\0';
+    session->restored = false;
+    if (!step)
+        return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: the step function is NULL"),
+                     &error, err);
+    code = heal(session, &error);
+    while (!code && (code = call_step(session, step, user, &error)))
+        if ((code = recover(session, code, &error)))
+            break;
     return ended(session, code, &error, err);
 }
 
@@ -167,6 +243,11 @@ hs_scaffold *hs_session_scaffold(const hs_session *session)
 hs_bytes hs_session_config(const hs_session *session)
 {
     return session ? session->config : (hs_bytes){NULL, 0};
+}
+
+int64_t hs_session_recoveries(const hs_session *session)
+{
+    return session ? session->recoveries : 0;
 }
 
 int64_t hs_session_step(hs_session *session)

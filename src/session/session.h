@@ -13,10 +13,12 @@
 /* A hooked session from the inside.
  *
  *   open.c, session.c, close.c   its life: the order of everything, and what is left when a part of it fails
+ *   create.c, recovery.c   the part of it that can be lost, and made anew
  *   hooked.c    one run with its hooks
  *   fragment.c, frame.c, levels.c   what a run asks for and what it gives
  *   context.c, values.c, raw.c   what hooks see
- *   manager.c, scaffold.c   how variables get their first values
+ *   manager.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
+ *   cost.c      what hooks cost
  *   states.c    what is saved besides them */
 
 /* A hook as the session keeps it: first what every run looks at. */
@@ -28,7 +30,14 @@ typedef struct hs__hook {
     hs_run_values values; /* of the run at level 0; hooks are called at no other */
     hs_hook_ops ops;      /* complete */
     bool begun;
+    bool asked;       /* for something, in this run */
+    uint8_t slow;     /* how many more of its calls are timed each, as it was seen to take long */
     hs_run_args args; /* a copy of args that were compiled against other headers */
+    struct {
+        int64_t timed_ns, sampled_ns; /* of calls that were timed for their own sake, and as samples */
+        int64_t largest_ns, largest_step;
+        const char *slowest;
+    } cost;
 } hs__hook;
 
 /* Who asks for fragments: the caller, raw runs, and each hook. */
@@ -47,6 +56,16 @@ struct hs_run_context {
     uint64_t moves; /* the raw session's, when the steps were read */
 };
 
+/* What a session is created from, again after it was lost. */
+typedef struct hs__creation {
+    char *checkpoint_dir, *checkpoint_path; /* NULL: none */
+    int64_t restore;
+    hs_restore_options restore_options;
+    bool is_worker;
+    double max_wait_secs, recovery_wait_secs; /* INFINITY: for ever */
+    double stop_grace_secs;                   /* as in hs_join_options */
+} hs__creation;
+
 struct hs_session {
     hs_env env;
     hs_raw_session raw;
@@ -55,19 +74,41 @@ struct hs_session {
     size_t n_hooks;
     hs_scaffold *scaffold;
     bool owns_scaffold, finalized_graph;
+    bool unhooked; /* a manager made it: it is a raw session, and no more */
     hs_coordinator *coordinator;
+    uint64_t creations;       /* attempts at it */
+    hs_coordinator **retired; /* of before recoveries */
+    size_t n_retired, retired_capacity;
+    bool coordinator_asked; /* the last one of these had been asked to stop, without an error */
     char *target;
     hs_bytes config;
+    hs__creation creation;
+    hs_recovery recovery;   /* max_attempts HS_NEVER: none */
+    hs_state_copy *opening; /* the state as it was then, while it is needed to recover; NULL: not copied */
+    int64_t attempts;       /* to recover, since the training came further */
+    int64_t furthest;       /* the step at which it was lost, the latest */
+    int64_t recoveries;
+    bool lost;     /* and could not be made anew */
+    bool restored; /* it was made anew, and the last call was not made again: the caller is to */
     hs__writer_cache writers;
 
     hs__fragments fragments;
     hs__frame **frames; /* by level */
     size_t n_frames, frames_capacity;
     uint64_t runs;
+    uint64_t hooked, hooked_runs[3]; /* hooked ones, and these by kind */
+    uint64_t dice;                   /* for the next one */
+    uint64_t next_sample;            /* the hooked run whose callbacks are all timed */
+    bool sampling, timing;           /* it is such a run; every callback is timed, for this or another reason */
+    hs_hook_span *spans;             /* of the callbacks, while they are recorded */
+    size_t n_spans, spans_capacity;
+    int spans_wanted;            /* in how many runs more, this one included */
+    int64_t opened_ns;           /* when */
     size_t level;                /* of a run that would be made now: how many are in the middle of their callbacks */
     bool in_backend;             /* the backend is running: nothing may be called */
     bool in_step;                /* a step function is running: its runs belong together */
     bool closing, stopped;       /* it is being closed; it had been asked to stop before */
+    bool creating;               /* it is being made, or made anew: it may be neither run nor closed */
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[2]; /* of raw runs: made by the caller, made in a callback */
     hs_run_context context;
@@ -81,6 +122,38 @@ struct hs_session {
     hs_error fail;             /* the caller's own, from hs_session_fail */
     bool threads_failed_first; /* the coordinator had an error before the last run failed */
 };
+
+/* create.c */
+
+/* Was a stop requested, by whomever? */
+bool hs__stop_asked(const struct hs_session *session);
+/* Waits, but not beyond a stop request. */
+void hs__pause(struct hs_session *session, double secs);
+hs_code hs__open_raw(struct hs_session *session, hs_error *err);
+hs_code hs__close_raw(struct hs_session *session, hs_error *err);
+/* Makes the backend's session, gives it its values, starts the threads and tells the hooks. `again`: for one that was lost.
+ * What was made before a failure is left to hs__discard or hs__shut. */
+hs_code hs__create(struct hs_session *session, bool again, hs_error *err);
+/* Ends all that hs__create has made. */
+void hs__discard(struct hs_session *session);
+void hs__stop_threads(struct hs_session *session);
+
+/* recovery.c */
+
+bool hs__is_preemption(hs_code code);
+hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
+/* The first hs__create, and as many more as the recovery allows. */
+hs_code hs__open_created(struct hs_session *session, hs_error *err);
+/* Is a run that is made now followed by a recovery, if it needs one? */
+bool hs__recovers(const struct hs_session *session);
+/* Has a thread reported that the session is lost, and nobody asked for a stop? */
+bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
+/* Makes the session anew, which was lost because of `why`. */
+hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err);
+/* Do these leave variables as they are? */
+bool hs__leaves_out(const hs_restore_options *options);
+/* A checkpoint was saved: lets go of the copy of the opening, if that is where recovery will find it. */
+void hs__forget_opening(struct hs_session *session);
 
 /* A code that ends a session well. */
 static inline bool hs__is_clean(hs_code code)
@@ -97,11 +170,24 @@ hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, cons
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
+/* cost.c. Before a callback: when it began, if it is timed; else -1. */
+int64_t hs__time_callback(struct hs_session *session);
+/* After it. Boundaries and slow hooks are timed always: `exact`. */
+void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact);
+/* Before a run that is a sample, or the recording of spans. */
+void hs__begin_timing(struct hs_session *session);
+void hs__tell_costs(const struct hs_session *session);
+
 /* states.c. A hook's state as a provider, if it can be one. */
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err);
 /* Gives the backend's state and the hooks' their places in the raw session. */
 hs_code hs__gather_states(struct hs_session *session, hs_error *err);
 void hs__free_states(hs_raw_session *raw);
+/* metrics.c. */
+void hs__free_metrics(hs_raw_session *raw);
+
+/* open.c. A session of which nothing is opened. */
+hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
 
 /* close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or becomes it.
  */

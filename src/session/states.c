@@ -112,6 +112,8 @@ void hs__free_states(hs_raw_session *raw)
     for (size_t i = 0; i < raw->n_states; i++)
         free_slot(&raw->states[i], &raw->env);
     hs__free(&raw->env, raw->states);
+    raw->states = NULL;
+    raw->n_states = raw->states_capacity = 0;
     hs__states_free(&raw->waiting, &raw->env);
 }
 

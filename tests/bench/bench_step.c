@@ -6,6 +6,9 @@
  *   hooked_minus_bare_ns  the difference, round by round
  *   allocations_per_step  through the env's allocator and through malloc, in steady state
  *   hooked_step_100_ns    a hundred hooks that each fetch one tensor
+ *   singular_step_ns, full_stack_step_ns   the five hooks in a session that does not recover, and in one that does and has
+ * a thread registered with its coordinator; and full_stack_over_singular_ns, the difference hooks_N_ns, fetches_N_ns   a
+ * step with so many idle hooks, or with so many fetches, over N open_close_us         a session, opened and closed
  *
  * Medians over rounds that take turns. With a Python that has TensorFlow (HOOKSESS_PYTHON, or the one that the tests made),
  * its MonitoredSession does the same work beside it. */
@@ -14,6 +17,7 @@
 #include "bench.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <unistd.h>
 
 #define NEVER_INLINE __attribute__((noinline, noclone))
@@ -150,16 +154,20 @@ static hs_graph *make_graph(uint64_t *count)
     return graph;
 }
 
+static hs_session *opened(hs_session *session, const hs_error *error)
+{
+    if (session)
+        return session;
+    fprintf(stderr, "bench: %s\n", error->message);
+    exit(1);
+}
+
 static hs_session *open_session(hs_graph *graph, const hs_hook *hooks, size_t n)
 {
     hs_error error = {0};
-    hs_session *session = hs_session_open(hs_graph_backend(graph),
-                                          &(hs_session_options){HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n}, &error);
-    if (!session) {
-        fprintf(stderr, "bench: %s\n", error.message);
-        exit(1);
-    }
-    return session;
+    return opened(hs_session_open(hs_graph_backend(graph),
+                                  &(hs_session_options){HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n}, &error),
+                  &error);
 }
 
 static double hooked_loop(hs_session *session, long steps)
@@ -174,17 +182,21 @@ static double hooked_loop(hs_session *session, long steps)
     return (bench_now() - start) / (double)steps * 1e9;
 }
 
+static void make_five(hs_hook *hooks, const char *directory)
+{
+    hooks[0] = hs_stop_at_step(.last_step = INT64_MAX);
+    hooks[1] = hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 1e6);
+    hooks[2] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = INT64_MAX);
+    hooks[3] = hs_nan_tensor(.tensor = "loss");
+    hooks[4] = hs_summary_saver(.save_steps = INT64_MAX / 2, .output_dir = directory, .summary_ops = HS_NAMES("summary"));
+}
+
 static void bench_five(const char *directory)
 {
     uint64_t count = 0;
     hs_graph *graph = make_graph(&count);
-    hs_hook hooks[HOOKS] = {
-        hs_stop_at_step(.last_step = INT64_MAX),
-        hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 1e6),
-        hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = INT64_MAX),
-        hs_nan_tensor(.tensor = "loss"),
-        hs_summary_saver(.save_steps = INT64_MAX / 2, .output_dir = directory, .summary_ops = HS_NAMES("summary")),
-    };
+    hs_hook hooks[HOOKS];
+    make_five(hooks, directory);
     hs_session *session = open_session(graph, hooks, HOOKS);
     double bare[BENCH_ROUNDS], hooked[BENCH_ROUNDS], difference[BENCH_ROUNDS];
     bare_loop(STEPS / 10);
@@ -256,6 +268,134 @@ static void bench_hundred(void)
     hs_graph_free(graph);
 }
 
+/* Everything that a session can have around a step, over what it must. */
+
+static hs_code wait_for_stop(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)user, (void)err;
+    hs_coordinator_wait_for_stop(coordinator, HUGE_VAL);
+    return HS_OK;
+}
+
+static void bench_full_stack(const char *directory)
+{
+    static const hs_recovery recovery = {HS_RECOVERY};
+    char other[256];
+    uint64_t counts[2] = {0, 0};
+    hs_hook hooks[HOOKS];
+    hs_error error = {0};
+    hs_graph *graphs[2] = {make_graph(&counts[0]), make_graph(&counts[1])};
+    snprintf(other, sizeof other, "%s/full", directory);
+    make_five(hooks, directory);
+    hs_session *singular = open_session(graphs[0], hooks, HOOKS);
+    make_five(hooks, other);
+    hs_session *full = opened(hs_session_open(hs_graph_backend(graphs[1]),
+                                              &(hs_session_options){HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = HOOKS,
+                                                                    .checkpoint_dir = other, .recovery = &recovery},
+                                              &error),
+                              &error);
+    if (hs_coordinator_start(hs_session_coordinator(full), &error, .name = "waits", .run = wait_for_stop))
+        opened(NULL, &error);
+    double alone[BENCH_ROUNDS], all[BENCH_ROUNDS], difference[BENCH_ROUNDS];
+    hooked_loop(singular, STEPS / 10);
+    hooked_loop(full, STEPS / 10);
+    for (int i = 0; i < BENCH_ROUNDS; i++) {
+        alone[i] = hooked_loop(singular, STEPS);
+        all[i] = hooked_loop(full, STEPS);
+        difference[i] = all[i] - alone[i];
+    }
+    bench_print("singular_step_ns", bench_median(alone, BENCH_ROUNDS), "ns");
+    bench_print("full_stack_step_ns", bench_median(all, BENCH_ROUNDS), "ns");
+    bench_print("full_stack_over_singular_ns", bench_median(difference, BENCH_ROUNDS), "ns");
+    hs_session_close(full, NULL);
+    hs_session_close(singular, NULL);
+    hs_graph_free(graphs[0]);
+    hs_graph_free(graphs[1]);
+}
+
+/* Growth. */
+
+static hs_code idle_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)self, (void)run, (void)args, (void)err;
+    return HS_OK;
+}
+
+static hs_code idle_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)run, (void)values, (void)err;
+    return HS_OK;
+}
+
+static const hs_hook_ops idle_ops = {HS_HOOK_OPS, .name = "idle", .before_run = idle_before, .after_run = idle_after};
+
+static void bench_hooks_of(int n)
+{
+    static hs_hook hooks[1000];
+    uint64_t count = 0;
+    double rounds[5];
+    char name[64];
+    hs_graph *graph = make_graph(&count);
+    for (int i = 0; i < n; i++)
+        hooks[i] = (hs_hook){.ops = &idle_ops};
+    hs_session *session = open_session(graph, hooks, (size_t)n);
+    hooked_loop(session, 100);
+    for (int i = 0; i < 5; i++)
+        rounds[i] = hooked_loop(session, STEPS / n + 100) / n;
+    snprintf(name, sizeof name, "hooks_%d_ns", n);
+    bench_print(name, bench_median(rounds, 5), "ns");
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+static void bench_fetches_of(int n)
+{
+    static char names[10000][16];
+    static const char *list[10001];
+    static double values[10000];
+    hs_error error = {0};
+    uint64_t count = 0;
+    double rounds[5];
+    char name[64];
+    hs_graph *graph = make_graph(&count);
+    for (int i = 0; i < n; i++) {
+        snprintf(names[i], sizeof names[i], "v%d", i);
+        hs_graph_value(graph, names[i], HS_DOUBLE, HS_SCALAR, &values[i]);
+        list[i] = names[i];
+    }
+    list[n] = NULL;
+    hs_session *session = open_session(graph, NULL, 0);
+    hs_run_args args = {HS_RUN_ARGS, .names = list};
+    for (int i = 0; i < 6; i++) {
+        long steps = 200000 / n + 10;
+        double start = bench_now();
+        for (long k = 0; k < steps; k++)
+            if (hs_session_run_args(session, &args, NULL, &error))
+                opened(NULL, &error);
+        if (i)
+            rounds[i - 1] = (bench_now() - start) / (double)steps / n * 1e9;
+    }
+    snprintf(name, sizeof name, "fetches_%d_ns", n);
+    bench_print(name, bench_median(rounds, 5), "ns");
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+static void bench_opening(void)
+{
+    enum { TIMES = 200 };
+    double times[TIMES];
+    uint64_t count = 0;
+    hs_graph *graph = make_graph(&count);
+    for (int i = 0; i < TIMES; i++) {
+        double start = bench_now();
+        hs_session_close(open_session(graph, NULL, 0), NULL);
+        times[i] = (bench_now() - start) * 1e6;
+    }
+    bench_print("open_close_us", bench_median(times, TIMES), "us");
+    hs_graph_free(graph);
+}
+
 /* TensorFlow on the same work, where a Python has it. */
 static void bench_peer(void)
 {
@@ -278,6 +418,12 @@ int main(void)
         return 1;
     bench_five(directory);
     bench_hundred();
+    bench_full_stack(directory);
+    for (int n = 1; n <= 1000; n *= 10)
+        bench_hooks_of(n);
+    for (int n = 1; n <= 10000; n *= 10)
+        bench_fetches_of(n);
+    bench_opening();
     bench_peer();
     snprintf(command, sizeof command, "rm -rf %s", directory);
     return system(command) != 0;

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hooks cost. Looking at the clock costs more than most callbacks: boundaries are timed, and hooks that were seen to
+ * take long; of the others a sample. */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SAMPLE_EVERY = 64, SLOW_NS = 1000, SLOW_CALLS = 8, TELLING_SHARE = 20 };
+
+static int64_t now(const struct hs_session *session)
+{
+    return session->env.clock.monotonic_ns(session->env.clock.user);
+}
+
+/* Samples are taken at uneven distances: work that is done every so many steps would else be hit always, or never. */
+static uint64_t distance(struct hs_session *session)
+{
+    session->dice = session->dice * 6364136223846793005u + 1442695040888963407u;
+    return SAMPLE_EVERY / 2 + (session->dice >> 33) % SAMPLE_EVERY;
+}
+
+void hs__begin_timing(struct hs_session *session)
+{
+    session->sampling = session->hooked >= session->next_sample;
+    if (session->sampling)
+        session->next_sample = session->hooked + distance(session);
+    if (session->spans_wanted)
+        session->spans_wanted--;
+    session->n_spans = 0;
+    session->timing = session->sampling || session->spans_wanted || session->hooked == 1; /* the first is like no other */
+}
+
+int64_t hs__time_callback(struct hs_session *session)
+{
+    return now(session);
+}
+
+static void record_span(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
+                        int64_t ended)
+{
+    if (hs__reserve(&session->env, &session->spans, &session->spans_capacity, session->n_spans + 1, sizeof *session->spans,
+                    NULL) == HS_OK)
+        session->spans[session->n_spans++] = (hs_hook_span){hook->ops.name, callback, began, ended};
+}
+
+void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact)
+{
+    int64_t ended = now(session), took = ended - began;
+    if (exact || !session->sampling)
+        hook->cost.timed_ns += took;
+    else
+        hook->cost.sampled_ns += took;
+    if (took > SLOW_NS)
+        hook->slow = SLOW_CALLS;
+    else if (hook->slow)
+        hook->slow--;
+    if (took > hook->cost.largest_ns || !hook->cost.slowest) {
+        const hs_run_context *run = &session->context;
+        hook->cost.largest_ns = took;
+        hook->cost.slowest = callback;
+        hook->cost.largest_step = run->has_step[1] ? run->step[1] : run->has_step[0] ? run->step[0] : -1;
+    }
+    if (session->spans_wanted)
+        record_span(session, hook, callback, began, ended);
+}
+
+static int64_t runs_of(const struct hs_session *session, const hs__hook *hook)
+{
+    uint64_t runs = 0;
+    for (int kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++)
+        if (hook->kinds >> kind & 1)
+            runs += session->hooked_runs[kind];
+    return (int64_t)runs;
+}
+
+bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost *cost)
+{
+    if (!session || !cost || index >= session->n_hooks)
+        return false;
+    const hs__hook *hook = &session->hooks[index];
+    *cost = (hs_hook_cost){
+        .name = hook->ops.name,
+        .slowest = hook->cost.slowest ? hook->cost.slowest : "",
+        .runs = runs_of(session, hook),
+        .total_ns = hook->cost.timed_ns + hook->cost.sampled_ns * SAMPLE_EVERY,
+        .largest_ns = hook->cost.largest_ns,
+        .largest_step = hook->cost.slowest ? hook->cost.largest_step : -1,
+    };
+    return true;
+}
+
+void hs__tell_costs(const struct hs_session *session)
+{
+    hs_hook_cost cost;
+    int64_t all = session->opened_ns ? now(session) - session->opened_ns : 0;
+    for (size_t i = 0; all > 0 && hs_session_hook_cost(session, i, &cost); i++)
+        if (cost.total_ns > 1000000000 && cost.total_ns > all / TELLING_SHARE)
+            hs_log(&session->env, HS_LOG_INFO,
+                   "hook '%s' took %.0f %% of the session's %.1f s: %.1f s in %lld runs, the longest %.3f s, in %s at step "
+                   "%lld",
+                   cost.name, 100.0 * (double)cost.total_ns / (double)all, (double)all * 1e-9, (double)cost.total_ns * 1e-9,
+                   (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest, (long long)cost.largest_step);
+}
+
+/* Spans. */
+
+void hs_run_context_record_spans(hs_run_context *run)
+{
+    run->session->spans_wanted = 2; /* the rest of this run, and the next */
+    run->session->timing = true;
+}
+
+size_t hs_run_context_spans(const hs_run_context *run, const hs_hook_span **spans)
+{
+    *spans = run->session->spans;
+    return run->session->n_spans;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The board on which hooks and the program leave what they know of the model. */
+#include "session/session.h"
+
+#include <string.h>
+
+static hs__metric *find(const hs_raw_session *raw, const char *name)
+{
+    for (size_t i = 0; i < raw->n_metrics; i++)
+        if (strcmp(raw->metrics[i].name, name) == 0)
+            return &raw->metrics[i];
+    return NULL;
+}
+
+static hs_code add(hs_raw_session *raw, const char *name, hs__metric **added, hs_error *err)
+{
+    hs_code code =
+        hs__reserve(&raw->env, &raw->metrics, &raw->metrics_capacity, raw->n_metrics + 1, sizeof *raw->metrics, err);
+    if (code)
+        return code;
+    char *copy = hs__strdup(&raw->env, name);
+    if (!copy)
+        return hs__no_memory(err, strlen(name), "a metric's name");
+    *added = &raw->metrics[raw->n_metrics++];
+    (*added)->name = copy;
+    return HS_OK;
+}
+
+hs_code hs_raw_session_set_metric(hs_raw_session *raw, const char *name, double value, int64_t step, hs_error *err)
+{
+    hs__clear(err);
+    if (!raw || !name || !*name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_set_metric: %s",
+                            raw ? "the metric has no name" : "there is no session");
+    hs__metric *metric = find(raw, name);
+    hs_code code = metric ? HS_OK : add(raw, name, &metric, err);
+    if (code)
+        return code;
+    metric->value = value;
+    metric->step = step;
+    metric->restores = raw->restores;
+    return HS_OK;
+}
+
+/* The steps that follow a restore have the numbers of others, which what was said before it was said of. */
+bool hs_raw_session_metric(const hs_raw_session *raw, const char *name, double *value, int64_t *step)
+{
+    const hs__metric *metric = raw && name ? find(raw, name) : NULL;
+    if (!metric || metric->restores != raw->restores)
+        return false;
+    if (value)
+        *value = metric->value;
+    if (step)
+        *step = metric->step;
+    return true;
+}
+
+void hs__free_metrics(hs_raw_session *raw)
+{
+    for (size_t i = 0; i < raw->n_metrics; i++)
+        hs__free(&raw->env, raw->metrics[i].name);
+    hs__free(&raw->env, raw->metrics);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session that is lost is made anew. */
+#include "session/session.h"
+
+#include "threads/coordinator.h"
+
+#include <string.h>
+
+bool hs__is_preemption(hs_code code)
+{
+    return code == HS_ABORTED || code == HS_UNAVAILABLE;
+}
+
+hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err)
+{
+    *to = (hs_recovery){HS_RECOVERY, .max_attempts = HS_NEVER};
+    if (!given)
+        return HS_OK;
+    hs_code code = hs_struct_take(to, sizeof *to, given, "hs_recovery", "HS_RECOVERY", err);
+    if (code)
+        return code;
+    if (to->max_attempts < HS_NEVER || to->copy_limit < HS_NEVER || !(to->backoff_secs >= 0 && to->backoff_secs < 1e9))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_recovery has max_attempts %lld, copy_limit %lld, backoff_secs %g; none is below 0 but "
+                            "HS_NEVER for the first two",
+                            (long long)to->max_attempts, (long long)to->copy_limit, to->backoff_secs);
+    if (to->max_attempts == 0)
+        to->max_attempts = 10;
+    if (to->backoff_secs == 0)
+        to->backoff_secs = 1;
+    if (to->copy_limit == 0)
+        to->copy_limit = (int64_t)1 << 30;
+    return HS_OK;
+}
+
+bool hs__recovers(const struct hs_session *session)
+{
+    return session->recovery.max_attempts > 0 && !session->in_step;
+}
+
+bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
+{
+    return session->recovery.max_attempts > 0 && hs__is_preemption(hs_coordinator_error(session->coordinator, why)) &&
+           !hs__coordinator_asked(session->coordinator);
+}
+
+/* The copy that is taken at the opening. */
+
+static bool within_limit(const struct hs_session *session)
+{
+    hs_variable variable;
+    int64_t bytes = 0, limit = session->recovery.copy_limit;
+    for (size_t i = 0; limit != HS_NEVER && hs_backend_variable(session->raw.backend, i, &variable); i++) {
+        int64_t elements = hs_shape_elements(&variable.shape), size = (int64_t)hs_dtype_size(variable.dtype);
+        if (variable.flags & HS_VARIABLE_LOCAL || elements <= 0 || size == 0)
+            continue;
+        if (elements > (limit - bytes) / size)
+            return false;
+        bytes += elements * size;
+    }
+    return true;
+}
+
+bool hs__leaves_out(const hs_restore_options *options)
+{
+    return (options->skip && *options->skip) || options->allow_missing;
+}
+
+static char *newest_checkpoint(const struct hs_session *session)
+{
+    const char *directory = session->creation.checkpoint_dir;
+    return directory ? hs_latest_checkpoint(&session->env, directory, NULL, NULL) : NULL;
+}
+
+/* Would a recovery restore all that there is now from checkpoint_dir? An init function may have restored another one, hooks
+ * may have saved elsewhere, and nothing keeps the one of checkpoint_path from being deleted. */
+static bool is_in_checkpoint(const struct hs_session *session)
+{
+    if ((!session->raw.restored_from && session->raw.saved_step < 0) || hs__leaves_out(&session->creation.restore_options))
+        return false;
+    char *newest = newest_checkpoint(session);
+    hs_env_free(&session->env, newest);
+    return newest != NULL;
+}
+
+static void copy_opening(struct hs_session *session)
+{
+    hs_raw_session *raw = &session->raw;
+    hs_error error = {0};
+    if (session->recovery.max_attempts < 0 || session->creation.is_worker || !raw->ops.read_variable ||
+        !raw->ops.write_variable || is_in_checkpoint(session))
+        return;
+    if (!within_limit(session))
+        hs_log(&session->env, HS_LOG_WARNING,
+               "the state is larger than hs_recovery.copy_limit, %lld bytes, and is not copied: until a checkpoint is "
+               "saved there is nothing to recover from",
+               (long long)session->recovery.copy_limit);
+    else if (hs_raw_session_copy_state(raw, &session->opening, &error))
+        hs_log(&session->env, HS_LOG_WARNING,
+               "the state could not be copied, and until a checkpoint is saved there is nothing to recover from: %s",
+               error.message);
+}
+
+void hs__forget_opening(struct hs_session *session)
+{
+    hs_restore_options *options = &session->creation.restore_options;
+    const char *from = session->raw.restored_from;
+    char *newest = session->opening || hs__leaves_out(options) ? newest_checkpoint(session) : NULL;
+    bool is_new = newest && !(from && strcmp(newest, from) == 0);
+    hs_env_free(&session->env, newest);
+    if (!is_new)
+        return;
+    hs_state_copy_free(session->opening);
+    session->opening = NULL;
+    options->skip = NULL; /* what this session has saved is whole, and has its own names */
+    options->names = NULL;
+    options->allow_missing = false;
+}
+
+/* Recovering. */
+
+static bool wait_before(struct hs_session *session, int64_t attempt)
+{
+    double secs = session->recovery.backoff_secs;
+    for (int64_t i = 2; i < attempt && secs < 60; i++)
+        secs *= 2;
+    if (attempt > 1)
+        hs__pause(session, secs < 60 || secs == session->recovery.backoff_secs ? secs : 60);
+    return attempt == 1 || !hs__stop_asked(session);
+}
+
+/* Makes attempts, after one that failed with `why`, until one succeeds or fails otherwise. */
+static hs_code attempt(struct hs_session *session, bool again, const hs_error *why, hs_error *err)
+{
+    const hs_recovery *recovery = &session->recovery;
+    hs_error last = *why;
+    do {
+        if (session->attempts == recovery->max_attempts) {
+            hs__error_copy(err, &last);
+            hs_error_prefix(err, "%lld recoveries brought it no further", (long long)recovery->max_attempts);
+            return last.code;
+        }
+        session->attempts++;
+        hs_log(&session->env, HS_LOG_WARNING, "%s, attempt %lld of %lld: %s: %s",
+               again ? "the session is lost; recovering" : "the session could not be opened; trying again",
+               (long long)session->attempts, (long long)recovery->max_attempts, hs_code_name(last.code), last.message);
+        if (!wait_before(session, session->attempts)) {
+            hs__error_copy(err, &last);
+            hs_error_prefix(err, "a stop was requested while it waited to recover");
+            return last.code;
+        }
+        hs__discard(session);
+        hs__clear(&last);
+        hs_code code = hs__create(session, again, &last);
+        last.code = code;
+    } while (hs__is_preemption(last.code));
+    if (last.code) {
+        hs__error_copy(err, &last);
+        hs_error_prefix(err, "recovering");
+    } else {
+        session->failed_hook[0] = '\0';
+    }
+    return last.code;
+}
+
+hs_code hs__open_created(struct hs_session *session, hs_error *err)
+{
+    hs_code code = hs__create(session, false, err);
+    if (hs__is_preemption(code) && session->recovery.max_attempts > 0) {
+        hs_error why = *err;
+        why.code = code;
+        code = attempt(session, false, &why, err);
+    }
+    session->attempts = 0;
+    if (!code)
+        copy_opening(session);
+    return code;
+}
+
+hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err)
+{
+    hs_error cause = *why;
+    int64_t step = hs_session_step(session), saved = session->raw.saved_step;
+    int64_t reached = step > saved ? step : saved; /* what is lost may not tell its step any more */
+    if (reached > session->furthest) {
+        session->furthest = reached;
+        session->attempts = 0;
+    }
+    session->creating = true;
+    hs_code code = attempt(session, true, &cause, err);
+    session->creating = false;
+    if (code) {
+        session->lost = true;
+        return code;
+    }
+    session->recoveries++;
+    const char *from = session->raw.restored_from;
+    hs_log(&session->env, HS_LOG_INFO, "recovered, from step %lld to step %lld, %s%s", (long long)step,
+           (long long)hs_session_step(session),
+           from               ? "restored from "
+           : session->opening ? "as it was at the opening"
+                              : "initialised anew",
+           from ? from : "");
+    hs__clear(err);
+    return HS_OK;
+}

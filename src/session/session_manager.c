@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions without hooks: a hooked session that has none, of which only the raw one is shown. */
+#include "session/manager.h"
+
+#include "session/session.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { READY, READY_FOR_LOCAL_INIT, LOCAL_INIT, OPS };
+
+struct hs_session_manager {
+    hs_env env;
+    char *ops[OPS];
+    const hs_feed *local_init_feeds;
+    const hs_run_options *local_init_run_options;
+    double recovery_wait_secs;
+};
+
+hs_session_manager *hs_session_manager_new(const hs_session_manager_options *given, hs_error *err)
+{
+    hs_session_manager_options options = {HS_SESSION_MANAGER_OPTIONS};
+    hs_env env;
+    double wait;
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_session_manager_options",
+                                 "HS_SESSION_MANAGER_OPTIONS", err)) ||
+        hs__env_take(&env, options.env, err) ||
+        hs__seconds(&wait, options.recovery_wait_secs, 30, "hs_session_manager_options.recovery_wait_secs", err))
+        return NULL;
+    if (options.ready_for_local_init_op && !options.local_init_op) {
+        hs_error_set(err, HS_INVALID_ARGUMENT,
+                     "ready_for_local_init_op is '%s', and there is no local_init_op to be ready for",
+                     options.ready_for_local_init_op);
+        return NULL;
+    }
+    const char *const names[OPS] = {options.ready_op, options.ready_for_local_init_op, options.local_init_op};
+    hs_session_manager *manager = hs__alloc(&env, 1, sizeof *manager);
+    bool complete = manager != NULL;
+    if (manager)
+        manager->env = env;
+    for (size_t i = 0; complete && i < OPS; i++)
+        complete = !names[i] || (manager->ops[i] = hs__strdup(&env, names[i]));
+    if (!complete) {
+        hs__no_memory(err, sizeof *manager, "a session manager");
+        hs_session_manager_free(manager);
+        return NULL;
+    }
+    manager->local_init_feeds = options.local_init_feeds;
+    manager->local_init_run_options = options.local_init_run_options;
+    manager->recovery_wait_secs = wait;
+    hs_error_clear(err);
+    return manager;
+}
+
+void hs_session_manager_free(hs_session_manager *manager)
+{
+    if (!manager)
+        return;
+    hs_env env = manager->env;
+    for (size_t i = 0; i < OPS; i++)
+        hs__free(&env, manager->ops[i]);
+    hs__free(&env, manager);
+}
+
+static bool given_path(const char *path)
+{
+    return path && *path;
+}
+
+/* `restoring` is complete, where there are options of restoring. */
+static hs_code take_options(hs__startup *startup, const hs_session_manager *manager, const hs_prepare_options *options,
+                            hs_restore_options *restoring, double standard_wait, hs_error *err)
+{
+    if (given_path(options->checkpoint_dir) && given_path(options->checkpoint_path))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "both checkpoint_dir '%s' and checkpoint_path '%s' are given; give one of the two",
+                            options->checkpoint_dir, options->checkpoint_path);
+    if (options->config.size && !options->config.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_prepare_options.config has a size and no data");
+    *startup = (hs__startup){
+        .ready_op = manager->ops[READY],
+        .ready_for_local_init_op = manager->ops[READY_FOR_LOCAL_INIT],
+        .local_init_op = manager->ops[LOCAL_INIT],
+        .local_init_feeds = manager->local_init_feeds,
+        .local_init_run_options = manager->local_init_run_options,
+        .init_op = options->init_op,
+        .init_feeds = options->init_feeds,
+        .init_fn = options->init_fn,
+        .init_user = options->init_user,
+        .saver = options->saver,
+        .checkpoint_path = options->checkpoint_path,
+        .checkpoint_dir = options->checkpoint_dir,
+        .restore_options = restoring,
+        .wait_for_checkpoint = options->wait_for_checkpoint,
+        .must_start = true,
+        .recovery_wait_secs = manager->recovery_wait_secs,
+    };
+    *restoring = (hs_restore_options){HS_RESTORE_OPTIONS};
+    hs_code code = options->restore_options ? hs_struct_take(restoring, sizeof *restoring, options->restore_options,
+                                                             "hs_restore_options", "HS_RESTORE_OPTIONS", err)
+                                            : HS_OK;
+    return code ? code
+                : hs__seconds(&startup->max_wait_secs, options->max_wait_secs, standard_wait,
+                              "hs_prepare_options.max_wait_secs", err);
+}
+
+/* A session that is not open yet. */
+static hs_session *make_session(hs_backend backend, const hs_prepare_options *options, hs_error *err)
+{
+    hs_backend_ops ops;
+    hs_session *session = NULL;
+    if (!hs__backend_take(&ops, backend, err) &&
+        !(ops.status && hs__settle(ops.status(backend.self, err), "the backend", err)))
+        session = hs__session_new(backend, &ops, err);
+    if (!session)
+        return NULL;
+    session->unhooked = true;
+    session->target = hs__strdup(&session->env, options->target ? options->target : "");
+    char *config = hs__strndup(&session->env, options->config.size ? options->config.data : "", options->config.size);
+    session->config = (hs_bytes){config, options->config.size};
+    if (session->target && config) {
+        if (!hs__fragments_init(&session->fragments, &session->env, &session->raw.ops, backend.self, HS__FIRST_HOOK, err))
+            return session;
+    } else {
+        hs__no_memory(err, options->config.size, "the session's options");
+    }
+    hs__session_free(session);
+    return NULL;
+}
+
+/* Who gives it its values, of the three. */
+typedef hs_code (*starter)(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err);
+
+static hs_code start_prepared(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
+{
+    (void)initialized;
+    hs_code code = hs__open_raw(session, err);
+    return code ? code : hs__startup_prepare(&session->raw, startup, err);
+}
+
+static hs_code start_recovered(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
+{
+    hs_code code = hs__open_raw(session, err);
+    return code ? code : hs__startup_recover(&session->raw, startup, initialized, err);
+}
+
+static hs_code start_waited_for(hs_session *session, const hs__startup *startup, bool *initialized, hs_error *err)
+{
+    (void)initialized;
+    return hs__startup_wait(session, startup, err);
+}
+
+static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_backend backend,
+                             const hs_prepare_options *given, double standard_wait, bool *initialized, hs_error *err)
+{
+    hs_prepare_options options = {HS_PREPARE_OPTIONS};
+    hs_restore_options restoring;
+    hs__startup startup;
+    hs_error error = {0};
+    hs_session *session = NULL;
+    if (!manager)
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "the session manager is NULL");
+    else if ((!given ||
+              !hs_struct_take(&options, sizeof options, given, "hs_prepare_options", "HS_PREPARE_OPTIONS", &error)) &&
+             !take_options(&startup, manager, &options, &restoring, standard_wait, &error))
+        session = make_session(backend, &options, &error);
+    if (session) {
+        session->creating = true;
+        hs_code code = how(session, &startup, initialized, &error);
+        session->creating = false;
+        if (code) {
+            hs__close_raw(session, NULL);
+            hs__session_free(session);
+            session = NULL;
+        }
+    }
+    if (session)
+        hs_error_clear(err);
+    else
+        hs__error_copy(err, &error);
+    return session ? &session->raw : NULL;
+}
+
+hs_raw_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend backend,
+                                           const hs_prepare_options *options, hs_error *err)
+{
+    bool unused;
+    return start(start_prepared, manager, backend, options, 7200, &unused, err);
+}
+
+hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend backend,
+                                           const hs_prepare_options *options, bool *initialized, hs_error *err)
+{
+    bool unused;
+    if (initialized)
+        *initialized = false;
+    return start(start_recovered, manager, backend, options, 7200, initialized ? initialized : &unused, err);
+}
+
+hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend, const hs_prepare_options *options,
+                                        hs_error *err)
+{
+    bool unused;
+    return start(start_waited_for, manager, backend, options, HUGE_VAL, &unused, err);
+}
+
+hs_code hs_raw_session_close(hs_raw_session *raw, hs_error *err)
+{
+    hs__clear(err);
+    if (!raw)
+        return HS_OK;
+    hs_session *session = raw->owner;
+    if (!session->unhooked)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "this is the raw session of one with hooks: close that one (hs_session_close)");
+    if (session->in_backend || session->level || session->creating)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "a session cannot be closed by an op that it is running, or while it is being made");
+    hs_code code = hs__close_raw(session, err);
+    hs__writer_cache_close(&session->writers, NULL);
+    hs__session_free(session);
+    return code;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/lost.h"
+
+static hs_code inc(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)op, (void)err;
+    return HS_OK;
+}
+
+static hs_code fail_sometimes(void *self, hs_op *op, hs_error *err)
+{
+    lost *l = self;
+    (void)op;
+    return l->fails_left-- > 0 ? hs_error_set(err, l->fails_with, "no luck") : HS_OK;
+}
+
+static hs_code same(void *self, hs_op *op, hs_error *err)
+{
+    (void)self;
+    return hs_op_set_output(op, 0, hs_op_input(op, 0), err);
+}
+
+int lost_setup(void **state)
+{
+    lost *l = calloc(1, sizeof *l);
+    if (!l)
+        return -1;
+    test_env_init(&l->t);
+    l->graph = hs_graph_new(&l->t.env);
+    l->calls = hs_script_new(NULL);
+    hs_graph_global_step(l->graph, NULL, NULL);
+    hs_graph_op(l->graph, .name = "inc", .run = inc, .advances_step = true);
+    hs_graph_op(l->graph, .name = "fail", .run = fail_sometimes, .self = l);
+    hs_graph_placeholder(l->graph, "in", HS_DOUBLE, HS_ANY_SHAPE);
+    hs_graph_op(l->graph, .name = "same", .run = same, .inputs = HS_NAMES("in"),
+                .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE}));
+    lost_probe(l, a, .code = 0);
+    lost_probe(l, b, .code = 0);
+    l->recovery = (hs_recovery){HS_RECOVERY};
+    *state = l;
+    return hs_graph_error(l->graph)->code;
+}
+
+int lost_teardown(void **state)
+{
+    lost *l = *state;
+    if (l->session)
+        hs_session_close(l->session, NULL);
+    hs_graph_free(l->graph);
+    hs_script_free(l->calls);
+    if (l->directory)
+        test_remove_directory(l->directory);
+    size_t live = l->t.live;
+    free(l);
+    return live ? -1 : 0;
+}
+
+/* The one lost whose backend is spied upon. */
+static lost *spying;
+
+static hs_code open_counted(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    spying->opens++;
+    spying->hides_step = false;
+    return hs_graph_backend(spying->graph).ops->open(self, target, config, session, err);
+}
+
+static hs_code step_counted(void *session, int64_t *step, hs_error *err)
+{
+    return spying->hides_step ? hs_error_set(err, HS_UNAVAILABLE, "nobody answers")
+                              : hs_graph_backend(spying->graph).ops->global_step(session, step, err);
+}
+
+hs_backend lost_backend(lost *l)
+{
+    hs_backend backend = hs_graph_backend(l->graph);
+    l->spied = *backend.ops;
+    l->spied.open = open_counted;
+    l->spied.global_step = step_counted;
+    spying = l;
+    return (hs_backend){&l->spied, backend.self};
+}
+
+hs_session *lost_try_open(lost *l, const hs_session_options *given, const hs_hook *more, size_t n)
+{
+    hs_hook hooks[8] = {hs_script_watch(l->calls, "a", probe_hook(&l->a)),
+                        hs_script_watch(l->calls, "b", probe_hook(&l->b))};
+    for (size_t i = 0; i < n; i++)
+        hooks[2 + i] = more[i];
+    hs_session_options options = given ? *given : (hs_session_options){HS_SESSION_OPTIONS};
+    options.hooks = hooks;
+    options.n_hooks = 2 + n;
+    options.recovery = &l->recovery;
+    return l->session = hs_session_open(lost_backend(l), &options, &l->err);
+}
+
+void lost_open(lost *l, const hs_session_options *options)
+{
+    if (!lost_try_open(l, options, NULL, 0))
+        fail_msg("opening: %s: %s", hs_code_name(l->err.code), l->err.message);
+}
+
+void lost_open_saving(lost *l)
+{
+    if (!l->directory)
+        l->directory = test_make_directory();
+    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = l->directory};
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    if (!lost_try_open(l, &options, &saver, 1))
+        fail_msg("opening: %s: %s", hs_code_name(l->err.code), l->err.message);
+}
+
+hs_code lost_run(lost *l, const char *name)
+{
+    return hs_session_run(l->session, name, &l->err);
+}
+
+int64_t lost_inc(lost *l)
+{
+    assert_ok(lost_run(l, "inc"), &l->err);
+    return hs_session_step(l->session);
+}
+
+static double value_of(lost *l, const hs_run_args *args)
+{
+    const hs_run_values *values;
+    assert_ok(hs_session_run_args(l->session, args, &values, &l->err), &l->err);
+    return hs_values_number(values, 0);
+}
+
+int64_t lost_step(lost *l)
+{
+    return (int64_t)value_of(l, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("global_step")});
+}
+
+double lost_same(lost *l, double number)
+{
+    hs_tensor in = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number);
+    return value_of(l, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})});
+}
+
+const hs_outcome *lost_close(lost *l)
+{
+    l->outcome = hs_session_close(l->session, &l->err);
+    l->session = NULL;
+    return &l->outcome;
+}
+
+typedef struct {
+    hs_coordinator *to;
+    hs_error error;
+} report;
+
+static void *tell(void *given)
+{
+    report *r = given;
+    hs_coordinator_request_stop(r->to, &r->error);
+    return NULL;
+}
+
+void lost_report(lost *l, hs_code code)
+{
+    pthread_t thread;
+    report r = {l->a.coordinator, {.code = code, .message = "a thread's"}};
+    assert_int_equal(pthread_create(&thread, NULL, tell, &r), 0);
+    pthread_join(thread, NULL);
+}

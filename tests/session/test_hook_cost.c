@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session knows of what its hooks cost. */
+#include "session/probe.h"
+
+static hs_code take_time(probe *p, const probe_call *call)
+{
+    play *stage = p->user;
+    if (call->point == PROBE_AFTER)
+        hs_script_advance(stage->script, 0.25);
+    if (call->point == PROBE_BEFORE)
+        hs_script_advance(stage->script, 0.125);
+    return HS_OK;
+}
+
+static hs_hook_cost cost_of(play *p, size_t index)
+{
+    hs_hook_cost cost = {.name = NULL};
+    assert_true(hs_session_hook_cost(p->session, index, &cost));
+    return cost;
+}
+
+static void nobody_has_cost_anything_at_first(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 2);
+    hs_hook_cost cost = cost_of(p, 1);
+    assert_string_equal(cost.name, "b");
+    assert_int_equal(cost.runs, 0);
+    assert_int_equal(cost.total_ns, 0); /* the clock has stood still in the first boundary */
+    assert_int_equal(cost.largest_step, -1);
+    assert_false(hs_session_hook_cost(p->session, 2, &cost));
+    assert_false(hs_session_hook_cost(NULL, 0, &cost));
+    assert_false(hs_session_hook_cost(p->session, 0, NULL));
+}
+
+static void a_hook_that_takes_long_is_timed_and_named(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .act = take_time, .user = p);
+    play_open_probes(p, 3);
+    for (int i = 0; i < 100; i++)
+        play_train(p);
+    hs_hook_cost cost = cost_of(p, 1);
+    assert_int_equal(cost.runs, 100);
+    assert_string_equal(cost.slowest, "after_run");
+    assert_int_equal(cost.largest_ns, 250000000);
+    assert_int_equal(cost.total_ns, 100 * (int64_t)375000000); /* it was slow from the first run on, and timed each time */
+    assert_int_equal(cost_of(p, 0).total_ns, 0);
+    assert_int_equal(cost_of(p, 2).largest_ns, 0);
+    play_close(p);
+    assert_contains(p->t.log, "hook 'b' took ");
+    assert_contains(p->t.log, "in 100 runs, the longest 0.250 s, in after_run at step ");
+    assert_lacks(p->t.log, "hook 'a' took");
+}
+
+/* Seldom, and yet seen. */
+static hs_code take_time_seldom(probe *p, const probe_call *call)
+{
+    play *stage = p->user;
+    if (call->point == PROBE_AFTER && p->calls[PROBE_AFTER] % 100 == 0)
+        hs_script_advance(stage->script, 1);
+    return HS_OK;
+}
+
+static void what_is_seldom_is_found_too(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = take_time_seldom, .user = p);
+    play_open_probes(p, 1);
+    for (int i = 0; i < 100000; i++)
+        assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
+    hs_hook_cost cost = cost_of(p, 0);
+    assert_int_equal(cost.largest_ns, 1000000000);
+    assert_true(cost.total_ns > (int64_t)500 * 1000000000 && cost.total_ns < (int64_t)2000 * 1000000000);
+}
+
+static void only_runs_that_it_wants_are_a_hooks(void **state)
+{
+    play *p = *state;
+    hs_hook hooks[] = {probe_hook(&p->a), probe_hook(&p->b)};
+    hooks[1].flags = HS_HOOK_EVAL | HS_HOOK_AUX;
+    play_open(p, hooks, 2);
+    for (int64_t kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++)
+        play_args(p, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("five"), .kind = kind});
+    assert_int_equal(cost_of(p, 0).runs, 1);
+    assert_int_equal(cost_of(p, 1).runs, 2);
+}
+
+/* Spans. */
+
+typedef struct {
+    play *stage;
+    char text[512];
+} spans;
+
+static hs_code look_at_spans(probe *p, const probe_call *call)
+{
+    spans *seen = p->user;
+    const hs_hook_span *all;
+    if (call->point == PROBE_AFTER && p->calls[PROBE_AFTER] == 3)
+        hs_run_context_record_spans(call->run);
+    if (call->point == PROBE_AFTER)
+        hs_run_context_request_boundary(call->run);
+    if (call->point == PROBE_BEFORE && p->calls[PROBE_BEFORE] == 4)
+        hs_script_advance(seen->stage->script, 0.5);
+    if (call->point != PROBE_BOUNDARY || hs_run_context_boundary(call->run) != HS_BOUNDARY_RUN)
+        return HS_OK;
+    size_t n = hs_run_context_spans(call->run, &all);
+    seen->text[0] = '\0';
+    for (size_t i = 0; i < n; i++)
+        snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s.%s %g ", all[i].hook,
+                 all[i].callback, (double)(all[i].end_ns - all[i].begin_ns) * 1e-9);
+    return HS_OK;
+}
+
+static void spans_are_recorded_to_the_end_of_the_next_run(void **state)
+{
+    play *p = *state;
+    spans seen = {.stage = p};
+    play_probe(p, a, .act = look_at_spans, .user = &seen);
+    play_open_probes(p, 2);
+    for (int i = 0; i < 3; i++)
+        play_train(p);
+    assert_string_equal(seen.text, "b.after_run 0 "); /* from now on */
+    play_train(p);
+    assert_string_equal(seen.text, "a.before_run 0.5 b.before_run 0 a.after_run 0 b.after_run 0 ");
+    play_train(p);
+    assert_string_equal(seen.text, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        play_test(nobody_has_cost_anything_at_first),
+        play_test(a_hook_that_takes_long_is_timed_and_named),
+        play_test(what_is_seldom_is_found_too),
+        play_test(only_runs_that_it_wants_are_a_hooks),
+        play_test(spans_are_recorded_to_the_end_of_the_next_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

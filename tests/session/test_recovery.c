@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session that is lost is made anew, and goes on. */
+#include "session/lost.h"
+
+static void ms_035_a_session_that_is_not_lost_runs_as_any(void **state)
+{
+    lost *l = *state;
+    lost_open(l, NULL);
+    assert_true(lost_same(l, 51) == 51);
+    assert_int_equal(hs_session_recoveries(l->session), 0);
+}
+
+static void fails_with(void **state, hs_code code)
+{
+    lost *l = *state;
+    lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 4, .code = code);
+    lost_open(l, NULL);
+    assert_int_equal(lost_step(l), 0);
+    assert_int_equal(lost_inc(l), 1);
+    assert_int_equal(lost_inc(l), 2);
+    assert_int_equal(lost_inc(l), 1); /* from the beginning, and called again */
+    assert_false(hs_session_should_stop(l->session));
+    assert_int_equal(lost_inc(l), 2);
+    assert_int_equal(hs_session_recoveries(l->session), 1);
+    assert_contains(l->t.log, "recovering, attempt 1 of 10: ");
+    assert_contains(l->t.log, "recovered, from step 2 to step 0, as it was at the opening");
+}
+
+static void ms_059_aborted_begins_anew(void **state)
+{
+    fails_with(state, HS_ABORTED);
+}
+
+static void ms_060_unavailable_begins_anew(void **state)
+{
+    fails_with(state, HS_UNAVAILABLE);
+}
+
+static void ms_061_the_newest_checkpoint_is_where_it_goes_on(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 4, .code = HS_ABORTED);
+    lost_open_saving(l);
+    assert_int_equal(lost_step(l), 0);
+    assert_int_equal(lost_inc(l), 1);
+    assert_int_equal(lost_inc(l), 2);
+    assert_int_equal(lost_inc(l), 3);
+    assert_false(hs_session_should_stop(l->session));
+    assert_int_equal(lost_inc(l), 4);
+    assert_contains(l->t.log, "to step 2, restored from ");
+}
+
+static void ms_057_a_later_session_goes_on_too(void **state)
+{
+    lost *l = *state;
+    lost_open_saving(l);
+    assert_int_equal(lost_step(l), 0);
+    lost_inc(l);
+    lost_inc(l);
+    lost_close(l);
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = l->directory});
+    assert_int_equal(lost_step(l), 2);
+    lost_close(l);
+    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_path = newest});
+    assert_int_equal(lost_step(l), 2);
+    hs_env_free(NULL, newest);
+}
+
+/* What was restored from a path is restored again, though the checkpoint is no longer kept. */
+static void what_was_restored_by_its_path_is_restored_again(void **state)
+{
+    lost *l = *state;
+    lost_open_saving(l);
+    lost_inc(l);
+    lost_close(l);
+    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
+    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_path = newest};
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    if (!lost_try_open(l, &options, &saver, 1))
+        fail_msg("opening: %s", l->err.message);
+    hs_env_free(NULL, newest);
+    for (int64_t step = 2; step < 9; step++)
+        assert_int_equal(lost_inc(l), step);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(lost_step(l), 1);
+}
+
+/* What lies in the directory from before is not this training's. */
+static void what_was_not_to_be_restored_is_not(void **state)
+{
+    lost *l = *state;
+    lost_open_saving(l);
+    lost_inc(l);
+    lost_inc(l);
+    lost_close(l);
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER});
+    assert_int_equal(lost_inc(l), 1);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(lost_step(l), 0);
+}
+
+static hs_code aborted_once(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    int *calls = user;
+    (void)scaffold, (void)session;
+    return (*calls)++ ? HS_OK : hs_error_set(err, HS_ABORTED, "not yet");
+}
+
+static void ms_058_opening_is_tried_again(void **state)
+{
+    lost *l = *state;
+    int calls = 0;
+    hs_scaffold *scaffold =
+        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = aborted_once, .init_user = &calls}, NULL);
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true});
+    assert_int_equal(calls, 2);
+    assert_false(hs_session_should_stop(l->session));
+    assert_int_equal(lost_step(l), 0);
+    assert_contains(l->t.log, "the session could not be opened; trying again, attempt 1 of 10: ABORTED: ");
+    assert_int_equal(l->a.calls[PROBE_BEGIN], 1);
+}
+
+static void ms_111s_any_other_failure_of_the_opening_is_one(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .fails_in = PROBE_CREATE, .fails_at = 1, .code = HS_INTERNAL);
+    assert_null(lost_try_open(l, NULL, NULL, 0));
+    assert_int_equal(l->err.code, HS_INTERNAL);
+    assert_string_equal(hs_script_calls(l->calls), "a.begin b.begin a.create b.close a.close");
+}
+
+static void ms_111s_hooks_that_abort_their_creation_are_created_again(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, b, .fails_in = PROBE_CREATE, .fails_at = 1, .code = HS_UNAVAILABLE);
+    lost_open(l, NULL);
+    assert_string_equal(hs_script_calls(l->calls),
+                        "a.begin b.begin a.create b.create a.create b.create a.boundary b.boundary");
+    assert_int_equal(l->opens, 2);
+}
+
+static void ms_108s_every_hook_is_called_for_each_attempt(void **state)
+{
+    lost *l = *state;
+    lost_open(l, NULL);
+    hs_script_clear_calls(l->calls);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_string_equal(hs_script_calls(l->calls), "a.before b.before a.create b.create a.boundary b.boundary "
+                                                   "a.before b.before a.after b.after");
+}
+
+static void ms_113s_nothing_else_is_recovered_from(void **state)
+{
+    lost *l = *state;
+    const hs_code others[] = {HS_CANCELLED, HS_UNKNOWN, HS_DEADLINE_EXCEEDED, HS_INTERNAL, HS_DATA_LOSS, HS_OUT_OF_RANGE};
+    lost_open(l, NULL);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        l->fails_left = 1;
+        l->fails_with = others[i];
+        assert_int_equal(lost_run(l, "fail"), others[i]);
+    }
+    assert_int_equal(l->opens, 1);
+}
+
+/* TensorFlow goes on for ever. */
+static void ms_138s_recovery_has_a_limit(void **state)
+{
+    lost *l = *state;
+    l->recovery.max_attempts = 3;
+    lost_open(l, NULL);
+    int64_t before = l->t.now_ns;
+    l->fails_left = 100;
+    l->fails_with = HS_UNAVAILABLE;
+    assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "3 recoveries brought it no further: op 'fail': no luck");
+    assert_int_equal(l->opens, 4);
+    assert_int_equal((l->t.now_ns - before + 500000000) / 1000000000, 1 + 2); /* none before the first */
+    assert_true(hs_session_should_stop(l->session));
+    assert_fails(lost_run(l, "inc"), HS_FAILED_PRECONDITION, &l->err, "could not be made anew");
+    assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
+    assert_int_equal(l->outcome.error.code, HS_UNAVAILABLE);
+    assert_int_equal(l->a.calls[PROBE_END], 0);
+}
+
+static void ms_138s_whoever_gets_further_may_go_on(void **state)
+{
+    lost *l = *state;
+    l->recovery.max_attempts = 1;
+    lost_open_saving(l);
+    for (int i = 0; i < 5; i++) {
+        lost_inc(l);
+        l->fails_left = 1;
+        l->fails_with = HS_UNAVAILABLE;
+        assert_ok(lost_run(l, "fail"), &l->err);
+    }
+    assert_int_equal(lost_step(l), 5);
+    assert_int_equal(hs_session_recoveries(l->session), 5);
+}
+
+static void ms_138s_what_was_saved_is_further_too(void **state)
+{
+    lost *l = *state;
+    l->recovery.max_attempts = 1;
+    lost_open_saving(l);
+    for (int i = 0; i < 3; i++) {
+        lost_inc(l);
+        l->hides_step = true;
+        l->fails_left = 1;
+        l->fails_with = HS_UNAVAILABLE;
+        assert_ok(lost_run(l, "fail"), &l->err);
+    }
+    assert_int_equal(lost_step(l), 3);
+}
+
+static hs_code ask_to_stop(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    lost *l = user;
+    (void)scaffold, (void)session;
+    if (l->opens == 1)
+        return HS_OK;
+    hs_session_request_stop(l->session);
+    return hs_error_set(err, HS_UNAVAILABLE, "still away");
+}
+
+static void a_stop_ends_the_waiting(void **state)
+{
+    lost *l = *state;
+    hs_scaffold *scaffold =
+        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = ask_to_stop, .init_user = l}, NULL);
+    l->recovery.backoff_secs = 1e6;
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true});
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    int64_t before = l->t.now_ns;
+    assert_fails(lost_run(l, "fail"), HS_UNAVAILABLE, &l->err, "a stop was requested while it waited to recover");
+    assert_true(l->t.now_ns - before < 1000000000);
+}
+
+static hs_code stop_and_lose(probe *p, const probe_call *call)
+{
+    if (call->point != PROBE_BEFORE || p->calls[PROBE_BEFORE] != 1)
+        return HS_OK;
+    hs_run_context_request_stop(call->run);
+    return HS_OK;
+}
+
+/* TensorFlow's is forgotten with the session that was lost. */
+static void a_stop_is_not_lost_with_the_session(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .act = stop_and_lose);
+    lost_open(l, NULL);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(hs_session_recoveries(l->session), 1);
+    assert_true(hs_session_should_stop(l->session));
+    assert_int_equal(lost_close(l)->reason, HS_REASON_STOPPED);
+    assert_string_equal(l->outcome.hook, "a");
+}
+
+static void a_stop_of_the_coordinator_is_not_lost_either(void **state)
+{
+    lost *l = *state;
+    lost_open(l, NULL);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    hs_coordinator_request_stop(l->a.coordinator, NULL);
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(hs_session_recoveries(l->session), 1);
+    assert_true(hs_session_should_stop(l->session));
+}
+
+static void the_caller_may_make_its_batch_anew(void **state)
+{
+    lost *l = *state;
+    l->recovery.return_aborted = true;
+    lost_open_saving(l);
+    lost_inc(l);
+    l->fails_left = 1;
+    l->fails_with = HS_UNAVAILABLE;
+    assert_fails(lost_run(l, "fail"), HS_ABORTED, &l->err, "restored at step 1");
+    assert_false(hs_session_should_stop(l->session));
+    assert_int_equal(lost_inc(l), 2);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_CLOSED);
+}
+
+/* The call is made no more, and nothing has failed. */
+static void a_stop_comes_before_the_batch(void **state)
+{
+    lost *l = *state;
+    l->recovery.return_aborted = true;
+    lost_open(l, NULL);
+    l->fails_left = 2;
+    l->fails_with = HS_UNAVAILABLE;
+    assert_int_equal(lost_run(l, "fail"), HS_ABORTED);
+    assert_int_equal(lost_run(l, "fail"), HS_ABORTED);
+    hs_session_request_stop(l->session);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_STOPPED);
+    assert_int_equal(l->a.calls[PROBE_END], 1);
+    lost_open(l, NULL);
+    l->fails_left = 1;
+    assert_int_equal(lost_run(l, "fail"), HS_ABORTED);
+    l->fails_left = 1;
+    l->fails_with = HS_INTERNAL;
+    assert_int_equal(lost_run(l, "fail"), HS_INTERNAL);
+    hs_session_request_stop(l->session);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
+}
+
+static void without_a_recovery_it_is_an_error_like_any(void **state)
+{
+    lost *l = *state;
+    l->recovery.max_attempts = HS_NEVER;
+    lost_open(l, NULL);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_int_equal(lost_run(l, "fail"), HS_ABORTED);
+    assert_int_equal(l->opens, 1);
+}
+
+static void the_kinds_of_run_recover_alike(void **state)
+{
+    lost *l = *state;
+    lost_open(l, NULL);
+    for (int64_t kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++) {
+        l->fails_left = 1;
+        l->fails_with = HS_ABORTED;
+        assert_ok(hs_session_run_args(l->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("fail"), .kind = kind},
+                                      NULL, &l->err),
+                  &l->err);
+    }
+    assert_int_equal(hs_session_recoveries(l->session), 3);
+}
+
+static void options_that_make_no_sense_are_refused(void **state)
+{
+    lost *l = *state;
+    const hs_recovery wrong[] = {
+        {HS_RECOVERY, .max_attempts = -2}, {HS_RECOVERY, .backoff_secs = -1}, {HS_RECOVERY, .copy_limit = -7}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        l->recovery = wrong[i];
+        assert_null(lost_try_open(l, NULL, NULL, 0));
+        assert_says(&l->err, HS_INVALID_ARGUMENT, "hs_recovery");
+    }
+}
+
+/* The program's memory. */
+
+static void the_programs_memory_is_as_it_was_at_the_opening(void **state)
+{
+    lost *l = *state;
+    double v = 7;
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
+    lost_open(l, NULL);
+    lost_inc(l);
+    v = 8;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(v == 7);
+    assert_int_equal(lost_step(l), 0);
+}
+
+static void what_was_not_copied_cannot_be_recovered(void **state)
+{
+    lost *l = *state;
+    double v[4] = {7};
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(4), v);
+    l->recovery.copy_limit = 39; /* a byte less than there is */
+    lost_open(l, NULL);
+    assert_contains(l->t.log, "larger than hs_recovery.copy_limit, 39 bytes");
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_fails(lost_run(l, "fail"), HS_FAILED_PRECONDITION, &l->err, "there is nothing to recover from");
+    assert_true(hs_session_should_stop(l->session));
+    assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
+}
+
+/* Without a copy, and without memory of the program's, it begins again: what was said of the steps made before is no longer
+ * so.
+ */
+static void what_was_not_copied_is_initialised_anew(void **state)
+{
+    lost *l = *state;
+    l->recovery.copy_limit = 1;
+    lost_open(l, NULL);
+    lost_inc(l);
+    hs_raw_session *raw = hs_session_raw(l->session);
+    assert_ok(hs_raw_session_set_metric(raw, "m", 7, 1, &l->err), &l->err);
+    uint64_t restores = hs_raw_session_restores(raw);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(lost_step(l), 0);
+    assert_int_equal(hs_raw_session_restores(raw), restores + 1);
+    assert_false(hs_raw_session_metric(raw, "m", NULL, NULL));
+    assert_contains(l->t.log, "to step 0, initialised anew");
+}
+
+static void the_copy_goes_when_there_is_a_checkpoint(void **state)
+{
+    lost *l = *state;
+    static double v[1 << 12];
+    v[0] = 7;
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(1 << 12), v);
+    lost_open_saving(l);
+    lost_inc(l);
+    v[0] = 9;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(v[0] == 7); /* as the checkpoint of step 1 has it */
+    assert_int_equal(lost_step(l), 1);
+}
+
+static void a_save_that_is_on_its_way_is_waited_for(void **state)
+{
+    lost *l = *state;
+    static double v[1 << 16];
+    l->directory = test_make_directory();
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(1 << 16), v);
+    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = l->directory};
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1, .background = true);
+    if (!lost_try_open(l, &options, &saver, 1))
+        fail_msg("opening: %s", l->err.message);
+    l->fails_with = HS_ABORTED;
+    for (int64_t step = 1; step <= 5; step++) {
+        assert_int_equal(lost_inc(l), step);
+        l->fails_left = 1;
+        assert_ok(lost_run(l, "fail"), &l->err);
+        assert_int_equal(hs_session_step(l->session), step);
+    }
+}
+
+/* Providers. */
+
+typedef struct {
+    int number, loads;
+} counted;
+
+static hs_code save_counted(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_write(out, &((counted *)self)->number, sizeof(int), err);
+}
+
+static hs_code load_counted(void *self, hs_state_reader *in, hs_error *err)
+{
+    counted *c = self;
+    c->loads++;
+    return hs_state_read(in, &c->number, sizeof c->number, err);
+}
+
+static void every_provider_is_restored(void **state)
+{
+    lost *l = *state;
+    counted early = {1, 0};
+    hs_graph_state(l->graph, "early", save_counted, load_counted, &early);
+    lost_open(l, NULL);
+    early.number = 2;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(early.number, 1);
+    assert_int_equal(early.loads, 1);
+}
+
+static hs_code add_late(probe *p, const probe_call *call)
+{
+    const hs_state_provider late = {HS_STATE_PROVIDER, .name = "late", .save = save_counted, .load = load_counted,
+                                    .self = p->user};
+    return call->point == PROBE_CREATE ? hs_raw_session_add_state(call->raw, &late, call->err) : HS_OK;
+}
+
+static void a_late_provider_is_added_again(void **state)
+{
+    lost *l = *state;
+    counted late = {1, 0};
+    lost_probe(l, a, .act = add_late, .user = &late);
+    lost_open_saving(l);
+    late.number = 2;
+    lost_inc(l);
+    late.number = 3;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(late.number, 2);
+}
+
+/* What a guard has said of a state that is gone says nothing of the one that is restored. */
+static void saves_are_welcome_again(void **state)
+{
+    lost *l = *state;
+    lost_open_saving(l);
+    lost_inc(l);
+    hs_raw_session_refuse_saves(hs_session_raw(l->session), "a guard's word");
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_null(hs_raw_session_saves_refused(hs_session_raw(l->session)));
+}
+
+/* Where there is nothing in checkpoint_dir, what was saved elsewhere or restored by the init function is no help. */
+static void what_is_saved_elsewhere_does_not_replace_the_copy(void **state)
+{
+    lost *l = *state;
+    double v = 7;
+    l->directory = test_make_directory();
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    if (!lost_try_open(l, NULL, &saver, 1))
+        fail_msg("opening: %s", l->err.message);
+    lost_inc(l);
+    v = 8;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(v == 7);
+    assert_int_equal(lost_step(l), 0);
+}
+
+static hs_code restore_newest(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    lost *l = user;
+    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, err);
+    hs_code code = hs_saver_restore(hs_scaffold_saver(scaffold), session, newest, NULL, err);
+    hs_env_free(NULL, newest);
+    return code;
+}
+
+static void what_the_init_function_has_restored_is_copied(void **state)
+{
+    lost *l = *state;
+    double v = 7;
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
+    lost_open_saving(l);
+    lost_inc(l);
+    lost_close(l);
+    hs_scaffold *scaffold =
+        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = restore_newest, .init_user = l}, NULL);
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true});
+    assert_int_equal(lost_inc(l), 2);
+    v = 8;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(v == 7);
+    assert_int_equal(lost_step(l), 1);
+}
+
+/* What the checkpoint does not have is as it was, too. */
+static void what_a_restore_leaves_out_is_recovered(void **state)
+{
+    lost *l = *state;
+    double v = 7, w = 1;
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
+    hs_graph_variable(l->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    lost_open_saving(l);
+    lost_inc(l);
+    lost_close(l);
+    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
+    const hs_restore_options partial = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("w")};
+    w = 2;
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_path = newest, .restore_options = &partial});
+    hs_env_free(NULL, newest);
+    v = 8, w = 3;
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(v == 7);
+    assert_true(w == 2);
+}
+
+static void what_it_has_saved_itself_is_whole(void **state)
+{
+    lost *l = *state;
+    double w = 1;
+    hs_graph_variable(l->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    lost_open_saving(l);
+    lost_inc(l);
+    lost_close(l);
+    const hs_restore_options partial = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("w")};
+    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = l->directory, .restore_options = &partial};
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    w = 2;
+    if (!lost_try_open(l, &options, &saver, 1))
+        fail_msg("opening: %s", l->err.message);
+    l->fails_with = HS_ABORTED;
+    w = 3, l->fails_left = 1;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(w == 2); /* as it was at the opening */
+    w = 4;
+    lost_inc(l);
+    w = 5, l->fails_left = 1;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_true(w == 4);
+    assert_int_equal(lost_step(l), 2);
+}
+
+static hs_code use_the_session(probe *p, const probe_call *call)
+{
+    lost *l = p->user;
+    if (!l->session || (call->point != PROBE_CREATE && call->point != PROBE_BOUNDARY))
+        return HS_OK;
+    assert_int_equal(hs_session_run(l->session, "inc", NULL), HS_FAILED_PRECONDITION);
+    assert_int_equal(hs_session_close(l->session, NULL).error.code, HS_FAILED_PRECONDITION);
+    return HS_OK;
+}
+
+static void nobody_uses_a_session_that_is_being_made_anew(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .act = use_the_session, .user = l);
+    lost_open(l, NULL);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(l->a.calls[PROBE_CREATE], 2);
+    assert_int_equal(lost_inc(l), 1);
+}
+
+static void a_target_that_was_reached_is_not_passed(void **state)
+{
+    lost *l = *state;
+    l->directory = test_make_directory();
+    lost_probe(l, c, .fails_in = PROBE_BOUNDARY, .fails_at = 4, .code = HS_UNAVAILABLE);
+    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = l->directory};
+    const hs_hook more[] = {hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1),
+                            hs_stop_at_step(.last_step = 3), probe_hook(&l->c)};
+    if (!lost_try_open(l, &options, more, 3))
+        fail_msg("opening: %s", l->err.message);
+    lost_inc(l);
+    lost_inc(l);
+    assert_fails(lost_run(l, "inc"), HS_STOP, &l->err, "step 3");
+    assert_int_equal(hs_session_recoveries(l->session), 1);
+    assert_int_equal(hs_session_step(l->session), 3);
+    assert_true(hs_session_should_stop(l->session));
+    assert_int_equal(lost_close(l)->error.code, HS_OK);
+}
+
+/* Each allocation of it fails in turn. */
+static hs_code lose_and_recover(test_env *t, void *user)
+{
+    hs_error err = {0};
+    hs_graph *graph = hs_graph_new(&t->env);
+    lost l = {.fails_left = 1, .fails_with = HS_ABORTED};
+    (void)user;
+    if (!graph)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_graph_op(graph, .name = "fail", .run = (hs_op_fn)NULL, .self = &l);
+    const hs_recovery recovery = {HS_RECOVERY};
+    lost_probe(&l, a, .fails_in = PROBE_BEFORE, .fails_at = 1, .code = HS_ABORTED);
+    hs_hook hook = probe_hook(&l.a);
+    hs_session *session = hs_session_open(
+        hs_graph_backend(graph),
+        &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .recovery = &recovery}, &err);
+    hs_code code = session ? hs_session_run(session, "fail", &err) : err.code;
+    hs_outcome outcome = hs_session_close(session, &err);
+    hs_graph_free(graph);
+    return code ? code : outcome.error.code;
+}
+
+static void there_may_be_no_memory(void **state)
+{
+    (void)state;
+    test_each_allocation(lose_and_recover, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        lost_test(ms_035_a_session_that_is_not_lost_runs_as_any),
+        lost_test(ms_059_aborted_begins_anew),
+        lost_test(ms_060_unavailable_begins_anew),
+        lost_test(ms_061_the_newest_checkpoint_is_where_it_goes_on),
+        lost_test(ms_057_a_later_session_goes_on_too),
+        lost_test(what_was_restored_by_its_path_is_restored_again),
+        lost_test(what_was_not_to_be_restored_is_not),
+        lost_test(ms_058_opening_is_tried_again),
+        lost_test(ms_111s_any_other_failure_of_the_opening_is_one),
+        lost_test(ms_111s_hooks_that_abort_their_creation_are_created_again),
+        lost_test(ms_108s_every_hook_is_called_for_each_attempt),
+        lost_test(ms_113s_nothing_else_is_recovered_from),
+        lost_test(ms_138s_recovery_has_a_limit),
+        lost_test(ms_138s_whoever_gets_further_may_go_on),
+        lost_test(ms_138s_what_was_saved_is_further_too),
+        lost_test(a_stop_ends_the_waiting),
+        lost_test(a_stop_is_not_lost_with_the_session),
+        lost_test(a_stop_of_the_coordinator_is_not_lost_either),
+        lost_test(the_caller_may_make_its_batch_anew),
+        lost_test(a_stop_comes_before_the_batch),
+        lost_test(without_a_recovery_it_is_an_error_like_any),
+        lost_test(the_kinds_of_run_recover_alike),
+        lost_test(options_that_make_no_sense_are_refused),
+        lost_test(the_programs_memory_is_as_it_was_at_the_opening),
+        lost_test(what_was_not_copied_cannot_be_recovered),
+        lost_test(what_was_not_copied_is_initialised_anew),
+        lost_test(the_copy_goes_when_there_is_a_checkpoint),
+        lost_test(a_save_that_is_on_its_way_is_waited_for),
+        lost_test(every_provider_is_restored),
+        lost_test(a_late_provider_is_added_again),
+        lost_test(saves_are_welcome_again),
+        lost_test(what_is_saved_elsewhere_does_not_replace_the_copy),
+        lost_test(what_the_init_function_has_restored_is_copied),
+        lost_test(what_a_restore_leaves_out_is_recovered),
+        lost_test(what_it_has_saved_itself_is_whole),
+        lost_test(nobody_uses_a_session_that_is_being_made_anew),
+        lost_test(a_target_that_was_reached_is_not_passed),
+        cmocka_unit_test(there_may_be_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What threads report to the coordinator, and step functions, in a session that recovers. */
+#include "session/lost.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+/* What a thread reports in the second run, after which a hook may fail as well. */
+typedef struct {
+    lost *l;
+    hs_code reports, fails;
+} trouble;
+
+static hs_code in_the_second_run(probe *p, const probe_call *call)
+{
+    trouble *t = p->user;
+    if (call->point != PROBE_AFTER || p->calls[PROBE_AFTER] != 2)
+        return HS_OK;
+    lost_report(t->l, t->reports);
+    return t->fails ? hs_error_set(call->err, t->fails, "stuck") : HS_OK;
+}
+
+static void open_with(lost *l, trouble *t)
+{
+    lost_probe(l, a, .act = in_the_second_run, .user = t);
+    lost_open(l, NULL);
+}
+
+/* One step of three kinds: a run, a step function with hooks, and one with the raw session, for which the thread reports by
+ * itself. */
+typedef struct {
+    lost *l;
+    trouble *t;
+    double number, result;
+    int calls;
+} step;
+
+static hs_code with_hooks(void *user, hs_step_context *context, hs_error *err)
+{
+    step *s = user;
+    const hs_run_values *values;
+    hs_tensor in = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &s->number);
+    s->calls++;
+    hs_code code = hs_step_context_run_with_hooks(
+        context, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})}, &values, err);
+    s->result = code ? 0 : hs_values_number(values, 0);
+    return code;
+}
+
+static hs_code with_raw_session(void *user, hs_step_context *context, hs_error *err)
+{
+    step *s = user;
+    const hs_run_values *values;
+    hs_tensor in = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &s->number);
+    if (++s->calls == 2)
+        lost_report(s->l, s->t->reports);
+    hs_code code = hs_raw_session_run(hs_step_context_session(context),
+                                      &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})},
+                                      &values, err);
+    s->result = code ? 0 : hs_values_number(values, 0);
+    return code;
+}
+
+static double make_step(step *s, hs_step_fn fn, double number)
+{
+    s->number = number;
+    assert_ok(hs_session_run_step(s->l->session, fn, s, &s->l->err), &s->l->err);
+    return s->result;
+}
+
+/* A query changes nothing here: the session is made anew when the next run needs it. */
+static void goes_on(lost *l)
+{
+    assert_false(hs_session_should_stop(l->session));
+    assert_true(lost_same(l, 43) == 43);
+    assert_int_equal(l->opens, 2);
+    assert_false(hs_session_should_stop(l->session));
+    assert_int_equal(lost_close(l)->reason, HS_REASON_CLOSED);
+}
+
+static void has_failed(lost *l, hs_code code)
+{
+    assert_true(hs_session_should_stop(l->session));
+    assert_int_equal(l->opens, 1);
+    assert_int_equal(lost_close(l)->error.code, code);
+}
+
+static void ms_037_a_thread_may_report_that_the_session_is_lost(void **state)
+{
+    trouble t = {*state, HS_ABORTED, HS_OK};
+    open_with(t.l, &t);
+    assert_true(lost_same(t.l, 51) == 51);
+    assert_false(hs_session_should_stop(t.l->session));
+    assert_true(lost_same(t.l, 42) == 42);
+    goes_on(t.l);
+}
+
+static void ms_038_other_reports_end_it(void **state)
+{
+    trouble t = {*state, HS_UNKNOWN, HS_OK};
+    open_with(t.l, &t);
+    assert_true(lost_same(t.l, 51) == 51);
+    assert_true(lost_same(t.l, 42) == 42);
+    has_failed(t.l, HS_UNKNOWN);
+}
+
+static void ms_039_a_run_that_is_stuck_failed_for_the_threads_reason(void **state)
+{
+    trouble t = {*state, HS_ABORTED, HS_CANCELLED};
+    open_with(t.l, &t);
+    assert_true(lost_same(t.l, 51) == 51);
+    assert_true(lost_same(t.l, 42) == 42);
+    assert_int_equal(t.l->opens, 2);
+    assert_false(hs_session_should_stop(t.l->session));
+}
+
+static void ms_040_the_same_in_step_functions(void **state)
+{
+    trouble t = {*state, HS_ABORTED, HS_OK};
+    step s = {.l = t.l};
+    open_with(t.l, &t);
+    assert_true(make_step(&s, with_hooks, 51) == 51);
+    assert_true(make_step(&s, with_hooks, 42) == 42);
+    goes_on(t.l);
+}
+
+static void ms_041_other_reports_in_step_functions(void **state)
+{
+    trouble t = {*state, HS_UNKNOWN, HS_OK};
+    step s = {.l = t.l};
+    open_with(t.l, &t);
+    assert_true(make_step(&s, with_hooks, 51) == 51);
+    assert_true(make_step(&s, with_hooks, 42) == 42);
+    has_failed(t.l, HS_UNKNOWN);
+}
+
+static void ms_042_a_step_that_is_stuck_is_made_again(void **state)
+{
+    trouble t = {*state, HS_ABORTED, HS_CANCELLED};
+    step s = {.l = t.l};
+    open_with(t.l, &t);
+    assert_true(make_step(&s, with_hooks, 51) == 51);
+    assert_true(make_step(&s, with_hooks, 42) == 42);
+    assert_int_equal(s.calls, 3);
+    assert_int_equal(t.l->opens, 2);
+    assert_false(hs_session_should_stop(t.l->session));
+}
+
+static void ms_043_the_same_with_the_raw_session(void **state)
+{
+    trouble t = {*state, HS_ABORTED, HS_OK};
+    step s = {.l = t.l, .t = &t};
+    lost_open(t.l, NULL);
+    assert_true(make_step(&s, with_raw_session, 51) == 51);
+    assert_true(make_step(&s, with_raw_session, 42) == 42);
+    goes_on(t.l);
+}
+
+static void ms_044_other_reports_with_the_raw_session(void **state)
+{
+    trouble t = {*state, HS_UNKNOWN, HS_OK};
+    step s = {.l = t.l, .t = &t};
+    lost_open(t.l, NULL);
+    assert_true(make_step(&s, with_raw_session, 51) == 51);
+    assert_true(make_step(&s, with_raw_session, 42) == 42);
+    has_failed(t.l, HS_UNKNOWN);
+}
+
+static hs_code aborted_at_first(void *user, hs_step_context *context, hs_error *err)
+{
+    step *s = user;
+    (void)context;
+    if (++s->calls == 1)
+        return hs_error_set(err, HS_ABORTED, "the first time");
+    s->result = s->number;
+    return HS_OK;
+}
+
+static void ms_083_a_step_function_that_aborts_is_called_again(void **state)
+{
+    step s = {.l = *state};
+    lost_open(s.l, NULL);
+    assert_true(make_step(&s, aborted_at_first, 3.2) == 3.2);
+    assert_int_equal(s.calls, 2);
+    assert_int_equal(s.l->opens, 2);
+}
+
+/* Two runs in a step, the second of which is lost. */
+static hs_code two_runs(void *user, hs_step_context *context, hs_error *err)
+{
+    step *s = user;
+    s->calls++;
+    hs_code code =
+        hs_step_context_run_with_hooks(context, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("inc")}, NULL, err);
+    return code
+               ? code
+               : hs_step_context_run_with_hooks(context, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("fail")}, NULL, err);
+}
+
+static void ms_136s_the_whole_step_is_made_again(void **state)
+{
+    lost *l = *state;
+    step s = {.l = l};
+    lost_open(l, NULL);
+    l->fails_left = 1;
+    l->fails_with = HS_UNAVAILABLE;
+    make_step(&s, two_runs, 0);
+    assert_int_equal(s.calls, 2);
+    assert_int_equal(l->a.calls[PROBE_BEFORE], 4);
+    assert_int_equal(hs_session_step(l->session), 1); /* the first of the two was taken back */
+}
+
+static void a_step_may_be_made_anew_by_its_caller(void **state)
+{
+    lost *l = *state;
+    step s = {.l = l};
+    l->recovery.return_aborted = true;
+    lost_open(l, NULL);
+    assert_fails(hs_session_run_step(l->session, aborted_at_first, &s, &l->err), HS_ABORTED, &l->err, "restored at step 0");
+    assert_int_equal(s.calls, 1);
+    assert_true(make_step(&s, aborted_at_first, 3) == 3);
+}
+
+/* A call that is made after a thread has lost the session comes with a batch of before. */
+static void a_thread_takes_the_batch_too(void **state)
+{
+    lost *l = *state;
+    step s = {.l = l};
+    l->recovery.return_aborted = true;
+    lost_open(l, NULL);
+    lost_inc(l);
+    lost_report(l, HS_UNAVAILABLE);
+    assert_fails(lost_run(l, "inc"), HS_ABORTED, &l->err, "restored at step 0");
+    assert_int_equal(lost_inc(l), 1);
+    lost_report(l, HS_ABORTED);
+    assert_fails(hs_session_run_step(l->session, with_hooks, &s, &l->err), HS_ABORTED, &l->err, "restored at step 0");
+    assert_int_equal(s.calls, 0);
+    assert_int_equal(hs_session_recoveries(l->session), 2);
+}
+
+/* What a hook waits for may never come to a session that is lost. */
+static hs_code wait_for_nothing(probe *p, const probe_call *call)
+{
+    if (call->point != PROBE_BEFORE || p->calls[PROBE_BEFORE] != 1)
+        return HS_OK;
+    assert_false(hs_raw_session_stop_requested(hs_run_context_session(call->run)));
+    lost_report(p->user, HS_ABORTED);
+    assert_true(hs_raw_session_stop_requested(hs_run_context_session(call->run)));
+    return HS_OK;
+}
+
+static void hooks_that_wait_hear_of_it(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .act = wait_for_nothing, .user = l);
+    lost_open(l, NULL);
+    lost_inc(l);
+    assert_false(hs_session_should_stop(l->session));
+    assert_int_equal(lost_inc(l), 1);
+    assert_int_equal(hs_session_recoveries(l->session), 1);
+}
+
+/* Threads that end only when the coordinator stops. */
+
+typedef struct {
+    atomic_int begun, ended;
+    atomic_bool stuck;
+} crew;
+
+static hs_code work(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    crew *all = user;
+    (void)err;
+    atomic_fetch_add(&all->begun, 1);
+    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    while (atomic_load(&all->stuck))
+        ;
+    atomic_fetch_add(&all->ended, 1);
+    return HS_OK;
+}
+
+static hs_code start_work(probe *p, const probe_call *call)
+{
+    return call->point == PROBE_CREATE
+               ? hs_coordinator_start(call->coordinator, call->err, .name = "worker", .run = work, .user = p->user)
+               : HS_OK;
+}
+
+static void threads_are_joined_and_started_again(void **state)
+{
+    lost *l = *state;
+    crew all = {.begun = 0};
+    lost_probe(l, a, .act = start_work, .user = &all);
+    lost_open(l, NULL);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(atomic_load(&all.ended), 1);
+    lost_close(l);
+    assert_int_equal(atomic_load(&all.ended), 2);
+    assert_int_equal(atomic_load(&all.begun), 2);
+}
+
+static void ms_131s_who_does_not_stop_is_named_and_left_behind(void **state)
+{
+    lost *l = *state;
+    crew all = {.begun = 0};
+    lost_open(l, NULL);
+    lost_close(l);
+    size_t before = test_env_live(&l->t); /* with what the graph keeps */
+    atomic_store(&all.stuck, true);
+    lost_probe(l, a, .act = start_work, .user = &all);
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .stop_grace_secs = 0.01});
+    lost_close(l);
+    assert_int_equal(l->outcome.reason, HS_REASON_CLOSED);
+    assert_contains(l->t.log, "worker");
+    atomic_store(&all.stuck, false);
+    while (test_env_live(&l->t) > before) /* what it was in need of goes with it */
+        ;
+    assert_int_equal(atomic_load(&all.ended), 1);
+}
+
+static hs_code report_and_end(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)user;
+    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    return hs_error_set(err, HS_DATA_LOSS, "the last page was not written");
+}
+
+static hs_code start_reporter(probe *p, const probe_call *call)
+{
+    (void)p;
+    return call->point == PROBE_CREATE
+               ? hs_coordinator_start(call->coordinator, call->err, .name = "reporter", .run = report_and_end)
+               : HS_OK;
+}
+
+/* TensorFlow takes no notice of what is reported after a stop. */
+static void ms_131s_what_a_thread_reports_at_its_end_counts(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .act = start_reporter);
+    lost_open(l, NULL);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
+    assert_says(&l->outcome.error, HS_DATA_LOSS, "the last page was not written");
+    assert_int_equal(l->a.calls[PROBE_END], 1);
+}
+
+static hs_code cancelled_at_the_end(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)user;
+    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    return hs_error_set(err, HS_CANCELLED, "woken");
+}
+
+static hs_code start_cancelled(probe *p, const probe_call *call)
+{
+    (void)p;
+    return call->point == PROBE_CREATE
+               ? hs_coordinator_start(call->coordinator, call->err, .name = "woken", .run = cancelled_at_the_end)
+               : HS_OK;
+}
+
+static void ms_139s_a_threads_error_comes_before_that_of_an_end(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, b, .fails_in = PROBE_END, .fails_at = 1, .code = HS_INTERNAL);
+    lost_open(l, NULL);
+    lost_inc(l);
+    lost_report(l, HS_UNKNOWN);
+    assert_int_equal(lost_close(l)->error.code, HS_UNKNOWN);
+    assert_string_equal(l->outcome.hook, "");
+    assert_contains(l->t.log, "hook 'b', end");
+}
+
+static hs_code fail_by_itself(void *user, hs_step_context *context, hs_error *err)
+{
+    (void)user, (void)context;
+    return hs_error_set(err, HS_INTERNAL, "of its own");
+}
+
+static void a_step_functions_failure_is_no_hooks(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .fails_in = PROBE_BEFORE, .fails_at = 1);
+    lost_open(l, NULL);
+    assert_int_equal(lost_run(l, "inc"), HS_INTERNAL);
+    assert_fails(hs_session_run_step(l->session, fail_by_itself, NULL, &l->err), HS_INTERNAL, &l->err, "of its own");
+    assert_string_equal(lost_close(l)->hook, "");
+}
+
+static void being_woken_to_stop_is_no_failure(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .act = start_cancelled);
+    lost_open(l, NULL);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_CLOSED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        lost_test(ms_037_a_thread_may_report_that_the_session_is_lost),
+        lost_test(ms_038_other_reports_end_it),
+        lost_test(ms_039_a_run_that_is_stuck_failed_for_the_threads_reason),
+        lost_test(ms_040_the_same_in_step_functions),
+        lost_test(ms_041_other_reports_in_step_functions),
+        lost_test(ms_042_a_step_that_is_stuck_is_made_again),
+        lost_test(ms_043_the_same_with_the_raw_session),
+        lost_test(ms_044_other_reports_with_the_raw_session),
+        lost_test(ms_083_a_step_function_that_aborts_is_called_again),
+        lost_test(ms_136s_the_whole_step_is_made_again),
+        lost_test(a_step_may_be_made_anew_by_its_caller),
+        lost_test(a_thread_takes_the_batch_too),
+        lost_test(hooks_that_wait_hear_of_it),
+        lost_test(threads_are_joined_and_started_again),
+        lost_test(ms_131s_who_does_not_stop_is_named_and_left_behind),
+        lost_test(ms_131s_what_a_thread_reports_at_its_end_counts),
+        lost_test(ms_139s_a_threads_error_comes_before_that_of_an_end),
+        lost_test(a_step_functions_failure_is_no_hooks),
+        lost_test(being_woken_to_stop_is_no_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

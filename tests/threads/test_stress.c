@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting and stopping, again and again: nothing is left, no thread, no descriptor, no byte. */
+#include "support/test.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { CYCLES = 1000, THREADS = 64, SESSION_THREADS = 8 };
+
+static size_t entries(const char *directory)
+{
+    size_t n = 0;
+    DIR *opened = opendir(directory);
+    assert_non_null(opened);
+    while (readdir(opened))
+        n++;
+    closedir(opened);
+    return n;
+}
+
+/* What a process holds. */
+typedef struct {
+    size_t threads, descriptors, blocks;
+} holdings;
+
+static holdings look(test_env *t)
+{
+    return (holdings){entries("/proc/self/task"), entries("/proc/self/fd"), test_env_live(t)};
+}
+
+/* The system lets go of a thread a little after it has ended. */
+static void assert_nothing_left(test_env *t, holdings before)
+{
+    while (entries("/proc/self/task") > before.threads)
+        sched_yield();
+    holdings after = look(t);
+    assert_int_equal(after.descriptors, before.descriptors);
+    assert_int_equal(after.blocks, before.blocks);
+}
+
+typedef struct {
+    hs_queue *queue;
+    atomic_size_t begun, pushed;
+} crowd;
+
+static hs_code push_until_stopped(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    crowd *all = user;
+    hs_code code = HS_OK;
+    atomic_fetch_add(&all->begun, 1);
+    while (!code && !hs_coordinator_should_stop(coordinator))
+        if (!(code = hs_queue_push(all->queue, all, err)))
+            atomic_fetch_add(&all->pushed, 1);
+    return code;
+}
+
+static void wake(void *user)
+{
+    hs_queue_close(((crowd *)user)->queue, true, NULL);
+}
+
+/* All of them begin, push into a queue that is too small for all, and are stopped while most are waiting for room. */
+static void cycle_of_threads(test_env *t)
+{
+    crowd all = {.begun = 0};
+    hs_error err = {0};
+    void *element;
+    all.queue = hs_queue_new(&(hs_queue_options){HS_QUEUE_OPTIONS, .capacity = THREADS / 4, .env = &t->env}, &err);
+    hs_coordinator *coordinator =
+        hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &t->env}, &err);
+    for (int i = 0; i < THREADS; i++)
+        assert_ok(hs_coordinator_start(coordinator, &err, .name = "pusher", .run = push_until_stopped, .user = &all,
+                                       .wake = wake),
+                  &err);
+    size_t popped = 0;
+    for (; popped < THREADS / 2; popped++)
+        assert_ok(hs_queue_pop(all.queue, &element, &err), &err);
+    hs_coordinator_request_stop(coordinator, NULL);
+    assert_ok(hs_coordinator_join(coordinator, NULL, &err), &err);
+    while (hs_queue_try_pop(all.queue, &element, NULL) == HS_OK)
+        popped++;
+    assert_int_equal(atomic_load(&all.begun), THREADS);
+    assert_int_equal(atomic_load(&all.pushed), popped);
+    hs_coordinator_free(coordinator);
+    hs_queue_free(all.queue);
+}
+
+static void sixty_four_threads_a_thousand_times(void **state)
+{
+    test_env t;
+    (void)state;
+    test_env_init(&t);
+    cycle_of_threads(&t); /* what the system takes once and for all */
+    holdings before = look(&t);
+    for (int i = 0; i < CYCLES; i++)
+        cycle_of_threads(&t);
+    assert_nothing_left(&t, before);
+}
+
+/* Sessions with a queue. */
+
+static hs_code produce(void *self, hs_op *op, hs_error *err)
+{
+    (void)err;
+    *(int64_t *)hs_op_output(op, 0)->data = (int64_t)atomic_fetch_add((atomic_size_t *)self, 1);
+    return HS_OK;
+}
+
+static hs_code consume(void *self, hs_op *op, hs_error *err)
+{
+    (void)err;
+    *(int64_t *)self += *(const int64_t *)hs_op_input(op, 0)->data;
+    return HS_OK;
+}
+
+static hs_code lose_it(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)run, (void)args;
+    return ++*(int *)self == 3 ? hs_error_set(err, HS_UNAVAILABLE, "gone") : HS_OK;
+}
+
+/* Opened, run, lost, recovered, run, closed; producers are stopped in the midst of their work, twice. */
+static void cycle_of_a_session(hs_graph *graph)
+{
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "loser", .before_run = lose_it};
+    const hs_recovery recovery = {HS_RECOVERY};
+    int runs = 0;
+    hs_error err = {0};
+    hs_hook hook = {.ops = &ops, .self = &runs};
+    hs_session *session = hs_session_open(
+        hs_graph_backend(graph),
+        &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .recovery = &recovery}, &err);
+    for (int i = 0; i < 4; i++)
+        assert_ok(hs_session_run(session, "train", &err), &err);
+    hs_outcome outcome = hs_session_close(session, &err);
+    assert_ok(outcome.error.code, &outcome.error);
+}
+
+static void sessions_with_queues_a_thousand_times(void **state)
+{
+    test_env t;
+    atomic_size_t produced = 0;
+    int64_t sum = 0;
+    (void)state;
+    test_env_init(&t);
+    hs_graph *graph = hs_graph_new(&t.env);
+    hs_graph_queue(graph, .name = "input", .capacity = 4, .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce,
+                   .self = &produced, .threads = SESSION_THREADS);
+    hs_graph_op(graph, .name = "train", .run = consume, .self = &sum, .inputs = HS_NAMES("input/dequeue"),
+                .advances_step = true);
+    cycle_of_a_session(graph);
+    holdings before = look(&t);
+    for (int i = 0; i < CYCLES; i++) {
+        test_env_clear_log(&t);
+        cycle_of_a_session(graph);
+    }
+    assert_nothing_left(&t, before);
+    hs_graph_free(graph);
+    assert_int_equal(test_env_live(&t), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sixty_four_threads_a_thousand_times),
+        cmocka_unit_test(sessions_with_queues_a_thousand_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
