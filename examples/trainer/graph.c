@@ -6,15 +6,39 @@
 
 /* The ops. */
 
-hs_code trainer_step(void *self, hs_op *op, hs_error *err)
+/* A batch as the queue has it. The images are fewer in the last one of an epoch; then there are rows behind it that nobody
+ * looks at. */
+enum { PIXELS, LABELS, SIZE };
+struct batch_size {
+    int64_t rows, epoch;
+};
+
+/* Made by a thread of the session's, while a step is made with the batch before. */
+static hs_code read_batch(void *self, hs_op *op, hs_error *err)
 {
-    struct trainer *trainer = self;
-    struct mlp *model = &trainer->model;
+    struct input *input = self;
+    struct batch_size *size = hs_op_output(op, SIZE)->data;
     (void)err;
-    int rows = (int)input_next(&trainer->input, model->pixels, trainer->labels);
-    mlp_forward(model, rows);
-    trainer->loss = mlp_backward(model, trainer->labels, rows);
-    optimizer_update(&trainer->optimizer, model->parameters, model->gradients, hs_op_step(op) + 1, trainer->input.epoch);
+    size->rows = (int64_t)input_next(input, hs_op_output(op, PIXELS)->data, hs_op_output(op, LABELS)->data);
+    size->epoch = (int64_t)input->epoch;
+    return HS_OK;
+}
+
+void trainer_learn(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows, uint64_t epoch,
+                   int64_t step)
+{
+    struct mlp *model = &trainer->model;
+    mlp_forward(model, pixels, rows);
+    trainer->loss = mlp_backward(model, labels, rows);
+    optimizer_update(&trainer->optimizer, model->parameters, model->gradients, step, epoch);
+}
+
+static hs_code train(void *self, hs_op *op, hs_error *err)
+{
+    const struct batch_size *size = hs_op_input(op, SIZE)->data;
+    (void)err;
+    trainer_learn(self, hs_op_input(op, PIXELS)->data, hs_op_input(op, LABELS)->data, (int)size->rows,
+                  (uint64_t)size->epoch, hs_op_step(op) + 1);
     return HS_OK;
 }
 
@@ -73,13 +97,25 @@ static void add_variables(hs_graph *graph, struct names *names, const char *slot
 /* Ops that are run together go in the order in which they are defined: after a step, its loss and what it made better. */
 static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const *parameters, const char *const *written)
 {
-    hs_graph_op(graph, .name = "train", .run = trainer_step, .self = trainer, .writes = written, .advances_step = true);
+    hs_graph_op(graph, .name = "train", .run = train, .self = trainer, .writes = written, .advances_step = true,
+                .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1", "input/dequeue:2"));
     hs_graph_op(graph, .name = "test_accuracy", .run = test_accuracy, .self = trainer, .inputs = parameters,
                 .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}));
     hs_graph_op(graph, .name = "summary/loss", .run = trainer_summarize, .self = &trainer->loss_summary,
                 .inputs = HS_NAMES("loss"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_graph_op(graph, .name = "summary/test_accuracy", .run = trainer_summarize, .self = &trainer->accuracy_summary,
                 .inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+}
+
+/* Batches, and how far the training is in the data: that of the batch it has learnt from, not of those made ahead. */
+static void add_input(hs_graph *graph, struct input *input)
+{
+    hs_state_provider position = input_state(input);
+    int64_t rows = (int64_t)input->batch_size, pixels = (int64_t)input->data->pixels;
+    hs_graph_queue(graph, .name = "input", .capacity = 4, .produce = read_batch, .self = input, .position = &position,
+                   .components =
+                       HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(rows, pixels)},
+                                  {.dtype = HS_UINT8, .shape = HS_SHAPE(rows)}, {.dtype = HS_INT64, .shape = HS_SHAPE(2)}));
 }
 
 hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env)
@@ -93,8 +129,7 @@ hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env)
     for (int i = 0; optimizer->kind->slots[i]; i++)
         add_variables(graph, &slots, optimizer->kind->slots[i], &trainer->model, optimizer->slots[i]);
     hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
-    hs_state_provider input = input_state(&trainer->input);
-    hs_graph_add_state(graph, &input);
+    add_input(graph, &trainer->input);
     for (int i = 0; i < parameters.n; i++)
         written[n++] = parameters.list[i];
     for (int i = 0; i < slots.n; i++)

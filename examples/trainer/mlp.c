@@ -49,7 +49,7 @@ static void place_parameters(struct mlp *mlp)
 static size_t place_work(struct mlp *mlp)
 {
     size_t used = 0, rows = (size_t)mlp->rows;
-    mlp->pixels = take(mlp->work, &used, rows * (size_t)mlp->layers[0].inputs);
+    mlp->batch = mlp->pixels = take(mlp->work, &used, rows * (size_t)mlp->layers[0].inputs);
     for (int i = 0; i < mlp->n_layers; i++) {
         struct layer *layer = &mlp->layers[i];
         layer->values = take(mlp->work, &used, rows * (size_t)layer->outputs);
@@ -101,7 +101,7 @@ void mlp_free(struct mlp *mlp)
 
 static const float *inputs_of(const struct mlp *mlp, int layer)
 {
-    return layer ? mlp->layers[layer - 1].values : mlp->pixels;
+    return layer ? mlp->layers[layer - 1].values : mlp->batch;
 }
 
 void mlp_multiply_values(struct mlp *mlp, int index, int rows)
@@ -171,8 +171,9 @@ static double softmax_row(float *restrict deltas, const float *restrict scores, 
     return log(sum) - (double)(scores[label] - most);
 }
 
-const float *mlp_forward(struct mlp *mlp, int rows)
+const float *mlp_forward(struct mlp *mlp, const float *batch, int rows)
 {
+    mlp->batch = batch;
     for (int i = 0; i < mlp->n_layers; i++) {
         const struct layer *layer = &mlp->layers[i];
         mlp_multiply_values(mlp, i, rows);

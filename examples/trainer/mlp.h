@@ -26,8 +26,9 @@ struct mlp {
     struct layer layers[MOST_LAYERS];
     size_t n_parameters; /* of both arrays; each matrix begins on a cache line of its own, with zeros in between */
     float *parameters, *gradients;
-    float *pixels; /* [rows][inputs of the first layer]: the batch goes here */
-    float *work;   /* what pixels, values and deltas lie in */
+    float *pixels;      /* [rows][inputs of the first layer]: a place for a batch */
+    const float *batch; /* the one that is in work, there or elsewhere */
+    float *work;        /* what pixels, values and deltas lie in */
 };
 
 /* widths[0] is the number of inputs, widths[n_layers] that of the classes. Weights are uniform and scaled to the layer's
@@ -35,8 +36,9 @@ struct mlp {
 hs_code mlp_init(struct mlp *mlp, const int *widths, int n_layers, int rows, uint64_t seed, hs_error *err);
 void mlp_free(struct mlp *mlp);
 
-/* The scores of each class for the first `rows` rows of `pixels`: the values of the last layer. */
-const float *mlp_forward(struct mlp *mlp, int rows);
+/* The scores of each class for the first `rows` rows of a batch, which must stay until mlp_backward: the values of the last
+ * layer. */
+const float *mlp_forward(struct mlp *mlp, const float *batch, int rows);
 /* After mlp_forward: the mean cross-entropy of its scores' softmax and these labels, and the gradients of that. */
 float mlp_backward(struct mlp *mlp, const unsigned char *labels, int rows);
 

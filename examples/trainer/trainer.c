@@ -33,8 +33,7 @@ hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_
     widths[n] = CLASSES;
     trainer->loss_summary = (struct scalar_summary){.tag = "loss", .summary = hs_summary_new(NULL)};
     trainer->accuracy_summary = (struct scalar_summary){.tag = "test_accuracy", .summary = hs_summary_new(NULL)};
-    trainer->labels = malloc((size_t)options->batch_size);
-    if (!trainer->labels || !trainer->loss_summary.summary || !trainer->accuracy_summary.summary)
+    if (!trainer->loss_summary.summary || !trainer->accuracy_summary.summary)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the trainer");
     if ((code = mlp_init(&trainer->model, widths, n, rows, seed, err)) ||
         (code = input_init(&trainer->input, &trainer->train, (size_t)options->batch_size, seed, err)))
@@ -52,7 +51,6 @@ void trainer_free(struct trainer *trainer)
     mlp_free(&trainer->model);
     dataset_free(&trainer->train);
     dataset_free(&trainer->test);
-    free(trainer->labels);
 }
 
 static int best_class(const float *scores)
@@ -69,7 +67,7 @@ float trainer_accuracy(struct trainer *trainer, const struct dataset *set)
     for (size_t at = 0; at < set->n; at += TEST_ROWS) {
         size_t rows = set->n - at < TEST_ROWS ? set->n - at : TEST_ROWS;
         pixels_to_floats(trainer->model.pixels, set->images + at * set->pixels, rows * set->pixels);
-        const float *scores = mlp_forward(&trainer->model, (int)rows);
+        const float *scores = mlp_forward(&trainer->model, trainer->model.pixels, (int)rows);
         for (size_t i = 0; i < rows; i++)
             right += best_class(scores + i * CLASSES) == set->labels[at + i];
     }

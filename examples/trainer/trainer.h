@@ -23,7 +23,6 @@ struct trainer {
     struct input input;
     struct mlp model;
     struct optimizer optimizer;
-    unsigned char *labels; /* of the batch */
     float loss;
     struct scalar_summary loss_summary, accuracy_summary;
 };
@@ -37,15 +36,17 @@ void trainer_free(struct trainer *trainer);
 /* The trainer as a graph, which has
  *
  *   variables   w1, b1, w2, b2 ...; what the optimizer keeps for each, as in momentum/w1; global_step
- *   state       input: the position in the data
+ *   queue       input: batches that a thread makes ahead, with the position in the data
  *   ops         train, which makes a step; test_accuracy; summary/loss and summary/test_accuracy
  *   values      loss, of the last step's batch
  *
  * NULL without memory. */
 hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env);
 
-/* The functions of its ops `train` (self is the trainer) and summary/... (a struct scalar_summary). */
-hs_code trainer_step(void *self, hs_op *op, hs_error *err);
+/* A step with a batch of so many rows. */
+void trainer_learn(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows, uint64_t epoch,
+                   int64_t step);
+/* The function of its ops summary/... (self is a struct scalar_summary). */
 hs_code trainer_summarize(void *self, hs_op *op, hs_error *err);
 
 /* The share of images whose class the model says right. */

@@ -12,8 +12,15 @@
 #include <hooksess/graph.h>
 #include <hooksess/hook.h>
 #include <hooksess/hooks/checkpoint_saver.h>
+#include <hooksess/hooks/early_stopping.h>
+#include <hooksess/hooks/evaluation.h>
+#include <hooksess/hooks/feed_fn.h>
+#include <hooksess/hooks/final_ops.h>
+#include <hooksess/hooks/global_step_waiter.h>
 #include <hooksess/hooks/logging_tensor.h>
 #include <hooksess/hooks/nan_tensor.h>
+#include <hooksess/hooks/profiler.h>
+#include <hooksess/hooks/step_counter.h>
 #include <hooksess/hooks/stop_at_step.h>
 #include <hooksess/hooks/summary_saver.h>
 #include <hooksess/outcome.h>

@@ -20,7 +20,9 @@ typedef struct hs_scaffold_options {
     const hs_feed *init_feeds; /* for init_op; ended by a NULL name */
     hs_init_fn init_fn;
     void *init_user;
-    const char *ready_op;                /* gives the names of what is not initialised; all is ready when it gives none */
+    /* An op whose output is a vector of HS_STRING, of shape HS_SHAPE(-1) (hs_op_set_output): the names of what is not
+     * initialised. All is ready when there are none. */
+    const char *ready_op;
     const char *ready_for_local_init_op; /* likewise, before the local init op */
     const char *local_init_op;
     const hs_feed *local_init_feeds;

@@ -62,6 +62,10 @@ HS_API hs_code hs_summary_writer_graph(hs_summary_writer *writer, hs_bytes graph
 HS_API hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes meta_graph_def, int64_t step,
                                             hs_error *err);
 
+/* What a run tells of itself, a serialised RunMetadata, under a tag of its own ("step_12"). */
+HS_API hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata,
+                                              int64_t step, hs_error *err);
+
 typedef enum hs_session_status { HS_SESSION_START = 1, HS_SESSION_STOP = 2, HS_SESSION_CHECKPOINT = 3 } hs_session_status;
 /* A session log. START tells TensorBoard to drop what it has at `step` and above: it is given the first step of the new
  * run. `checkpoint_path` and `message` may be NULL. */

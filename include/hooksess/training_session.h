@@ -8,10 +8,16 @@
 
 HS_BEGIN_DECLS
 
-/* The hooks of the session, in their order: chief_only_hooks, hooks, a summary saver (where there is a directory for it), a
- * checkpoint saver (where there is a checkpoint_dir). Of each pair of secs and steps at most one may be given, both are
- * HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves in the background, with a metric or listeners, give a
- * checkpoint_saver of your own among the hooks, and save_checkpoint_secs HS_NEVER. */
+/* The hooks of the session, in their order: chief_only_hooks, hooks, a step counter (log_step_count_steps), a summary
+ * saver, both where there is a directory for it, and a checkpoint saver, where there is a checkpoint_dir. Of each pair of
+ * secs and steps at most one may be given, both are HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves in the
+ * background, with a metric or listeners, give a checkpoint_saver of your own among the hooks, and save_checkpoint_secs
+ * HS_NEVER.
+ *
+ * A worker has `hooks` alone, and waits for the chief to initialise or restore; nothing of the above is its own, but for
+ * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
+ *
+ * The session recovers (hs_recovery), unless it is told not to. */
 typedef struct hs_training_options {
     size_t size;
     const hs_hook *hooks;
@@ -30,8 +36,18 @@ typedef struct hs_training_options {
     const hs_group *group;
     const hs_restore_options *restore_options; /* as in hs_session_options */
     int64_t restore;
-    bool no_graph_def; /* write neither graph.pbtxt nor .meta files */
-    unsigned char reserved[7];
+    bool no_graph_def;           /* write neither graph.pbtxt nor .meta files */
+    bool is_worker;              /* not the chief: as in hs_session_options */
+    bool worker_saves_summaries; /* this worker has a step counter and a summary saver, as a chief has */
+    bool
+        worker_saves_checkpoints; /* this worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
+    unsigned char reserved[4];
+    int64_t worker_index;         /* among the workers */
+    int64_t log_step_count_steps; /* steps a second are logged, and written for TensorBoard, every so many steps; 0: 100 */
+    const hs_recovery *recovery;  /* NULL: its defaults. max_attempts HS_NEVER: none */
+    double max_wait_secs;         /* as in hs_session_options; 0: 7200 */
+    double recovery_wait_secs;    /* as there; these two, too */
+    double stop_grace_secs;
 } hs_training_options;
 #define HS_TRAINING_OPTIONS .size = sizeof(hs_training_options)
 

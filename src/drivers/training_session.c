@@ -3,11 +3,18 @@
 #include <hooksess/training_session.h>
 
 #include <hooksess/hooks/checkpoint_saver.h>
+#include <hooksess/hooks/step_counter.h>
 #include <hooksess/hooks/summary_saver.h>
 
 #include "base/env.h"
 
-enum { USUAL_HOOKS = 2, SAVE_CHECKPOINT_SECS = 600, SAVE_SUMMARIES_STEPS = 100 };
+enum {
+    USUAL_HOOKS = 3,
+    SAVE_CHECKPOINT_SECS = 600,
+    SAVE_SUMMARIES_STEPS = 100,
+    LOG_STEP_COUNT_STEPS = 100,
+    MAX_WAIT_SECS = 7200
+};
 
 /* One of a pair of secs and steps: neither is the default, HS_NEVER for both or for the one that is given is off. */
 typedef struct {
@@ -25,30 +32,61 @@ static rhythm rhythm_of(double secs, int64_t steps, double default_secs, int64_t
     return chosen;
 }
 
-/* The hooks in their order; how many they are. The array has room for all. */
-static size_t make_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold, const hs_env *env)
+static size_t add_all(hs_hook *to, const hs_hook *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
+    return n;
+}
+
+/* Steps a second, and summaries. */
+static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold,
+                                 const hs_env *env)
+{
+    rhythm summaries = rhythm_of(options->save_summaries_secs, options->save_summaries_steps, 0, SAVE_SUMMARIES_STEPS);
+    const char *directory = options->summary_dir ? options->summary_dir : options->checkpoint_dir;
+    int64_t count = options->log_step_count_steps ? options->log_step_count_steps : LOG_STEP_COUNT_STEPS;
+    size_t n = 0;
+    if (!directory || !*directory)
+        return 0;
+    if (count > 0)
+        hooks[n++] = hs_step_counter(.every_n_steps = count, .output_dir = directory, .env = env);
+    if (!summaries.off)
+        hooks[n++] = hs_summary_saver(.scaffold = scaffold, .output_dir = directory, .save_secs = summaries.secs,
+                                      .save_steps = summaries.steps, .env = env);
+    return n;
+}
+
+static size_t make_checkpoint_hook(hs_hook *hook, const hs_training_options *options, const char *directory,
+                                   hs_scaffold *scaffold, const hs_env *env)
 {
     rhythm save = rhythm_of(options->save_checkpoint_secs, options->save_checkpoint_steps, SAVE_CHECKPOINT_SECS, 0);
-    rhythm summaries = rhythm_of(options->save_summaries_secs, options->save_summaries_steps, 0, SAVE_SUMMARIES_STEPS);
-    const char *directory = options->checkpoint_dir, *summary_dir = options->summary_dir ? options->summary_dir : directory;
-    size_t n = 0;
-    for (size_t i = 0; i < options->n_chief_only_hooks; i++)
-        hooks[n++] = options->chief_only_hooks[i];
-    for (size_t i = 0; i < options->n_hooks; i++)
-        hooks[n++] = options->hooks[i];
-    if (summary_dir && *summary_dir && !summaries.off)
-        hooks[n++] = hs_summary_saver(.scaffold = scaffold, .output_dir = summary_dir, .save_secs = summaries.secs,
-                                      .save_steps = summaries.steps, .env = env);
-    if (directory && *directory && !save.off)
-        hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold, .save_secs = save.secs,
-                                         .save_steps = save.steps, .no_graph_def = options->no_graph_def, .env = env);
+    if (!directory || !*directory || save.off)
+        return 0;
+    *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold, .save_secs = save.secs,
+                                .save_steps = save.steps, .no_graph_def = options->no_graph_def, .env = env);
+    return 1;
+}
+
+/* The hooks in their order; how many they are. The array has room for all. `directory` is where this process saves. */
+static size_t make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
+                         const hs_env *env)
+{
+    bool chief = !options->is_worker;
+    size_t n = chief ? add_all(hooks, options->chief_only_hooks, options->n_chief_only_hooks) : 0;
+    n += add_all(hooks + n, options->hooks, options->n_hooks);
+    if (chief || options->worker_saves_summaries)
+        n += make_summary_hooks(hooks + n, options, scaffold, env);
+    if (chief || options->worker_saves_checkpoints)
+        n += make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
     return n;
 }
 
 static hs_code check_options(const hs_training_options *options, const hs_env *env, hs_error *err)
 {
     const double often[] = {options->save_checkpoint_secs, (double)options->save_checkpoint_steps,
-                            options->save_summaries_secs, (double)options->save_summaries_steps};
+                            options->save_summaries_secs, (double)options->save_summaries_steps,
+                            (double)options->log_step_count_steps};
     if ((options->n_hooks && !options->hooks) || (options->n_chief_only_hooks && !options->chief_only_hooks))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "hs_training_options: a list of hooks is NULL, and its number is not 0");
@@ -62,12 +100,11 @@ static hs_code check_options(const hs_training_options *options, const hs_env *e
     return HS_OK;
 }
 
-/* Hooks that no session took over. A hook that is in both lists is destroyed with the first. */
-static void destroy_all(const hs_training_options *options)
+/* Hooks that are only the chief's, but for those that are among everybody's. */
+static void destroy_chief_only(const hs_training_options *options)
 {
     const hs_hook *hooks = options->hooks, *chief = options->chief_only_hooks;
     size_t n = hooks ? options->n_hooks : 0;
-    hs_hooks_destroy(hooks, n);
     for (size_t i = 0; chief && i < options->n_chief_only_hooks; i++) {
         bool done = false;
         for (size_t k = 0; k < n; k++)
@@ -79,6 +116,13 @@ static void destroy_all(const hs_training_options *options)
     }
 }
 
+/* Hooks that no session took over. */
+static void destroy_all(const hs_training_options *options)
+{
+    destroy_chief_only(options);
+    hs_hooks_destroy(options->hooks, options->hooks ? options->n_hooks : 0);
+}
+
 /* As hs_session_open does: what kept a session from starting is in the log, too. */
 static hs_session *not_opened(const hs_env *env, const hs_error *error, hs_error *err)
 {
@@ -87,42 +131,75 @@ static hs_session *not_opened(const hs_env *env, const hs_error *error, hs_error
     return NULL;
 }
 
+/* What is made for the opening, and freed after it. */
+typedef struct {
+    hs_scaffold *scaffold;
+    hs_hook *hooks;
+    char *directory; /* where this process saves */
+} parts;
+
+static hs_code make_parts(parts *made, const hs_training_options *options, const hs_env *env, hs_error *err)
+{
+    size_t room = options->n_hooks + options->n_chief_only_hooks + USUAL_HOOKS;
+    const char *directory = options->checkpoint_dir ? options->checkpoint_dir : "";
+    bool apart = options->is_worker && *directory;
+    hs_code code = check_options(options, env, err);
+    if (code)
+        return code;
+    made->scaffold = options->scaffold;
+    if (!made->scaffold &&
+        !(made->scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = env}, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    made->hooks = hs_env_alloc(env, room * sizeof *made->hooks);
+    made->directory = apart ? hs__format(env, "%s/tmp_worker_%lld", directory, (long long)options->worker_index)
+                            : hs__strdup(env, directory);
+    return made->hooks && made->directory ? HS_OK : hs__no_memory(err, room * sizeof *made->hooks, "the hooks");
+}
+
+static hs_session_options session_options(const hs_training_options *options, const hs_recovery *standard)
+{
+    return (hs_session_options){
+        HS_SESSION_OPTIONS,
+        .checkpoint_dir = options->checkpoint_dir,
+        .target = options->target,
+        .config = options->config,
+        .group = options->group,
+        .restore = options->restore,
+        .restore_options = options->restore_options,
+        .is_worker = options->is_worker,
+        .recovery = options->recovery ? options->recovery : standard,
+        .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
+        .recovery_wait_secs = options->recovery_wait_secs,
+        .stop_grace_secs = options->stop_grace_secs,
+    };
+}
+
 hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *given, hs_error *err)
 {
+    static const hs_recovery standard = {HS_RECOVERY};
     hs_training_options options = {HS_TRAINING_OPTIONS};
     hs_error error = {0};
     const hs_env *env = hs_backend_env(backend);
+    hs_session *opened = NULL;
+    parts made = {NULL, NULL, NULL};
     if (given && hs_struct_take(&options, sizeof options, given, "hs_training_options", "HS_TRAINING_OPTIONS", &error))
         return not_opened(env, &error, err);
-    hs_scaffold *scaffold = options.scaffold;
-    hs_hook *hooks = NULL;
-    if (!check_options(&options, env, &error) &&
-        (scaffold || (scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = env}, &error)))) {
-        size_t room = options.n_hooks + options.n_chief_only_hooks + USUAL_HOOKS;
-        if (!(hooks = hs_env_alloc(env, room * sizeof *hooks)))
-            hs__no_memory(&error, room * sizeof *hooks, "the hooks");
-    }
-    if (!hooks) {
+    if (make_parts(&made, &options, env, &error)) {
         destroy_all(&options);
         if (!options.scaffold)
-            hs_scaffold_free(scaffold);
-        return not_opened(env, &error, err);
+            hs_scaffold_free(made.scaffold);
+        not_opened(env, &error, err);
+    } else {
+        hs_session_options session = session_options(&options, &standard);
+        session.n_hooks = make_hooks(made.hooks, &options, made.directory, made.scaffold, env);
+        session.hooks = session.n_hooks ? made.hooks : NULL;
+        session.scaffold = made.scaffold;
+        session.take_scaffold = !options.scaffold;
+        if (options.is_worker)
+            destroy_chief_only(&options);
+        opened = hs_session_open(backend, &session, err);
     }
-    size_t n_hooks = make_hooks(hooks, &options, scaffold, env);
-    hs_session_options session = {
-        HS_SESSION_OPTIONS,
-        .hooks = n_hooks ? hooks : NULL,
-        .n_hooks = n_hooks,
-        .scaffold = scaffold,
-        .take_scaffold = !options.scaffold,
-        .checkpoint_dir = options.checkpoint_dir,
-        .target = options.target,
-        .config = options.config,
-        .group = options.group,
-        .restore = options.restore,
-        .restore_options = options.restore_options,
-    };
-    hs_session *opened = hs_session_open(backend, &session, err);
-    hs_env_free(env, hooks);
+    hs_env_free(env, made.hooks);
+    hs__free(env, made.directory);
     return opened;
 }

@@ -30,9 +30,22 @@ typedef struct {
     int64_t copy_limit;
     hs_saver *pending; /* saves in the background; NULL: nothing is on its way */
     char *metric;
+    bool is_tensor, was_said, was_missed; /* the metric can be fetched; it was on the board; it was not */
     hs_summary_writer *writer;
     const hs_env *log; /* the backend's: where there is no session any more */
 } checkpoint_saver;
+
+/* What is no tensor may still come to the board. */
+static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error *err)
+{
+    hs_code code = hs__need_tensor(backend, hook->metric, err);
+    hook->was_said = hook->was_missed = false;
+    hook->is_tensor = !code;
+    if (code != HS_NOT_FOUND)
+        return code;
+    hs_error_clear(err);
+    return HS_OK;
+}
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
@@ -46,7 +59,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs__timer_reset(&hook->timer);
     hs_code code = hs__need_global_step(backend, err);
     if (!code && hook->metric)
-        code = hs__need_tensor(backend, hook->metric, err);
+        code = find_metric(hook, backend, err);
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].begin && (code = hook->listener_ops[i].begin(hook->listeners[i].self, err)))
             hs__part_failed(code, "listener", i, "begin", err);
@@ -94,6 +107,17 @@ static hs_code write_graph(checkpoint_saver *hook, hs_raw_session *session, int6
     return code;
 }
 
+/* What was restored from the hook's directory may have been by another saver, the scaffold's; then this one knows nothing
+ * of the checkpoints that are there. */
+static hs_code know_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
+{
+    const char *from = hs_raw_session_restored_from(session);
+    size_t length = strlen(hook->prefix);
+    if (!from || strncmp(from, hook->prefix, length) != 0 || from[length] != '-' || hs_saver_checkpoint(saver, 0))
+        return HS_OK;
+    return hs_saver_take_over(saver, from, err);
+}
+
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     checkpoint_saver *hook = self;
@@ -104,7 +128,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hook->restores = hs_raw_session_restores(session);
     hs_code code = hs_raw_session_step(session, &step, err);
     if (!code && find_saver(hook, session, &saver, NULL) == HS_OK) /* without one, it is the first save that fails */
-        code = hs_saver_hold(saver, hook->prefix, err);
+        if (!(code = hs_saver_hold(saver, hook->prefix, err)))
+            code = know_directory(hook, session, saver, err);
     if (!code && !(code = open_writer(hook, session, err)))
         code = write_graph(hook, session, step, err);
     return code;
@@ -148,11 +173,29 @@ static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver
     return code ? code : tell_after(hook, run, step, err);
 }
 
-static hs_code take_metric(const checkpoint_saver *hook, hs_raw_session *session, hs_save_options *options, hs_error *err)
+/* What was said of another step says nothing of this one. */
+static void read_board(checkpoint_saver *hook, const hs_raw_session *session, int64_t step, hs_save_options *options)
+{
+    int64_t of;
+    bool said = hs_raw_session_metric(session, hook->metric, &options->metric, &of);
+    hook->was_said |= said;
+    hook->was_missed |= !said;
+    options->has_metric = said && of == step;
+    if (!options->has_metric)
+        hs_log(hook->log, HS_LOG_DEBUG, "step %lld is saved as none of the best: nobody has said '%s' of it",
+               (long long)step, hook->metric);
+}
+
+static hs_code take_metric(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_save_options *options,
+                           hs_error *err)
 {
     const hs_run_values *values;
     if (!hook->metric)
         return HS_OK;
+    if (!hook->is_tensor || hs_raw_session_metric(session, hook->metric, NULL, NULL)) {
+        read_board(hook, session, step, options);
+        return HS_OK;
+    }
     hs_code code = hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(hook->metric)}, &values, err);
     if (code)
         return code;
@@ -174,7 +217,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     hs_saver *saver;
     hs_code code;
     if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
-        (code = tell_before(hook, session, step, err)) || (code = take_metric(hook, session, &options, err)) ||
+        (code = tell_before(hook, session, step, err)) || (code = take_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     if (background)
@@ -298,6 +341,7 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
 static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = HS_OK;
+    hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
     if (just_restored(hook, hs_run_context_session(run), step))
         hook->saved_step = step;
     else
@@ -311,6 +355,11 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
 static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
+    if (hook->was_missed && !hook->was_said)
+        hs_log(hook->log, HS_LOG_WARNING,
+               "'%s' is no tensor, and nobody has set a metric of that name: no checkpoint of "
+               "this session is one of the best",
+               hook->metric);
     for (size_t i = 0; !code && i < hook->n_listeners; i++)
         if (hook->listener_ops[i].end &&
             (code = hook->listener_ops[i].end(hook->listeners[i].self, hs_run_context_session(run), step, err)))

@@ -415,6 +415,25 @@ hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes meta_gr
     return add_bytes(writer, HS__EVENT_META_GRAPH_DEF, meta_graph_def.data, meta_graph_def.size, step, err);
 }
 
+hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata, int64_t step,
+                                       hs_error *err)
+{
+    size_t begun = 0;
+    if (!tag || !*tag)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata needs a tag");
+    if (run_metadata.size && !run_metadata.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata of %zu bytes has no data", run_metadata.size);
+    hs_code code = begin(writer, step, &begun, err);
+    if (code)
+        return code;
+    hs__buffer_clear(&writer->log);
+    hs__proto_put_bytes(&writer->log, 1, tag, strlen(tag));
+    hs__proto_put_bytes(&writer->log, 2, run_metadata.data, run_metadata.size);
+    hs__proto_put_bytes(&writer->pending, HS__EVENT_TAGGED_RUN_METADATA, writer->log.data, writer->log.size);
+    writer->pending.failed |= writer->log.failed;
+    return end(writer, begun, err);
+}
+
 hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_status status, const char *checkpoint_path,
                                       const char *message, int64_t step, hs_error *err)
 {

@@ -123,7 +123,8 @@ static void ms_015_either_of_a_pair_may_be_never(void **state)
     training t;
     begin_training(&t, s,
                    (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory,
-                                         .save_checkpoint_steps = HS_NEVER, .save_summaries_secs = HS_NEVER});
+                                         .save_checkpoint_steps = HS_NEVER, .save_summaries_secs = HS_NEVER,
+                                         .log_step_count_steps = HS_NEVER});
     stage_run(s, "train", 1, 0);
     end_training(&t);
     assert_int_equal(test_count_files(s->directory, ""), 2);
@@ -298,6 +299,36 @@ static void the_scaffold_is_the_callers(void **state)
     hs_saver_free(saver);
 }
 
+/* The session restores with the scaffold's; the hook's own learns what is there. */
+static void a_saver_of_the_hooks_own_goes_on_deleting(void **state)
+{
+    stage *s = *state;
+    for (int i = 0; i < 2; i++) {
+        training t;
+        hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2}, NULL);
+        hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .save_steps = 1);
+        begin_training(&t, s,
+                       (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .hooks = &hook,
+                                             .n_hooks = 1, .save_checkpoint_secs = HS_NEVER});
+        stage_run(s, "train", 3, 0);
+        end_training(&t);
+        hs_saver_free(saver);
+        assert_int_equal(test_count_files(s->directory, ".index"), 2);
+    }
+    assert_int_equal(latest_step(s->directory), 6);
+}
+
+static void there_must_be_something_to_take_over(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = hs_saver_new(NULL, NULL);
+    assert_fails(hs_saver_take_over(NULL, "x", &s->err), HS_INVALID_ARGUMENT, &s->err, "the saver is NULL");
+    assert_fails(hs_saver_take_over(saver, "", &s->err), HS_INVALID_ARGUMENT, &s->err, "no checkpoint is named");
+    assert_ok(hs_saver_take_over(saver, test_path(s->directory, "nothing-1"), &s->err), &s->err);
+    assert_null(hs_saver_checkpoint(saver, 0));
+    hs_saver_free(saver);
+}
+
 /* Rhythms by default. */
 
 static void checkpoints_are_saved_every_ten_minutes_by_default(void **state)
@@ -376,12 +407,15 @@ static void the_programs_hooks_come_first_the_chiefs_before_the_others(void **st
     assert_contains(hs_script_calls(s->script), "chief.before other.before run chief.after other.after");
 }
 
-/* Both need a global step; the first one says so. */
-static void the_summary_saver_comes_before_the_checkpoint_saver(void **state)
+/* All need a global step; the first one says so. */
+static void the_step_counter_comes_first_and_the_checkpoint_saver_last(void **state)
 {
     stage *s = *state;
     hs_graph *graph = hs_graph_new(&s->t.env);
     hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory};
+    assert_null(hs_training_session_open(hs_graph_backend(graph), &options, &s->err));
+    assert_says(&s->err, HS_FAILED_PRECONDITION, "hook 'step_counter', begin");
+    options.log_step_count_steps = HS_NEVER;
     assert_null(hs_training_session_open(hs_graph_backend(graph), &options, &s->err));
     assert_says(&s->err, HS_FAILED_PRECONDITION, "hook 'summary_saver', begin");
     options.save_summaries_steps = HS_NEVER;
@@ -534,11 +568,13 @@ int main(void)
         with_stage(without_options_it_is_a_plain_session),
         with_stage(the_target_is_passed_on),
         with_stage(the_scaffold_is_the_callers),
+        with_stage(a_saver_of_the_hooks_own_goes_on_deleting),
+        with_stage(there_must_be_something_to_take_over),
         with_stage(checkpoints_are_saved_every_ten_minutes_by_default),
         with_stage(summaries_are_saved_every_hundred_steps_by_default),
         with_stage(summaries_have_a_directory_of_their_own),
         with_stage(the_programs_hooks_come_first_the_chiefs_before_the_others),
-        with_stage(the_summary_saver_comes_before_the_checkpoint_saver),
+        with_stage(the_step_counter_comes_first_and_the_checkpoint_saver_last),
         with_stage(hooks_are_destroyed_once_also_when_opening_fails),
         with_stage(a_run_that_crashed_goes_on_from_its_last_checkpoint),
         with_stage(a_directory_may_end_with_slashes),

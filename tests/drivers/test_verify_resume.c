@@ -68,7 +68,7 @@ static hs_code advance(void *self, hs_op *op, hs_error *err)
     if (step == w->what->exit_at)
         exit(3);
     if (step == w->what->fail_at)
-        return hs_error_set(err, HS_UNAVAILABLE, "the worker is gone");
+        return hs_error_set(err, HS_DEADLINE_EXCEEDED, "the worker is gone");
     w->generator = w->generator * 6364136223846793005u + 1442695040888963407u;
     w->position += (double)(w->generator >> 40) * (double)(++w->input % 3);
     w->loss = w->position / 7;
@@ -371,9 +371,9 @@ static void a_trial_that_is_killed(void **state)
 static void a_trial_that_fails(void **state)
 {
     (void)state;
-    assert_fails(verify("failing"), HS_UNAVAILABLE, &err, "the trial that goes through: ");
+    assert_fails(verify("failing"), HS_DEADLINE_EXCEEDED, &err, "the trial that goes through: ");
     assert_contains(err.message, "the worker is gone");
-    assert_fails(verify("failing quietly"), HS_UNAVAILABLE, &err, "the worker is gone");
+    assert_fails(verify("failing quietly"), HS_DEADLINE_EXCEEDED, &err, "the worker is gone");
     assert_fails(verify("unknown fetch"), HS_NOT_FOUND, &err, "no such thing");
 }
 
@@ -460,7 +460,7 @@ static void where_the_status_is_gone_the_result_tells(void **state)
 {
     (void)state;
     assert_ok(verify_without_a_status("signals"), &err);
-    assert_fails(verify_without_a_status("failing"), HS_UNAVAILABLE, &err, "the worker is gone");
+    assert_fails(verify_without_a_status("failing"), HS_DEADLINE_EXCEEDED, &err, "the worker is gone");
     assert_fails(verify_without_a_status("killed at once"), HS_ABORTED, &err, "with a status that is not known");
 }
 

@@ -170,11 +170,62 @@ static void the_best_by_a_metric_stay(void **state)
     hs_saver_free(saver);
 }
 
+static void say(stage *s, double value, int64_t step)
+{
+    assert_ok(hs_raw_session_set_metric(hs_session_raw(s->session), "eval/loss", value, step, &s->err), &s->err);
+}
+
+/* Of the fourth step nothing is said. */
+static hs_code say_in_boundary(void *user, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    static const double values[] = {5, 1, 4};
+    (void)user;
+    return step <= 3 ? hs_raw_session_set_metric(session, "eval/loss", values[step - 1], step, err) : HS_OK;
+}
+
+static void the_best_by_the_board_stay(void **state)
+{
+    stage *s = *state;
+    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_best = 1});
+    hs_hook hooks[] = {
+        hs_evaluation(.every_n_steps = 1, .evaluate = say_in_boundary),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "eval/loss")};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    assert_contains(s->t.log, "DEBUG: step 0 is saved as none of the best: nobody has said 'eval/loss' of it");
+    stage_run(s, "train", 4, 0);
+    stage_close(s);
+    assert_true(test_exists(s->directory, "model.ckpt-2.index"));
+    assert_true(test_exists(s->directory, "model.ckpt-4.index"));
+    assert_int_equal(test_count_files(s->directory, ".index"), 2);
+    assert_contains(s->t.log, "DEBUG: step 4 is saved as none of the best");
+    assert_lacks(s->t.log, "WARNING");
+    hs_saver_free(saver);
+}
+
+/* Though it is a tensor, too: it is not fetched where the board has it. */
+static void what_the_board_knows_is_not_fetched(void **state)
+{
+    stage *s = *state;
+    const double nine = 9;
+    const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &nine);
+    assert_int_equal(hs_script_constant(s->script, "eval/loss", &value), HS_OK);
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .metric = "eval/loss"));
+    size_t runs = hs_script_runs(s->script);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(hs_script_runs(s->script) - runs, 2);
+    say(s, 1, 1);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(hs_script_runs(s->script) - runs, 3);
+}
+
 static void a_metric_that_there_is_not(void **state)
 {
     stage *s = *state;
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .metric = "lost"), HS_NOT_FOUND,
-                  "'lost'");
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .metric = "train"),
+                  HS_INVALID_ARGUMENT, "'train' is an op");
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .metric = "lost"));
+    stage_close(s); /* somebody might have said it */
+    assert_contains(s->t.log, "WARNING: 'lost' is no tensor, and nobody has set a metric of that name");
     stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .busy = 9), HS_INVALID_ARGUMENT,
                   "hs_busy_policy");
 }
@@ -190,6 +241,8 @@ int main(void)
         with_stage(a_failure_comes_in_the_step_after),
         with_stage(training_goes_on_after_a_full_disk),
         with_stage(the_best_by_a_metric_stay),
+        with_stage(the_best_by_the_board_stay),
+        with_stage(what_the_board_knows_is_not_fetched),
         with_stage(a_metric_that_there_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,39 @@ static void bh_082s_creation_saves_and_marks_the_timer(void **state)
     assert_int_equal(saved_after_run(s, 0), 4);
 }
 
+/* Has a boundary after every run; loses the session, once, at step 3. */
+static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    int *left = self;
+    int64_t step;
+    (void)values;
+    hs_run_context_request_boundary(run);
+    hs_code code = hs_run_context_step(run, &step, err);
+    return code || step != 3 || (*left)-- <= 0 ? code : hs_error_set(err, HS_ABORTED, "lost");
+}
+
+static void what_was_due_when_the_session_was_lost_is_not(void **state)
+{
+    static const hs_hook_ops losing = {HS_HOOK_OPS, .name = "loser", .after_run = lose};
+    static const hs_recovery recovery = {HS_RECOVERY};
+    stage *s = *state;
+    int left = 1;
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_graph_op(graph, .name = "train", .advances_step = true);
+    hs_hook hooks[] = {by_steps(s, 3), {.ops = &losing, .self = &left}};
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = s->directory,
+                                  .recovery = &recovery};
+    s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
+    assert_non_null(s->session);
+    stage_run(s, "train", 3, 0);
+    assert_contains(s->t.log, "recovered, from step 3 to step 0");
+    assert_int_equal(hs_session_step(s->session), 1);
+    assert_int_equal(latest_step(s->directory), 0);
+    stage_close(s);
+    hs_graph_free(graph);
+}
+
 static void a_step_is_not_saved_twice(void **state)
 {
     stage *s = *state;
@@ -474,6 +507,7 @@ int main(void)
         with_stage(bh_037_runs_of_five_steps_the_first_saves),
         with_stage(bh_039_runs_of_five_steps_the_end_saves),
         with_stage(bh_082s_creation_saves_and_marks_the_timer),
+        with_stage(what_was_due_when_the_session_was_lost_is_not),
         with_stage(a_step_is_not_saved_twice),
         with_stage(bh_089s_by_steps_the_step_is_read_once_a_run),
         with_stage(bh_089s_by_seconds_the_step_is_read_when_it_is_time),

@@ -2,7 +2,7 @@
 /* Hooks that are made of no options at all. */
 #include "hooks/stage.h"
 
-#define HOOKS 5
+#define HOOKS 7
 
 static hs_hook of_null(size_t which)
 {
@@ -15,8 +15,12 @@ static hs_hook of_null(size_t which)
         return hs_nan_tensor_hook(NULL);
     case 3:
         return hs_stop_at_step_hook(NULL);
-    default:
+    case 4:
         return hs_summary_saver_hook(NULL);
+    case 5:
+        return hs_evaluation_hook(NULL);
+    default:
+        return hs_early_stopping_hook(NULL);
     }
 }
 
@@ -28,6 +32,8 @@ static void its_begin_says_so(void **state)
         "hook 'nan_tensor', begin: hs_nan_tensor_options: the pointer is NULL",
         "hook 'stop_at_step', begin: hs_stop_at_step_options: the pointer is NULL",
         "hook 'summary_saver', begin: hs_summary_saver_options: the pointer is NULL",
+        "hook 'evaluation', begin: hs_evaluation_options: the pointer is NULL",
+        "hook 'early_stopping', begin: hs_early_stopping_options: the pointer is NULL",
     };
     for (size_t i = 0; i < HOOKS; i++)
         stage_refuses(*state, of_null(i), HS_INVALID_ARGUMENT, says[i]);

@@ -26,6 +26,12 @@ try "find_package, run" "$work/alone/custom_hook" "$work/model"
 try "find_package, run again" "$work/alone/custom_hook" "$work/model"
 grep -q "already done" "$work/log" || { echo "FAILED: the second run did not find the first"; cat "$work/log"; exit 1; }
 
+ahead=$source/examples/read_ahead
+try "read_ahead, configure" cmake -S "$ahead" -B "$work/ahead" -DCMAKE_PREFIX_PATH="$prefix"
+try "read_ahead, build" cmake --build "$work/ahead"
+try "read_ahead, run" "$work/ahead/read_ahead" "$work/line"
+grep -q "is restored" "$work/log" || { echo "FAILED: read_ahead did not end with the best"; cat "$work/log"; exit 1; }
+
 if [ -x "$prefix/bin/hooksess" ]; then
     try "the tool, moved" env -u LD_LIBRARY_PATH "$prefix/bin/hooksess" checkpoint verify "$work/model"
 fi

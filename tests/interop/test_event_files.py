@@ -59,7 +59,9 @@ def kinds_of(events):
 
 
 def steps_of(events):
-    return [event.step for event in events if event.WhichOneof("what") == "summary"]
+    """Of the summaries, but for how many steps a second there were."""
+    return [event.step for event in events
+            if event.WhichOneof("what") == "summary" and event.summary.value[0].tag != "global_step/sec"]
 
 
 def accumulate(path):

@@ -30,8 +30,9 @@ static void ms_128s_with_all_intervals_off_it_only_restores(void **state)
     assert_int_equal(play_close(p)->last_saved_step, 1);
     size_t files = test_count_files(directory, "");
     hs_script_set_step(p->script, 0);
-    open_training(p, &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = directory,
-                                            .save_checkpoint_secs = HS_NEVER, .save_summaries_steps = HS_NEVER});
+    open_training(p,
+                  &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = directory, .save_checkpoint_secs = HS_NEVER,
+                                         .save_summaries_steps = HS_NEVER, .log_step_count_steps = HS_NEVER});
     assert_int_equal(hs_session_step(p->session), 1);
     assert_int_equal(play_train(p), 2);
     play_close(p);

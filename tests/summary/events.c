@@ -112,6 +112,9 @@ static void add_event(const Hs__Pb__Event *event, void *user)
     case HS__PB__EVENT__WHAT_META_GRAPH_DEF:
         add(w, "meta");
         break;
+    case HS__PB__EVENT__WHAT_TAGGED_RUN_METADATA:
+        add(w, "run[%s]@%lld", event->tagged_run_metadata->tag, (long long)event->step);
+        break;
     case HS__PB__EVENT__WHAT_SUMMARY:
         add_summary(w, event);
         break;

@@ -13,9 +13,9 @@
 typedef void (*events_visitor)(const Hs__Pb__Event *event, void *user);
 bool events_each(const char *directory, events_visitor visit, void *user);
 
-/* The events in words, separated by blanks: "version", "graph", "meta", "start@1", "stop@9", "checkpoint@2", and for a
- * summary its tags, values and step, "loss=0.5,accuracy=1@8". At the end "DAMAGED" if a file does not end cleanly. A static
- * buffer, until the next call. */
+/* The events in words, separated by blanks: "version", "graph", "meta", "start@1", "stop@9", "checkpoint@2", "run[TAG]@3",
+ * and for a summary its tags, values and step, "loss=0.5,accuracy=1@8". At the end "DAMAGED" if a file does not end
+ * cleanly. A static buffer, until the next call. */
 const char *events_text(const char *directory);
 
 /* Removes the directory's event files. */

@@ -56,8 +56,11 @@ typedef struct hs_checkpoint_saver_options {
     int64_t on_failure; /* an hs_save_failure */
     int64_t busy;       /* an hs_busy_policy, in the background */
     int64_t copy_limit; /* in the background: larger states are not copied (hs_save_options) */
-    const char *metric; /* a tensor that says how good the state is (hs_saver_options.keep_best): it is fetched, in a run of
-                         * its own, whenever a checkpoint is saved. NULL: nobody says */
+    const char *metric; /* what says how good the state is (hs_saver_options.keep_best): a metric of the session's board
+                         * (hs_raw_session_metric), or a tensor. If the board has one of that name, it counts where it is
+                         * of the step that is saved, and other checkpoints are none of the best: list hooks that evaluate
+                         * before this one. Else the tensor is fetched, in a run of its own, whenever a checkpoint is
+                         * saved. NULL: nobody says */
     bool background;   /* saves in the course of training are made by a thread, from a copy (hs_save_options); listeners are
                         * told when they are done, and failures come in the step after */
     bool overlap;      /* and copies beside the runs that follow; only if nothing but ops changes variables */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOKS_FEED_FN_H
+#define HOOKSESS_HOOKS_FEED_FN_H
+
+#include <hooksess/hook.h>
+
+/* Feeds every run with what a function gives: the next batch, say. TensorFlow: FeedFnHook.
+ *
+ * It feeds runs of the kinds that the hook's flags name (TRAIN, if they say nothing): add HS_HOOK_EVAL to them to have
+ * evaluations fed too. The function keeps its own state: what an input has to remember over a resume belongs to a provider
+ * (state.h). */
+
+HS_BEGIN_DECLS
+
+/* Called before each run, and again if a run is tried again. Sets *feeds (NULL before: nothing is fed) to feeds that end
+ * with a NULL name; they and their data must stay until the run is over. Returns HS_OK, or a code with a message: the run
+ * then is not made. HS_OUT_OF_RANGE says that the input is at its end, and ends the training well. */
+typedef hs_code (*hs_feed_fn_callback)(void *user, const hs_feed **feeds, hs_error *err);
+
+typedef struct hs_feed_fn_options {
+    size_t size;
+    hs_feed_fn_callback feeds; /* (required) */
+    void *feeds_user;
+    const hs_env *env; /* the hook's own memory; NULL: malloc */
+} hs_feed_fn_options;
+#define HS_FEED_FN .size = sizeof(hs_feed_fn_options)
+
+/* Options that make no sense, or no memory, are reported by the hook's begin. */
+HS_API hs_hook hs_feed_fn_hook(const hs_feed_fn_options *options);
+#define hs_feed_fn(...) hs_feed_fn_hook(&(const hs_feed_fn_options){HS_FEED_FN, __VA_ARGS__})
+
+HS_END_DECLS
+
+#endif

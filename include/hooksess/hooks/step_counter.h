@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOKS_STEP_COUNTER_H
+#define HOOKSESS_HOOKS_STEP_COUNTER_H
+
+#include <hooksess/hook.h>
+
+/* Measures how many global steps a second are made: a line in the log, and a scalar "global_step/sec" (the tag has the name
+ * of the step's variable) in an event file, where it is given one. TensorFlow: StepCounterHook.
+ *
+ * The first run begins the count; what it took itself is not in it. By steps, the rhythm rides in the checkpoint: a resumed
+ * run has its points where the run that it resumes would have had them, and the first rate is that of the steps since the
+ * resumption. By seconds it begins anew.
+ *
+ * A step that stands still though runs are made is a warning, one for each time that it comes to a stand: by steps in the
+ * first run that moves nothing, by seconds after an interval without a step. Runs of kinds that the hook's flags do not
+ * name (any but TRAIN, if they say nothing) are not looked at. */
+
+HS_BEGIN_DECLS
+
+typedef struct hs_step_counter_options {
+    size_t size;
+    int64_t every_n_steps;             /* a rate every so many steps; or */
+    double every_n_secs;               /* every so many seconds. At most one of the two; neither: 100 steps */
+    const char *output_dir;            /* copied; the session's writer for it is used. Or */
+    hs_summary_writer *summary_writer; /* this one, borrowed. At most one of the two; neither: the log alone */
+    const hs_env *env;                 /* the hook's own memory; NULL: malloc */
+} hs_step_counter_options;
+#define HS_STEP_COUNTER .size = sizeof(hs_step_counter_options)
+
+/* Options that make no sense, or no memory, are reported by the hook's begin. */
+HS_API hs_hook hs_step_counter_hook(const hs_step_counter_options *options);
+#define hs_step_counter(...) hs_step_counter_hook(&(const hs_step_counter_options){HS_STEP_COUNTER, __VA_ARGS__})
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/early_stopping.h>
+
+#include <hooksess/checkpoint.h>
+
+#include "hooks/make.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NO_STEP = -1 };
+
+/* What is known so far. */
+typedef struct {
+    double best;
+    int64_t best_step; /* NO_STEP: there is none */
+    int64_t bad;       /* values since then that were not better */
+    int64_t seen_step; /* of the last value */
+    int64_t gave_up;   /* after so many it has stopped the training; 0: it has not */
+} record;
+
+static const record nothing = {0, NO_STEP, 0, NO_STEP, 0};
+
+typedef struct {
+    hs__hook_base base;
+    char *metric, *tensor; /* one of the two */
+    char *identity;        /* what it looks for, for the checkpoint */
+    const char *names[2];
+    hs_run_args args;
+    int64_t patience, start_step;
+    double min_delta;
+    bool larger_is_better, restore_best, restore_at_any_end;
+    record known;
+    bool copies;         /* at the boundary the state is to be copied */
+    hs_state_copy *copy; /* NULL: none yet */
+    bool has_copy;       /* it is of the best step */
+    const hs_env *session_env;
+} early_stopping;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    early_stopping *hook = self;
+    hook->session_env = hs_backend_env(backend);
+    hook->known = nothing;
+    hook->copies = hook->has_copy = false;
+    hs_code code = hs__need_global_step(backend, err);
+    return code || !hook->tensor ? code : hs__need_tensor(backend, hook->tensor, err);
+}
+
+static const char *name_of(const early_stopping *hook)
+{
+    return hook->metric ? hook->metric : hook->tensor;
+}
+
+static bool is_enough(const early_stopping *hook, int64_t bad)
+{
+    return hook->patience != HS_NEVER && bad >= hook->patience;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    early_stopping *hook = self;
+    record *known = &hook->known;
+    (void)session, (void)err;
+    if (!known->gave_up)
+        return HS_OK;
+    if (!is_enough(hook, known->gave_up)) { /* there is more patience now */
+        known->gave_up = 0;
+        return HS_OK;
+    }
+    hs_log(hook->session_env, HS_LOG_INFO,
+           "training was stopped, as %s was not better than %.6g, of step %lld, %lld times in a row; nothing is left to do",
+           name_of(hook), known->best, (long long)known->best_step, (long long)known->gave_up);
+    hs_coordinator_request_stop(coordinator, NULL);
+    return HS_OK;
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    early_stopping *hook = self;
+    (void)run, (void)err;
+    if (hook->tensor)
+        *args = &hook->args;
+    return HS_OK;
+}
+
+static bool is_better(const early_stopping *hook, double value)
+{
+    const record *known = &hook->known;
+    if (isnan(value) || known->best_step == NO_STEP)
+        return !isnan(value);
+    return hook->larger_is_better ? value > known->best + hook->min_delta : value < known->best - hook->min_delta;
+}
+
+/* Takes a value of that step. True: it is the best so far. */
+static bool take(early_stopping *hook, double value, int64_t step)
+{
+    record *known = &hook->known;
+    known->seen_step = step;
+    if (step < hook->start_step)
+        return false;
+    if (!is_better(hook, value)) {
+        known->bad++;
+        return false;
+    }
+    *known = (record){value, step, 0, step, 0};
+    hook->has_copy = false;
+    return true;
+}
+
+/* A value that was not seen yet. */
+static bool find_fresh(const early_stopping *hook, const hs_raw_session *session, double *value, int64_t *step)
+{
+    return hook->metric && hs_raw_session_metric(session, hook->metric, value, step) && *step > hook->known.seen_step;
+}
+
+static void stop_if_over(early_stopping *hook, hs_run_context *run)
+{
+    record *known = &hook->known;
+    if (known->gave_up || !is_enough(hook, known->bad))
+        return;
+    known->gave_up = known->bad;
+    if (known->best_step == NO_STEP)
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s was no number %lld times; stopping",
+               (long long)known->seen_step, name_of(hook), (long long)known->bad);
+    else
+        hs_log(hook->session_env, HS_LOG_INFO,
+               "step %lld: %s was not better than %.6g, of step %lld, %lld times in a row; stopping",
+               (long long)known->seen_step, name_of(hook), known->best, (long long)known->best_step, (long long)known->bad);
+    hs_run_context_request_stop(run);
+}
+
+static bool keeps_copies(const early_stopping *hook)
+{
+    return hook->restore_best || hook->restore_at_any_end;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    early_stopping *hook = self;
+    double value;
+    int64_t step;
+    if (!hook->tensor) { /* somebody has said something since the last boundary */
+        if (find_fresh(hook, hs_run_context_session(run), &value, &step))
+            hs_run_context_request_boundary(run);
+        return HS_OK;
+    }
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (code)
+        return code;
+    if (take(hook, hs_values_number(values, 0), step) && keeps_copies(hook)) {
+        hook->copies = true;
+        hs_run_context_request_boundary(run);
+    }
+    stop_if_over(hook, run);
+    return HS_OK;
+}
+
+/* A state is worth keeping only if the value was said of it. */
+static hs_code keep_copy(early_stopping *hook, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hook->copies = false;
+    if (step != hook->known.best_step)
+        return HS_OK;
+    hs_code code = hs_raw_session_copy_state(session, &hook->copy, err);
+    hook->has_copy = !code;
+    return code;
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    early_stopping *hook = self;
+    hs_raw_session *session = hs_run_context_session(run);
+    double value;
+    int64_t step, now;
+    if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+        return HS_OK;
+    if (find_fresh(hook, session, &value, &step))
+        hook->copies = take(hook, value, step) && keeps_copies(hook);
+    stop_if_over(hook, run);
+    if (!hook->copies)
+        return HS_OK;
+    hs_code code = hs_run_context_step(run, &now, err);
+    return code ? code : keep_copy(hook, session, now, err);
+}
+
+/* Where the run was resumed, the checkpoint of the best step may lie beside the one that it was resumed from. */
+static void tell_lost(const early_stopping *hook, const hs_raw_session *session, int64_t step)
+{
+    const char *from = hs_raw_session_restored_from(session), *dash = from ? strrchr(from, '-') : NULL;
+    char path[1024], where[1100] = "";
+    if (dash) {
+        int length = snprintf(path, sizeof path, "%.*s-%lld", (int)(dash - from), from, (long long)hook->known.best_step);
+        if (length > 0 && (size_t)length < sizeof path && hs_checkpoint_exists(hook->session_env, path))
+            snprintf(where, sizeof where, "; it is in '%s'", path);
+    }
+    hs_log(hook->session_env, HS_LOG_WARNING,
+           "the best state, of step %lld (%s = %.6g), is not in memory and cannot be restored: step %lld stays%s",
+           (long long)hook->known.best_step, name_of(hook), hook->known.best, (long long)step, where);
+}
+
+/* What the copy has of this hook is of the moment of the copy: that it has stopped since is to be known to whoever resumes.
+ */
+static hs_code restore(early_stopping *hook, hs_raw_session *session, hs_error *err)
+{
+    int64_t gave_up = hook->known.gave_up;
+    hs_code code = hs_raw_session_restore_copy(session, hook->copy, err);
+    if (code)
+        return code;
+    hook->known.gave_up = gave_up;
+    const record *known = &hook->known;
+    hs_log(hook->session_env, HS_LOG_INFO, "the best state, of step %lld (%s = %.6g), is restored",
+           (long long)known->best_step, name_of(hook), known->best);
+    return hook->metric ? hs_raw_session_set_metric(session, hook->metric, known->best, known->best_step, err) : HS_OK;
+}
+
+static hs_code end(void *self, hs_raw_session *session, hs_error *err)
+{
+    early_stopping *hook = self;
+    double value;
+    int64_t fresh, step;
+    if (find_fresh(hook, session, &value, &fresh)) /* of an evaluation at the end, say */
+        take(hook, value, fresh);
+    bool restores = hook->restore_at_any_end || (hook->restore_best && hook->known.gave_up);
+    if (!restores || hook->known.best_step == NO_STEP)
+        return HS_OK;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    if (code || step == hook->known.best_step)
+        return code;
+    if (hook->has_copy)
+        return restore(hook, session, err);
+    tell_lost(hook, session, step);
+    return HS_OK;
+}
+
+static void close_hook(void *self, const hs_outcome *outcome)
+{
+    early_stopping *hook = self;
+    (void)outcome;
+    hs_state_copy_free(hook->copy);
+    hook->copy = NULL;
+    hook->has_copy = false;
+}
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    const record *known = &((const early_stopping *)self)->known;
+    return hs_state_write(out, known, sizeof *known, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    early_stopping *hook = self;
+    record loaded;
+    hs_code code = hs_state_read(in, &loaded, sizeof loaded, err);
+    if (code)
+        return code;
+    if (loaded.bad < 0 || loaded.bad == INT64_MAX || loaded.gave_up < 0 || loaded.best_step < NO_STEP ||
+        loaded.seen_step < loaded.best_step || (loaded.best_step != NO_STEP && isnan(loaded.best)))
+        return hs_error_set(err, HS_DATA_LOSS, "best %g at step %lld, then %lld others until step %lld", loaded.best,
+                            (long long)loaded.best_step, (long long)loaded.bad, (long long)loaded.seen_step);
+    if (loaded.best_step != hook->known.best_step)
+        hook->has_copy = false;
+    hook->known = loaded;
+    return HS_OK;
+}
+
+static const char *state_identity(void *self)
+{
+    return ((const early_stopping *)self)->identity;
+}
+
+static void destroy(void *self)
+{
+    early_stopping *hook = self;
+    const hs_env *env = &hook->base.env;
+    hs_env_free(env, hook->metric);
+    hs_env_free(env, hook->tensor);
+    hs_env_free(env, hook->identity);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS,
+    .name = "early_stopping",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .before_run = before_run,
+    .after_run = after_run,
+    .boundary = boundary,
+    .end = end,
+    .close = close_hook,
+    .save_state = save_state,
+    .load_state = load_state,
+    .destroy = destroy,
+    .state_identity = state_identity,
+    .state_bytes = sizeof(record),
+};
+
+static hs_code check(const hs_early_stopping_options *options, hs_error *err)
+{
+    bool metric = options->metric && *options->metric, tensor = options->tensor && *options->tensor;
+    if (metric == tensor)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of metric and tensor is given; give exactly one of the two",
+                            metric ? "each" : "none");
+    if (options->patience < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "patience is %lld; it must be at least 1, or HS_NEVER",
+                            (long long)options->patience);
+    if (!(options->min_delta >= 0) || isinf(options->min_delta))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "min_delta is %g; it must be at least 0", options->min_delta);
+    return HS_OK;
+}
+
+static hs_code fill(early_stopping *hook, const hs_early_stopping_options *options, hs_error *err)
+{
+    static const char form[] = "the %s %s";
+    const char *extreme = options->larger_is_better ? "largest" : "smallest";
+    hook->patience = options->patience ? options->patience : 1;
+    hook->start_step = options->start_step;
+    hook->min_delta = options->min_delta;
+    hook->larger_is_better = options->larger_is_better;
+    hook->restore_best = options->restore_best;
+    hook->restore_at_any_end = options->restore_at_any_end;
+    hook->known = nothing;
+    if ((options->metric && *options->metric && !(hook->metric = hs__hook_text(hook, options->metric, err))) ||
+        (options->tensor && *options->tensor && !(hook->tensor = hs__hook_text(hook, options->tensor, err))))
+        return HS_RESOURCE_EXHAUSTED;
+    size_t bytes = sizeof form + strlen(extreme) + strlen(name_of(hook));
+    if (!(hook->identity = hs_env_alloc(&hook->base.env, bytes)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a name");
+    snprintf(hook->identity, bytes, form, extreme, name_of(hook));
+    hook->names[0] = hook->tensor;
+    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->names};
+    return HS_OK;
+}
+
+hs_hook hs_early_stopping_hook(const hs_early_stopping_options *given)
+{
+    hs_early_stopping_options options = {0};
+    early_stopping *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_early_stopping_options", "HS_EARLY_STOPPING", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

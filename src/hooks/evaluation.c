@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/evaluation.h>
+
+#include "hooks/make.h"
+#include "hooks/timer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE = 1900, NOT_EVALUATED = -1 };
+
+typedef struct {
+    hs__hook_base base;
+    hs__timer timer;
+    bool periodic, at_end, due;
+    char *name, *eval_op, *output_dir;
+    const char *const *metrics, *const *reset_ops;
+    char *tags; /* "NAME/METRIC", one behind the other with their zeros */
+    double *values;
+    int64_t n_batches;
+    hs_summary_writer *given_writer, *writer;
+    hs_evaluate_fn evaluate;
+    void *user;
+    int64_t evaluated_step; /* the last one */
+    uint64_t restores;      /* of the session, when that was so */
+    const hs_env *session_env;
+} evaluation;
+
+/* One evaluation on its way. */
+typedef struct {
+    evaluation *hook;
+    hs_raw_session *session;
+    int64_t step, begin_ns, batches;
+    bool heeds; /* a stop abandons it; else one was in force before it */
+    bool abandoned;
+} pass;
+
+static hs_code need_op(hs_backend backend, const char *name, hs_error *err)
+{
+    hs_node node;
+    return name ? hs_backend_find(backend, name, &node, err) : HS_OK;
+}
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    evaluation *hook = self;
+    hook->session_env = hs_backend_env(backend);
+    hook->due = false;
+    hook->writer = NULL;
+    hook->evaluated_step = NOT_EVALUATED;
+    hs__timer_reset(&hook->timer);
+    hs_code code = hs__need_global_step(backend, err);
+    for (size_t i = 0; !code && hook->metrics && hook->metrics[i]; i++)
+        code = hs__need_tensor(backend, hook->metrics[i], err);
+    for (size_t i = 0; !code && hook->reset_ops && hook->reset_ops[i]; i++)
+        code = need_op(backend, hook->reset_ops[i], err);
+    return code ? code : need_op(backend, hook->eval_op, err);
+}
+
+/* What TensorBoard has from the next step on is of a run that crashed. */
+static hs_code open_writer(evaluation *hook, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    hs_code code = HS_OK;
+    hook->writer = hook->given_writer;
+    if (hook->writer)
+        code = hs_raw_session_use_writer(session, hook->writer, err);
+    else if (hook->output_dir)
+        code = hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err);
+    if (!code && hook->writer)
+        code = hs_summary_writer_session_log(hook->writer, HS_SESSION_START, NULL, NULL, step + 1, err);
+    return code;
+}
+
+/* A run of an evaluation that ends for want of input must not pass for the end of the training's. */
+static hs_code run_part(const pass *p, const hs_run_args *args, const hs_run_values **values, const char *what,
+                        hs_error *err)
+{
+    hs_code code = hs_raw_session_run(p->session, args, values, err);
+    if (code != HS_OUT_OF_RANGE)
+        return code;
+    hs_error_prefix(err, "%s ended", what);
+    if (err)
+        err->code = HS_FAILED_PRECONDITION;
+    return HS_FAILED_PRECONDITION;
+}
+
+static bool is_abandoned(pass *p)
+{
+    p->abandoned = p->heeds && hs_raw_session_stop_requested(p->session);
+    return p->abandoned;
+}
+
+static hs_code run_batches(pass *p, hs_error *err)
+{
+    const evaluation *hook = p->hook;
+    hs_code code = HS_OK;
+    if (!hook->eval_op)
+        return HS_OK;
+    const hs_run_args batch = {HS_RUN_ARGS, .names = HS_NAMES(hook->eval_op)};
+    while (!code && (!hook->n_batches || p->batches < hook->n_batches) && !is_abandoned(p))
+        if (!(code = hs_raw_session_run(p->session, &batch, NULL, err)))
+            p->batches++;
+    if (code != HS_OUT_OF_RANGE)
+        return code;
+    hs_error_clear(err);
+    return HS_OK;
+}
+
+static hs_code fetch(const pass *p, hs_error *err)
+{
+    const evaluation *hook = p->hook;
+    const hs_run_values *values;
+    hs_code code = run_part(p, &(hs_run_args){HS_RUN_ARGS, .names = hook->metrics}, &values, "the run of the metrics", err);
+    for (size_t i = 0; !code && hook->metrics[i]; i++)
+        hook->values[i] = hs_values_number(values, i);
+    return code;
+}
+
+static hs_code publish(const pass *p, hs_error *err)
+{
+    const evaluation *hook = p->hook;
+    const char *tag = hook->tags;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && hook->metrics[i]; i++, tag += strlen(tag) + 1) {
+        code = hs_raw_session_set_metric(p->session, tag, hook->values[i], p->step, err);
+        if (!code && hook->writer)
+            code = hs_summary_writer_scalar(hook->writer, tag, hook->values[i], p->step, err);
+    }
+    return code;
+}
+
+static void tell(const pass *p)
+{
+    const evaluation *hook = p->hook;
+    char line[LINE], batches[64] = "";
+    size_t used = 0;
+    line[0] = '\0';
+    for (size_t i = 0; hook->metrics[i] && used < sizeof line; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = %.6g", i ? ", " : "", hook->metrics[i],
+                                 hook->values[i]);
+    if (hook->eval_op)
+        snprintf(batches, sizeof batches, "%lld batch%s, ", (long long)p->batches, p->batches == 1 ? "" : "es");
+    hs_log(hook->session_env, HS_LOG_INFO, "%s at step %lld: %s (%s%.1f s)", hook->name, (long long)p->step, line, batches,
+           (double)(hs_env_monotonic_ns(hook->session_env) - p->begin_ns) / 1e9);
+}
+
+static hs_code run_all(pass *p, hs_error *err)
+{
+    const evaluation *hook = p->hook;
+    hs_code code = HS_OK;
+    if (is_abandoned(p))
+        return HS_OK;
+    if (hook->reset_ops)
+        code = run_part(p, &(hs_run_args){HS_RUN_ARGS, .names = hook->reset_ops}, NULL, "the run of the reset ops", err);
+    if (code || (code = run_batches(p, err)) || p->abandoned)
+        return code;
+    if (hook->eval_op && !p->batches) {
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s at step %lld: there is no batch to evaluate", hook->name,
+               (long long)p->step);
+        return HS_OK;
+    }
+    if ((code = fetch(p, err)) || (code = publish(p, err)))
+        return code;
+    tell(p);
+    return HS_OK;
+}
+
+static hs_code call(const pass *p, hs_error *err)
+{
+    hs_code code = p->hook->evaluate(p->hook->user, p->session, p->step, err);
+    if (code != HS_OUT_OF_RANGE)
+        return code;
+    hs_error_clear(err);
+    return HS_OK;
+}
+
+static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step, bool heeds, hs_error *err)
+{
+    pass p = {.hook = hook, .session = session, .step = step, .heeds = heeds};
+    p.begin_ns = hs_env_monotonic_ns(hook->session_env);
+    hs_code code = hook->evaluate ? is_abandoned(&p) ? HS_OK : call(&p, err) : run_all(&p, err);
+    if (code) {
+        hs_error_prefix(err, "'%s'", hook->name);
+    } else if (p.abandoned) {
+        hs_log(hook->session_env, HS_LOG_INFO, "%s at step %lld is abandoned: a stop was asked for", hook->name,
+               (long long)step);
+    } else {
+        hook->evaluated_step = step;
+        hook->restores = hs_raw_session_restores(session);
+    }
+    return code;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    evaluation *hook = self;
+    int64_t step;
+    (void)values;
+    if (!hook->periodic || !hs__timer_may_be_due(&hook->timer, run))
+        return HS_OK;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (code)
+        return code;
+    int64_t now = hook->timer.every_ns ? hs_run_context_now(run) : 0;
+    if (!hs__timer_due(&hook->timer, step, now))
+        return HS_OK;
+    hs__timer_mark(&hook->timer, step, now, NULL, NULL);
+    hook->due = true;
+    hs_run_context_request_boundary(run);
+    return HS_OK;
+}
+
+/* What was restored goes on as it stood. */
+static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_error *err)
+{
+    hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
+    hs__timer_forget_later(&hook->timer, step);
+    if (!hook->timer.marked)
+        hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
+    return open_writer(hook, hs_run_context_session(run), step, err);
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    evaluation *hook = self;
+    int64_t step;
+    hs_boundary which = hs_run_context_boundary(run);
+    if (which == HS_BOUNDARY_END)
+        return HS_OK;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (code)
+        return code;
+    if (which == HS_BOUNDARY_CREATED)
+        return created(hook, run, step, err);
+    bool due = hs_run_context_agree(run, hook->due);
+    hook->due = false;
+    return due ? evaluate(hook, hs_run_context_session(run), step, !hs_run_context_stop_requested(run), err) : HS_OK;
+}
+
+static bool is_evaluated(const evaluation *hook, const hs_raw_session *session, int64_t step)
+{
+    return hook->evaluated_step == step && hook->restores == hs_raw_session_restores(session);
+}
+
+static hs_code end(void *self, hs_raw_session *session, hs_error *err)
+{
+    evaluation *hook = self;
+    int64_t step;
+    if (!hook->at_end)
+        return HS_OK;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    if (code || is_evaluated(hook, session, step))
+        return code;
+    return evaluate(hook, session, step, !hs_raw_session_stop_requested(session), err);
+}
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs__timer_save(&((evaluation *)self)->timer, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    evaluation *hook = self;
+    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
+}
+
+static void destroy(void *self)
+{
+    evaluation *hook = self;
+    const hs_env *env = &hook->base.env;
+    hs_env_free(env, hook->name);
+    hs_env_free(env, hook->eval_op);
+    hs_env_free(env, hook->output_dir);
+    hs_env_free(env, (void *)hook->metrics);
+    hs_env_free(env, (void *)hook->reset_ops);
+    hs_env_free(env, hook->tags);
+    hs_env_free(env, hook->values);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS, .name = "evaluation",     .begin = begin,           .after_run = after_run, .boundary = boundary,
+    .end = end,  .save_state = save_state, .load_state = load_state, .destroy = destroy,
+};
+
+static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
+{
+    bool metrics = options->metrics && options->metrics[0];
+    if (options->name && !*options->name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "name is empty");
+    if (metrics == (options->evaluate != NULL))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of metrics and evaluate is given; give exactly one of the two",
+                            metrics ? "each" : "none");
+    if (options->evaluate && (options->reset_ops || options->eval_op || options->output_dir || options->summary_writer))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "with evaluate, ops and writers are the function's own");
+    if (options->n_batches < 0 || (options->n_batches && !options->eval_op))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "n_batches is %lld%s", (long long)options->n_batches,
+                            options->eval_op ? "" : ", and there is no eval_op");
+    if (options->output_dir && options->summary_writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "both output_dir and summary_writer are given; give at most one of the two");
+    return HS_OK;
+}
+
+static bool is_periodic(const hs_evaluation_options *options)
+{
+    return options->every_n_steps || options->every_n_secs != 0;
+}
+
+static hs_code check(const hs_evaluation_options *options, hs_error *err)
+{
+    if (is_periodic(options)) {
+        hs_code code = hs__timer_init(&(hs__timer){0}, options->every_n_secs, options->every_n_steps, "every_n_secs",
+                                      "every_n_steps", err);
+        if (code)
+            return code;
+    } else if (!options->at_end) {
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "none of every_n_steps, every_n_secs and at_end is given");
+    }
+    return check_what(options, err);
+}
+
+static hs_code make_tags(evaluation *hook, hs_error *err)
+{
+    size_t n = 0, bytes = 0, used = 0;
+    for (; hook->metrics[n]; n++)
+        bytes += strlen(hook->name) + strlen(hook->metrics[n]) + 2;
+    hook->tags = hs_env_alloc(&hook->base.env, bytes);
+    hook->values = hs_env_alloc(&hook->base.env, n * sizeof *hook->values);
+    if (!hook->tags || !hook->values)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu metrics", n);
+    for (size_t i = 0; i < n; i++)
+        used += (size_t)snprintf(hook->tags + used, bytes - used, "%s/%s", hook->name, hook->metrics[i]) + 1;
+    return HS_OK;
+}
+
+static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_error *err)
+{
+    hook->periodic = is_periodic(options);
+    hook->at_end = options->at_end;
+    if (hook->periodic)
+        hs__timer_init(&hook->timer, options->every_n_secs, options->every_n_steps, "", "", NULL);
+    hook->n_batches = options->n_batches;
+    hook->given_writer = options->summary_writer;
+    hook->evaluate = options->evaluate;
+    hook->user = options->user;
+    hook->evaluated_step = NOT_EVALUATED;
+    if (!(hook->name = hs__hook_text(hook, options->name ? options->name : "eval", err)) ||
+        (options->eval_op && !(hook->eval_op = hs__hook_text(hook, options->eval_op, err))) ||
+        (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err))) ||
+        (options->reset_ops && !(hook->reset_ops = hs__hook_names(hook, options->reset_ops, err))) ||
+        (options->metrics && !(hook->metrics = hs__hook_names(hook, options->metrics, err))))
+        return HS_RESOURCE_EXHAUSTED;
+    return hook->evaluate ? HS_OK : make_tags(hook, err);
+}
+
+hs_hook hs_evaluation_hook(const hs_evaluation_options *given)
+{
+    hs_evaluation_options options = {0};
+    evaluation *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_evaluation_options", "HS_EVALUATION", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

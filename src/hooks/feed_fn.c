@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/feed_fn.h>
+
+#include "hooks/make.h"
+
+typedef struct {
+    hs__hook_base base;
+    hs_feed_fn_callback feeds;
+    void *feeds_user;
+    hs_run_args args;
+} feed_fn;
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    feed_fn *hook = self;
+    hook->args = (hs_run_args){HS_RUN_ARGS};
+    (void)run;
+    hs_code code = hook->feeds(hook->feeds_user, &hook->args.feeds, err);
+    if (!code && hook->args.feeds)
+        *args = &hook->args;
+    return code;
+}
+
+static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "feed_fn", .before_run = before_run, .destroy = hs__hook_free};
+
+hs_hook hs_feed_fn_hook(const hs_feed_fn_options *given)
+{
+    hs_feed_fn_options options = {0};
+    feed_fn *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_feed_fn_options", "HS_FEED_FN", &error)) {
+        if (options.feeds)
+            hook = hs__hook_new(options.env, sizeof *hook, &error);
+        else
+            hs_error_set(&error, HS_INVALID_ARGUMENT, "no function that gives the feeds is given (feeds)");
+    }
+    if (!hook)
+        return hs__broken_hook(ops.name, &error);
+    hook->feeds = options.feeds;
+    hook->feeds_user = options.feeds_user;
+    return (hs_hook){.ops = &ops, .self = hook};
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/final_ops.h>
+
+#include "hooks/make.h"
+
+typedef struct {
+    hs__hook_base base;
+    const char *const *names; /* a copy; NULL: the tree, or nothing */
+    hs_run_args args;
+    hs_final_values_fn done;
+    void *done_user;
+} final_ops;
+
+/* A name that is not there is told of before the training, not after it. */
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    const final_ops *hook = self;
+    hs_node node;
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && hook->names && hook->names[i]; i++)
+        code = hs_backend_find(backend, hook->names[i], &node, err);
+    return code;
+}
+
+static hs_code end(void *self, hs_raw_session *session, hs_error *err)
+{
+    const final_ops *hook = self;
+    const hs_run_values *values;
+    if (!hook->args.names && !hook->args.fetches)
+        return HS_OK;
+    hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
+    if (code == HS_OUT_OF_RANGE)
+        hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING,
+               "final_ops: the final ops came to the end of the input; they should read what the training has left, and "
+               "depend on no op that takes the next batch");
+    return code || !hook->done ? code : hook->done(hook->done_user, values, err);
+}
+
+static void destroy(void *self)
+{
+    final_ops *hook = self;
+    hs_env_free(&hook->base.env, (void *)hook->names);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "final_ops", .begin = begin, .end = end, .destroy = destroy};
+
+static hs_code check(const hs_final_ops_options *options, hs_error *err)
+{
+    if (options->names && options->fetches)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "each of names and fetches is given; give at most one of the two");
+    if (options->names && !options->names[0])
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "names is an empty list");
+    return HS_OK;
+}
+
+static hs_code fill(final_ops *hook, const hs_final_ops_options *options, hs_error *err)
+{
+    hook->done = options->done;
+    hook->done_user = options->done_user;
+    if (options->names && !(hook->names = hs__hook_names(hook, options->names, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->names, .fetches = options->fetches, .feeds = options->feeds};
+    return HS_OK;
+}
+
+hs_hook hs_final_ops_hook(const hs_final_ops_options *given)
+{
+    hs_final_ops_options options = {0};
+    final_ops *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_final_ops_options", "HS_FINAL_OPS", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

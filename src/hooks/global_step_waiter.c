@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/global_step_waiter.h>
+
+#include "hooks/make.h"
+
+static const int64_t TELL_EVERY_NS = INT64_C(60000000000);
+static const int64_t DEFAULT_POLL_NS = 500000000;
+static const int64_t LONGEST_SLEEP_NS = 1000000000;
+
+typedef struct {
+    hs__hook_base base;
+    int64_t wait_until_step, poll_ns;
+    bool released;
+} global_step_waiter;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    ((global_step_waiter *)self)->released = false;
+    return hs__need_global_step(backend, err);
+}
+
+/* Sleeps until the next look, but not beyond a stop. */
+static void sleep_between(const global_step_waiter *hook, const hs_raw_session *session, const hs_env *env)
+{
+    for (int64_t left = hook->poll_ns; left > 0 && !hs_raw_session_stop_requested(session); left -= LONGEST_SLEEP_NS)
+        hs_env_sleep_ns(env, left < LONGEST_SLEEP_NS ? left : LONGEST_SLEEP_NS);
+}
+
+static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, hs_error *err)
+{
+    const hs_env *env = hs_backend_env(hs_raw_session_backend(session));
+    long long wanted = hook->wait_until_step;
+    int64_t step, told_ns = hs_env_monotonic_ns(env);
+    hs_log(env, HS_LOG_INFO, "waiting for global step %lld before training begins", wanted);
+    while (!hs_raw_session_stop_requested(session)) {
+        hs_code code = hs_raw_session_step(session, &step, err);
+        hook->released = !code && step >= hook->wait_until_step;
+        if (code || hook->released)
+            return code;
+        int64_t now_ns = hs_env_monotonic_ns(env);
+        if (now_ns - told_ns >= TELL_EVERY_NS) {
+            hs_log(env, HS_LOG_INFO, "still waiting for global step %lld; it is %lld", wanted, (long long)step);
+            told_ns = now_ns;
+        }
+        sleep_between(hook, session, env);
+    }
+    return HS_OK;
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    global_step_waiter *hook = self;
+    (void)args;
+    if (hook->released || !hook->wait_until_step)
+        return HS_OK;
+    return wait_for_step(hook, hs_run_context_session(run), err);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS, .name = "global_step_waiter", .begin = begin, .before_run = before_run, .destroy = hs__hook_free,
+};
+
+static hs_code check(const hs_global_step_waiter_options *options, hs_error *err)
+{
+    if (options->wait_until_step < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "wait_until_step is %lld; it must be at least 0",
+                            (long long)options->wait_until_step);
+    if (!(options->poll_secs >= 0 && options->poll_secs <= 1e9))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "poll_secs is %g; it must be at least 0 and at most 1e9",
+                            options->poll_secs);
+    return HS_OK;
+}
+
+hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
+{
+    hs_global_step_waiter_options options = {0};
+    global_step_waiter *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_global_step_waiter_options", "HS_GLOBAL_STEP_WAITER",
+                        &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (!hook)
+        return hs__broken_hook(ops.name, &error);
+    hook->wait_until_step = options.wait_until_step;
+    hook->poll_ns = options.poll_secs > 0 ? (int64_t)(options.poll_secs * 1e9) : DEFAULT_POLL_NS;
+    return (hs_hook){.ops = &ops, .self = hook};
+}

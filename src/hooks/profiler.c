@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/profiler.h>
+
+#include "hooks/make.h"
+#include "hooks/timer.h"
+#include "hooks/trace_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t MOST_PER_RUN = INT64_MAX / 2;
+static const size_t DEFAULT_BYTES = (size_t)64 << 20;
+
+typedef struct {
+    hs__hook_base base;
+    hs__timer timer; /* not marked: the first run is still to come */
+    char *output_dir;
+    size_t max_bytes;
+    bool show_memory;
+    const hs_env *session_env;
+    int64_t step, per_run; /* by steps: after the last run, and what the last run that moved it added */
+    bool has_step;
+    bool traces_now, writes_now; /* in this run; in its boundary */
+    void *metadata;              /* a copy: what other hooks run until the boundary may replace the backend's */
+    size_t metadata_bytes;
+} profiler;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    profiler *hook = self;
+    hook->session_env = hs_backend_env(backend);
+    hook->per_run = 1;
+    hook->has_step = hook->traces_now = hook->writes_now = false;
+    hs__timer_reset(&hook->timer);
+    return hs__need_global_step(backend, err);
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)session, (void)coordinator, (void)err;
+    ((profiler *)self)->has_step = false; /* after a recovery it is another */
+    return HS_OK;
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    static const hs_run_options full = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_FULL};
+    static const hs_run_args traced = {HS_RUN_ARGS, .options = &full};
+    profiler *hook = self;
+    hs__timer *timer = &hook->timer;
+    hook->traces_now = hook->writes_now = false;
+    if (timer->every_steps && !hook->has_step) {
+        hs_code code = hs_run_context_step(run, &hook->step, err);
+        if (code)
+            return code;
+        hook->has_step = true;
+        hs__timer_forget_later(timer, hook->step);
+    }
+    hook->traces_now = timer->marked && hs__timer_may_be_due(timer, run) &&
+                       hs__timer_due(timer, hook->step + hook->per_run, timer->every_ns ? hs_run_context_now(run) : 0);
+    if (hook->traces_now) {
+        *args = &traced;
+        hs_run_context_record_spans(run);
+    }
+    return HS_OK;
+}
+
+static void drop_metadata(profiler *hook)
+{
+    hs_env_free(&hook->base.env, hook->metadata);
+    hook->metadata = NULL;
+    hook->metadata_bytes = 0;
+}
+
+static void skip_profile(const profiler *hook, const char *why)
+{
+    hs_log(hook->session_env, HS_LOG_WARNING, "the profile of step %lld is not written: %s", (long long)hook->step, why);
+}
+
+/* Keeps what the boundary needs. */
+static void keep(profiler *hook, hs_run_context *run, const hs_run_values *values)
+{
+    hs_bytes metadata = hs_values_metadata(values);
+    drop_metadata(hook);
+    if (metadata.size) {
+        if (!(hook->metadata = hs_env_alloc(&hook->base.env, metadata.size))) {
+            skip_profile(hook, "there is no memory for the run's metadata");
+            return;
+        }
+        memcpy(hook->metadata, metadata.data, metadata.size);
+        hook->metadata_bytes = metadata.size;
+    }
+    hook->writes_now = true;
+    hs_run_context_request_boundary(run);
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    profiler *hook = self;
+    hs__timer *timer = &hook->timer;
+    int64_t before = hook->step;
+    hs_code code = timer->every_steps || hook->traces_now ? hs_run_context_step(run, &hook->step, err) : HS_OK;
+    if (code)
+        return code;
+    if (timer->every_steps && hook->step > before)
+        hook->per_run = hook->step - before;
+    if (!timer->marked)
+        hs__timer_mark(timer, before, hs_run_context_now(run), NULL, NULL);
+    if (!hook->traces_now)
+        return HS_OK;
+    hs__timer_mark(timer, hook->step, hs_run_context_now(run), NULL, NULL);
+    keep(hook, run, values);
+    return HS_OK;
+}
+
+/* What the run tells of itself, for TensorBoard. */
+static hs_code add_event(const profiler *hook, hs_raw_session *session, hs_error *err)
+{
+    char tag[32];
+    hs_summary_writer *writer;
+    hs_bytes metadata = {hook->metadata, hook->metadata_bytes};
+    snprintf(tag, sizeof tag, "step_%lld", (long long)hook->step);
+    hs_code code = hs_raw_session_summary_writer(session, hook->output_dir, &writer, err);
+    return code ? code : hs_summary_writer_run_metadata(writer, tag, metadata, hook->step, err);
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    profiler *hook = self;
+    hs_error error = {0};
+    (void)err;
+    if (!hook->writes_now || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+        return HS_OK;
+    hs__trace_file file = {
+        .directory = hook->output_dir,
+        .step = hook->step,
+        .metadata = {hook->metadata, hook->metadata_bytes},
+        .memory = hook->show_memory,
+        .max_bytes = hook->max_bytes,
+    };
+    file.n_spans = hs_run_context_spans(run, &file.spans);
+    if (hs__trace_file_write(&file, hook->session_env, &error) || add_event(hook, hs_run_context_session(run), &error))
+        skip_profile(hook, error.message);
+    hook->writes_now = false;
+    drop_metadata(hook);
+    return HS_OK;
+}
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    const profiler *hook = self;
+    hs_code code = hs_state_write(out, &hook->per_run, sizeof hook->per_run, err);
+    return code ? code : hs__timer_save(&hook->timer, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    profiler *hook = self;
+    int64_t per_run;
+    hs_code code = hs_state_read(in, &per_run, sizeof per_run, err);
+    if (code)
+        return code;
+    if (per_run < 1 || per_run > MOST_PER_RUN)
+        return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
+    hook->per_run = per_run;
+    hook->has_step = false;
+    return hs__timer_load(&hook->timer, 0, in, err);
+}
+
+static void destroy(void *self)
+{
+    profiler *hook = self;
+    drop_metadata(hook);
+    hs_env_free(&hook->base.env, hook->output_dir);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS,
+    .name = "profiler",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .before_run = before_run,
+    .after_run = after_run,
+    .boundary = boundary,
+    .save_state = save_state,
+    .load_state = load_state,
+    .destroy = destroy,
+};
+
+static hs_code check(const hs_profiler_options *options, hs_error *err)
+{
+    if (options->max_bytes < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "max_bytes is %lld; it must be at least 0",
+                            (long long)options->max_bytes);
+    return hs__timer_init(&(hs__timer){0}, options->save_secs, options->save_steps, "save_secs", "save_steps", err);
+}
+
+static hs_code fill(profiler *hook, const hs_profiler_options *options, hs_error *err)
+{
+    bool somewhere = options->output_dir && *options->output_dir;
+    hs__timer_init(&hook->timer, options->save_secs, options->save_steps, "", "", NULL);
+    hook->max_bytes = options->max_bytes ? (size_t)options->max_bytes : DEFAULT_BYTES;
+    hook->show_memory = options->show_memory;
+    hook->output_dir = hs__hook_text(hook, somewhere ? options->output_dir : ".", err);
+    return hook->output_dir ? HS_OK : HS_RESOURCE_EXHAUSTED;
+}
+
+hs_hook hs_profiler_hook(const hs_profiler_options *given)
+{
+    hs_profiler_options options = {0};
+    profiler *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_profiler_options", "HS_PROFILER", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/step_counter.h>
+
+#include "hooks/make.h"
+#include "hooks/timer.h"
+
+#include <stdio.h>
+
+enum { TAG = 512, DEFAULT_STEPS = 100 };
+
+typedef struct {
+    hs__hook_base base;
+    hs__timer timer;
+    char *output_dir;
+    hs_summary_writer *given_writer, *writer; /* writer NULL: the log alone */
+    char tag[TAG];
+    const hs_env *session_env;
+    bool started;               /* since the session was created, or its state was loaded */
+    bool stands;                /* it was told of */
+    int64_t last_step;          /* when it was last looked for a standstill; -1: not yet */
+    int64_t from_step, from_ns; /* where the rate is counted from */
+} step_counter;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    step_counter *hook = self;
+    hs_code code = hs__need_global_step(backend, err);
+    if (code)
+        return code;
+    snprintf(hook->tag, sizeof hook->tag, "%s/sec", hs_backend_global_step_name(backend));
+    hook->session_env = hs_backend_env(backend);
+    hook->started = hook->stands = false;
+    hook->writer = NULL;
+    hs__timer_reset(&hook->timer);
+    return HS_OK;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)session, (void)coordinator, (void)err;
+    ((step_counter *)self)->started = false; /* after a recovery the step may be another */
+    return HS_OK;
+}
+
+static hs_code find_writer(step_counter *hook, hs_raw_session *session, hs_error *err)
+{
+    hook->writer = hook->given_writer;
+    if (hook->writer)
+        return hs_raw_session_use_writer(session, hook->writer, err);
+    return hook->output_dir ? hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err) : HS_OK;
+}
+
+static void count_from(step_counter *hook, int64_t step, int64_t now_ns)
+{
+    hook->from_step = step;
+    hook->from_ns = now_ns;
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    step_counter *hook = self;
+    int64_t step;
+    hs_code code;
+    (void)args;
+    if (hook->started)
+        return HS_OK;
+    if ((code = hs_run_context_step(run, &step, err)) || (code = find_writer(hook, hs_run_context_session(run), err)))
+        return code;
+    hs__timer_forget_later(&hook->timer, step);
+    count_from(hook, step, hs_run_context_now(run));
+    hook->last_step = -1;
+    hook->started = true;
+    return HS_OK;
+}
+
+static void look_for_standstill(step_counter *hook, int64_t step)
+{
+    bool stands = step == hook->last_step;
+    if (stands && !hook->stands)
+        hs_log(hook->session_env, HS_LOG_WARNING,
+               "the global step stands at %lld, though runs are made: is it the training op that they fetch, and does it "
+               "advance the step?",
+               (long long)step);
+    hook->stands = stands;
+    hook->last_step = step;
+}
+
+static hs_code tell_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_error *err)
+{
+    double secs = (double)(now_ns - hook->from_ns) / 1e9;
+    if (!(secs > 0)) /* a clock too coarse for the rate */
+        return HS_OK;
+    double rate = (double)(step - hook->from_step) / secs;
+    hs_log(hook->session_env, HS_LOG_INFO, "%s: %g", hook->tag, rate);
+    return hook->writer ? hs_summary_writer_scalar(hook->writer, hook->tag, rate, step, err) : HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    step_counter *hook = self;
+    int64_t step;
+    hs_code code;
+    (void)values;
+    if (!hs__timer_may_be_due(&hook->timer, run))
+        return HS_OK;
+    if ((code = hs_run_context_step(run, &step, err)))
+        return code;
+    bool first = !hook->timer.marked;
+    look_for_standstill(hook, step);
+    if (!hs__timer_due(&hook->timer, step, hook->timer.every_ns ? hs_run_context_now(run) : 0))
+        return HS_OK;
+    int64_t now_ns = hs_run_context_now(run);
+    hs__timer_mark(&hook->timer, step, now_ns, NULL, NULL);
+    code = first ? HS_OK : tell_rate(hook, step, now_ns, err);
+    count_from(hook, step, now_ns);
+    return code;
+}
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs__timer_save(&((const step_counter *)self)->timer, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    step_counter *hook = self;
+    hook->started = false; /* the step is another */
+    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
+}
+
+static void destroy(void *self)
+{
+    step_counter *hook = self;
+    hs_env_free(&hook->base.env, hook->output_dir);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS,
+    .name = "step_counter",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .before_run = before_run,
+    .after_run = after_run,
+    .save_state = save_state,
+    .load_state = load_state,
+    .destroy = destroy,
+};
+
+static hs_code set_timer(hs__timer *timer, const hs_step_counter_options *options, hs_error *err)
+{
+    bool neither = !options->every_n_steps && options->every_n_secs == 0;
+    return hs__timer_init(timer, options->every_n_secs, neither ? DEFAULT_STEPS : options->every_n_steps, "every_n_secs",
+                          "every_n_steps", err);
+}
+
+static hs_code check(const hs_step_counter_options *options, hs_error *err)
+{
+    if (options->output_dir && options->summary_writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "each of output_dir and summary_writer is given; give at most one of the two");
+    return set_timer(&(hs__timer){0}, options, err);
+}
+
+static hs_code fill(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
+{
+    set_timer(&hook->timer, options, NULL);
+    hook->given_writer = options->summary_writer;
+    if (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    return HS_OK;
+}
+
+hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
+{
+    hs_step_counter_options options = {0};
+    step_counter *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_step_counter_options", "HS_STEP_COUNTER", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "summary/trace.h"
+
+#include "run_metadata.pb-c.h"
+
+#include "base/proto.h"
+
+#include <jansson.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HOOKS_PID = 1, FIRST_DEVICE_PID = 2, LANES = 64 };
+
+/* Sums of two such times fit. */
+static const int64_t LATEST_NS = INT64_MAX / 2;
+
+/* Text in quotes. */
+
+static bool is_utf8(const char *text, size_t bytes)
+{
+    json_t *string = json_stringn(text, bytes);
+    json_decref(string);
+    return string != NULL;
+}
+
+/* Bytes above ASCII stand as they are in text that is UTF-8, and for U+FFFD each in any other. */
+static void put_text(hs__buffer *out, const char *text)
+{
+    size_t bytes = strlen(text), begun = 0;
+    bool sound = true;
+    for (size_t i = 0; sound && i < bytes; i++)
+        if ((unsigned char)text[i] >= 0x80) {
+            sound = is_utf8(text, bytes);
+            break;
+        }
+    hs__buffer_append(out, "\"", 1);
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool quoted = c == '"' || c == '\\', plain = c >= 0x20 && c != 0x7f && !quoted && (c < 0x80 || sound);
+        if (plain)
+            continue;
+        hs__buffer_append(out, text + begun, i - begun);
+        if (quoted)
+            hs__buffer_append(out, (const char[]){'\\', (char)c}, 2);
+        else
+            hs__buffer_text(out, "\\u%04x", c < 0x80 ? (unsigned)c : 0xfffdU);
+        begun = i + 1;
+    }
+    hs__buffer_append(out, text + begun, bytes - begun);
+    hs__buffer_append(out, "\"", 1);
+}
+
+/* Events. */
+
+static size_t begin_event(hs__trace *trace)
+{
+    size_t begun = trace->json.size;
+    hs__buffer_text(&trace->json, begun == trace->first ? "\n" : ",\n");
+    return begun;
+}
+
+/* Takes the event back if it is the one too many: no later one comes in either. */
+static void end_event(hs__trace *trace, size_t begun, bool counts)
+{
+    trace->full |= trace->json.size - trace->first > trace->limit;
+    if (!trace->full)
+        return;
+    trace->json.size = begun;
+    trace->dropped += counts;
+}
+
+/* Names a process, or with a `tid` not below 0 one of its threads. */
+static void put_name(hs__trace *trace, size_t pid, int64_t tid, const char *name)
+{
+    if (trace->full)
+        return;
+    size_t begun = begin_event(trace);
+    hs__buffer_text(&trace->json, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%zu", tid < 0 ? "process_name" : "thread_name",
+                    pid);
+    if (tid >= 0)
+        hs__buffer_text(&trace->json, ",\"tid\":%lld", (long long)tid);
+    hs__buffer_text(&trace->json, ",\"args\":{\"name\":");
+    put_text(&trace->json, name);
+    hs__buffer_text(&trace->json, "}}");
+    end_event(trace, begun, false);
+}
+
+typedef struct {
+    const char *category, *name;
+    size_t pid, tid;
+    int64_t begin_ns, length_ns;
+} work;
+
+/* A span of time, open for its args. */
+static void put_work(hs__buffer *out, const work *w)
+{
+    hs__buffer_text(out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", w->category);
+    put_text(out, w->name);
+    hs__buffer_text(out, ",\"pid\":%zu,\"tid\":%zu,\"ts\":%lld.%03lld,\"dur\":%lld.%03lld,\"args\":{", w->pid, w->tid,
+                    (long long)w->begin_ns / 1000, (long long)w->begin_ns % 1000, (long long)w->length_ns / 1000,
+                    (long long)w->length_ns % 1000);
+}
+
+static int64_t sane(int64_t ns)
+{
+    return ns < 0 ? 0 : ns > LATEST_NS ? LATEST_NS : ns;
+}
+
+/* The hooks'. */
+
+/* The first span of the same hook. */
+static size_t first_of(const hs_hook_span *spans, size_t i)
+{
+    size_t first = 0;
+    while (strcmp(spans[first].hook, spans[i].hook) != 0)
+        first++;
+    return first;
+}
+
+static void put_span(hs__trace *trace, const hs_hook_span *span, size_t tid, int64_t to_realtime_ns)
+{
+    if (trace->full) {
+        trace->dropped++;
+        return;
+    }
+    size_t begun = begin_event(trace);
+    int64_t begin_ns = sane(sane(span->begin_ns) + to_realtime_ns);
+    const work w = {"hook", span->callback, HOOKS_PID, tid, begin_ns, sane(sane(span->end_ns) - sane(span->begin_ns))};
+    put_work(&trace->json, &w);
+    hs__buffer_text(&trace->json, "\"hook\":");
+    put_text(&trace->json, span->hook);
+    hs__buffer_text(&trace->json, "}}");
+    end_event(trace, begun, true);
+}
+
+void hs__trace_spans(hs__trace *trace, const hs_hook_span *spans, size_t n, int64_t to_realtime_ns)
+{
+    if (n)
+        put_name(trace, HOOKS_PID, -1, "hooks");
+    for (size_t i = 0; i < n; i++) {
+        size_t tid = first_of(spans, i);
+        if (tid == i)
+            put_name(trace, HOOKS_PID, (int64_t)tid, spans[i].hook);
+        put_span(trace, &spans[i], tid, to_realtime_ns);
+    }
+}
+
+/* The ops'. */
+
+/* Ops that overlap are drawn beside each other. */
+typedef struct {
+    int64_t end_ns[LANES];
+    size_t n;
+} lanes;
+
+/* The first lane that is free at that time; where there is none, a new one, or the one that is free soonest. */
+static size_t choose_lane(lanes *of, int64_t begin_ns)
+{
+    size_t soonest = 0;
+    for (size_t i = 0; i < of->n; i++) {
+        if (of->end_ns[i] <= begin_ns)
+            return i;
+        if (of->end_ns[i] < of->end_ns[soonest])
+            soonest = i;
+    }
+    return of->n < LANES ? of->n++ : soonest;
+}
+
+static void name_lane(hs__trace *trace, size_t pid, size_t lane)
+{
+    char name[32];
+    snprintf(name, sizeof name, "ops %zu", lane);
+    put_name(trace, pid, (int64_t)lane, name);
+}
+
+/* Older writers have microseconds alone. */
+static int64_t ns_of(int64_t nanos, int64_t micros)
+{
+    if (nanos)
+        return sane(nanos);
+    return micros > LATEST_NS / 1000 ? LATEST_NS : sane(micros) * 1000;
+}
+
+static void put_memory(hs__buffer *out, const Hs__Pb__NodeExecStats *stats, const char *comma)
+{
+    hs__buffer_text(out, "%s\"memory\":[", comma);
+    for (size_t i = 0; i < stats->n_memory; i++) {
+        hs__buffer_text(out, i ? ",{\"allocator\":" : "{\"allocator\":");
+        put_text(out, stats->memory[i]->allocator_name);
+        hs__buffer_text(out, ",\"bytes\":%lld}", (long long)stats->memory[i]->total_bytes);
+    }
+    hs__buffer_text(out, "]");
+}
+
+static void put_op(hs__trace *trace, const Hs__Pb__NodeExecStats *stats, size_t pid, lanes *device, bool memory)
+{
+    if (trace->full) {
+        trace->dropped++;
+        return;
+    }
+    work w = {"op",
+              stats->node_name,
+              pid,
+              0,
+              ns_of(stats->all_start_nanos, stats->all_start_micros),
+              ns_of(stats->all_end_rel_nanos, stats->all_end_rel_micros)};
+    size_t known = device->n;
+    w.tid = choose_lane(device, w.begin_ns);
+    device->end_ns[w.tid] = w.begin_ns + w.length_ns;
+    if (device->n > known)
+        name_lane(trace, pid, w.tid);
+    size_t begun = begin_event(trace);
+    put_work(&trace->json, &w);
+    if (*stats->timeline_label) {
+        hs__buffer_text(&trace->json, "\"label\":");
+        put_text(&trace->json, stats->timeline_label);
+    }
+    if (memory && stats->n_memory)
+        put_memory(&trace->json, stats, *stats->timeline_label ? "," : "");
+    hs__buffer_text(&trace->json, "}}");
+    end_event(trace, begun, true);
+}
+
+static void put_device(hs__trace *trace, const Hs__Pb__DeviceStepStats *stats, size_t pid, bool memory)
+{
+    lanes device = {.n = 0};
+    put_name(trace, pid, -1, stats->device);
+    for (size_t i = 0; i < stats->n_node_stats; i++)
+        put_op(trace, stats->node_stats[i], pid, &device, memory);
+}
+
+hs_code hs__trace_run(hs__trace *trace, hs_bytes run_metadata, bool memory, hs_error *err)
+{
+    bool no_memory;
+    const hs_env *env = trace->json.env;
+    ProtobufCAllocator allocator = hs__proto_allocator(env);
+    Hs__Pb__RunMetadata *metadata = (Hs__Pb__RunMetadata *)(void *)hs__proto_unpack(
+        &hs__pb__run_metadata__descriptor, env, run_metadata.data, run_metadata.size, &no_memory);
+    if (!metadata && no_memory)
+        return hs__no_memory(err, run_metadata.size, "run metadata");
+    if (!metadata)
+        return hs_error_set(err, HS_DATA_LOSS, "what the backend gave as the run's metadata, %zu bytes, is no RunMetadata",
+                            run_metadata.size);
+    for (size_t i = 0; metadata->step_stats && i < metadata->step_stats->n_dev_stats; i++)
+        put_device(trace, metadata->step_stats->dev_stats[i], FIRST_DEVICE_PID + i, memory);
+    hs__pb__run_metadata__free_unpacked(metadata, &allocator);
+    return HS_OK;
+}
+
+void hs__trace_begin(hs__trace *trace, const hs_env *env, size_t max_bytes)
+{
+    *trace = (hs__trace){.limit = max_bytes};
+    hs__buffer_init(&trace->json, env);
+    hs__buffer_text(&trace->json, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    trace->first = trace->json.size;
+}
+
+hs_code hs__trace_finish(hs__trace *trace, int64_t step, hs_error *err)
+{
+    hs__buffer_text(&trace->json, "\n],\"metadata\":{\"step\":%lld,\"dropped_events\":%lld}}\n", (long long)step,
+                    (long long)trace->dropped);
+    return hs__buffer_check(&trace->json, "a trace", err);
+}
+
+void hs__trace_free(hs__trace *trace)
+{
+    hs__buffer_free(&trace->json);
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stopping when a metric becomes no better, and ending with the best. */
+#include "checkpoint/model.h"
+#include "hooks/stage.h"
+
+#include <math.h>
+
+/* A model that is evaluated after every step, with values that are known beforehand: that of step i is values[i - 1]. */
+typedef struct {
+    stage *s;
+    model m;
+    const double *values;
+} subject;
+
+static hs_code evaluate(void *user, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    const subject *x = user;
+    return hs_raw_session_set_metric(session, "m", x->values[step - 1], step, err);
+}
+
+static hs_hook evaluating(subject *x)
+{
+    return hs_evaluation(.every_n_steps = 1, .evaluate = evaluate, .user = x);
+}
+
+static void open_hooks(subject *x, const hs_hook *hooks, size_t n)
+{
+    model_build(&x->m, &x->s->t.env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n, .checkpoint_dir = x->s->directory};
+    x->m.session = hs_session_open(hs_graph_backend(x->m.graph), &options, &x->m.err);
+    assert_non_null(x->m.session);
+}
+
+/* Trains until it is to stop, at most `most` steps, and closes. The step then. */
+static int64_t train(subject *x, int most)
+{
+    while (most-- > 0 && !hs_session_should_stop(x->m.session))
+        assert_ok(model_train(&x->m, 1), &x->m.err);
+    x->s->outcome = model_close(&x->m);
+    assert_ok(x->s->outcome.error.code, &x->s->outcome.error);
+    return x->s->outcome.step;
+}
+
+/* The same with these values and this hook, from nothing and without checkpoints. */
+static int64_t stops_at(stage *s, const double *values, int n, hs_hook hook)
+{
+    subject x = {.s = s, .values = values};
+    hs_hook hooks[] = {evaluating(&x), hook};
+    open_hooks(&x, hooks, 2);
+    return train(&x, n);
+}
+
+/* The same, saving every step and at the end, from where the directory is. */
+static int64_t resume(stage *s, const double *values, int n, hs_hook hook)
+{
+    subject x = {.s = s, .values = values};
+    hs_hook hooks[] = {evaluating(&x), hook, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+    open_hooks(&x, hooks, 3);
+    return train(&x, n);
+}
+
+#define VALUES(...) ((const double[]){__VA_ARGS__}), (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+
+/* Options. */
+
+static void options_must_make_sense(void **state)
+{
+    stage *s = *state;
+    stage_refuses(s, hs_early_stopping(.patience = 1), HS_INVALID_ARGUMENT, "none of metric and tensor");
+    stage_refuses(s, hs_early_stopping(.metric = "a", .tensor = "b"), HS_INVALID_ARGUMENT, "each of metric and tensor");
+    stage_refuses(s, hs_early_stopping(.metric = "a", .patience = -2), HS_INVALID_ARGUMENT, "patience is -2");
+    stage_refuses(s, hs_early_stopping(.metric = "a", .min_delta = -1), HS_INVALID_ARGUMENT, "min_delta is -1");
+    stage_refuses(s, hs_early_stopping(.metric = "a", .min_delta = (double)NAN), HS_INVALID_ARGUMENT, "min_delta is ");
+    stage_refuses(s, hs_early_stopping(.tensor = "lost"), HS_NOT_FOUND, "'lost'");
+    stage_refuses(s, hs_early_stopping_hook(&(hs_early_stopping_options){.metric = "a"}), HS_INVALID_ARGUMENT,
+                  "HS_EARLY_STOPPING");
+}
+
+/* When. */
+
+static void it_stops_when_patience_is_over(void **state)
+{
+    stage *s = *state;
+    assert_int_equal(stops_at(s, VALUES(3, 2, 2.5, 1.5, 1.6, 1.7, 1.8), hs_early_stopping(.metric = "m", .patience = 2)),
+                     6);
+    assert_int_equal(s->outcome.reason, HS_REASON_STOPPED);
+    assert_string_equal(s->outcome.hook, "early_stopping");
+    assert_contains(s->t.log, "INFO: step 6: m was not better than 1.5, of step 4, 2 times in a row; stopping");
+}
+
+static void higher_may_be_better(void **state)
+{
+    hs_hook hook = hs_early_stopping(.metric = "m", .larger_is_better = true);
+    assert_int_equal(stops_at(*state, VALUES(1, 2, 3, 2, 4), hook), 4);
+}
+
+static void equal_is_not_better(void **state)
+{
+    assert_int_equal(stops_at(*state, VALUES(1, 1, 1, 1), hs_early_stopping(.metric = "m", .patience = 2)), 3);
+}
+
+static void a_little_better_is_not(void **state)
+{
+    hs_hook hook = hs_early_stopping(.metric = "m", .min_delta = 0.5, .patience = 2);
+    assert_int_equal(stops_at(*state, VALUES(3, 2.75, 2.25, 2, 1.75, 1), hook), 5);
+}
+
+static void nan_is_never_better(void **state)
+{
+    stage *s = *state;
+    const double nan = (double)NAN;
+    assert_int_equal(stops_at(s, VALUES(nan, 3, nan, 2, nan, nan, 1), hs_early_stopping(.metric = "m", .patience = 2)), 6);
+    test_env_clear_log(&s->t);
+    assert_int_equal(stops_at(s, VALUES(nan, nan, nan), hs_early_stopping(.metric = "m", .patience = 2)), 2);
+    assert_contains(s->t.log, "m was no number 2 times; stopping");
+}
+
+static void early_values_do_not_count(void **state)
+{
+    hs_hook hook = hs_early_stopping(.metric = "m", .start_step = 4);
+    assert_int_equal(stops_at(*state, VALUES(1, 2, 3, 4, 3, 5, 2), hook), 6);
+}
+
+static void without_patience_it_never_stops(void **state)
+{
+    assert_int_equal(stops_at(*state, VALUES(1, 2, 3, 4), hs_early_stopping(.metric = "m", .patience = HS_NEVER)), 4);
+}
+
+/* Each step has a boundary; the program says something after the second alone. */
+static void a_stale_value_is_not_counted_twice(void **state)
+{
+    stage *s = *state;
+    subject x = {.s = s};
+    hs_hook hooks[] = {hs_early_stopping(.metric = "m", .patience = 1),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+    open_hooks(&x, hooks, 2);
+    hs_raw_session *raw = model_raw(&x.m);
+    assert_ok(model_train(&x.m, 2), &x.m.err);
+    assert_ok(hs_raw_session_set_metric(raw, "m", 1, 2, &s->err), &s->err);
+    assert_ok(model_train(&x.m, 3), &x.m.err);
+    assert_false(hs_session_should_stop(x.m.session));
+    assert_ok(hs_raw_session_set_metric(raw, "m", 2, 5, &s->err), &s->err);
+    assert_int_equal(train(&x, 9), 6);
+}
+
+static void what_the_program_says_is_seen_in_the_next_step(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_script_watch(s->script, NULL, hs_early_stopping(.metric = "m")));
+    stage_run(s, "train", 1, 0);
+    hs_raw_session_set_metric(hs_session_raw(s->session), "m", 1, 1, NULL);
+    hs_script_clear_calls(s->script);
+    stage_run(s, "train", 2, 0);
+    assert_string_equal(hs_script_calls(s->script), "before run after boundary before run after");
+}
+
+static void a_tensor_is_looked_at_in_every_run(void **state)
+{
+    stage *s = *state;
+    const double losses[] = {3, 2, 4, 5, 1};
+    hs_script_series(s->script, "loss", losses, 5);
+    stage_open(s, hs_early_stopping(.tensor = "loss", .patience = 2));
+    stage_run(s, "train", 3, 0);
+    assert_false(hs_session_should_stop(s->session));
+    assert_string_equal(hs_script_last_run(s->script), "fetch train loss; feed");
+    stage_run(s, "train", 1, 0);
+    assert_true(hs_session_should_stop(s->session));
+}
+
+/* The best state. */
+
+static hs_hook restoring(int64_t patience)
+{
+    return hs_early_stopping(.metric = "m", .patience = patience, .restore_best = true);
+}
+
+static void it_ends_with_the_best_state(void **state)
+{
+    stage *s = *state;
+    assert_int_equal(resume(s, VALUES(5, 2, 3, 4, 1), restoring(2)), 2);
+    assert_contains(s->t.log, "INFO: the best state, of step 2 (m = 2), is restored");
+    assert_int_equal(latest_step(s->directory), 2);
+    assert_int_equal(s->outcome.last_saved_step, 2);
+    assert_true(test_exists(s->directory, "model.ckpt-4.abandoned.index"));
+    assert_false(test_exists(s->directory, "model.ckpt-4.index"));
+}
+
+static void resuming_it_has_nothing_to_do(void **state)
+{
+    stage *s = *state;
+    resume(s, VALUES(5, 2, 3, 4, 1), restoring(2));
+    test_env_clear_log(&s->t);
+    assert_int_equal(resume(s, VALUES(5, 2, 3, 4, 1), restoring(2)), 2);
+    assert_int_equal(s->outcome.reason, HS_REASON_ALREADY_DONE);
+    assert_contains(s->t.log, "as m was not better than 2, of step 2, 2 times in a row; nothing is left to do");
+    assert_lacks(s->t.log, "WARNING");
+}
+
+static void with_more_patience_it_goes_on_from_the_best(void **state)
+{
+    stage *s = *state;
+    resume(s, VALUES(5, 2, 3, 4, 1), restoring(2));
+    assert_int_equal(resume(s, VALUES(5, 2, 3, 4, 1, 7, 8, 9), restoring(3)), 5);
+    assert_int_equal(s->outcome.last_saved_step, 5);
+}
+
+static void a_resumed_run_counts_on(void **state)
+{
+    stage *s = *state;
+    const double values[] = {5, 2, 3, 4, 4, 1};
+    hs_hook hook = hs_early_stopping(.metric = "m", .patience = 3);
+    assert_int_equal(resume(s, values, 3, hs_hook_hold(hook)), 3);
+    assert_int_equal(resume(s, values, 9, hook), 5);
+}
+
+static void after_a_resume_the_log_tells_where_the_best_is(void **state)
+{
+    stage *s = *state;
+    const double values[] = {5, 2, 3, 4, 5};
+    char where[512];
+    assert_int_equal(resume(s, values, 3, restoring(3)), 3);
+    assert_int_equal(resume(s, values, 9, restoring(3)), 5);
+    snprintf(where, sizeof where, "is not in memory and cannot be restored: step 5 stays; it is in '%s/model.ckpt-2'",
+             s->directory);
+    assert_contains(s->t.log, "WARNING: the best state, of step 2 (m = 2), ");
+    assert_contains(s->t.log, where);
+    assert_int_equal(latest_step(s->directory), 5);
+}
+
+/* The process dies when it has stopped, and not restored yet. */
+static void so_it_does_where_the_end_did_not_come(void **state)
+{
+    stage *s = *state;
+    subject x = {.s = s, .values = (const double[]){5, 2, 3, 4}};
+    hs_hook hooks[] = {evaluating(&x), restoring(2), hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+    open_hooks(&x, hooks, 3);
+    assert_ok(model_train(&x.m, 4), &x.m.err);
+    hs_session_fail(x.m.session, HS_ABORTED, "killed");
+    model_close(&x.m);
+    assert_int_equal(resume(s, x.values, 9, restoring(2)), 4);
+    assert_int_equal(s->outcome.reason, HS_REASON_ALREADY_DONE);
+    assert_contains(s->t.log, "step 4 stays; it is in '");
+}
+
+static void a_stop_of_somebody_else_leaves_the_state(void **state)
+{
+    stage *s = *state;
+    assert_int_equal(resume(s, VALUES(5, 2, 3), restoring(9)), 3);
+    assert_int_equal(latest_step(s->directory), 3);
+}
+
+static void any_end_may_restore_it(void **state)
+{
+    hs_hook hook = hs_early_stopping(.metric = "m", .patience = HS_NEVER, .restore_at_any_end = true);
+    assert_int_equal(resume(*state, VALUES(5, 2, 3), hook), 2);
+    assert_int_equal(latest_step(((stage *)*state)->directory), 2);
+}
+
+static void the_best_may_be_the_last(void **state)
+{
+    stage *s = *state;
+    hs_hook hook = hs_early_stopping(.metric = "m", .patience = HS_NEVER, .restore_at_any_end = true);
+    assert_int_equal(resume(s, VALUES(5, 2, 1), hook), 3);
+    assert_lacks(s->t.log, "best state");
+}
+
+/* The value of step 1 comes in step 2: that is not the state it was said of. */
+static void a_late_value_is_of_no_state_that_is_there(void **state)
+{
+    stage *s = *state;
+    subject x = {.s = s};
+    hs_hook hook = restoring(1);
+    open_hooks(&x, &hook, 1);
+    for (int64_t step = 1; step <= 2; step++) {
+        assert_ok(model_train(&x.m, 1), &x.m.err);
+        assert_ok(hs_raw_session_set_metric(model_raw(&x.m), "m", (double)step, step, &s->err), &s->err);
+    }
+    assert_int_equal(train(&x, 9), 3);
+    assert_contains(s->t.log, "the best state, of step 1 (m = 1), is not in memory");
+}
+
+static void the_saver_knows_it_as_the_best(void **state)
+{
+    stage *s = *state;
+    const double values[] = {5, 2, 3, 4};
+    subject x = {.s = s, .values = values};
+    hs_saver *saver =
+        hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &s->t.env, .max_to_keep = 1, .keep_best = 1}, &s->err);
+    hs_hook hooks[] = {evaluating(&x), restoring(2),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "m")};
+    open_hooks(&x, hooks, 3);
+    assert_int_equal(train(&x, 9), 2);
+    assert_lacks(s->t.log, "step 2 is saved as none of the best");
+    assert_lacks(s->t.log, "is no tensor, and nobody has set");
+    hs_saver_free(saver);
+}
+
+/* A loss that is that of the step to be made, and a session that is lost, once, in the boundary of step 4. */
+typedef struct {
+    double loss;
+    int left;
+} loser;
+
+static hs_code know_loss(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    static const double losses[] = {5, 2, 3, 4, 1, 1, 1};
+    int64_t step;
+    (void)args;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (!code)
+        ((loser *)self)->loss = losses[step];
+    return code;
+}
+
+static hs_code lose(void *self, hs_run_context *run, hs_error *err)
+{
+    int64_t step;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (code || step != 4 || hs_run_context_boundary(run) != HS_BOUNDARY_RUN || ((loser *)self)->left-- <= 0)
+        return code;
+    return hs_error_set(err, HS_ABORTED, "lost");
+}
+
+/* That it has stopped is undone by the recovery, and comes again. */
+static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
+{
+    static const hs_hook_ops losing = {HS_HOOK_OPS, .name = "loser", .before_run = know_loss, .boundary = lose};
+    static const hs_recovery recovery = {HS_RECOVERY};
+    stage *s = *state;
+    loser l = {.left = 1};
+    subject x = {.s = s};
+    model_build(&x.m, &s->t.env);
+    hs_graph_value(x.m.graph, "loss", HS_DOUBLE, HS_SCALAR, &l.loss);
+    hs_hook hooks[] = {{.ops = &losing, .self = &l},
+                       hs_early_stopping(.tensor = "loss", .patience = 2, .restore_best = true),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 3, .checkpoint_dir = s->directory,
+                                  .recovery = &recovery};
+    x.m.session = hs_session_open(hs_graph_backend(x.m.graph), &options, &x.m.err);
+    assert_non_null(x.m.session);
+    assert_int_equal(train(&x, 9), 2);
+    assert_contains(s->t.log, "recovered, from step 4 to step 3");
+    assert_int_equal(latest_step(s->directory), 2);
+}
+
+static hs_code refuse(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    int64_t step;
+    (void)self, (void)values;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (!code && step == 3) {
+        hs_raw_session_refuse_saves(hs_run_context_session(run), "it is spoilt");
+        hs_run_context_request_stop(run);
+    }
+    return code;
+}
+
+static void the_best_is_saved_where_the_last_was_not_worth_it(void **state)
+{
+    static const hs_hook_ops refusing = {HS_HOOK_OPS, .name = "refusing", .after_run = refuse};
+    stage *s = *state;
+    subject x = {.s = s, .values = (const double[]){5, 2, 3}};
+    hs_hook hooks[] = {{.ops = &refusing},
+                       evaluating(&x),
+                       hs_early_stopping(.metric = "m", .patience = HS_NEVER, .restore_at_any_end = true),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100)};
+    open_hooks(&x, hooks, 4);
+    assert_int_equal(train(&x, 9), 2);
+    assert_contains(s->t.log, "step 2 (m = 2), is restored");
+    assert_int_equal(latest_step(s->directory), 2);
+    assert_int_equal(s->outcome.last_saved_step, 2);
+}
+
+static void another_metrics_state_is_refused(void **state)
+{
+    stage *s = *state;
+    resume(s, VALUES(5, 2), hs_early_stopping(.metric = "m", .patience = 2));
+    subject x = {.s = s};
+    hs_hook hook = hs_early_stopping(.metric = "m", .patience = 2, .larger_is_better = true);
+    model_build(&x.m, &s->t.env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = s->directory};
+    x.m.session = hs_session_open(hs_graph_backend(x.m.graph), &options, &x.m.err);
+    assert_says(&x.m.err, HS_FAILED_PRECONDITION, "belongs to 'the smallest m', and here it would be for 'the largest m'");
+    hs_graph_free(x.m.graph);
+}
+
+/* Failing. */
+
+static hs_code each_scenario(test_env *t, void *user)
+{
+    const double values[] = {1, 2};
+    hs_error err = {0};
+    hs_script *script = hs_script_new(&t->env);
+    (void)user;
+    if (!script)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_code code = hs_script_series(script, "loss", values, 2);
+    hs_hook hook = hs_early_stopping(.tensor = code ? "global_step" : "loss", .restore_best = true, .env = &t->env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
+    if (!code)
+        code = session ? HS_OK : err.code;
+    for (int i = 0; i < 2 && !code; i++)
+        code = hs_session_run(session, "train", &err);
+    hs_outcome outcome = hs_session_close(session, NULL);
+    hs_script_free(script);
+    return code ? code : outcome.error.code;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    test_each_allocation(each_scenario, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(options_must_make_sense),
+        with_stage(it_stops_when_patience_is_over),
+        with_stage(higher_may_be_better),
+        with_stage(equal_is_not_better),
+        with_stage(a_little_better_is_not),
+        with_stage(nan_is_never_better),
+        with_stage(early_values_do_not_count),
+        with_stage(without_patience_it_never_stops),
+        with_stage(a_stale_value_is_not_counted_twice),
+        with_stage(what_the_program_says_is_seen_in_the_next_step),
+        with_stage(a_tensor_is_looked_at_in_every_run),
+        with_stage(it_ends_with_the_best_state),
+        with_stage(resuming_it_has_nothing_to_do),
+        with_stage(with_more_patience_it_goes_on_from_the_best),
+        with_stage(a_resumed_run_counts_on),
+        with_stage(after_a_resume_the_log_tells_where_the_best_is),
+        with_stage(so_it_does_where_the_end_did_not_come),
+        with_stage(a_stop_of_somebody_else_leaves_the_state),
+        with_stage(any_end_may_restore_it),
+        with_stage(the_best_may_be_the_last),
+        with_stage(a_late_value_is_of_no_state_that_is_there),
+        with_stage(the_saver_knows_it_as_the_best),
+        with_stage(a_session_lost_as_it_stops_ends_with_the_best),
+        with_stage(the_best_is_saved_where_the_last_was_not_worth_it),
+        with_stage(another_metrics_state_is_refused),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/stage.h"
+#include "summary/events.h"
+
+#include "base/state.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+static hs_hook every(const stage *s, int64_t steps)
+{
+    return hs_profiler(.save_steps = steps, .output_dir = s->directory);
+}
+
+static size_t timelines(const stage *s)
+{
+    return test_count_files(s->directory, "timeline-");
+}
+
+static bool has_timeline(const stage *s, int64_t step)
+{
+    char name[64];
+    snprintf(name, sizeof name, "timeline-%lld.json", (long long)step);
+    return test_exists(s->directory, name);
+}
+
+/* One run, and how many files there are then. */
+static size_t after_one(stage *s)
+{
+    stage_run(s, "train", 1, 0);
+    return timelines(s);
+}
+
+/* Options. */
+
+static void bh_062_both_secs_and_steps(void **state)
+{
+    stage_refuses(*state, hs_profiler(.save_secs = 10, .save_steps = 20), HS_INVALID_ARGUMENT,
+                  "each of save_secs and save_steps");
+}
+
+static void bh_063_neither_secs_nor_steps(void **state)
+{
+    stage_refuses(*state, hs_profiler(.output_dir = "x"), HS_INVALID_ARGUMENT, "none of save_secs and save_steps");
+}
+
+static void options_that_make_no_sense(void **state)
+{
+    stage_refuses(*state, hs_profiler(.save_steps = 1, .max_bytes = -1), HS_INVALID_ARGUMENT, "max_bytes is -1");
+    stage_refuses(*state, hs_profiler(.save_steps = -1), HS_INVALID_ARGUMENT, "save_steps is -1");
+    stage_refuses(*state, hs_profiler_hook(NULL), HS_INVALID_ARGUMENT, "hs_profiler_options: the pointer is NULL");
+}
+
+static void a_graph_without_a_global_step(void **state)
+{
+    stage *s = *state;
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_hook hook = every(s, 1);
+    hs_code code = stage_try(s, hs_graph_backend(graph), &hook, 1);
+    hs_graph_free(graph);
+    assert_fails(code, HS_FAILED_PRECONDITION, &s->err, "hook 'profiler', begin: the graph has no global step");
+}
+
+/* When. */
+
+static void bh_064_by_seconds_not_in_the_first_run(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_profiler(.save_secs = 2, .output_dir = s->directory));
+    assert_int_equal(after_one(s), 0);
+    test_env_advance(&s->t, 1);
+    assert_int_equal(after_one(s), 0);
+    test_env_advance(&s->t, 1);
+    assert_int_equal(after_one(s), 1);
+    assert_int_equal(after_one(s), 1);
+    test_env_advance(&s->t, 2);
+    assert_int_equal(after_one(s), 2);
+    assert_true(has_timeline(s, 3) && has_timeline(s, 5));
+}
+
+static void bh_066_by_steps_not_in_the_first_run(void **state)
+{
+    stage *s = *state;
+    stage_open(s, every(s, 1));
+    assert_int_equal(after_one(s), 0);
+    assert_int_equal(after_one(s), 1);
+}
+
+static void bh_067_every_two_steps(void **state)
+{
+    static const size_t files[] = {0, 1, 1, 2, 2};
+    stage *s = *state;
+    stage_open(s, every(s, 2));
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(after_one(s), files[i]);
+    assert_true(has_timeline(s, 2) && has_timeline(s, 4));
+}
+
+static void runs_of_several_steps(void **state)
+{
+    stage *s = *state;
+    hs_script_steps_per_run(s->script, 5);
+    stage_open(s, every(s, 10));
+    stage_run(s, "train", 6, 0);
+    assert_int_equal(timelines(s), 3);
+    assert_true(has_timeline(s, 10) && has_timeline(s, 20) && has_timeline(s, 30));
+}
+
+static void bh_109s_only_runs_that_are_due_are_traced(void **state)
+{
+    stage *s = *state;
+    stage_open(s, every(s, 2));
+    stage_run(s, "train", 1, 0);
+    assert_string_equal(hs_script_last_run(s->script), "fetch train; feed");
+    stage_run(s, "train", 1, 0);
+    assert_contains(hs_script_last_run(s->script), "fetch train; feed; trace 3 ");
+    stage_run(s, "train", 1, 0);
+    assert_string_equal(hs_script_last_run(s->script), "fetch train; feed");
+}
+
+static void a_run_that_fails_is_not_profiled(void **state)
+{
+    stage *s = *state;
+    hs_script_fail_at(s->script, 2, HS_UNAVAILABLE, "lost");
+    stage_open(s, every(s, 1));
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(stage_run_once(s, "train"), HS_UNAVAILABLE);
+    assert_int_equal(timelines(s), 0);
+    assert_int_equal(after_one(s), 1);
+}
+
+static void by_seconds_the_step_is_read_only_in_runs_that_are_due(void **state)
+{
+    stage *s = *state;
+    counted c;
+    hs_hook hook = hs_profiler(.save_secs = 1, .output_dir = s->directory);
+    assert_ok(stage_try(s, count_calls(&c, hs_script_backend(s->script)), &hook, 1), &s->err);
+    stage_run(s, "train", 1, 0);
+    c.step_reads = 0;
+    stage_run(s, "train", 11, 0.125);
+    assert_int_equal(c.step_reads, 1);
+    assert_int_equal(timelines(s), 1);
+    stage_close(s); /* while the backend is there */
+}
+
+/* A graph whose steps take half a millisecond, in a session that saves in the stage's directory. */
+
+static hs_code slow_step(void *self, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    test_env_advance(&((stage *)self)->t, 0.0005);
+    return HS_OK;
+}
+
+static void train(stage *s, hs_hook hook, int steps)
+{
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_graph_op(graph, .name = "train", .run = slow_step, .self = s, .advances_step = true);
+    const char *directory = s->directory;
+    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1000)};
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = directory};
+    s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
+    assert_non_null(s->session);
+    stage_run(s, "train", steps, 0);
+    stage_close(s);
+    hs_graph_free(graph);
+}
+
+static void bh_109s_a_resumed_run_goes_on_in_the_rhythm(void **state)
+{
+    stage *s = *state;
+    train(s, every(s, 4), 6);
+    train(s, every(s, 4), 1);
+    train(s, every(s, 4), 2); /* the first run is due */
+    assert_int_equal(timelines(s), 2);
+    assert_true(has_timeline(s, 4) && has_timeline(s, 8));
+}
+
+static void by_seconds_a_resumed_run_begins_anew(void **state)
+{
+    stage *s = *state;
+    train(s, hs_profiler(.save_secs = 0.001, .output_dir = s->directory), 1);
+    test_env_advance(&s->t, 60);
+    train(s, hs_profiler(.save_secs = 0.001, .output_dir = s->directory), 1);
+    assert_int_equal(timelines(s), 0);
+}
+
+static hs_code load(stage *s, hs_hook hook, int64_t per_run, int64_t mark)
+{
+    const int64_t numbers[] = {per_run, mark};
+    hs_state_reader in = {.at = (const unsigned char *)numbers, .left = sizeof numbers};
+    return hook.ops->load_state(hook.self, &in, &s->err);
+}
+
+static void a_restored_mark_beyond_the_step_is_none(void **state)
+{
+    stage *s = *state;
+    hs_hook hook = every(s, 2);
+    stage_open(s, hook);
+    stage_run(s, "train", 1, 0);
+    assert_ok(load(s, hook, 1, INT64_MAX), &s->err);
+    stage_run(s, "train", 2, 0);
+    assert_true(has_timeline(s, 3)); /* the interval begins at step 1 */
+}
+
+static void steps_that_no_run_can_have_made_are_refused(void **state)
+{
+    stage *s = *state;
+    hs_hook hook = every(s, 2);
+    assert_fails(load(s, hook, 0, 0), HS_DATA_LOSS, &s->err, "its runs make 0 steps");
+    assert_fails(load(s, hook, INT64_MAX, 0), HS_DATA_LOSS, &s->err, "its runs make");
+    hs_hook_destroy(hook);
+}
+
+/* What is in the file. */
+
+static json_t *timeline(const stage *s, const char *name)
+{
+    json_error_t wrong;
+    json_t *read = json_load_file(test_path(s->directory, name), JSON_REJECT_DUPLICATES, &wrong);
+    if (!read)
+        fail_msg("%s, line %d: %s", name, wrong.line, wrong.text);
+    return read;
+}
+
+/* The first span of that name; NULL: there is none. */
+static const json_t *work(const json_t *read, const char *name)
+{
+    const json_t *events = json_object_get(read, "traceEvents");
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") == 0 &&
+            strcmp(json_string_value(json_object_get(event, "name")), name) == 0)
+            return event;
+    }
+    return NULL;
+}
+
+static void what_the_backends_ops_did(void **state)
+{
+    stage *s = *state;
+    train(s, every(s, 2), 2);
+    json_t *read = timeline(s, "timeline-2.json");
+    assert_true(json_real_value(json_object_get(work(read, "train"), "dur")) == 500);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(read, "metadata"), "step")), 2);
+    json_decref(read);
+}
+
+static void bh_068_the_event_file_has_the_runs_metadata(void **state)
+{
+    stage *s = *state;
+    stage_open(s, every(s, 1));
+    stage_run(s, "train", 2, 0);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version run[step_2]@2");
+}
+
+static void what_the_hooks_did(void **state)
+{
+    stage *s = *state;
+    stage_open(s, every(s, 2));
+    stage_run(s, "train", 2, 0);
+    json_t *read = timeline(s, "timeline-2.json");
+    const json_t *args = json_object_get(work(read, "after_run"), "args");
+    assert_string_equal(json_string_value(json_object_get(args, "hook")), "profiler");
+    json_decref(read);
+}
+
+static void what_finds_no_room_is_told_of(void **state)
+{
+    stage *s = *state;
+    train(s, hs_profiler(.save_steps = 2, .output_dir = s->directory, .max_bytes = 10), 2);
+    assert_contains(s->t.log, "timeline-2.json: ");
+    assert_contains(s->t.log, "events had no room in 10 bytes (max_bytes)");
+    json_t *read = timeline(s, "timeline-2.json");
+    assert_true(json_integer_value(json_object_get(json_object_get(read, "metadata"), "dropped_events")) >= 1);
+    json_decref(read);
+}
+
+/* Where to. */
+
+static void bh_111s_nothing_is_made_before_it_is_needed(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_profiler(.save_steps = 2, .output_dir = test_path(s->directory, "deep/profiles")));
+    stage_run(s, "train", 1, 0);
+    assert_false(test_exists(s->directory, "deep"));
+    stage_run(s, "train", 1, 0);
+    assert_true(test_exists(s->directory, "deep/profiles/timeline-2.json"));
+}
+
+/* Failures. */
+
+static void a_disk_that_is_full_is_a_warning(void **state)
+{
+    stage *s = *state;
+    stage_open(s, every(s, 1));
+    stage_run(s, "train", 1, 0);
+    s->t.fail_file_at = s->t.file_calls + 1;
+    s->t.fail_file_on = true;
+    s->t.fail_file_errno = ENOSPC;
+    stage_run(s, "train", 1, 0);
+    assert_contains(s->t.log, "WARNING: the profile of step 2 is not written: ");
+    s->t.fail_file_at = 0;
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(timelines(s), 1);
+    assert_true(has_timeline(s, 3));
+}
+
+static void metadata_that_are_none_are_a_warning(void **state)
+{
+    stage *s = *state;
+    hs_script_metadata_at(s->script, 2, (hs_bytes){"\x0a\x7f?", 3});
+    stage_open(s, every(s, 1));
+    stage_run(s, "train", 2, 0);
+    assert_contains(s->t.log, "WARNING: the profile of step 2 is not written: what the backend gave");
+    assert_int_equal(timelines(s), 0);
+}
+
+static hs_code profile_twice(test_env *t, void *user)
+{
+    hs_error err = {0};
+    const stage *s = user;
+    hs_script *script = hs_script_new(&t->env);
+    if (!script || hs_script_metadata_at(script, 2, (hs_bytes){"\x0a\x00", 2})) {
+        hs_script_free(script);
+        return HS_RESOURCE_EXHAUSTED;
+    }
+    hs_hook hook = hs_profiler(.save_steps = 1, .output_dir = s->directory, .env = &t->env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
+    for (int i = 0; i < 3 && session && !err.code; i++)
+        hs_session_run(session, "train", &err);
+    hs_session_close(session, &err);
+    hs_script_free(script);
+    return err.code;
+}
+
+/* Whatever fails, no file is left that is not whole. */
+static void each_allocation_and_each_file_call(void **state)
+{
+    stage *s = *state;
+    test_each_allocation(profile_twice, s);
+    test_each_file_call(profile_twice, NULL, EIO, false, s);
+    assert_int_equal(timelines(s), 2);
+    json_decref(timeline(s, "timeline-2.json"));
+    json_decref(timeline(s, "timeline-3.json"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(bh_062_both_secs_and_steps),
+        with_stage(bh_063_neither_secs_nor_steps),
+        with_stage(options_that_make_no_sense),
+        with_stage(a_graph_without_a_global_step),
+        with_stage(bh_064_by_seconds_not_in_the_first_run),
+        with_stage(bh_066_by_steps_not_in_the_first_run),
+        with_stage(bh_067_every_two_steps),
+        with_stage(runs_of_several_steps),
+        with_stage(bh_109s_only_runs_that_are_due_are_traced),
+        with_stage(a_run_that_fails_is_not_profiled),
+        with_stage(by_seconds_the_step_is_read_only_in_runs_that_are_due),
+        with_stage(bh_109s_a_resumed_run_goes_on_in_the_rhythm),
+        with_stage(by_seconds_a_resumed_run_begins_anew),
+        with_stage(a_restored_mark_beyond_the_step_is_none),
+        with_stage(steps_that_no_run_can_have_made_are_refused),
+        with_stage(what_the_backends_ops_did),
+        with_stage(bh_068_the_event_file_has_the_runs_metadata),
+        with_stage(what_the_hooks_did),
+        with_stage(what_finds_no_room_is_told_of),
+        with_stage(bh_111s_nothing_is_made_before_it_is_needed),
+        with_stage(a_disk_that_is_full_is_a_warning),
+        with_stage(metadata_that_are_none_are_a_warning),
+        with_stage(each_allocation_and_each_file_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/stage.h"
+#include "summary/events.h"
+
+#include "base/state.h"
+
+#include <errno.h>
+
+static hs_hook every(const stage *s, int64_t steps)
+{
+    return hs_step_counter(.every_n_steps = steps, .output_dir = s->directory);
+}
+
+static const char stands[] = "WARNING: the global step stands at";
+
+/* How often it was warned since the last time. */
+static size_t warned(stage *s)
+{
+    size_t n = count_of(s->t.log, stands);
+    test_env_clear_log(&s->t);
+    return n;
+}
+
+/* Options. */
+
+static void bh_094s_seconds_alone_are_enough(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_step_counter(.every_n_secs = 1, .output_dir = s->directory));
+    stage_run(s, "train", 5, 0.5);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version global_step/sec=2@3 global_step/sec=2@5");
+}
+
+static void bh_094s_the_default_is_a_hundred_steps(void **state)
+{
+    stage *s = *state;
+    stage_open(s, every(s, 0));
+    stage_run(s, "train", 250, 0.25);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version global_step/sec=4@101 global_step/sec=4@201");
+}
+
+static void options_that_make_no_sense(void **state)
+{
+    stage *s = *state;
+    hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
+    stage_refuses(s, hs_step_counter(.every_n_steps = 10, .every_n_secs = 5), HS_INVALID_ARGUMENT,
+                  "each of every_n_secs and every_n_steps");
+    stage_refuses(s, hs_step_counter(.every_n_steps = -10), HS_INVALID_ARGUMENT, "every_n_steps is -10");
+    stage_refuses(s, hs_step_counter(.output_dir = s->directory, .summary_writer = writer), HS_INVALID_ARGUMENT,
+                  "each of output_dir and summary_writer");
+    stage_refuses(s, hs_step_counter_hook(NULL), HS_INVALID_ARGUMENT, "hs_step_counter_options: the pointer is NULL");
+    hs_summary_writer_close(writer, NULL);
+}
+
+/* When. */
+
+static void bh_040_every_ten_steps(void **state)
+{
+    stage *s = *state;
+    stage_open(s, every(s, 10));
+    stage_run(s, "train", 30, 0.01);
+    assert_int_equal(warned(s), 0);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version global_step/sec=100@11 global_step/sec=100@21");
+}
+
+static void bh_044_runs_of_fewer_steps(void **state)
+{
+    stage *s = *state;
+    hs_script_steps_per_run(s->script, 5);
+    stage_open(s, every(s, 10));
+    stage_run(s, "train", 5, 1);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version global_step/sec=5@15 global_step/sec=5@25");
+}
+
+static void bh_045_runs_of_as_many_steps(void **state)
+{
+    stage *s = *state;
+    hs_script_steps_per_run(s->script, 5);
+    stage_open(s, every(s, 5));
+    stage_run(s, "train", 5, 1);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version global_step/sec=5@10 global_step/sec=5@15 "
+                                                   "global_step/sec=5@20 global_step/sec=5@25");
+}
+
+static void a_clock_that_stands_gives_no_rate(void **state)
+{
+    stage *s = *state;
+    stage_open(s, every(s, 1));
+    stage_run(s, "train", 3, 0);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version");
+}
+
+static void by_seconds_the_step_is_read_only_when_it_is_time(void **state)
+{
+    stage *s = *state;
+    counted c;
+    hs_hook hook = hs_step_counter(.every_n_secs = 1);
+    assert_ok(stage_try(s, count_calls(&c, hs_script_backend(s->script)), &hook, 1), &s->err);
+    stage_run(s, "train", 1, 0);
+    c.step_reads = 0;
+    stage_run(s, "train", 11, 0.125); /* 1.25 seconds, due once */
+    assert_int_equal(c.step_reads, 1);
+    stage_close(s); /* while the backend is there */
+}
+
+/* Where to. */
+
+static void bh_096s_without_a_writer_it_only_logs(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_step_counter(.every_n_steps = 2));
+    stage_run(s, "train", 3, 0.5);
+    assert_string_equal(s->t.log, "INFO: global_step/sec: 2\n");
+    stage_close(s);
+    assert_int_equal(test_count_files(s->directory, "events"), 0);
+}
+
+static void bh_096s_a_given_writer_stays_open(void **state)
+{
+    stage *s = *state;
+    hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
+    stage_open(s, hs_step_counter(.every_n_steps = 1, .summary_writer = writer));
+    stage_run(s, "train", 2, 0.5);
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version global_step/sec=2@2");
+    assert_ok(hs_summary_writer_close(writer, &s->err), &s->err);
+}
+
+/* A graph whose steps take half a second. */
+
+static hs_code slow_step(void *self, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    test_env_advance(&((stage *)self)->t, 0.5);
+    return HS_OK;
+}
+
+/* Makes so many steps in a session of its own that saves in the stage's directory. */
+static void train(stage *s, const char *step_name, hs_hook hook, int steps)
+{
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_graph_global_step(graph, step_name, NULL);
+    hs_graph_op(graph, .name = "train", .run = slow_step, .self = s, .advances_step = true);
+    const char *directory = s->directory;
+    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1000)};
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = directory};
+    s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
+    assert_non_null(s->session);
+    stage_run(s, "train", steps, 0);
+    stage_close(s);
+    hs_graph_free(graph);
+}
+
+static void bh_042_the_tag_has_the_steps_name(void **state)
+{
+    stage *s = *state;
+    train(s, "bar/foo", every(s, 1), 2);
+    assert_contains(events_text(s->directory), " bar/foo/sec=2@2");
+    assert_int_equal(count_of(events_text(s->directory), "/sec="), 1);
+}
+
+/* The points of a resumed run are those of a whole one, and the pause between the two is in none of the rates. */
+static void bh_040_a_resumed_run_goes_on_in_the_rhythm(void **state)
+{
+    stage *s = *state;
+    train(s, NULL, every(s, 4), 6);
+    test_env_advance(&s->t, 3600);
+    train(s, NULL, every(s, 4), 4);
+    const char *text = events_text(s->directory);
+    assert_contains(text, " global_step/sec=2@5");
+    assert_contains(text, " global_step/sec=2@9");
+    assert_int_equal(count_of(text, "/sec="), 2);
+}
+
+/* It would be silent until the step comes there. */
+static void a_restored_mark_beyond_the_step_is_none(void **state)
+{
+    const int64_t mark = INT64_MAX;
+    hs_state_reader in = {.at = (const unsigned char *)&mark, .left = sizeof mark};
+    stage *s = *state;
+    hs_hook hook = every(s, 4);
+    stage_open(s, hook);
+    stage_run(s, "train", 2, 0.5);
+    assert_ok(hook.ops->load_state(hook.self, &in, &s->err), &s->err);
+    stage_run(s, "train", 9, 0.5); /* it counts from step 3 */
+    stage_close(s);
+    assert_string_equal(events_text(s->directory), "version global_step/sec=2@7 global_step/sec=2@11");
+}
+
+/* A step that stands. */
+
+static void bh_043_it_warns_once_for_each_standstill(void **state)
+{
+    stage *s = *state;
+    hs_script_steps_per_run(s->script, 0);
+    stage_open(s, every(s, 10));
+    stage_run(s, "train", 1, 0.5);
+    stage_run(s, "train", 30, 0.5);
+    assert_int_equal(warned(s), 1);
+    hs_script_steps_per_run(s->script, 1);
+    stage_run(s, "train", 1, 0.5);
+    hs_script_steps_per_run(s->script, 0);
+    stage_run(s, "train", 5, 0.5);
+    assert_int_equal(warned(s), 1);
+}
+
+static void bh_097s_the_first_run_never_warns(void **state)
+{
+    stage *s = *state;
+    hs_script_steps_per_run(s->script, 0);
+    stage_open(s, every(s, 10));
+    stage_run(s, "train", 1, 0.5);
+    assert_int_equal(warned(s), 0);
+    stage_run(s, "train", 1, 0.5);
+    assert_int_equal(warned(s), 1);
+}
+
+static void bh_097s_by_seconds_it_warns_after_an_interval(void **state)
+{
+    stage *s = *state;
+    hs_script_steps_per_run(s->script, 0);
+    stage_open(s, hs_step_counter(.every_n_secs = 1));
+    stage_run(s, "train", 2, 0.5);
+    assert_int_equal(warned(s), 0);
+    stage_run(s, "train", 2, 0.5);
+    assert_int_equal(warned(s), 1);
+}
+
+static void runs_of_another_kind_do_not_count(void **state)
+{
+    stage *s = *state;
+    const hs_run_args evaluate = {HS_RUN_ARGS, .kind = HS_RUN_EVAL};
+    stage_open(s, every(s, 1));
+    stage_run(s, "train", 1, 0);
+    for (int i = 0; i < 3; i++)
+        assert_ok(hs_session_run_args(s->session, &evaluate, NULL, &s->err), &s->err);
+    assert_int_equal(warned(s), 0);
+}
+
+/* Failures. */
+
+static hs_code count_twice(test_env *t, void *user)
+{
+    hs_error err = {0};
+    const stage *s = user;
+    events_remove(s->directory);
+    hs_script *script = hs_script_new(&t->env);
+    if (!script)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_hook hook = hs_step_counter(.every_n_steps = 1, .output_dir = s->directory, .env = &t->env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
+    for (int i = 0; i < 2 && session && !err.code; i++) {
+        test_env_advance(t, 1);
+        hs_session_run(session, "train", &err);
+    }
+    hs_session_close(session, &err);
+    hs_script_free(script);
+    return err.code;
+}
+
+static void each_allocation_and_each_file_call(void **state)
+{
+    test_each_allocation(count_twice, *state);
+    test_each_file_call(count_twice, NULL, ENOSPC, false, *state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(bh_094s_seconds_alone_are_enough),
+        with_stage(bh_094s_the_default_is_a_hundred_steps),
+        with_stage(options_that_make_no_sense),
+        with_stage(bh_040_every_ten_steps),
+        with_stage(bh_044_runs_of_fewer_steps),
+        with_stage(bh_045_runs_of_as_many_steps),
+        with_stage(a_clock_that_stands_gives_no_rate),
+        with_stage(by_seconds_the_step_is_read_only_when_it_is_time),
+        with_stage(bh_096s_without_a_writer_it_only_logs),
+        with_stage(bh_096s_a_given_writer_stays_open),
+        with_stage(bh_042_the_tag_has_the_steps_name),
+        with_stage(bh_040_a_resumed_run_goes_on_in_the_rhythm),
+        with_stage(a_restored_mark_beyond_the_step_is_none),
+        with_stage(bh_043_it_warns_once_for_each_standstill),
+        with_stage(bh_097s_the_first_run_never_warns),
+        with_stage(bh_097s_by_seconds_it_warns_after_an_interval),
+        with_stage(runs_of_another_kind_do_not_count),
+        with_stage(each_allocation_and_each_file_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions whose steps take what threads have made ahead. */
+#include "support/test.h"
+
+#include <stdatomic.h>
+
+enum { CAPACITY = 4 };
+
+/* Numbers from 1 to `last`, made by a thread; the steps note what they get. */
+typedef struct {
+    test_env t;
+    hs_graph *graph;
+    hs_session *session;
+    hs_outcome outcome;
+    hs_error err;
+    char *directory;
+    int64_t next, last;
+    atomic_llong fails_at; /* instead of this number, once; 0: never */
+    hs_code fails_with;
+    int64_t got[64];
+    size_t n_got;
+} reading;
+
+static hs_code produce(void *self, hs_op *op, hs_error *err)
+{
+    reading *r = self;
+    long long failing = r->next;
+    if (r->next > r->last)
+        return hs_error_set(err, HS_OUT_OF_RANGE, "there are %lld numbers", (long long)r->last);
+    if (r->fails_with && atomic_compare_exchange_strong(&r->fails_at, &failing, 0))
+        return hs_error_set(err, r->fails_with, "page %lld is torn", failing);
+    *(int64_t *)hs_op_output(op, 0)->data = r->next++;
+    return HS_OK;
+}
+
+static hs_code save(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_write(out, &((reading *)self)->next, sizeof(int64_t), err);
+}
+
+static hs_code load(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs_state_read(in, &((reading *)self)->next, sizeof(int64_t), err);
+}
+
+static hs_code consume(void *self, hs_op *op, hs_error *err)
+{
+    reading *r = self;
+    (void)err;
+    r->got[r->n_got++ % 64] = *(const int64_t *)hs_op_input(op, 0)->data;
+    return HS_OK;
+}
+
+static hs_graph *make_graph(reading *r)
+{
+    const hs_state_provider position = {HS_STATE_PROVIDER, .name = "numbers", .save = save, .load = load, .self = r};
+    hs_graph *graph = hs_graph_new(&r->t.env);
+    hs_graph_queue(graph, .name = "numbers", .capacity = CAPACITY, .components = HS_OUTPUTS({.dtype = HS_INT64}),
+                   .produce = produce, .self = r, .position = &position);
+    hs_graph_op(graph, .name = "train", .run = consume, .self = r, .inputs = HS_NAMES("numbers/dequeue"),
+                .advances_step = true);
+    return graph;
+}
+
+static int setup(void **state)
+{
+    reading *r = calloc(1, sizeof *r);
+    if (!r)
+        return -1;
+    test_env_init(&r->t);
+    r->next = 1;
+    r->last = 1000;
+    r->directory = test_make_directory();
+    r->graph = make_graph(r);
+    *state = r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    reading *r = *state;
+    if (r->session)
+        hs_session_close(r->session, NULL);
+    hs_graph_free(r->graph);
+    test_remove_directory(r->directory);
+    size_t live = r->t.live;
+    free(r);
+    return live ? -1 : 0;
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+/* A training session that saves every other step. */
+static void open_session(reading *r)
+{
+    const hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = r->directory, .save_checkpoint_steps = 2,
+                                         .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER};
+    r->session = hs_training_session_open(hs_graph_backend(r->graph), &options, &r->err);
+    if (!r->session)
+        fail_msg("%s", r->err.message);
+}
+
+static const hs_outcome *close_session(reading *r)
+{
+    r->outcome = hs_session_close(r->session, &r->err);
+    r->session = NULL;
+    return &r->outcome;
+}
+
+static hs_code train(reading *r, int times)
+{
+    hs_code code = HS_OK;
+    for (int i = 0; !code && i < times; i++)
+        code = hs_session_run(r->session, "train", &r->err);
+    return code;
+}
+
+static void assert_got(const reading *r, size_t from, int64_t first, size_t n)
+{
+    assert_int_equal(r->n_got, from + n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(r->got[from + i], first + (int64_t)i);
+}
+
+static void each_step_gets_the_next(void **state)
+{
+    reading *r = *state;
+    open_session(r);
+    assert_ok(train(r, 20), &r->err);
+    assert_got(r, 0, 1, 20);
+    assert_int_equal(close_session(r)->reason, HS_REASON_CLOSED);
+}
+
+static void the_end_of_the_numbers_is_the_end_of_the_input(void **state)
+{
+    reading *r = *state;
+    r->last = 10;
+    open_session(r);
+    assert_int_equal(train(r, 20), HS_OUT_OF_RANGE);
+    assert_true(hs_session_should_stop(r->session));
+    assert_got(r, 0, 1, 10);
+    assert_int_equal(close_session(r)->reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(r->outcome.last_saved_step, 10);
+}
+
+static void a_producers_error_comes_out_of_the_step(void **state)
+{
+    reading *r = *state;
+    r->fails_with = HS_DATA_LOSS;
+    atomic_store(&r->fails_at, 7);
+    open_session(r);
+    assert_fails(train(r, 20), HS_DATA_LOSS, &r->err, "page 7 is torn");
+    assert_contains(r->err.message, "numbers");
+    assert_true(r->n_got <= 6);
+    close_session(r);
+    assert_says(&r->outcome.error, HS_DATA_LOSS, "page 7 is torn");
+}
+
+/* What was read ahead is read again, and nothing is seen twice. */
+static void what_was_read_ahead_is_not_lost(void **state)
+{
+    reading *r = *state;
+    open_session(r);
+    assert_ok(train(r, 5), &r->err);
+    close_session(r);
+    r->next = -100; /* it is restored, and not by chance where it was */
+    open_session(r);
+    assert_int_equal(hs_session_step(r->session), 5);
+    assert_ok(train(r, 5), &r->err);
+    assert_got(r, 5, 6, 5);
+}
+
+/* Lost at the 7th, with a checkpoint of step 6 or, where the threads were fast, an earlier one. */
+static void a_producer_that_loses_the_session_is_recovered_from(void **state)
+{
+    reading *r = *state;
+    r->fails_with = HS_UNAVAILABLE;
+    atomic_store(&r->fails_at, 7);
+    open_session(r);
+    assert_ok(train(r, 12), &r->err);
+    assert_int_equal(hs_session_recoveries(r->session), 1);
+    int64_t step = hs_session_step(r->session);
+    assert_int_equal(r->got[r->n_got - 1], step); /* the step has learnt from the number of its own */
+    assert_ok(train(r, 1), &r->err);
+    assert_int_equal(r->got[r->n_got - 1], step + 1);
+}
+
+static hs_code lose_it(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)run, (void)args;
+    return ++*(int *)self == 6 ? hs_error_set(err, HS_ABORTED, "gone") : HS_OK;
+}
+
+static void what_a_lost_session_had_read_is_read_again(void **state)
+{
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "loser", .before_run = lose_it};
+    reading *r = *state;
+    int runs = 0;
+    hs_hook hook = {.ops = &ops, .self = &runs};
+    const hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = &hook, .n_hooks = 1}; /* no checkpoint: a copy */
+    r->session = hs_training_session_open(hs_graph_backend(r->graph), &options, &r->err);
+    assert_ok(train(r, 8), &r->err);
+    assert_got(r, 5, 1, 3);
+    assert_int_equal(hs_session_step(r->session), 3);
+}
+
+static void the_session_runs_them_itself(void **state)
+{
+    reading *r = *state;
+    hs_threads threads;
+    open_session(r);
+    assert_ok(hs_start_queue_runners(hs_session_raw(r->session), NULL, true, &threads, &r->err), &r->err);
+    assert_int_equal(threads.n, 0);
+    hs_threads_free(&threads);
+}
+
+static hs_code run_and_recover(test_env *t, void *user)
+{
+    static reading r; /* large */
+    r = (reading){.next = 1, .last = 3, .fails_with = HS_UNAVAILABLE};
+    (void)user;
+    atomic_init(&r.fails_at, 2);
+    const hs_state_provider position = {HS_STATE_PROVIDER, .name = "numbers", .save = save, .load = load, .self = &r};
+    hs_graph *graph = hs_graph_new(&t->env);
+    hs_graph_queue(graph, .name = "numbers", .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce, .self = &r,
+                   .position = &position);
+    hs_graph_op(graph, .name = "train", .run = consume, .self = &r, .inputs = HS_NAMES("numbers/dequeue"),
+                .advances_step = true);
+    hs_session *session = hs_training_session_open(hs_graph_backend(graph), NULL, &r.err);
+    hs_code code = session ? HS_OK : r.err.code;
+    while (!code)
+        code = hs_session_run(session, "train", &r.err);
+    hs_outcome outcome = hs_session_close(session, &r.err);
+    hs_graph_free(graph);
+    return code == HS_OUT_OF_RANGE ? outcome.error.code : code;
+}
+
+static void there_may_be_no_memory(void **state)
+{
+    (void)state;
+    test_each_allocation(run_and_recover, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(each_step_gets_the_next),
+        test(the_end_of_the_numbers_is_the_end_of_the_input),
+        test(a_producers_error_comes_out_of_the_step),
+        test(what_was_read_ahead_is_not_lost),
+        test(a_producer_that_loses_the_session_is_recovered_from),
+        test(what_a_lost_session_had_read_is_read_again),
+        test(the_session_runs_them_itself),
+        cmocka_unit_test(there_may_be_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

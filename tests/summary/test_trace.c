@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "summary/trace.h"
+
+#include "run_metadata.pb-c.h"
+
+#include <jansson.h>
+
+#define NO_LIMIT ((size_t)1 << 30)
+
+/* What a device did: op n begins at begin[n] and takes length[n]. */
+typedef struct {
+    const char *name, *label;
+    int64_t begin_ns, length_ns, begin_us, length_us, memory;
+} op;
+
+enum { MOST_OPS = 128 };
+
+/* A RunMetadata of one device, to be freed. */
+static hs_bytes metadata_of(const op *ops, size_t n)
+{
+    static Hs__Pb__NodeExecStats stats[MOST_OPS];
+    static Hs__Pb__AllocatorMemoryUsed used[MOST_OPS], *used_at[MOST_OPS];
+    Hs__Pb__NodeExecStats *pointers[MOST_OPS];
+    assert_true(n <= MOST_OPS);
+    for (size_t i = 0; i < n; i++) {
+        stats[i] = (Hs__Pb__NodeExecStats)HS__PB__NODE_EXEC_STATS__INIT;
+        stats[i].node_name = (char *)(uintptr_t)ops[i].name;
+        if (ops[i].label)
+            stats[i].timeline_label = (char *)(uintptr_t)ops[i].label;
+        stats[i].all_start_nanos = ops[i].begin_ns;
+        stats[i].all_end_rel_nanos = ops[i].length_ns;
+        stats[i].all_start_micros = ops[i].begin_us;
+        stats[i].all_end_rel_micros = ops[i].length_us;
+        used[i] = (Hs__Pb__AllocatorMemoryUsed)HS__PB__ALLOCATOR_MEMORY_USED__INIT;
+        used[i].allocator_name = (char *)(uintptr_t) "cpu";
+        used[i].total_bytes = ops[i].memory;
+        used_at[i] = &used[i];
+        stats[i].memory = &used_at[i];
+        stats[i].n_memory = ops[i].memory != 0;
+        pointers[i] = &stats[i];
+    }
+    Hs__Pb__DeviceStepStats device = HS__PB__DEVICE_STEP_STATS__INIT, *devices = &device;
+    device.device = (char *)(uintptr_t) "/device:CPU:0";
+    device.n_node_stats = n;
+    device.node_stats = pointers;
+    Hs__Pb__StepStats step = HS__PB__STEP_STATS__INIT;
+    step.n_dev_stats = 1;
+    step.dev_stats = &devices;
+    Hs__Pb__RunMetadata metadata = HS__PB__RUN_METADATA__INIT;
+    metadata.step_stats = &step;
+    unsigned char *bytes = malloc(hs__pb__run_metadata__get_packed_size(&metadata));
+    assert_non_null(bytes);
+    return (hs_bytes){bytes, hs__pb__run_metadata__pack(&metadata, bytes)};
+}
+
+/* How many bytes the events of the last trace take. */
+static size_t events_bytes;
+
+/* The trace of spans and ops, read back. */
+static json_t *trace_of(const hs_hook_span *spans, size_t n_spans, const op *ops, size_t n_ops, size_t limit)
+{
+    hs__trace trace;
+    hs_error err = {0};
+    json_error_t wrong;
+    hs_bytes metadata = metadata_of(ops, n_ops);
+    hs__trace_begin(&trace, hs_env_default(), limit);
+    hs__trace_spans(&trace, spans, n_spans, 1000000);
+    assert_ok(hs__trace_run(&trace, metadata, true, &err), &err);
+    events_bytes = trace.json.size - trace.first;
+    assert_ok(hs__trace_finish(&trace, 7, &err), &err);
+    json_t *read = json_loadb((const char *)trace.json.data, trace.json.size, JSON_REJECT_DUPLICATES, &wrong);
+    if (!read)
+        fail_msg("line %d: %s", wrong.line, wrong.text);
+    hs__trace_free(&trace);
+    free((void *)(uintptr_t)metadata.data);
+    return read;
+}
+
+/* The n-th event of a phase ("X", "M"); NULL: there are fewer. */
+static const json_t *event(const json_t *trace, const char *phase, size_t n)
+{
+    const json_t *events = json_object_get(trace, "traceEvents");
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *one = json_array_get(events, i);
+        if (strcmp(json_string_value(json_object_get(one, "ph")), phase) == 0 && n-- == 0)
+            return one;
+    }
+    return NULL;
+}
+
+static const char *text(const json_t *of, const char *key)
+{
+    return json_string_value(json_object_get(of, key));
+}
+
+static int64_t number(const json_t *of, const char *key)
+{
+    return json_integer_value(json_object_get(of, key));
+}
+
+static double real(const json_t *of, const char *key)
+{
+    return json_real_value(json_object_get(of, key));
+}
+
+static const json_t *args(const json_t *of)
+{
+    return json_object_get(of, "args");
+}
+
+static void an_empty_trace(void **state)
+{
+    (void)state;
+    json_t *trace = trace_of(NULL, 0, NULL, 0, NO_LIMIT);
+    assert_null(event(trace, "X", 0));
+    assert_int_equal(number(json_object_get(trace, "metadata"), "step"), 7);
+    assert_int_equal(number(json_object_get(trace, "metadata"), "dropped_events"), 0);
+    json_decref(trace);
+}
+
+static void an_op_lies_where_it_ran(void **state)
+{
+    static const op matmul = {
+        .name = "dense/MatMul", .label = "dense/MatMul = MatMul(x, w)", .begin_ns = 1700000000123456789, .length_ns = 4321};
+    (void)state;
+    json_t *trace = trace_of(NULL, 0, &matmul, 1, NO_LIMIT);
+    const json_t *x = event(trace, "X", 0);
+    assert_string_equal(text(x, "name"), "dense/MatMul");
+    assert_string_equal(text(args(x), "label"), "dense/MatMul = MatMul(x, w)");
+    assert_true(real(x, "ts") > 1700000000123456.5 && real(x, "ts") < 1700000000123457);
+    assert_true(real(x, "dur") == 4.321);
+    assert_string_equal(text(event(trace, "M", 0), "name"), "process_name");
+    assert_string_equal(text(args(event(trace, "M", 0)), "name"), "/device:CPU:0");
+    assert_int_equal(number(event(trace, "M", 0), "pid"), number(x, "pid"));
+    json_decref(trace);
+}
+
+static void microseconds_where_there_are_no_nanoseconds(void **state)
+{
+    static const op add = {.name = "Add", .begin_us = 12, .length_us = 34};
+    (void)state;
+    json_t *trace = trace_of(NULL, 0, &add, 1, NO_LIMIT);
+    assert_true(real(event(trace, "X", 0), "ts") == 12);
+    assert_true(real(event(trace, "X", 0), "dur") == 34);
+    json_decref(trace);
+}
+
+/* The third fits behind the first. */
+static void ops_that_overlap_lie_beside_each_other(void **state)
+{
+    static const op ops[] = {{.name = "a", .begin_ns = 1000, .length_ns = 10},
+                             {.name = "b", .begin_ns = 1005, .length_ns = 100},
+                             {.name = "c", .begin_ns = 1010, .length_ns = 10}};
+    static const int64_t lanes[] = {0, 1, 0};
+    (void)state;
+    json_t *trace = trace_of(NULL, 0, ops, 3, NO_LIMIT);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(number(event(trace, "X", i), "tid"), lanes[i]);
+    assert_string_equal(text(args(event(trace, "M", 2)), "name"), "ops 1");
+    json_decref(trace);
+}
+
+static void more_ops_at_once_than_there_are_lanes(void **state)
+{
+    op ops[100];
+    (void)state;
+    for (size_t i = 0; i < 100; i++)
+        ops[i] = (op){.name = "op", .begin_ns = 1 + (int64_t)i, .length_ns = 1000};
+    json_t *trace = trace_of(NULL, 0, ops, 100, NO_LIMIT);
+    assert_int_equal(number(event(trace, "X", 63), "tid"), 63);
+    assert_int_equal(number(event(trace, "X", 64), "tid"), 0);
+    assert_null(event(trace, "X", 100));
+    json_decref(trace);
+}
+
+static void the_memory_that_an_op_asked_for(void **state)
+{
+    static const op ops[] = {{.name = "a", .label = "a = A()", .begin_ns = 1, .memory = 4096},
+                             {.name = "b", .begin_ns = 2}};
+    (void)state;
+    json_t *trace = trace_of(NULL, 0, ops, 2, NO_LIMIT);
+    const json_t *memory = json_array_get(json_object_get(args(event(trace, "X", 0)), "memory"), 0);
+    assert_string_equal(text(memory, "allocator"), "cpu");
+    assert_int_equal(number(memory, "bytes"), 4096);
+    assert_null(json_object_get(args(event(trace, "X", 1)), "memory"));
+    json_decref(trace);
+}
+
+static void a_hook_is_a_thread(void **state)
+{
+    static const hs_hook_span spans[] = {
+        {"saver", "before_run", 1000, 3500}, {"logger", "before_run", 4000, 4001}, {"saver", "after_run", 5000, 6000}};
+    (void)state;
+    json_t *trace = trace_of(spans, 3, NULL, 0, NO_LIMIT);
+    const json_t *first = event(trace, "X", 0), *second = event(trace, "X", 1), *third = event(trace, "X", 2);
+    assert_string_equal(text(first, "name"), "before_run");
+    assert_string_equal(text(args(first), "hook"), "saver");
+    assert_true(real(first, "ts") == 1001); /* moved by a millisecond */
+    assert_true(real(first, "dur") == 2.5);
+    assert_int_equal(number(first, "tid"), number(third, "tid"));
+    assert_int_not_equal(number(first, "tid"), number(second, "tid"));
+    assert_string_equal(text(args(event(trace, "M", 0)), "name"), "hooks");
+    assert_string_equal(text(args(event(trace, "M", 1)), "name"), "saver");
+    assert_string_equal(text(args(event(trace, "M", 2)), "name"), "logger");
+    json_decref(trace);
+}
+
+static void names_may_be_of_any_bytes(void **state)
+{
+    static const op ops[] = {{.name = "a\"b\\c\nd\x01", .begin_ns = 1},
+                             {.name = "\xc3\xa4\xe2\x82\xac", .begin_ns = 2},
+                             {.name = "x\xffy\xc3", .begin_ns = 3}};
+    (void)state;
+    json_t *trace = trace_of(NULL, 0, ops, 3, NO_LIMIT);
+    assert_string_equal(text(event(trace, "X", 0), "name"), "a\"b\\c\nd\x01");
+    assert_string_equal(text(event(trace, "X", 1), "name"), "\xc3\xa4\xe2\x82\xac");
+    assert_string_equal(text(event(trace, "X", 2), "name"), "x\xef\xbf\xbdy\xef\xbf\xbd");
+    json_decref(trace);
+}
+
+static void times_that_no_clock_shows(void **state)
+{
+    static const op ops[] = {{.name = "a", .begin_ns = INT64_MIN, .length_ns = INT64_MIN},
+                             {.name = "b", .begin_ns = INT64_MAX, .length_ns = INT64_MAX},
+                             {.name = "c", .begin_us = INT64_MAX, .length_us = INT64_MAX},
+                             {.name = "d", .begin_us = INT64_MIN, .length_us = INT64_MIN}};
+    static const hs_hook_span spans[] = {{"h", "before_run", INT64_MAX, INT64_MIN},
+                                         {"h", "after_run", INT64_MIN, INT64_MAX}};
+    (void)state;
+    json_t *trace = trace_of(spans, 2, ops, 4, NO_LIMIT);
+    for (size_t i = 0; i < 6; i++)
+        assert_true(real(event(trace, "X", i), "ts") >= 0 && real(event(trace, "X", i), "dur") >= 0);
+    json_decref(trace);
+}
+
+static void what_finds_no_room_is_dropped_and_counted(void **state)
+{
+    op ops[100];
+    static const hs_hook_span span = {"saver", "before_run", 1000, 3500};
+    (void)state;
+    for (size_t i = 0; i < 100; i++)
+        ops[i] = (op){.name = "op", .begin_ns = 1 + (int64_t)i, .length_ns = 1};
+    json_t *trace = trace_of(&span, 1, ops, 100, 1000);
+    size_t kept = 0;
+    while (event(trace, "X", kept))
+        kept++;
+    assert_in_range(kept, 2, 50);
+    assert_int_equal(number(json_object_get(trace, "metadata"), "dropped_events"), 101 - (int64_t)kept);
+    assert_in_range(events_bytes, 500, 1000);
+    json_decref(trace);
+}
+
+static void not_even_the_first_event_has_room(void **state)
+{
+    static const hs_hook_span span = {"saver", "before_run", 1000, 3500};
+    static const op add = {.name = "Add", .begin_ns = 1};
+    (void)state;
+    json_t *trace = trace_of(&span, 1, &add, 1, 1);
+    assert_int_equal(json_array_size(json_object_get(trace, "traceEvents")), 0);
+    assert_int_equal(number(json_object_get(trace, "metadata"), "dropped_events"), 2);
+    json_decref(trace);
+}
+
+static void bytes_that_are_no_metadata(void **state)
+{
+    hs__trace trace;
+    hs_error err = {0};
+    (void)state;
+    hs__trace_begin(&trace, hs_env_default(), NO_LIMIT);
+    assert_fails(hs__trace_run(&trace, (hs_bytes){"\x0a\x7f?", 3}, false, &err), HS_DATA_LOSS, &err,
+                 "3 bytes, is no RunMetadata");
+    hs__trace_free(&trace);
+}
+
+static hs_code trace_an_op(test_env *t, void *user)
+{
+    hs__trace trace;
+    hs_error err = {0};
+    hs__trace_begin(&trace, &t->env, NO_LIMIT);
+    hs_code code = hs__trace_run(&trace, *(const hs_bytes *)user, true, &err);
+    code = code ? code : hs__trace_finish(&trace, 7, &err);
+    hs__trace_free(&trace);
+    return code;
+}
+
+static void each_allocation(void **state)
+{
+    static const op add = {.name = "Add", .label = "Add = Add()", .begin_ns = 1, .memory = 1};
+    hs_bytes metadata = metadata_of(&add, 1);
+    (void)state;
+    test_each_allocation(trace_an_op, &metadata);
+    free((void *)(uintptr_t)metadata.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_trace),
+        cmocka_unit_test(an_op_lies_where_it_ran),
+        cmocka_unit_test(microseconds_where_there_are_no_nanoseconds),
+        cmocka_unit_test(ops_that_overlap_lie_beside_each_other),
+        cmocka_unit_test(more_ops_at_once_than_there_are_lanes),
+        cmocka_unit_test(the_memory_that_an_op_asked_for),
+        cmocka_unit_test(a_hook_is_a_thread),
+        cmocka_unit_test(names_may_be_of_any_bytes),
+        cmocka_unit_test(times_that_no_clock_shows),
+        cmocka_unit_test(what_finds_no_room_is_dropped_and_counted),
+        cmocka_unit_test(not_even_the_first_event_has_room),
+        cmocka_unit_test(bytes_that_are_no_metadata),
+        cmocka_unit_test(each_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
