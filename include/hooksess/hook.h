@@ -199,6 +199,10 @@ HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char
                                              hs_error *err);
 /* A writer of the program's own, to be flushed before each boundary too. It must outlive the session. */
 HS_API hs_code hs_raw_session_use_writer(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
+/* Says in one of these that the run begins at the step after the present one (a session log START): TensorBoard then drops
+ * what a run that crashed, or this session before it was lost, has written from there on. Once for each creation of the
+ * session, however many ask: call it before the first event. HS_INVALID_ARGUMENT: the session does not know the writer. */
+HS_API hs_code hs_raw_session_log_start(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
 
 HS_END_DECLS
 

@@ -58,7 +58,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 }
 
 /* What TensorBoard has from the next step on is of a run that crashed. */
-static hs_code open_writer(evaluation *hook, hs_raw_session *session, int64_t step, hs_error *err)
+static hs_code open_writer(evaluation *hook, hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     hook->writer = hook->given_writer;
@@ -67,7 +67,7 @@ static hs_code open_writer(evaluation *hook, hs_raw_session *session, int64_t st
     else if (hook->output_dir)
         code = hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err);
     if (!code && hook->writer)
-        code = hs_summary_writer_session_log(hook->writer, HS_SESSION_START, NULL, NULL, step + 1, err);
+        code = hs_raw_session_log_start(session, hook->writer, err);
     return code;
 }
 
@@ -217,7 +217,7 @@ static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_e
     hs__timer_forget_later(&hook->timer, step);
     if (!hook->timer.marked)
         hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
-    return open_writer(hook, hs_run_context_session(run), step, err);
+    return open_writer(hook, hs_run_context_session(run), err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)

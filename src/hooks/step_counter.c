@@ -44,10 +44,13 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 
 static hs_code find_writer(step_counter *hook, hs_raw_session *session, hs_error *err)
 {
+    hs_code code = HS_OK;
     hook->writer = hook->given_writer;
     if (hook->writer)
-        return hs_raw_session_use_writer(session, hook->writer, err);
-    return hook->output_dir ? hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err) : HS_OK;
+        code = hs_raw_session_use_writer(session, hook->writer, err);
+    else if (hook->output_dir)
+        code = hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err);
+    return code || !hook->writer ? code : hs_raw_session_log_start(session, hook->writer, err);
 }
 
 static void count_from(step_counter *hook, int64_t step, int64_t now_ns)

@@ -30,9 +30,16 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return hs__need_global_step(backend, err);
 }
 
-/* The first step of this run is one more than what was restored: what TensorBoard has from there on is of a run that
- * crashed. */
-static hs_code start(summary_saver *hook, hs_raw_session *session, int64_t first, hs_error *err)
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    summary_saver *hook = self;
+    (void)session, (void)coordinator, (void)err;
+    hook->started = hook->has_step = false; /* after a recovery the step may be another */
+    return HS_OK;
+}
+
+/* What TensorBoard has from the next step on is of a run that crashed. */
+static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     hook->writer = hook->given_writer;
@@ -40,7 +47,7 @@ static hs_code start(summary_saver *hook, hs_raw_session *session, int64_t first
         code = hs_raw_session_use_writer(session, hook->writer, err);
     else
         code = hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err);
-    if (!code && !(code = hs_summary_writer_session_log(hook->writer, HS_SESSION_START, NULL, NULL, first, err)))
+    if (!code && !(code = hs_raw_session_log_start(session, hook->writer, err)))
         hook->started = true;
     return code;
 }
@@ -55,7 +62,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         hook->has_step = true;
         hs__timer_forget_later(&hook->timer, hook->step);
     }
-    if (!hook->started && (code = start(hook, hs_run_context_session(run), hook->step + 1, err)))
+    if (!hook->started && (code = start(hook, hs_run_context_session(run), err)))
         return code;
     hook->wants_now =
         hs__timer_may_be_due(&hook->timer, run) &&
@@ -135,8 +142,16 @@ static void destroy(void *self)
 }
 
 static const hs_hook_ops ops = {
-    HS_HOOK_OPS, .name = "summary_saver",  .begin = begin,           .before_run = before_run, .after_run = after_run,
-    .end = end,  .save_state = save_state, .load_state = load_state, .destroy = destroy,
+    HS_HOOK_OPS,
+    .name = "summary_saver",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .before_run = before_run,
+    .after_run = after_run,
+    .end = end,
+    .save_state = save_state,
+    .load_state = load_state,
+    .destroy = destroy,
 };
 
 static hs_code check(const hs_summary_saver_options *options, hs_error *err)

@@ -113,6 +113,13 @@ hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory
     return hs__writer_cache_get(&raw->owner->writers, directory, writer, err);
 }
 
+hs_code hs_raw_session_log_start(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
+{
+    int64_t step;
+    hs_code code = hs_raw_session_step(raw, &step, err);
+    return code ? code : hs__writer_cache_start(&raw->owner->writers, writer, raw->opened, step + 1, err);
+}
+
 hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
 {
     hs__clear(err);

@@ -12,7 +12,7 @@ static hs_code add(hs__writer_cache *cache, char *directory, hs_summary_writer *
 {
     hs_code code = hs__reserve(cache->env, &cache->items, &cache->capacity, cache->n + 1, sizeof *cache->items, err);
     if (!code)
-        cache->items[cache->n++] = (struct hs__cached_writer){directory, writer};
+        cache->items[cache->n++] = (struct hs__cached_writer){directory, writer, 0};
     return code;
 }
 
@@ -61,6 +61,24 @@ hs_code hs__writer_cache_use(hs__writer_cache *cache, hs_summary_writer *writer,
         if (cache->items[i].writer == writer)
             return HS_OK;
     return add(cache, NULL, writer, err);
+}
+
+hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *writer, uint64_t creation, int64_t step,
+                               hs_error *err)
+{
+    size_t i = 0;
+    while (i < cache->n && cache->items[i].writer != writer)
+        i++;
+    if (i == cache->n)
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "the session does not know this writer (hs_raw_session_summary_writer, hs_raw_session_use_writer)");
+    if (cache->items[i].started == creation)
+        return HS_OK;
+    hs_code code = hs_summary_writer_session_log(writer, HS_SESSION_START, NULL, NULL, step, err);
+    if (!code)
+        cache->items[i].started = creation;
+    return code;
 }
 
 hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs_error *err)

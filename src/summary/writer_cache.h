@@ -13,6 +13,7 @@ typedef struct hs__writer_cache {
     struct hs__cached_writer {
         char *directory; /* NULL: the program's own writer */
         hs_summary_writer *writer;
+        uint64_t started; /* the creation for which it has its START */
     } * items;
     size_t n, capacity;
 } hs__writer_cache;
@@ -20,6 +21,9 @@ typedef struct hs__writer_cache {
 void hs__writer_cache_init(hs__writer_cache *cache, const hs_env *env);
 hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_summary_writer **writer, hs_error *err);
 hs_code hs__writer_cache_use(hs__writer_cache *cache, hs_summary_writer *writer, hs_error *err);
+/* Logs START at a step, once for each creation of the session, which has a number. */
+hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *writer, uint64_t creation, int64_t step,
+                               hs_error *err);
 /* Flushes each; the first error. */
 hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs_error *err);
 /* Closes those that were opened here; the first error. */

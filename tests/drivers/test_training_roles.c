@@ -138,6 +138,22 @@ static void it_recovers_by_default(void **state)
     s->session = NULL;
 }
 
+/* What was written of the steps that are made again is dropped: by START, once a creation, whoever writes. */
+static void a_recovered_session_begins_its_chart_anew(void **state)
+{
+    stage *s = *state;
+    summed m;
+    int runs = -1; /* lost in the third run */
+    hs_hook hook = {.ops = &loses_it, .self = &runs};
+    begin(&m, s,
+          (hs_training_options){HS_TRAINING_OPTIONS, .summary_dir = s->directory, .save_summaries_steps = 1, .hooks = &hook,
+                                .n_hooks = 1});
+    stage_run(s, "train", 3, 0);
+    finish(&m, s);
+    assert_string_equal(events_text(s->directory), "version start@1 my_summary_tag=0.5@1 my_summary_tag=0.5@2 start@1 "
+                                                   "my_summary_tag=0.5@1");
+}
+
 /* Workers. */
 
 static void count_destroy(void *self)
@@ -287,6 +303,7 @@ int main(void)
         with_stage(ms_128s_summaries_without_checkpoints),
         with_stage(ms_137s_how_long_a_worker_waits),
         with_stage(it_recovers_by_default),
+        with_stage(a_recovered_session_begins_its_chart_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ static void ms_015_either_of_a_pair_may_be_never(void **state)
     begin_training(&t, s,
                    (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory,
                                          .save_checkpoint_secs = HS_NEVER, .save_checkpoint_steps = 1,
-                                         .save_summaries_steps = HS_NEVER});
+                                         .save_summaries_steps = HS_NEVER, .log_step_count_steps = HS_NEVER});
     stage_run(s, "train", 1, 0);
     assert_int_equal(latest_step(s->directory), 1);
     end_training(&t);

@@ -29,7 +29,7 @@ static void bh_094s_seconds_alone_are_enough(void **state)
     stage_open(s, hs_step_counter(.every_n_secs = 1, .output_dir = s->directory));
     stage_run(s, "train", 5, 0.5);
     stage_close(s);
-    assert_string_equal(events_text(s->directory), "version global_step/sec=2@3 global_step/sec=2@5");
+    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@3 global_step/sec=2@5");
 }
 
 static void bh_094s_the_default_is_a_hundred_steps(void **state)
@@ -38,7 +38,7 @@ static void bh_094s_the_default_is_a_hundred_steps(void **state)
     stage_open(s, every(s, 0));
     stage_run(s, "train", 250, 0.25);
     stage_close(s);
-    assert_string_equal(events_text(s->directory), "version global_step/sec=4@101 global_step/sec=4@201");
+    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=4@101 global_step/sec=4@201");
 }
 
 static void options_that_make_no_sense(void **state)
@@ -63,7 +63,7 @@ static void bh_040_every_ten_steps(void **state)
     stage_run(s, "train", 30, 0.01);
     assert_int_equal(warned(s), 0);
     stage_close(s);
-    assert_string_equal(events_text(s->directory), "version global_step/sec=100@11 global_step/sec=100@21");
+    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=100@11 global_step/sec=100@21");
 }
 
 static void bh_044_runs_of_fewer_steps(void **state)
@@ -73,7 +73,7 @@ static void bh_044_runs_of_fewer_steps(void **state)
     stage_open(s, every(s, 10));
     stage_run(s, "train", 5, 1);
     stage_close(s);
-    assert_string_equal(events_text(s->directory), "version global_step/sec=5@15 global_step/sec=5@25");
+    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=5@15 global_step/sec=5@25");
 }
 
 static void bh_045_runs_of_as_many_steps(void **state)
@@ -83,7 +83,7 @@ static void bh_045_runs_of_as_many_steps(void **state)
     stage_open(s, every(s, 5));
     stage_run(s, "train", 5, 1);
     stage_close(s);
-    assert_string_equal(events_text(s->directory), "version global_step/sec=5@10 global_step/sec=5@15 "
+    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=5@10 global_step/sec=5@15 "
                                                    "global_step/sec=5@20 global_step/sec=5@25");
 }
 
@@ -93,7 +93,7 @@ static void a_clock_that_stands_gives_no_rate(void **state)
     stage_open(s, every(s, 1));
     stage_run(s, "train", 3, 0);
     stage_close(s);
-    assert_string_equal(events_text(s->directory), "version");
+    assert_string_equal(events_text(s->directory), "version start@1");
 }
 
 static void by_seconds_the_step_is_read_only_when_it_is_time(void **state)
@@ -128,7 +128,7 @@ static void bh_096s_a_given_writer_stays_open(void **state)
     stage_open(s, hs_step_counter(.every_n_steps = 1, .summary_writer = writer));
     stage_run(s, "train", 2, 0.5);
     stage_close(s);
-    assert_string_equal(events_text(s->directory), "version global_step/sec=2@2");
+    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@2");
     assert_ok(hs_summary_writer_close(writer, &s->err), &s->err);
 }
 
@@ -190,7 +190,7 @@ static void a_restored_mark_beyond_the_step_is_none(void **state)
     assert_ok(hook.ops->load_state(hook.self, &in, &s->err), &s->err);
     stage_run(s, "train", 9, 0.5); /* it counts from step 3 */
     stage_close(s);
-    assert_string_equal(events_text(s->directory), "version global_step/sec=2@7 global_step/sec=2@11");
+    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@7 global_step/sec=2@11");
 }
 
 /* A step that stands. */

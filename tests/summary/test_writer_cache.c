@@ -65,6 +65,19 @@ static void flushing_flushes_each(void **state)
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
 }
 
+static void a_creation_has_one_start(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *a = get(f, "a");
+    assert_ok(hs__writer_cache_start(&f->cache, a, 7, 1, &f->err), &f->err);
+    assert_ok(hs__writer_cache_start(&f->cache, a, 7, 1, &f->err), &f->err);
+    assert_ok(hs__writer_cache_start(&f->cache, a, 8, 5, &f->err), &f->err);
+    assert_fails(hs__writer_cache_start(&f->cache, NULL, 8, 5, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "does not know this writer");
+    hs__writer_cache_flush(&f->cache, NULL);
+    assert_string_equal(events_text(test_path(f->directory, "a")), "version start@1 start@5");
+}
+
 static void closing_writes_what_is_queued(void **state)
 {
     fixture *f = *state;
@@ -151,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_cache(one_writer_a_directory),
         with_cache(flushing_flushes_each),
+        with_cache(a_creation_has_one_start),
         with_cache(closing_writes_what_is_queued),
         with_cache(a_writer_of_the_programs_is_flushed_and_not_closed),
         with_cache(a_directory_is_needed),
