@@ -2,6 +2,7 @@
 #include <hooksess/hooks/checkpoint_saver.h>
 
 #include "hooks/make.h"
+#include "hooks/save_listeners.h"
 #include "hooks/save_policy.h"
 #include "hooks/timer.h"
 
@@ -16,9 +17,7 @@ typedef struct {
     char *directory, *prefix; /* "DIRECTORY/BASENAME" */
     hs_saver *saver;
     hs_scaffold *scaffold;
-    hs_saver_listener *listeners; /* their functions, complete */
-    hs_saver_listener_ops *listener_ops;
-    size_t n_listeners;
+    hs__listeners listeners;
     bool no_graph_def;
     bool due;
     int64_t saved_step;
@@ -60,10 +59,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = hs__need_global_step(backend, err);
     if (!code && hook->metric)
         code = find_metric(hook, backend, err);
-    for (size_t i = 0; !code && i < hook->n_listeners; i++)
-        if (hook->listener_ops[i].begin && (code = hook->listener_ops[i].begin(hook->listeners[i].self, err)))
-            hs__part_failed(code, "listener", i, "begin", err);
-    return code;
+    return code ? code : hs__listeners_begin(&hook->listeners, err);
 }
 
 /* The saver that was given, the scaffold's, or the only one of the graph. */
@@ -135,31 +131,6 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return code;
 }
 
-static hs_code tell_before(const checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < hook->n_listeners; i++)
-        if (hook->listener_ops[i].before_save &&
-            (code = hook->listener_ops[i].before_save(hook->listeners[i].self, session, step, err)))
-            hs__part_failed(code, "listener", i, "before_save", err);
-    return code;
-}
-
-static hs_code tell_after(const checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
-{
-    hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < hook->n_listeners; i++) {
-        bool stop = false;
-        if (hook->listener_ops[i].after_save &&
-            (code =
-                 hook->listener_ops[i].after_save(hook->listeners[i].self, hs_run_context_session(run), step, &stop, err)))
-            hs__part_failed(code, "listener", i, "after_save", err);
-        if (stop)
-            hs_run_context_request_stop(run);
-    }
-    return code;
-}
-
 /* A checkpoint is durable. */
 static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
 {
@@ -170,7 +141,7 @@ static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver
     hs_raw_session_saved(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
-    return code ? code : tell_after(hook, run, step, err);
+    return code ? code : hs__listeners_after_save(&hook->listeners, run, step, err);
 }
 
 /* What was said of another step says nothing of this one. */
@@ -217,7 +188,8 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     hs_saver *saver;
     hs_code code;
     if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
-        (code = tell_before(hook, session, step, err)) || (code = take_metric(hook, session, step, &options, err)) ||
+        (code = hs__listeners_before_save(&hook->listeners, session, step, err)) ||
+        (code = take_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
     if (background)
@@ -360,11 +332,7 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
                "'%s' is no tensor, and nobody has set a metric of that name: no checkpoint of "
                "this session is one of the best",
                hook->metric);
-    for (size_t i = 0; !code && i < hook->n_listeners; i++)
-        if (hook->listener_ops[i].end &&
-            (code = hook->listener_ops[i].end(hook->listeners[i].self, hs_run_context_session(run), step, err)))
-            hs__part_failed(code, "listener", i, "end", err);
-    return code;
+    return code ? code : hs__listeners_end(&hook->listeners, hs_run_context_session(run), step, err);
 }
 
 /* What must not be saved is not: neither now nor at the end. */
@@ -435,8 +403,7 @@ static void destroy(void *self)
     hs_env_free(env, hook->directory);
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);
-    hs_env_free(env, hook->listeners);
-    hs_env_free(env, hook->listener_ops);
+    hs__listeners_free(&hook->listeners, env);
     hs__hook_free(hook);
 }
 
@@ -472,27 +439,6 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
     return hs__timer_init(&(hs__timer){0}, options->save_secs, options->save_steps, "save_secs", "save_steps", err);
 }
 
-static hs_code take_listeners(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
-{
-    const hs_env *env = &hook->base.env;
-    size_t n = options->n_listeners;
-    hook->listeners = hs_env_alloc(env, (n + 1) * sizeof *hook->listeners);
-    hook->listener_ops = hs_env_alloc(env, (n + 1) * sizeof *hook->listener_ops);
-    if (!hook->listeners || !hook->listener_ops)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu listeners", n);
-    for (size_t i = 0; i < n; i++) {
-        hook->listeners[i] = options->listeners[i];
-        if (!hook->listeners[i].ops)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "listener %zu has no functions", i);
-        hs_code code = hs_struct_take(&hook->listener_ops[i], sizeof *hook->listener_ops, hook->listeners[i].ops,
-                                      "hs_saver_listener_ops", "HS_SAVER_LISTENER_OPS", err);
-        if (code)
-            return code;
-    }
-    hook->n_listeners = n;
-    return HS_OK;
-}
-
 static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
 {
     const char *basename = options->checkpoint_basename ? options->checkpoint_basename : "model.ckpt";
@@ -518,7 +464,7 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
     snprintf(hook->prefix, bytes, "%.*s%s%s", (int)length, hook->directory, hook->directory[length - 1] == '/' ? "" : "/",
              basename);
-    return take_listeners(hook, options, err);
+    return hs__listeners_take(&hook->listeners, &hook->base.env, options->listeners, options->n_listeners, err);
 }
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
