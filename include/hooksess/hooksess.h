@@ -34,6 +34,7 @@
 #include <hooksess/state.h>
 #include <hooksess/status.h>
 #include <hooksess/summary.h>
+#include <hooksess/supervisor.h>
 #include <hooksess/tensor.h>
 #include <hooksess/training_session.h>
 #include <hooksess/verify_resume.h>

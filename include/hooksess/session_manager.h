@@ -64,8 +64,20 @@ HS_API hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, h
 HS_API hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend,
                                                const hs_prepare_options *options, hs_error *err);
 
-/* Closes and frees a session that a manager made. Whatever happens it is closed; what the backend said of it. NULL is fine.
- * HS_FAILED_PRECONDITION: it is the raw session of a hooked one, which hs_session_close closes. */
+/* Lets several threads run a session that a manager made; a second call changes nothing. Called by the thread whose session
+ * it is, before any other uses it. From then on hs_raw_session_run and hs_raw_session_step may be called from any thread,
+ * and wait for each other, in the order of coming. The values of that thread's own runs stay until its next one, whatever
+ * others run; other threads have values only until they leave (below). All else goes between enter and leave, too
+ * (hs_saver_save, say). HS_FAILED_PRECONDITION: it is the raw session of a hooked one. HS_RESOURCE_EXHAUSTED. */
+HS_API hs_code hs_raw_session_share(hs_raw_session *session, hs_error *err);
+/* Keeps other threads out of a shared session: several runs of which nobody is to see the middle, values that are looked
+ * at. Each enter is followed by a leave of the same thread; they nest. Of a session that is not shared: nothing. */
+HS_API void hs_raw_session_enter(hs_raw_session *session);
+HS_API void hs_raw_session_leave(hs_raw_session *session);
+
+/* Closes and frees a session that a manager made. No other thread uses it any more. Whatever happens it is closed; what the
+ * backend said of it. NULL is fine. HS_FAILED_PRECONDITION: it is the raw session of a hooked one, which hs_session_close
+ * closes. */
 HS_API hs_code hs_raw_session_close(hs_raw_session *session, hs_error *err);
 
 HS_END_DECLS

@@ -51,11 +51,12 @@ typedef struct hs__metric {
 struct hs_raw_session {
     hs_env env; /* the backend's, complete */
     hs_backend backend;
-    hs_backend_ops ops;       /* the backend's, complete */
-    void *handle;             /* the backend's session; NULL: not open */
-    uint64_t opened;          /* tells the session that is open from all others there were; 0: none was yet */
-    bool runs_queues;         /* the hooked session has started the backend's queue runners itself */
-    struct hs_session *owner; /* the hooked session around it */
+    hs_backend_ops ops;          /* the backend's, complete */
+    void *handle;                /* the backend's session; NULL: not open */
+    uint64_t opened;             /* tells the session that is open from all others there were; 0: none was yet */
+    bool runs_queues;            /* the hooked session has started the backend's queue runners itself */
+    struct hs_session *owner;    /* the hooked session around it */
+    struct hs__sharing *sharing; /* several threads run it; NULL: one does */
     hs__state_slot *states;
     size_t n_states, states_capacity;
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */

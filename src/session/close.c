@@ -75,6 +75,7 @@ void hs__session_free(hs_session *session)
         hs_scaffold_free(session->scaffold);
     hs__free_states(raw);
     hs__free_metrics(raw);
+    hs__unshare(raw);
     hs__free(&env, raw->restored_from);
     hs__fragments_free(&session->fragments);
     free_frames(session);

@@ -2,6 +2,8 @@
 /* The raw session: runs without hooks, and what belongs to the backend's session. */
 #include "session/session.h"
 
+#include <hooksess/session_manager.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -15,27 +17,28 @@ void *hs_raw_session_handle(const hs_raw_session *session)
     return session ? session->handle : NULL;
 }
 
-static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__frame *frame, hs_run_values *values,
-                       hs_error *err)
+static hs_code run_raw(struct hs_session *session, size_t level, const hs_run_args *args, hs__frame *frame,
+                       hs_run_values *values, hs_error *err)
 {
     hs_code code = hs__add_request(session, frame, HS__RAW, args, "a raw run", &values->fragment, err);
     if (code)
         return code;
     values->frame = frame;
     session->in_backend = true;
-    code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, session->level, err);
+    code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, level, err);
     session->in_backend = false;
     session->raw.moves++;
     hs__settle(code, "the run", err);
+    if (!code && level == 0 && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
+        code = hs__frame_preserve(frame, err); /* others may run at once, while the caller looks at its values */
     return code;
 }
 
-hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
+static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
     static const hs_run_args nothing = {HS_RUN_ARGS};
-    if (!raw || !raw->handle)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to run");
     struct hs_session *session = raw->owner;
+    size_t level = session->level + hs__is_guest(raw); /* a guest leaves the values alone that the home thread has */
     hs_run_args copy;
     const hs_run_args *args;
     hs__frame *frame;
@@ -45,15 +48,27 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *given, const 
     if (values)
         *values = NULL;
     hs_code code = hs__take_args(&copy, given ? given : &nothing, &args, err);
-    if (code || (code = hs__begin_frame(session, session->level, &frame, err)))
+    if (code || (code = hs__begin_frame(session, level, &frame, err)))
         return code;
-    hs_run_values *own = &session->raw_values[session->level > 0];
-    if ((code = run_raw(session, args, frame, own, err)))
+    hs_run_values *own = &session->raw_values[level > 0];
+    if ((code = run_raw(session, level, args, frame, own, err)))
         return code;
     if (values)
         *values = own;
     hs__clear(err);
     return HS_OK;
+}
+
+hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err)
+{
+    if (!raw || !raw->handle)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to run");
+    if (!raw->sharing)
+        return run_alone(raw, args, values, err);
+    hs_raw_session_enter(raw);
+    hs_code code = run_alone(raw, args, values, err);
+    hs_raw_session_leave(raw);
+    return code;
 }
 
 hs_code hs_raw_session_step(hs_raw_session *raw, int64_t *step, hs_error *err)
@@ -65,7 +80,10 @@ hs_code hs_raw_session_step(hs_raw_session *raw, int64_t *step, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_step: no place for the step");
     if (!raw->ops.global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
-    return hs__settle(raw->ops.global_step(raw->handle, step, err), "reading the global step", err);
+    hs_raw_session_enter(raw);
+    hs_code code = raw->ops.global_step(raw->handle, step, err);
+    hs_raw_session_leave(raw);
+    return hs__settle(code, "reading the global step", err);
 }
 
 const char *hs_raw_session_restored_from(const hs_raw_session *raw)

@@ -19,7 +19,8 @@
  *   context.c, values.c, raw.c   what hooks see
  *   manager.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
  *   cost.c      what hooks cost
- *   states.c    what is saved besides them */
+ *   states.c    what is saved besides them
+ *   share.c     when several threads run it */
 
 /* A hook as the session keeps it: first what every run looks at. */
 typedef struct hs__hook {
@@ -183,6 +184,10 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
 /* Gives the backend's state and the hooks' their places in the raw session. */
 hs_code hs__gather_states(struct hs_session *session, hs_error *err);
 void hs__free_states(hs_raw_session *raw);
+/* share.c. Lets go of what hs_raw_session_share has made. */
+void hs__unshare(hs_raw_session *raw);
+/* Is this another thread than the one whose shared session it is? */
+bool hs__is_guest(const hs_raw_session *raw);
 /* metrics.c. */
 void hs__free_metrics(hs_raw_session *raw);
 

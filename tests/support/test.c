@@ -56,6 +56,14 @@ size_t test_env_live(test_env *t)
     return live;
 }
 
+bool test_env_logged(test_env *t, const char *part)
+{
+    pthread_mutex_lock(&lock);
+    bool logged = strstr(t->log, part) != NULL;
+    pthread_mutex_unlock(&lock);
+    return logged;
+}
+
 static int64_t env_now(void *user)
 {
     pthread_mutex_lock(&lock);

@@ -72,6 +72,8 @@ void test_env_advance(test_env *t, double secs);
 void test_env_clear_log(test_env *t);
 /* How many blocks are allocated, while threads may free some. */
 size_t test_env_live(test_env *t);
+/* Is this in the log, to which threads may write? */
+bool test_env_logged(test_env *t, const char *part);
 
 /* Runs the scenario with the 1st, 2nd, ... allocation failing until it gets by without a failure. It must return HS_OK or
  * HS_RESOURCE_EXHAUSTED, and leave nothing allocated. */

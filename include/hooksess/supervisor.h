@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_SUPERVISOR_H
+#define HOOKSESS_SUPERVISOR_H
+
+#include <hooksess/queue_runner.h>
+#include <hooksess/session_manager.h>
+#include <hooksess/summary.h>
+
+/* Training without hooks: a raw session that is prepared, or waited for, and threads beside it that save checkpoints,
+ * compute summaries and count steps. TensorFlow: Supervisor.
+ *
+ *     hs_supervisor *sv = hs_supervisor_new(backend, &options, &err);
+ *     hs_raw_session *session = hs_supervisor_managed_session(sv, NULL, &err);
+ *     while (!err.code && !hs_supervisor_should_stop(sv))
+ *         hs_raw_session_run(session, &args, NULL, &err);
+ *     code = hs_supervisor_leave(sv, session, err.code, NULL, &err);
+ *
+ * One thread uses a supervisor; request_stop, should_stop, wait_for_stop, stop_on_error, summary_computed and save may be
+ * called from any. Its sessions are shared (hs_raw_session_share), so that loops of the program's own may run them too.
+ * Who has entered a session leaves it before anything is stopped.
+ *
+ * A session is not recovered where it is lost: that is what hs_basic_train_loop does, or hs_training_session_open. */
+
+HS_BEGIN_DECLS
+
+typedef struct hs_supervisor hs_supervisor;
+
+/* Instead of a name: there is none, not even the default. TensorFlow: None. */
+#define HS_NONE ""
+
+/* Names that are NULL are the first of the graph's collection (backend.h), or else the backend's own. Whatever is not for a
+ * chief alone is for workers, too. */
+typedef struct hs_supervisor_options {
+    size_t size;
+    const char *ready_op;                /* as in hs_scaffold_options */
+    const char *ready_for_local_init_op; /* NULL: the collection's, or none */
+    const char *init_op;                 /* the chief's, for what is not restored */
+    const hs_feed *init_feeds;           /* for it; ended by a NULL name; borrowed */
+    hs_init_fn init_fn;                  /* the chief's, after it; its scaffold is NULL */
+    void *init_user;
+    const char *local_init_op;
+    const hs_run_options *local_init_run_options; /* borrowed */
+    const char *logdir;     /* the chief's: where checkpoints and events go. NULL and HS_NONE: neither is written */
+    const char *summary_op; /* gives a serialised Summary. NULL: the collection's, or none */
+    hs_saver *saver; /* borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services'
+                        while they run (hs_supervisor_save) */
+    const char *global_step;    /* a tensor, one int32 or int64. NULL: the backend's, or one that is named global_step */
+    double save_summaries_secs; /* between summaries, and between the step counter's points. 0: 120; HS_NEVER: neither */
+    double save_model_secs;     /* between checkpoints. 0: 600; HS_NEVER: none */
+    double recovery_wait_secs;  /* between one look and the next, where a worker waits. 0: 30 */
+    double stop_grace_secs;     /* as in hs_join_options; 0: 120 */
+    const char *checkpoint_basename;     /* NULL: "model.ckpt" */
+    hs_session_manager *session_manager; /* borrowed. NULL: one of the supervisor's, made of the ops above */
+    /* One of the program's, which it closes after the supervisor is freed. NULL: one of the supervisor's, for the logdir */
+    hs_summary_writer *summary_writer;
+    bool is_worker; /* not the chief: somebody else initialises, restores, saves and writes */
+    bool no_saver;
+    bool no_summary_writer;
+    unsigned char reserved[5];
+} hs_supervisor_options;
+#define HS_SUPERVISOR_OPTIONS .size = sizeof(hs_supervisor_options)
+
+/* Fills in what is left out and finalizes the graph, until it is freed. The caller's to free; backend and graph must
+ * outlive it. `options` may be NULL. HS_INVALID_ARGUMENT: options that contradict each other; what to change is in the
+ * message. */
+HS_API hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err);
+/* After its sessions are closed. Stops what still runs, and waits for its services. NULL is fine. */
+HS_API void hs_supervisor_free(hs_supervisor *sv);
+
+/* Sessions. */
+
+typedef struct hs_supervised_options {
+    size_t size;
+    const char *target; /* as in hs_session_options */
+    hs_bytes config;
+    double max_wait_secs;      /* for a checkpoint, or as a worker; 0: 7200; HS_NEVER: for ever */
+    bool wait_for_checkpoint;  /* the chief waits for one to come to the logdir, and initialises after max_wait_secs */
+    bool no_standard_services; /* start neither the services nor the graph's queue runners */
+    unsigned char reserved[6];
+} hs_supervised_options;
+#define HS_SUPERVISED_OPTIONS .size = sizeof(hs_supervised_options)
+
+/* Takes an earlier stop back, and gives a session in which all is ready. A chief restores the newest checkpoint of the
+ * logdir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A worker
+ * waits. Then the graph's queue runners are started. NULL after a failure, with all stopped and closed that was begun.
+ * Errors as of hs_session_manager_prepare and _wait; HS_FAILED_PRECONDITION: services of an earlier session still run. The
+ * session is the caller's: hs_raw_session_close after hs_supervisor_stop. `options` may be NULL. */
+HS_API hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervised_options *options,
+                                                                 hs_error *err);
+/* The same, for a session that hs_supervisor_leave ends: together they are TensorFlow's `with managed_session()`. */
+HS_API hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervised_options *options,
+                                                     hs_error *err);
+
+typedef struct hs_supervisor_stop_options {
+    size_t size;
+    hs_thread *const *threads; /* to be waited for besides those that are registered */
+    size_t n_threads;
+    bool keep_summary_writer; /* neither write STOP to it, nor close it */
+    bool ignore_live_threads; /* threads that do not stop are no error, but a warning in the log */
+    unsigned char reserved[6];
+} hs_supervisor_stop_options;
+#define HS_SUPERVISOR_STOP_OPTIONS .size = sizeof(hs_supervisor_stop_options)
+
+/* Requests a stop, waits for all threads as hs_coordinator_join does, and ends the event file with the session log STOP:
+ * a writer of the supervisor's is closed, one of the program's flushed. The session stays open, and nothing is saved
+ * (hs_supervisor_save). The first error that was reported; then what the join and the writer came to. `options` may
+ * be NULL. */
+HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err);
+/* Leaves a managed session because of `code`, an error of the caller's whose message is in `err`, or HS_OK: reports it to
+ * the coordinator, stops, waits for the services, and closes the session, whatever fails. Returns the first error that was
+ * reported, by whomever, and puts it into `err`; the end of the input (HS_OUT_OF_RANGE) and HS_STOP are none. `session`
+ * NULL: it was not opened, and all is done but for the closing. */
+HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
+                                   const hs_supervisor_stop_options *options, hs_error *err);
+
+/* Calls `step` in a managed session until a stop is requested; an error of its ends the loop, and is returned. HS_ABORTED
+ * means that the session was lost: all begins anew, with another session, from the newest checkpoint. TensorFlow:
+ * basic_train_loop. */
+typedef hs_code (*hs_train_step_fn)(void *user, hs_raw_session *session, hs_error *err);
+HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_train_step_fn step,
+                                   void *user, hs_error *err);
+
+/* Threads. */
+
+/* Starts those of the three services that there is something for: summaries (a summary op, a writer), the step counter,
+ * "STEP/sec" (a global step, a writer), and checkpoints (a saver); each works at once, and then every so many seconds. An
+ * error of theirs stops the coordinator. Checkpoints are copied under the session's lock, and written beside its runs. With
+ * a global step and a writer, the session log has a START, at the next step. Without a logdir: a warning in the log, and
+ * none is started. Preparing a session does this already. HS_FAILED_PRECONDITION: a worker's supervisor, or there are some.
+ */
+HS_API hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
+/* The services that were started last, *n of them; NULL: none were. The supervisor's, until the next start. */
+HS_API hs_thread *const *hs_supervisor_services(const hs_supervisor *sv, size_t *n);
+/* hs_start_queue_runners with the supervisor's coordinator: those of the collection. For one that is in no collection there
+ * is hs_queue_runner_create_threads, between hs_raw_session_enter and leave. */
+HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads,
+                                                 hs_error *err);
+/* Starts a looper (hs_looper_new) of the supervisor's coordinator: a call every `secs`; 0: one after the other. The handle
+ * is the caller's to free, at once if it likes. NULL: it could not be started. */
+HS_API hs_thread *hs_supervisor_loop(hs_supervisor *sv, double secs, hs_code (*fn)(void *user, hs_error *err), void *user,
+                                     hs_error *err);
+
+/* As the functions of the coordinator: hs_coordinator_request_stop and so on. Of NULL: stopped already. */
+HS_API hs_code hs_supervisor_request_stop(hs_supervisor *sv, const hs_error *why);
+HS_API bool hs_supervisor_should_stop(const hs_supervisor *sv);
+HS_API void hs_supervisor_wait_for_stop(hs_supervisor *sv);
+HS_API hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body, void *user, hs_error *err);
+
+/* What the program computes and saves itself. */
+
+/* Writes a serialised Summary (hs_summary_serialized). `step` -1: the session's global step, 0 without one.
+ * HS_FAILED_PRECONDITION: a worker's supervisor, or one without a writer. */
+HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
+                                              hs_error *err);
+/* Saves now, as the service does; durable when this returns. HS_FAILED_PRECONDITION: a worker, no logdir, no saver. */
+HS_API hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
+
+/* What it works with; NULL, or 0 seconds: none. The supervisor's, but for what the program gave. A worker has no logdir,
+ * save path, writer and intervals, whatever it was given. The writer is opened with the session. */
+HS_API bool hs_supervisor_is_chief(const hs_supervisor *sv);
+HS_API hs_session_manager *hs_supervisor_session_manager(const hs_supervisor *sv);
+HS_API hs_coordinator *hs_supervisor_coordinator(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_init_op(const hs_supervisor *sv);
+HS_API const hs_feed *hs_supervisor_init_feeds(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_local_init_op(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_ready_op(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_ready_for_local_init_op(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_summary_op(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_global_step(const hs_supervisor *sv);
+HS_API hs_saver *hs_supervisor_saver(const hs_supervisor *sv);
+HS_API hs_summary_writer *hs_supervisor_summary_writer(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_logdir(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_save_path(const hs_supervisor *sv);
+HS_API double hs_supervisor_save_summaries_secs(const hs_supervisor *sv);
+HS_API double hs_supervisor_save_model_secs(const hs_supervisor *sv);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a supervisor, and what it is asked. */
+#include "drivers/supervisor.h"
+
+#include "backends/backend.h"
+
+#include <string.h>
+
+enum { SAVE_SUMMARIES_SECS = 120, SAVE_MODEL_SECS = 600 };
+
+static const char *named(const char *name)
+{
+    return name && *name ? name : NULL;
+}
+
+static bool are_seconds(double secs)
+{
+    return secs >= 0 || secs == HS_NEVER;
+}
+
+/* What contradicts itself, each with what to change. A worker has none of the services, whatever it is given. */
+static hs_code check(const hs_supervisor_options *o, hs_error *err)
+{
+    bool checkpoints = o->save_model_secs > 0 && !o->is_worker, summaries = o->save_summaries_secs > 0 && !o->is_worker;
+    const struct {
+        bool wrong;
+        const char *what;
+    } rules[] = {
+        {!are_seconds(o->save_model_secs), "save_model_secs are no seconds; off is HS_NEVER"},
+        {!are_seconds(o->save_summaries_secs), "save_summaries_secs are no seconds; off is HS_NEVER"},
+        {!are_seconds(o->stop_grace_secs), "stop_grace_secs are no seconds; without a limit is HS_NEVER"},
+        {o->is_worker && o->init_fn,
+         "a worker waits for the chief to initialise, and has an init_fn: leave it to the chief, "
+         "or do not set is_worker"},
+        {o->init_feeds && o->init_op && !*o->init_op,
+         "there are init_feeds, and init_op is HS_NONE: name the op that they are for"},
+        {o->no_saver && o->saver, "there is a saver, and no_saver is set: leave out one of the two"},
+        {o->no_summary_writer && o->summary_writer,
+         "there is a summary_writer, and no_summary_writer is set: leave out one of the two"},
+        {checkpoints && !named(o->logdir),
+         "save_model_secs asks for a service, and there is no logdir for it: name one, or leave save_model_secs out"},
+        {summaries && !named(o->logdir),
+         "save_summaries_secs asks for a service, and there is no logdir for it: name one, or leave save_summaries_secs out"},
+        {checkpoints && o->no_saver, "save_model_secs asks for checkpoints, and no_saver is set: leave out one of the two"},
+        {summaries && o->no_summary_writer,
+         "save_summaries_secs asks for summaries, and no_summary_writer is set: leave out one of the two"},
+        {o->checkpoint_basename && strchr(o->checkpoint_basename, '/'),
+         "checkpoint_basename is the name of a file: directories go into logdir"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].wrong)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_options: %s", rules[i].what);
+    return HS_OK;
+}
+
+/* Making one; `err` is not NULL. The graph's defaults are a scaffold's, but that the first of several in a collection is
+ * taken. */
+
+static const void *first_of(const hs_supervisor *sv, const char *key)
+{
+    const void *item = NULL;
+    size_t n = hs_backend_collection(sv->backend, key, &item, 1);
+    if (n > 1)
+        hs_log(&sv->env, HS_LOG_INFO, "the graph's collection '%s' has %zu items; the first is taken", key, n);
+    return n ? item : NULL;
+}
+
+/* A scaffold lets HS_NONE be, and fills in no default for it. */
+static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
+{
+    const char *for_local =
+        o->ready_for_local_init_op ? o->ready_for_local_init_op : first_of(sv, HS_READY_FOR_LOCAL_INIT_OP);
+    const hs_scaffold_options options = {
+        HS_SCAFFOLD_OPTIONS,
+        .init_op = o->init_op ? o->init_op : first_of(sv, HS_INIT_OP),
+        .init_feeds = o->init_feeds,
+        .ready_op = o->ready_op ? o->ready_op : first_of(sv, HS_READY_OP),
+        .ready_for_local_init_op = for_local ? for_local : HS_NONE,
+        .local_init_op = o->local_init_op ? o->local_init_op : first_of(sv, HS_LOCAL_INIT_OP),
+        .summary_op = o->summary_op ? o->summary_op : first_of(sv, HS_SUMMARY_OP),
+        .saver = o->saver ? o->saver : (hs_saver *)first_of(sv, HS_SAVERS),
+        .env = &sv->env,
+    };
+    bool finalized = hs_backend_finalized(sv->backend);
+    sv->scaffold = hs_scaffold_new(&options, err);
+    if (!sv->scaffold || hs_scaffold_finalize(sv->scaffold, sv->backend, err))
+        return err->code;
+    sv->finalized = !finalized;
+    return HS_OK;
+}
+
+/* One that is named global_step, and no step of the backend's. */
+static const char *find_step(const hs_supervisor *sv)
+{
+    hs_variable variable;
+    for (size_t i = 0; hs_backend_variable(sv->backend, i, &variable); i++) {
+        if (strcmp(variable.name, "global_step") != 0)
+            continue;
+        if ((variable.dtype == HS_INT64 || variable.dtype == HS_INT32) && hs_shape_elements(&variable.shape) == 1)
+            return variable.name;
+        hs_log(&sv->env, HS_LOG_WARNING, "the variable 'global_step' is no integer, and is not taken for the global step");
+    }
+    return NULL;
+}
+
+static hs_code take_step(hs_supervisor *sv, const char *name, hs_error *err)
+{
+    const char *own = hs_backend_global_step_name(sv->backend);
+    hs_node node;
+    hs_code code;
+    if (!name)
+        name = own ? own : find_step(sv);
+    if (!named(name))
+        return HS_OK;
+    sv->backends_step = own && strcmp(name, own) == 0;
+    if (!sv->backends_step && (code = hs_backend_find(sv->backend, name, &node, err)))
+        return code;
+    sv->global_step = hs__strdup(&sv->env, name);
+    return sv->global_step ? HS_OK : hs__no_memory(err, strlen(name), "a name");
+}
+
+static bool has_saveables(const hs_supervisor *sv)
+{
+    hs_variable variable;
+    for (size_t i = 0; hs_backend_variable(sv->backend, i, &variable); i++)
+        if (!(variable.flags & HS_VARIABLE_LOCAL))
+            return true;
+    return false;
+}
+
+/* The other parts. */
+
+static hs_code take_manager(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
+{
+    if ((sv->manager = o->session_manager))
+        return HS_OK;
+    const hs_session_manager_options options = {
+        HS_SESSION_MANAGER_OPTIONS,
+        .ready_op = hs_supervisor_ready_op(sv),
+        .ready_for_local_init_op = hs_supervisor_ready_for_local_init_op(sv),
+        .local_init_op = hs_supervisor_local_init_op(sv),
+        .local_init_run_options = o->local_init_run_options,
+        .recovery_wait_secs = o->recovery_wait_secs,
+        .env = &sv->env,
+    };
+    sv->manager = hs_session_manager_new(&options, err);
+    sv->owns_manager = true;
+    return err->code;
+}
+
+static double interval(double secs, double standard)
+{
+    return secs == 0 ? standard : secs == HS_NEVER ? 0 : secs;
+}
+
+/* What is the chief's alone. */
+static hs_code take_logdir(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
+{
+    sv->save_summaries_secs = interval(o->save_summaries_secs, SAVE_SUMMARIES_SECS);
+    sv->save_model_secs = interval(o->save_model_secs, SAVE_MODEL_SECS);
+    sv->writer = sv->given_writer = o->summary_writer;
+    sv->no_writer = o->no_summary_writer || (!o->summary_writer && !named(o->logdir));
+    if (!named(o->logdir))
+        return HS_OK;
+    const char *base = named(o->checkpoint_basename) ? o->checkpoint_basename : "model.ckpt";
+    sv->logdir = hs__strdup(&sv->env, o->logdir);
+    sv->save_path = hs__format(&sv->env, "%s/%s", o->logdir, base);
+    return sv->logdir && sv->save_path ? HS_OK : hs__no_memory(err, strlen(o->logdir), "a path");
+}
+
+static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
+{
+    hs_code code;
+    sv->is_worker = sv->no_writer = o->is_worker;
+    sv->init_fn = o->init_fn;
+    sv->init_user = o->init_user;
+    sv->stop_grace_secs = o->stop_grace_secs;
+    sv->coordinator = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &sv->env}, err);
+    if (!sv->coordinator)
+        return err->code;
+    if ((code = make_scaffold(sv, o, err)) || (code = take_step(sv, o->global_step, err)) ||
+        (code = take_manager(sv, o, err)))
+        return code;
+    sv->saves = !o->no_saver && (o->saver || has_saveables(sv));
+    return sv->is_worker ? HS_OK : take_logdir(sv, o, err);
+}
+
+static hs_supervisor *make(hs_backend backend, hs_error *err)
+{
+    hs_backend_ops ops;
+    hs_env env;
+    if (hs__backend_take(&ops, backend, err) || hs__env_take(&env, hs_backend_env(backend), err) ||
+        (ops.status && hs__settle(ops.status(backend.self, err), "the backend", err)))
+        return NULL;
+    hs_supervisor *sv = hs__alloc(&env, 1, sizeof *sv);
+    if (!sv || pthread_mutex_init(&sv->writing, NULL) || pthread_mutex_init(&sv->saving, NULL)) {
+        hs__free(&env, sv);
+        hs__no_memory(err, sizeof *sv, "a supervisor");
+        return NULL;
+    }
+    sv->env = env;
+    sv->backend = backend;
+    return sv;
+}
+
+hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err)
+{
+    hs_supervisor_options o = {HS_SUPERVISOR_OPTIONS};
+    hs_error error = {0};
+    hs_supervisor *sv = NULL;
+    if (!(options && hs_struct_take(&o, sizeof o, options, "hs_supervisor_options", "HS_SUPERVISOR_OPTIONS", &error)) &&
+        !check(&o, &error))
+        sv = make(backend, &error);
+    if (sv && fill(sv, &o, &error)) {
+        hs_supervisor_free(sv);
+        sv = NULL;
+    }
+    hs__error_copy(err, &error);
+    return sv;
+}
+
+void hs_supervisor_free(hs_supervisor *sv)
+{
+    if (!sv)
+        return;
+    hs_env env = sv->env;
+    if (sv->coordinator) {
+        hs_coordinator_request_stop(sv->coordinator, NULL);
+        hs__supervisor_await_services(sv);
+        hs__supervisor_end_writer(sv, NULL);
+    }
+    hs_coordinator_free(sv->coordinator);
+    if (sv->owns_manager)
+        hs_session_manager_free(sv->manager);
+    hs_scaffold_free(sv->scaffold);
+    if (sv->finalized && sv->backend.ops->finalize)
+        sv->backend.ops->finalize(sv->backend.self, false, NULL);
+    pthread_mutex_destroy(&sv->writing);
+    pthread_mutex_destroy(&sv->saving);
+    hs__free(&env, sv->global_step);
+    hs__free(&env, sv->logdir);
+    hs__free(&env, sv->save_path);
+    hs__free(&env, sv);
+}
+
+/* What it is asked. */
+
+#define GETTER(type, name, value)                                                                                          \
+    type hs_supervisor_##name(const hs_supervisor *sv)                                                                     \
+    {                                                                                                                      \
+        return sv ? (value) : 0;                                                                                           \
+    }
+
+GETTER(bool, is_chief, !sv->is_worker)
+GETTER(hs_session_manager *, session_manager, sv->manager)
+GETTER(hs_coordinator *, coordinator, sv->coordinator)
+GETTER(const char *, init_op, named(hs_scaffold_init_op(sv->scaffold)))
+GETTER(const hs_feed *, init_feeds, hs_scaffold_init_feeds(sv->scaffold))
+GETTER(const char *, local_init_op, named(hs_scaffold_local_init_op(sv->scaffold)))
+GETTER(const char *, ready_op, named(hs_scaffold_ready_op(sv->scaffold)))
+GETTER(const char *, ready_for_local_init_op, named(hs_scaffold_ready_for_local_init_op(sv->scaffold)))
+GETTER(const char *, summary_op, named(hs_scaffold_summary_op(sv->scaffold)))
+GETTER(const char *, global_step, sv->global_step)
+GETTER(hs_saver *, saver, sv->saves ? hs_scaffold_saver(sv->scaffold) : NULL)
+GETTER(hs_summary_writer *, summary_writer, sv->writer)
+GETTER(const char *, logdir, sv->logdir)
+GETTER(const char *, save_path, sv->save_path)
+GETTER(double, save_summaries_secs, sv->save_summaries_secs)
+GETTER(double, save_model_secs, sv->save_model_secs)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_DRIVERS_SUPERVISOR_H
+#define HS_DRIVERS_SUPERVISOR_H
+
+#include <hooksess/supervisor.h>
+
+#include "base/env.h"
+
+#include <pthread.h>
+
+/* A supervisor from the inside: what it is made of (supervisor.c), its sessions (supervisor_session.c), and the threads
+ * beside them (supervisor_services.c). */
+
+enum { HS__SERVICES = 3 };
+
+struct hs_supervisor {
+    hs_env env;
+    hs_backend backend;
+    bool is_worker, finalized; /* finalized: by this one */
+    hs_scaffold *scaffold;
+    bool saves; /* with the scaffold's saver */
+    char *global_step;
+    bool backends_step; /* it is the one that the backend reads without a run */
+    hs_init_fn init_fn;
+    void *init_user;
+    hs_coordinator *coordinator;
+    hs_session_manager *manager;
+    bool owns_manager;
+    char *logdir, *save_path; /* NULL: none */
+    double save_summaries_secs, save_model_secs,
+        stop_grace_secs; /* of the intervals 0: none; of the grace as in the join */
+    hs_summary_writer *given_writer, *writer;
+    bool no_writer;
+    pthread_mutex_t writing; /* guards the writer: it may be closed while somebody writes */
+    pthread_mutex_t saving;  /* a saver is used by one thread at a time */
+    bool graph_written;      /* to the writer */
+    int64_t step;            /* of the last event; under `writing` */
+
+    hs_raw_session *session; /* that the services are for */
+    hs_thread *services[HS__SERVICES];
+    size_t n_services;
+    bool served;                /* services were started, if only none of them */
+    int64_t rate_step, rate_ns; /* the step counter's */
+};
+
+/* The global step as it is now; -1: there is none. */
+hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t *step, hs_error *err);
+/* Opens the writer, if there is to be one and it is not open. */
+hs_code hs__supervisor_open_writer(hs_supervisor *sv, hs_error *err);
+/* Ends what the writer has with STOP, and closes it; what somebody still writes is dropped. */
+hs_code hs__supervisor_end_writer(hs_supervisor *sv, hs_error *err);
+/* Is a service at work? */
+bool hs__supervisor_serves(const hs_supervisor *sv);
+/* Waits until none is, however long, and forgets them; a stop was requested, or they have ended. */
+void hs__supervisor_await_services(hs_supervisor *sv);
+
+#endif

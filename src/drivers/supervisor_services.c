@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a supervisor does beside the steps: saving, summaries, the step counter; and the threads that do it. */
+#include "drivers/supervisor.h"
+
+#include <math.h>
+
+/* The global step. */
+
+static hs_code fetch_step(const hs_supervisor *sv, hs_raw_session *session, int64_t *step, hs_error *err)
+{
+    const double MOST = 9007199254740992; /* a double has each step up to here */
+    const hs_run_values *values;
+    hs_code code =
+        hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(sv->global_step)}, &values, err);
+    double value = code ? 0 : hs_values_number(values, 0);
+    if (!(value >= 0 && value < MOST))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the global step '%s' is %g, no step", sv->global_step, value);
+    *step = (int64_t)value;
+    return code;
+}
+
+hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t *step, hs_error *err)
+{
+    *step = -1;
+    if (!sv->global_step)
+        return HS_OK;
+    hs_raw_session_enter(session);
+    hs_code code = sv->backends_step ? hs_raw_session_step(session, step, err) : fetch_step(sv, session, step, err);
+    hs_raw_session_leave(session);
+    return code;
+}
+
+/* The event file. */
+
+hs_code hs__supervisor_open_writer(hs_supervisor *sv, hs_error *err)
+{
+    hs_error error = {0};
+    pthread_mutex_lock(&sv->writing);
+    if (!sv->writer && !(sv->writer = sv->given_writer) && !sv->no_writer)
+        sv->writer = hs_summary_writer_open(
+            sv->logdir, &(hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .env = &sv->env}, &error);
+    pthread_mutex_unlock(&sv->writing);
+    return hs__error_copy(err, &error);
+}
+
+hs_code hs__supervisor_end_writer(hs_supervisor *sv, hs_error *err)
+{
+    hs_error error = {0}, late = {0};
+    pthread_mutex_lock(&sv->writing);
+    hs_summary_writer *writer = sv->writer;
+    sv->writer = NULL;
+    if (writer)
+        hs_summary_writer_session_log(writer, HS_SESSION_STOP, NULL, NULL, sv->step, &error);
+    if (writer && writer == sv->given_writer)
+        hs_summary_writer_flush(writer, false, &late);
+    else
+        hs_summary_writer_close(writer, &late);
+    sv->graph_written = false;
+    pthread_mutex_unlock(&sv->writing);
+    return hs__error_copy(err, error.code ? &error : &late);
+}
+
+/* The writer, for an event; NULL: there is none, or none any more. */
+static hs_summary_writer *begin_event(hs_supervisor *sv)
+{
+    pthread_mutex_lock(&sv->writing);
+    return sv->writer;
+}
+
+static void end_event(hs_supervisor *sv, int64_t step)
+{
+    sv->step = step < 0 ? 0 : step;
+    pthread_mutex_unlock(&sv->writing);
+}
+
+/* HS_UNAVAILABLE, and no message: there is no writer. */
+static hs_code write_summary(hs_supervisor *sv, hs_string summary, int64_t step, hs_error *err)
+{
+    hs_summary_writer *writer = begin_event(sv);
+    hs_code code = writer ? hs_summary_writer_summary(writer, summary, step < 0 ? 0 : step, err) : HS_UNAVAILABLE;
+    end_event(sv, step);
+    return code;
+}
+
+static hs_code log_session(hs_supervisor *sv, hs_session_status status, const char *path, int64_t step, hs_error *err)
+{
+    if (!sv->global_step)
+        return HS_OK;
+    hs_summary_writer *writer = begin_event(sv);
+    hs_code code = writer ? hs_summary_writer_session_log(writer, status, path, NULL, step, err) : HS_OK;
+    end_event(sv, status == HS_SESSION_START ? step - 1 : step);
+    return code;
+}
+
+hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
+                                       hs_error *err)
+{
+    hs_code code;
+    hs_error_clear(err);
+    if (!sv || step < -1 || (summary.bytes && !summary.data))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_summary_computed: %s",
+                            !sv         ? "the supervisor is NULL"
+                            : step < -1 ? "the step is negative; -1 is the session's"
+                                        : "the summary has a size and no data");
+    if (sv->is_worker || sv->no_writer)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "writing a summary requires %s",
+                            sv->is_worker ? "a chief, and this is a worker's supervisor: leave it to the chief's"
+                                          : "a summary writer: give the supervisor a logdir or a summary_writer");
+    if (step < 0 && (code = hs__supervisor_step(sv, session, &step, err)))
+        return code;
+    if ((code = write_summary(sv, summary, step, err)) == HS_UNAVAILABLE)
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "the summary writer is not open: a session's preparing opens it, and hs_supervisor_stop closes it");
+    return code;
+}
+
+/* Checkpoints. */
+
+hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err)
+{
+    const hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    hs_saver *saver = hs_supervisor_saver(sv);
+    hs_error error = {0};
+    int64_t step;
+    hs_error_clear(err);
+    if (!sv || !session)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_save: there is no %s", sv ? "session" : "supervisor");
+    if (sv->is_worker || !sv->save_path || !saver)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is nothing to save with: %s",
+                            sv->is_worker    ? "this is a worker's supervisor, and the chief's saves"
+                            : !sv->save_path ? "give the supervisor a logdir"
+                                             : "the supervisor has no saver, or the graph no variables to be saved");
+    hs_raw_session_enter(session); /* for as long as the copy takes; before the lock, as the caller may be in already */
+    pthread_mutex_lock(&sv->saving);
+    hs_code code = hs__supervisor_step(sv, session, &step, err);
+    if (!code)
+        code = hs_saver_save(saver, session, sv->save_path, step, &options, err);
+    hs_raw_session_leave(session);
+    hs_saver_wait(saver);
+    if (!code && hs_saver_finished(saver, &(int64_t){0}, &error) && error.code)
+        code = hs__error_copy(err, &error);
+    if (!code)
+        code = log_session(sv, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), step, err);
+    pthread_mutex_unlock(&sv->saving);
+    return code;
+}
+
+/* The services' loops. */
+
+static hs_code save_now_and_then(void *user, hs_error *err)
+{
+    hs_supervisor *sv = user;
+    return hs_supervisor_save(sv, sv->session, err);
+}
+
+static hs_code run_summary_op(hs_supervisor *sv, hs_error *err)
+{
+    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(hs_supervisor_summary_op(sv)), .kind = HS_RUN_AUX};
+    const hs_run_values *values;
+    int64_t step;
+    hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
+    if (code || (code = hs_raw_session_run(sv->session, &args, &values, err)))
+        return code;
+    const hs_tensor *value = hs_values_tensor(values, 0);
+    if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialised Summary",
+                            args.names[0]);
+    const hs_string *summary = value->data;
+    code = summary->bytes ? write_summary(sv, *summary, step, err) : HS_OK;
+    return code == HS_UNAVAILABLE ? HS_OK : code; /* it was closed, and left this thread behind */
+}
+
+static hs_code compute_summary(void *user, hs_error *err)
+{
+    hs_supervisor *sv = user;
+    hs_raw_session_enter(sv->session);
+    hs_code code = run_summary_op(sv, err);
+    hs_raw_session_leave(sv->session);
+    return code;
+}
+
+static hs_code start_counting(void *user, hs_error *err)
+{
+    hs_supervisor *sv = user;
+    sv->rate_ns = hs_env_monotonic_ns(&sv->env);
+    return hs__supervisor_step(sv, sv->session, &sv->rate_step, err);
+}
+
+static hs_code count_steps(void *user, hs_error *err)
+{
+    hs_supervisor *sv = user;
+    int64_t step;
+    hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
+    int64_t now = hs_env_monotonic_ns(&sv->env);
+    double secs = (double)(now - sv->rate_ns) / 1e9, steps = (double)(step - sv->rate_step);
+    char *tag;
+    if (code || !(secs > 0)) /* a clock too coarse for a rate: the steps count in the next */
+        return code;
+    sv->rate_step = step;
+    sv->rate_ns = now;
+    if (!(tag = hs__format(&sv->env, "%s/sec", sv->global_step)))
+        return hs__no_memory(err, 1, "a tag");
+    hs_log(&sv->env, HS_LOG_INFO, "%s: %g", tag, steps / secs);
+    hs_summary_writer *writer = begin_event(sv);
+    if (writer)
+        code = hs_summary_writer_scalar(writer, tag, steps / secs, step, err);
+    end_event(sv, step);
+    hs__free(&sv->env, tag);
+    return code;
+}
+
+/* Their threads. */
+
+static hs_code add_service(hs_supervisor *sv, const char *name, double secs, hs_code (*start)(void *user, hs_error *err),
+                           hs_code (*loop)(void *user, hs_error *err), hs_error *err)
+{
+    hs_error error = {0};
+    hs_thread *thread =
+        hs_looper_new(&(hs_looper_options){HS_LOOPER_OPTIONS, .coordinator = sv->coordinator, .name = name,
+                                           .interval_secs = secs, .start_loop = start, .loop = loop, .user = sv},
+                      &error);
+    if (thread)
+        sv->services[sv->n_services++] = thread;
+    return hs__error_copy(err, &error);
+}
+
+static hs_code add_services(hs_supervisor *sv, hs_error *err)
+{
+    bool events = sv->save_summaries_secs > 0 && !sv->no_writer;
+    hs_code code = HS_OK;
+    if (events && hs_supervisor_summary_op(sv))
+        code = add_service(sv, "summaries", sv->save_summaries_secs, NULL, compute_summary, err);
+    if (!code && events && sv->global_step)
+        code = add_service(sv, "step counter", sv->save_summaries_secs, start_counting, count_steps, err);
+    if (!code && sv->saves && sv->save_model_secs > 0)
+        code = add_service(sv, "checkpoints", sv->save_model_secs, NULL, save_now_and_then, err);
+    for (size_t i = 0; !code && i < sv->n_services; i++)
+        code = hs_thread_start(sv->services[i], err);
+    return code;
+}
+
+bool hs__supervisor_serves(const hs_supervisor *sv)
+{
+    for (size_t i = 0; i < sv->n_services; i++)
+        if (hs_thread_alive(sv->services[i]))
+            return true;
+    return false;
+}
+
+void hs__supervisor_await_services(hs_supervisor *sv)
+{
+    for (size_t i = 0; i < sv->n_services; i++) {
+        hs_thread_wait(sv->services[i], (double)INFINITY);
+        hs_thread_free(sv->services[i]);
+    }
+    sv->n_services = 0;
+    sv->served = false;
+}
+
+hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err)
+{
+    hs_code code;
+    int64_t step;
+    hs_error_clear(err);
+    if (!sv || !session)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_start_standard_services: there is no %s",
+                            sv ? "session" : "supervisor");
+    if (sv->is_worker)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the standard services are the chief's, and this is a worker's supervisor: leave them to it");
+    if (hs__supervisor_serves(sv))
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the standard services run already: end them by hs_supervisor_stop first");
+    hs__supervisor_await_services(sv); /* they have ended */
+    if (!sv->logdir) {
+        hs_log(&sv->env, HS_LOG_WARNING, "the standard services need a logdir: none of them is started");
+        return HS_OK;
+    }
+    sv->session = session;
+    sv->served = true;
+    if ((code = hs_raw_session_share(session, err)) || (code = hs__supervisor_open_writer(sv, err)) ||
+        (code = hs__supervisor_step(sv, session, &step, err)) ||
+        /* what TensorBoard has from there on is of another run: this one goes on with the step after what was restored */
+        (code = log_session(sv, HS_SESSION_START, NULL, step + 1, err)))
+        return code;
+    return add_services(sv, err);
+}
+
+hs_thread *const *hs_supervisor_services(const hs_supervisor *sv, size_t *n)
+{
+    if (n)
+        *n = sv ? sv->n_services : 0;
+    return sv && sv->served ? sv->services : NULL;
+}

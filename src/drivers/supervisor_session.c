@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A supervisor's sessions, from the preparing to the stop. */
+#include "drivers/supervisor.h"
+
+#include <math.h>
+
+enum { MAX_WAIT_SECS = 7200 };
+
+static hs_code no_supervisor(hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "the supervisor is NULL");
+}
+
+/* Preparing. */
+
+/* graph.pbtxt, and the graph's events, once a file. A backend may have none to show. */
+static hs_code write_graph(hs_supervisor *sv, hs_error *err)
+{
+    hs_bytes graph, meta;
+    hs_code code = hs_export_meta_graph(sv->backend, hs_supervisor_saver(sv), &meta, err);
+    if (code)
+        return code == HS_UNIMPLEMENTED ? (hs_error_clear(err), HS_OK) : code;
+    if (sv->logdir)
+        code = hs_write_graph(sv->backend, sv->logdir, "graph.pbtxt", true, err);
+    if (!code && sv->writer && !sv->graph_written && !(code = hs_backend_graph_def(sv->backend, &graph, err)) &&
+        !(code = hs_summary_writer_graph(sv->writer, graph, 0, err)))
+        code = hs_summary_writer_meta_graph(sv->writer, meta, 0, err);
+    sv->graph_written = true;
+    hs_env_free(hs_backend_env(sv->backend), (void *)meta.data);
+    return code;
+}
+
+static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
+{
+    hs_prepare_options prepare = {
+        HS_PREPARE_OPTIONS,
+        .target = options->target,
+        .config = options->config,
+        .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
+    };
+    if (sv->is_worker)
+        return hs_session_manager_wait(sv->manager, sv->backend, &prepare, err);
+    prepare.init_op = hs_supervisor_init_op(sv);
+    prepare.init_feeds = hs_supervisor_init_feeds(sv);
+    prepare.init_fn = sv->init_fn;
+    prepare.init_user = sv->init_user;
+    prepare.saver = hs_supervisor_saver(sv);
+    prepare.checkpoint_dir = sv->logdir;
+    prepare.wait_for_checkpoint = options->wait_for_checkpoint;
+    return hs_session_manager_prepare(sv->manager, sv->backend, &prepare, err);
+}
+
+/* What goes on beside the session. */
+static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, hs_error *err)
+{
+    hs_code code = hs_raw_session_share(session, err);
+    if (!code && !sv->is_worker)
+        code = write_graph(sv, err);
+    if (!code && !sv->is_worker && services)
+        code = hs_supervisor_start_standard_services(sv, session, err);
+    if (!code && services && hs_backend_collection(sv->backend, HS_QUEUE_RUNNERS, NULL, 0))
+        code = hs_supervisor_start_queue_runners(sv, session, NULL, err);
+    return code;
+}
+
+static hs_code check(const hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
+{
+    if (!sv)
+        return no_supervisor(err);
+    if (options->wait_for_checkpoint && !sv->is_worker && !(sv->logdir && sv->saves))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "wait_for_checkpoint, and there is no %s: give the supervisor one, or do not wait",
+                            sv->logdir ? "saver" : "logdir");
+    if (hs__supervisor_serves(sv))
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the services of an earlier session still run: end them by hs_supervisor_stop first");
+    return HS_OK;
+}
+
+hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervised_options *given,
+                                                          hs_error *err)
+{
+    hs_supervised_options options = {HS_SUPERVISED_OPTIONS};
+    hs_error error = {0};
+    hs_raw_session *session = NULL;
+    if ((given &&
+         hs_struct_take(&options, sizeof options, given, "hs_supervised_options", "HS_SUPERVISED_OPTIONS", &error)) ||
+        check(sv, &options, &error)) {
+        hs__error_copy(err, &error);
+        return NULL;
+    }
+    hs_coordinator_clear_stop(sv->coordinator);
+    if (!hs__supervisor_open_writer(sv, &error))
+        session = make_session(sv, &options, &error);
+    if (session && begin(sv, session, !options.no_standard_services, &error)) {
+        hs_supervisor_leave(sv, session, HS_OK, NULL, NULL);
+        session = NULL;
+    }
+    if (!session)
+        hs_log(&sv->env, HS_LOG_ERROR, "the session was not opened: %s", error.message);
+    hs__error_copy(err, &error);
+    return session;
+}
+
+hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
+{
+    return hs_supervisor_prepare_or_wait_for_session(sv, options, err);
+}
+
+/* Threads. */
+
+hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads, hs_error *err)
+{
+    if (threads)
+        *threads = (hs_threads){NULL, 0, NULL};
+    if (!sv)
+        return no_supervisor(err);
+    hs_raw_session_enter(session); /* a fork is made by whoever may run the session */
+    hs_code code = hs_start_queue_runners(session, sv->coordinator, true, threads, err);
+    hs_raw_session_leave(session);
+    return code;
+}
+
+hs_thread *hs_supervisor_loop(hs_supervisor *sv, double secs, hs_code (*fn)(void *user, hs_error *err), void *user,
+                              hs_error *err)
+{
+    if (!sv) {
+        no_supervisor(err);
+        return NULL;
+    }
+    hs_thread *thread = hs_looper_new(&(hs_looper_options){HS_LOOPER_OPTIONS, .coordinator = sv->coordinator,
+                                                           .name = "loop", .interval_secs = secs, .loop = fn, .user = user},
+                                      err);
+    if (thread && hs_thread_start(thread, err)) {
+        hs_thread_free(thread);
+        return NULL;
+    }
+    return thread;
+}
+
+hs_code hs_supervisor_request_stop(hs_supervisor *sv, const hs_error *why)
+{
+    return sv ? hs_coordinator_request_stop(sv->coordinator, why) : HS_INVALID_ARGUMENT;
+}
+
+bool hs_supervisor_should_stop(const hs_supervisor *sv)
+{
+    return !sv || hs_coordinator_should_stop(sv->coordinator);
+}
+
+void hs_supervisor_wait_for_stop(hs_supervisor *sv)
+{
+    if (sv)
+        hs_coordinator_wait_for_stop(sv->coordinator, (double)INFINITY);
+}
+
+hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body, void *user, hs_error *err)
+{
+    return sv ? hs_coordinator_stop_on_error(sv->coordinator, body, user, err) : no_supervisor(err);
+}
+
+/* Stopping. */
+
+hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, hs_error *err)
+{
+    hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS};
+    hs_error error = {0}, late = {0};
+    if (!sv)
+        return no_supervisor(err);
+    hs_coordinator_request_stop(sv->coordinator, NULL);
+    if (given &&
+        hs_struct_take(&options, sizeof options, given, "hs_supervisor_stop_options", "HS_SUPERVISOR_STOP_OPTIONS", &error))
+        return hs__error_copy(err, &error);
+    const hs_join_options join = {HS_JOIN_OPTIONS, .threads = options.threads, .n_threads = options.n_threads,
+                                  .stop_grace_secs = sv->stop_grace_secs,
+                                  .ignore_live_threads = options.ignore_live_threads};
+    hs_coordinator_join(sv->coordinator, &join, error.code ? NULL : &error);
+    if (!options.keep_summary_writer && hs__supervisor_end_writer(sv, &late) && error.code)
+        hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
+    return hs__error_copy(err, error.code ? &error : &late);
+}
+
+hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
+                            const hs_supervisor_stop_options *options, hs_error *err)
+{
+    hs_error error = {0};
+    if (!sv)
+        return code ? code : no_supervisor(err);
+    if (code) {
+        hs_error_set(&error, code, "%s",
+                     err && err->code == code && err->message[0] ? err->message : "the caller gave up, without a word");
+        hs_coordinator_request_stop(sv->coordinator, &error);
+    }
+    hs_supervisor_stop(sv, options, &error);
+    hs__supervisor_await_services(sv);
+    hs_error late = {0};
+    if (hs_raw_session_close(session, &late))
+        hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
+    return hs__error_copy(err, &error);
+}
+
+/* The loop. */
+
+hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_train_step_fn step, void *user,
+                            hs_error *err)
+{
+    hs_error error;
+    hs_code code;
+    if (!sv || !step)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_basic_train_loop: there is no %s", sv ? "step" : "supervisor");
+    do {
+        hs_error_clear(&error);
+        hs_raw_session *session = hs_supervisor_managed_session(sv, options, &error);
+        code = error.code;
+        while (!code && !hs_supervisor_should_stop(sv))
+            code = hs__settle(step(user, session, &error), "the step function", &error);
+        code = hs_supervisor_leave(sv, session, code, NULL, &error);
+        if (code == HS_ABORTED)
+            hs_log(&sv->env, HS_LOG_WARNING, "the session was lost, and is made anew: %s", error.message);
+    } while (code == HS_ABORTED);
+    return hs__error_copy(err, &error);
+}

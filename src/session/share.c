@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A raw session that several threads run. */
+#include "session/session.h"
+
+#include <hooksess/session_manager.h>
+
+#include <pthread.h>
+
+/* Whoever comes is served in the order of coming: a loop that runs the session without a pause must not keep those out who
+ * want it now and then, as a mutex would let it. */
+struct hs__sharing {
+    pthread_t home; /* the thread whose session it is */
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* of all below */
+    pthread_t holder;
+    size_t depth; /* how often the holder has entered; 0: nobody is in */
+    uint64_t came, served;
+};
+
+hs_code hs_raw_session_share(hs_raw_session *raw, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!raw || !raw->handle || !raw->owner->unhooked)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            raw && raw->handle ? "the raw session of one with hooks is run by that one's thread alone"
+                                               : "there is no session to share");
+    if (raw->sharing)
+        return HS_OK;
+    struct hs__sharing *sharing = hs__alloc(&raw->env, 1, sizeof *sharing);
+    if (!sharing)
+        return hs__no_memory(err, sizeof *sharing, "the lock of a session");
+    if (pthread_mutex_init(&sharing->lock, NULL) || pthread_cond_init(&sharing->changed, NULL)) {
+        hs__free(&raw->env, sharing);
+        return hs__no_memory(err, sizeof *sharing, "the lock of a session");
+    }
+    sharing->home = pthread_self();
+    raw->sharing = sharing;
+    return HS_OK;
+}
+
+void hs__unshare(hs_raw_session *raw)
+{
+    if (!raw->sharing)
+        return;
+    pthread_cond_destroy(&raw->sharing->changed);
+    pthread_mutex_destroy(&raw->sharing->lock);
+    hs__free(&raw->env, raw->sharing);
+    raw->sharing = NULL;
+}
+
+void hs_raw_session_enter(hs_raw_session *raw)
+{
+    struct hs__sharing *sharing = raw ? raw->sharing : NULL;
+    if (!sharing)
+        return;
+    pthread_mutex_lock(&sharing->lock);
+    if (!sharing->depth || !pthread_equal(sharing->holder, pthread_self())) {
+        uint64_t mine = sharing->came++;
+        while (mine != sharing->served)
+            pthread_cond_wait(&sharing->changed, &sharing->lock);
+        sharing->holder = pthread_self();
+    }
+    sharing->depth++;
+    pthread_mutex_unlock(&sharing->lock);
+}
+
+void hs_raw_session_leave(hs_raw_session *raw)
+{
+    struct hs__sharing *sharing = raw ? raw->sharing : NULL;
+    if (!sharing)
+        return;
+    pthread_mutex_lock(&sharing->lock);
+    if (sharing->depth && pthread_equal(sharing->holder, pthread_self()) && --sharing->depth == 0) {
+        sharing->served++;
+        pthread_cond_broadcast(&sharing->changed);
+    }
+    pthread_mutex_unlock(&sharing->lock);
+}
+
+bool hs__is_guest(const hs_raw_session *raw)
+{
+    return raw->sharing && !pthread_equal(raw->sharing->home, pthread_self());
+}

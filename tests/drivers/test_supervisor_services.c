@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a supervisor does beside the steps, in threads of its own. */
+#include "drivers/supervised.h"
+
+#include "summary/events.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+static void sv_029_the_standard_services_of_a_model_with_a_step(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 123);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, NULL);
+    await_file(f, "model.ckpt-123.index");
+    while (!test_env_logged(&f->t, "global_step/sec: "))
+        sched_yield();
+    finish(f);
+    const char *events = events_text(f->directory);
+    assert_int_equal(strncmp(events, "version graph meta start@124 ", 29), 0);
+    assert_contains(events, " global_step/sec=0@123 ");
+    assert_contains(events, " checkpoint@123 ");
+    assert_contains(events, " stop@123");
+    prepare(f, NULL);
+    assert_contains(hs_raw_session_restored_from(f->session), "model.ckpt-123");
+    finish(f);
+}
+
+static void sv_033s_a_stop_saves_nothing(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, NULL);
+    await_file(f, "checkpoint");
+    assert_ok(run_op(f, "train"), &f->err);
+    assert_ok(run_op(f, "train"), &f->err);
+    finish(f);
+    assert_int_equal(test_count_files(f->directory, ".index"), 1);
+    assert_true(test_exists(f->directory, "model.ckpt-0.index"));
+}
+
+static void saving_now(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER, .checkpoint_basename = "mine"));
+    prepare(f, NULL);
+    assert_ok(run_op(f, "train"), &f->err);
+    assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err);
+    assert_true(test_exists(f->directory, "mine-1.index"));
+    finish(f);
+    assert_contains(events_text(f->directory), "checkpoint@1");
+}
+
+static void saving_without_a_place_for_it(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    assert_fails(hs_supervisor_save(f->sv, f->session, &f->err), HS_FAILED_PRECONDITION, &f->err,
+                 "give the supervisor a logdir");
+}
+
+static const char *names_of_services(const supervised *f)
+{
+    static char text[128];
+    size_t n;
+    hs_thread *const *services = hs_supervisor_services(f->sv, &n);
+    text[0] = '\0';
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? ", " : "", hs_thread_name(services[i]));
+    return text;
+}
+
+static atomic_int summaries; /* that were computed */
+
+static hs_code summarise(void *self, hs_op *op, hs_error *err)
+{
+    supervised *f = self;
+    static hs_string value;
+    value = three(f);
+    atomic_fetch_add(&summaries, 1);
+    hs_tensor tensor = hs_tensor_of(HS_STRING, HS_SCALAR, &value);
+    return hs_op_set_output(op, 0, &tensor, err);
+}
+
+static void add_summary_op(supervised *f)
+{
+    hs_graph_op(f->graph, .name = "summary", .run = summarise, .self = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_collect(f->graph, HS_SUMMARY_OP, "summary");
+}
+
+static const char *services_of(supervised *f, hs_supervisor_options options)
+{
+    options.logdir = f->directory;
+    supervise(f, options);
+    prepare(f, NULL);
+    const char *names = names_of_services(f);
+    finish(f);
+    return names;
+}
+
+static void sv_035s_which_services_there_are(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 4);
+    add_summary_op(f);
+    assert_string_equal(services_of(f, OPTIONS(0)), "summaries, step counter, checkpoints");
+    assert_string_equal(services_of(f, OPTIONS(.summary_op = HS_NONE)), "step counter, checkpoints");
+    assert_string_equal(services_of(f, OPTIONS(.global_step = HS_NONE)), "summaries, checkpoints");
+    assert_string_equal(services_of(f, OPTIONS(.save_summaries_secs = HS_NEVER)), "checkpoints");
+    assert_string_equal(services_of(f, OPTIONS(.no_summary_writer = true)), "checkpoints");
+    assert_string_equal(services_of(f, OPTIONS(.save_model_secs = HS_NEVER)), "summaries, step counter");
+    assert_string_equal(services_of(f, OPTIONS(.no_saver = true)), "summaries, step counter");
+}
+
+static void sv_036s_without_a_logdir_there_are_none(void **state)
+{
+    supervised *f = *state;
+    size_t n = 9;
+    add_v(f, 0);
+    supervise(f, OPTIONS(0));
+    prepare(f, SUPERVISED(.no_standard_services = true));
+    assert_ok(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), &f->err);
+    assert_null(hs_supervisor_services(f->sv, &n));
+    assert_int_equal(n, 0);
+    assert_contains(f->t.log, "WARNING: the standard services need a logdir");
+    finish(f);
+}
+
+static void services_that_cannot_be_started(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, NULL);
+    assert_fails(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), HS_FAILED_PRECONDITION, &f->err,
+                 "run already");
+    assert_null(hs_supervisor_managed_session(f->sv, NULL, &f->err));
+    assert_says(&f->err, HS_FAILED_PRECONDITION, "of an earlier session still run");
+    finish(f);
+    supervise(f, OPTIONS(.is_worker = true, .ready_op = HS_NONE));
+    prepare(f, NULL);
+    assert_fails(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), HS_FAILED_PRECONDITION, &f->err,
+                 "leave them to it");
+}
+
+/* Clocks that count how often the services look at them. */
+
+static atomic_int looks;
+
+static int64_t standing(void *user)
+{
+    (void)user;
+    atomic_fetch_add(&looks, 1);
+    return 77;
+}
+
+static int64_t going(void *user)
+{
+    (void)user;
+    atomic_fetch_add(&looks, 1);
+    return hs_env_monotonic_ns(NULL);
+}
+
+/* Trains 100 steps beside a step counter that has been at work before and after. */
+static void count_steps_by(supervised *f, int64_t (*clock)(void *user), const char *name)
+{
+    f->t.env.clock.monotonic_ns = clock;
+    hs_graph_free(f->graph);
+    f->graph = hs_graph_new(&f->t.env);
+    hs_graph_global_step(f->graph, name, NULL);
+    hs_graph_op(f->graph, .name = "train", .advances_step = true);
+    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = 1e-4));
+    prepare(f, NULL);
+    for (int i = 0; i < 100; i++)
+        assert_ok(run_op(f, "train"), &f->err);
+    int now = atomic_load(&looks);
+    while (atomic_load(&looks) < now + 50)
+        sched_yield();
+    finish(f);
+}
+
+static void sv_038s_no_time_makes_no_rate(void **state)
+{
+    supervised *f = *state;
+    count_steps_by(f, standing, NULL);
+    assert_string_equal(events_text(f->directory), "version graph meta start@1 stop@0");
+}
+
+static void note_step(const Hs__Pb__Event *event, void *user)
+{
+    if (event->what_case == HS__PB__EVENT__WHAT_SUMMARY)
+        *(int64_t *)user = event->step;
+}
+
+static void sv_038s_a_rate_has_the_variables_name(void **state)
+{
+    supervised *f = *state;
+    int64_t last = 0;
+    count_steps_by(f, going, "my_step");
+    assert_contains(events_text(f->directory), "my_step/sec=");
+    events_each(f->directory, note_step, &last);
+    assert_int_equal(last, 100);
+}
+
+static void sv_049s_a_step_that_is_no_integer_is_ignored(void **state)
+{
+    supervised *f = *state;
+    hs_graph_add_variable(f->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "global_step", .dtype = HS_FLOAT});
+    supervise(f, OPTIONS(.logdir = f->directory));
+    assert_null(hs_supervisor_global_step(f->sv));
+    assert_contains(f->t.log, "WARNING: the variable 'global_step' is no integer");
+    prepare(f, NULL);
+    await_file(f, "model.ckpt.index");
+    finish(f);
+    assert_string_equal(events_text(f->directory), "version graph meta stop@0");
+}
+
+static void a_step_of_32_bits(void **state)
+{
+    supervised *f = *state;
+    static const int32_t first = 41;
+    hs_graph_add_variable(f->graph,
+                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "global_step", .dtype = HS_INT32, .initial = &first});
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, NULL);
+    await_file(f, "model.ckpt-41.index");
+    finish(f);
+    assert_contains(events_text(f->directory), "start@42");
+}
+
+/* Stopping. */
+
+static hs_code fail_when_stopped(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)user;
+    hs_coordinator_wait_for_stop(coordinator, 1e9);
+    return hs_error_set(err, HS_DATA_LOSS, "at the end");
+}
+
+static void sv_039s_a_join_that_fails_closes_the_writer_all_the_same(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER));
+    prepare(f, NULL);
+    assert_ok(hs_coordinator_start(hs_supervisor_coordinator(f->sv), &f->err, .name = "late", .run = fail_when_stopped),
+              &f->err);
+    assert_fails(hs_supervisor_stop(f->sv, NULL, &f->err), HS_DATA_LOSS, &f->err, "at the end");
+    assert_null(hs_supervisor_summary_writer(f->sv));
+    assert_string_equal(events_text(f->directory), "version graph meta stop@0");
+    assert_true(v_is_123(f));
+    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
+    f->session = NULL;
+}
+
+static void sv_039s_stop_at_the_last_step(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER));
+    prepare(f, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_ok(run_op(f, "train"), &f->err);
+    assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err);
+    finish(f);
+    assert_string_equal(events_text(f->directory), "version graph meta start@1 checkpoint@3 stop@3");
+}
+
+static atomic_bool may_end;
+
+static hs_code linger(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)user, (void)coordinator, (void)err;
+    while (!atomic_load(&may_end))
+        sched_yield();
+    return HS_OK;
+}
+
+static void threads_that_do_not_stop_are_named_or_ignored(void **state)
+{
+    supervised *f = *state;
+    const hs_supervisor_stop_options ignore = {HS_SUPERVISOR_STOP_OPTIONS, .ignore_live_threads = true};
+    for (int i = 0; i < 2; i++) {
+        supervise(f, OPTIONS(.stop_grace_secs = 0.01));
+        prepare(f, NULL);
+        atomic_store(&may_end, false);
+        hs_thread *thread =
+            hs_thread_new(&(hs_thread_options){HS_THREAD_OPTIONS, .name = "stubborn", .run = linger}, &f->err);
+        assert_ok(hs_coordinator_register(hs_supervisor_coordinator(f->sv), thread, &f->err), &f->err);
+        assert_ok(hs_thread_start(thread, &f->err), &f->err);
+        if (i)
+            assert_ok(hs_supervisor_stop(f->sv, &ignore, &f->err), &f->err);
+        else
+            assert_fails(hs_supervisor_stop(f->sv, NULL, &f->err), HS_FAILED_PRECONDITION, &f->err, "'stubborn'");
+        atomic_store(&may_end, true);
+        hs_thread_wait(thread, 1e9);
+        hs_thread_free(thread);
+        assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
+        f->session = NULL;
+    }
+}
+
+/* Loops of the program's. */
+
+static hs_code train_500(void *user, hs_error *err)
+{
+    supervised *f = user;
+    if (++f->runs == 500)
+        hs_supervisor_request_stop(f->sv, NULL);
+    return hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("train")}, NULL, err);
+}
+
+static void sv_050s_a_loop_is_joined_by_the_stop(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    hs_thread *thread = hs_supervisor_loop(f->sv, 0, train_500, f, &f->err);
+    assert_non_null(thread);
+    hs_supervisor_wait_for_stop(f->sv);
+    assert_ok(hs_supervisor_stop(f->sv, NULL, &f->err), &f->err);
+    assert_false(hs_thread_alive(thread));
+    hs_thread_free(thread);
+    assert_true(number(f, "global_step") == 500);
+}
+
+static hs_code no_luck(void *user, hs_error *err)
+{
+    (void)user;
+    return hs_error_set(err, HS_INTERNAL, "no luck");
+}
+
+static void sv_050s_an_error_of_a_loop_stops_everything(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    hs_thread_free(hs_supervisor_loop(f->sv, 60, no_luck, NULL, &f->err));
+    hs_supervisor_wait_for_stop(f->sv);
+    assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no luck");
+}
+
+static void loops_that_cannot_be(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(0));
+    assert_null(hs_supervisor_loop(f->sv, -1, no_luck, NULL, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "-1, no interval");
+    assert_null(hs_supervisor_loop(f->sv, 1, NULL, NULL, &f->err));
+    assert_int_equal(f->err.code, HS_INVALID_ARGUMENT);
+}
+
+static hs_code fail_body(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)coordinator;
+    return no_luck(user, err);
+}
+
+static void a_body_that_fails_stops_the_supervisor(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    assert_ok(hs_supervisor_stop_on_error(f->sv, fail_body, NULL, &f->err), &f->err);
+    assert_true(hs_supervisor_should_stop(f->sv));
+    assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no luck");
+}
+
+/* Sharing. */
+
+static hs_code look(void *user, hs_error *err)
+{
+    supervised *f = user;
+    const hs_run_values *values;
+    hs_raw_session_enter(f->session);
+    hs_code code =
+        hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("global_step", "v")}, &values, err);
+    if (!code && hs_values_number(values, 1) != 1)
+        code = hs_error_set(err, HS_INTERNAL, "another's values");
+    atomic_fetch_add(&looks, 1);
+    hs_raw_session_leave(f->session);
+    return code;
+}
+
+/* Loops run the session beside the one whose it is, and nobody's values are anybody else's. */
+static void values_stay_while_others_run(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    add_v(f, 0);
+    add_summary_op(f);
+    supervise(f, OPTIONS(.logdir = f->directory, .save_summaries_secs = 1e-3, .save_model_secs = 1e-2));
+    prepare(f, NULL);
+    for (int i = 0; i < 2; i++)
+        hs_thread_free(hs_supervisor_loop(f->sv, 0, look, f, &f->err));
+    atomic_store(&looks, 0);
+    atomic_store(&summaries, 0);
+    for (int i = 0; i < 1000 || atomic_load(&looks) < 100 || atomic_load(&summaries) < 5; i++) {
+        const hs_run_values *values;
+        const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train", "global_step")};
+        assert_ok(hs_raw_session_run(f->session, &args, &values, &f->err), &f->err);
+        for (int k = 0; k < 10; k++)
+            assert_true(hs_values_number(values, 1) == i + 1);
+    }
+    assert_ok(leave(f, HS_OK), &f->err);
+    assert_contains(events_text(f->directory), "c1=1,c2=2,c3=3@");
+}
+
+static hs_code be_seen(void *user, hs_error *err)
+{
+    supervised *f = user;
+    int64_t step;
+    hs_code code = hs_raw_session_step(f->session, &step, err);
+    hs_supervisor_request_stop(f->sv, NULL);
+    return code;
+}
+
+/* Who runs it without a pause keeps nobody out. */
+static void everybody_has_a_turn(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    hs_thread_free(hs_supervisor_loop(f->sv, 60, be_seen, f, &f->err));
+    while (!hs_supervisor_should_stop(f->sv))
+        assert_ok(run_op(f, "train"), &f->err);
+    finish(f);
+}
+
+static void a_session_with_hooks_is_not_shared(void **state)
+{
+    supervised *f = *state;
+    hs_session *hooked = hs_session_open(hs_graph_backend(f->graph), NULL, &f->err);
+    assert_fails(hs_raw_session_share(hs_session_raw(hooked), &f->err), HS_FAILED_PRECONDITION, &f->err, "with hooks");
+    hs_session_close(hooked, NULL);
+    assert_fails(hs_raw_session_share(NULL, &f->err), HS_FAILED_PRECONDITION, &f->err, "no session to share");
+    hs_raw_session_enter(NULL);
+    hs_raw_session_leave(NULL);
+}
+
+/* A failing service stops the training, and is what it comes to. */
+static hs_code no_summary(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)op;
+    return hs_error_set(err, HS_INTERNAL, "no summary");
+}
+
+static void an_error_of_a_service_is_what_the_session_comes_to(void **state)
+{
+    supervised *f = *state;
+    hs_graph_op(f->graph, .name = "bad", .run = no_summary, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    supervise(f, OPTIONS(.logdir = f->directory, .summary_op = "bad"));
+    prepare(f, NULL);
+    hs_supervisor_wait_for_stop(f->sv);
+    assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no summary");
+}
+
+static hs_code one_life(test_env *t, void *user)
+{
+    hs_error err = {0};
+    supervised f = {.directory = user};
+    f.graph = hs_graph_new(&t->env);
+    if (!f.graph)
+        return HS_RESOURCE_EXHAUSTED;
+    add_step(&f, 0);
+    f.sv = hs_supervisor_new(hs_graph_backend(f.graph), &OPTIONS(.logdir = user), &err);
+    if (f.sv) {
+        f.session = hs_supervisor_managed_session(f.sv, NULL, &err);
+        hs_supervisor_leave(f.sv, f.session, err.code, NULL, &err);
+    }
+    hs_supervisor_free(f.sv);
+    hs_graph_free(f.graph);
+    return err.code;
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    supervised *f = *state;
+    test_each_allocation(one_life, f->directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        supervised_test(sv_029_the_standard_services_of_a_model_with_a_step),
+        supervised_test(sv_033s_a_stop_saves_nothing),
+        supervised_test(saving_now),
+        supervised_test(saving_without_a_place_for_it),
+        supervised_test(sv_035s_which_services_there_are),
+        supervised_test(sv_036s_without_a_logdir_there_are_none),
+        supervised_test(services_that_cannot_be_started),
+        supervised_test(sv_038s_no_time_makes_no_rate),
+        supervised_test(sv_038s_a_rate_has_the_variables_name),
+        supervised_test(sv_049s_a_step_that_is_no_integer_is_ignored),
+        supervised_test(a_step_of_32_bits),
+        supervised_test(sv_039s_a_join_that_fails_closes_the_writer_all_the_same),
+        supervised_test(sv_039s_stop_at_the_last_step),
+        supervised_test(threads_that_do_not_stop_are_named_or_ignored),
+        supervised_test(sv_050s_a_loop_is_joined_by_the_stop),
+        supervised_test(sv_050s_an_error_of_a_loop_stops_everything),
+        supervised_test(loops_that_cannot_be),
+        supervised_test(a_body_that_fails_stops_the_supervisor),
+        supervised_test(values_stay_while_others_run),
+        supervised_test(everybody_has_a_turn),
+        supervised_test(a_session_with_hooks_is_not_shared),
+        supervised_test(an_error_of_a_service_is_what_the_session_comes_to),
+        supervised_test(each_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions of a supervisor: managed ones, their errors, their queues, and the events that they leave. */
+#include "drivers/supervised.h"
+
+#include "backends/queued.h"
+#include "summary/events.h"
+
+static void sv_001_from_preparing_to_the_stop(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, NULL);
+    for (int i = 0; i < 10; i++)
+        assert_true(v_is_123(f));
+    finish(f);
+}
+
+static void sv_016_without_a_logdir(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    finish(f);
+    assert_int_equal(test_count_files(f->directory, ""), 2);
+}
+
+/* Leaving. */
+
+static void manage(supervised *f)
+{
+    f->session = hs_supervisor_managed_session(f->sv, NULL, &f->err);
+    if (!f->session)
+        fail_msg("%s", f->err.message);
+}
+
+static void sv_002_left_well(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    manage(f);
+    for (int i = 0; i < 10; i++)
+        assert_true(v_is_123(f));
+    assert_false(hs_supervisor_should_stop(f->sv));
+    assert_ok(leave(f, HS_OK), &f->err);
+    assert_true(hs_supervisor_should_stop(f->sv));
+}
+
+/* A body that fails in its iteration `at`; how many it came to. */
+static int iterate(supervised *f, int at, hs_code code)
+{
+    int n = 0;
+    supervise(f, OPTIONS(.logdir = f->directory));
+    manage(f);
+    while (!hs_supervisor_should_stop(f->sv) && n++ < at)
+        continue;
+    leave(f, code);
+    return n;
+}
+
+static void sv_003_left_because_of_an_error(void **state)
+{
+    supervised *f = *state;
+    assert_int_equal(iterate(f, 1, HS_INTERNAL), 2);
+    assert_says(&f->err, HS_INTERNAL, "mine");
+    assert_true(hs_supervisor_should_stop(f->sv));
+}
+
+static void sv_004_the_end_of_the_input_is_no_error(void **state)
+{
+    supervised *f = *state;
+    assert_int_equal(iterate(f, 3, HS_OUT_OF_RANGE), 4);
+    assert_ok(f->err.code, &f->err);
+    assert_true(hs_supervisor_should_stop(f->sv));
+}
+
+static hs_code fail_to_close(void *session, hs_error *err)
+{
+    supervised *f = session;
+    f->runs++;
+    return hs_error_set(err, HS_UNAVAILABLE, "it does not close");
+}
+
+static hs_code open_nothing(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    supervised *f = self;
+    (void)err;
+    *session = f;
+    assert_string_equal(target, "there");
+    assert_int_equal(config.size, 3);
+    assert_memory_equal(config.data, "cfg", 3);
+    return HS_OK;
+}
+
+static hs_code find_nothing(void *self, const char *name, hs_node *node, hs_error *err)
+{
+    (void)self, (void)node;
+    return hs_error_set(err, HS_NOT_FOUND, "'%s'", name);
+}
+
+static const hs_env *env_of(void *self)
+{
+    return &((supervised *)self)->t.env;
+}
+
+static hs_code run_nothing(void *session, hs_backend_call *call, hs_error *err)
+{
+    (void)session, (void)call, (void)err;
+    return HS_OK;
+}
+
+static hs_code no_more(void *user, hs_error *err)
+{
+    (void)user;
+    return hs_error_set(err, HS_DATA_LOSS, "the thread's");
+}
+
+/* A backend that has nothing, and does not close. */
+static const hs_backend_ops bare_ops = {
+    HS_BACKEND_OPS,       .name = "bare",     .env = env_of,          .find = find_nothing,
+    .open = open_nothing, .run = run_nothing, .close = fail_to_close,
+};
+
+static void manage_bare(supervised *f, const hs_supervisor_options *options)
+{
+    f->sv = hs_supervisor_new((hs_backend){&bare_ops, f}, options, &f->err);
+    assert_non_null(f->sv);
+    f->session = hs_supervisor_managed_session(f->sv, SUPERVISED(.target = "there", .config = {"cfg", 3}), &f->err);
+    assert_non_null(f->session);
+}
+
+static hs_code initialise(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    (void)user, (void)scaffold, (void)session, (void)err;
+    return HS_OK;
+}
+
+static void sv_010_the_configuration_is_passed_on(void **state)
+{
+    supervised *f = *state;
+    manage_bare(f, &OPTIONS(.init_fn = initialise));
+    leave(f, HS_OK);
+}
+
+static void sv_042s_left_with_the_first_error_and_closed_whatever_fails(void **state)
+{
+    supervised *f = *state;
+    manage_bare(f, &OPTIONS(.init_fn = initialise));
+    hs_thread_free(hs_supervisor_loop(f->sv, 0, no_more, NULL, &f->err));
+    hs_supervisor_wait_for_stop(f->sv);
+    assert_fails(leave(f, HS_INTERNAL), HS_DATA_LOSS, &f->err, "the thread's");
+    assert_int_equal(f->runs, 1);
+    assert_contains(f->t.log, "WARNING: it does not close");
+    assert_true(hs_coordinator_joined(hs_supervisor_coordinator(f->sv)));
+}
+
+static void leaving_what_was_not_opened_tells_why(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(.init_op = HS_NONE, .local_init_op = HS_NONE));
+    f->session = hs_supervisor_managed_session(f->sv, NULL, &f->err);
+    assert_null(f->session);
+    hs_code code = hs_supervisor_leave(f->sv, NULL, f->err.code, NULL, &f->err);
+    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "nothing was restored");
+}
+
+/* Queues. */
+
+static void add_input(supervised *f, counter *c)
+{
+    *c = COUNTER(9);
+    hs_graph_queue(f->graph, .name = "q", .capacity = 3, .components = QUEUED_NUMBER, .produce = counter_produce,
+                   .self = c);
+}
+
+/* Reads until there is a reason not to; how often it could. */
+static int read_all(supervised *f, const char *op, int most)
+{
+    int n = 0;
+    hs_error_clear(&f->err);
+    while (n < most && !hs_supervisor_should_stop(f->sv) && !run_op(f, op))
+        n++;
+    return n;
+}
+
+static void sv_007_the_end_of_a_queue_ends_the_session_well(void **state)
+{
+    supervised *f = *state;
+    counter c;
+    add_input(f, &c);
+    supervise(f, OPTIONS(0));
+    manage(f);
+    assert_int_equal(read_all(f, "q/dequeue", 100), 9);
+    assert_int_equal(f->err.code, HS_OUT_OF_RANGE);
+    assert_ok(hs_supervisor_leave(f->sv, f->session, f->err.code, NULL, &f->err), &f->err);
+    f->session = NULL;
+}
+
+static void add_two_queues(supervised *f, counter *c)
+{
+    add_input(f, c);
+    hs_graph_queue(f->graph, .name = "second", .capacity = 3, .components = QUEUED_NUMBER,
+                   .inputs = HS_NAMES("q/dequeue:0"));
+}
+
+static void sv_008_the_end_of_two_queues(void **state)
+{
+    supervised *f = *state;
+    counter c;
+    add_two_queues(f, &c);
+    supervise(f, OPTIONS(0));
+    manage(f);
+    assert_int_equal(read_all(f, "second/dequeue", 100), 9);
+    assert_ok(hs_supervisor_leave(f->sv, f->session, f->err.code, NULL, &f->err), &f->err);
+    f->session = NULL;
+}
+
+static void sv_009_the_bodys_error_and_not_the_queues(void **state)
+{
+    supervised *f = *state;
+    counter c;
+    add_two_queues(f, &c);
+    supervise(f, OPTIONS(0));
+    manage(f);
+    assert_int_equal(read_all(f, "second/dequeue", 3), 3);
+    assert_fails(leave(f, HS_INTERNAL), HS_INTERNAL, &f->err, "mine");
+}
+
+static void sv_030_no_queue_runners(void **state)
+{
+    supervised *f = *state;
+    hs_threads threads = {.n = 9};
+    add_v(f, 0);
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    assert_ok(hs_supervisor_start_queue_runners(f->sv, f->session, &threads, &f->err), &f->err);
+    assert_int_equal(threads.n, 0);
+    finish(f);
+}
+
+static void sv_043s_without_the_services_nothing_is_started(void **state)
+{
+    supervised *f = *state;
+    counter c;
+    add_input(f, &c);
+    add_step(f, 5);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, SUPERVISED(.no_standard_services = true));
+    assert_null(hs_supervisor_services(f->sv, NULL));
+    finish(f);
+    assert_int_equal(atomic_load(&c.n), 0);
+    assert_string_equal(events_text(f->directory), "version graph meta stop@0");
+    assert_true(test_exists(f->directory, "graph.pbtxt"));
+}
+
+static void sv_043s_an_earlier_stop_is_taken_back_and_the_writer_opened_again(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER));
+    hs_supervisor_request_stop(f->sv, NULL);
+    for (int i = 0; i < 2; i++) {
+        prepare(f, NULL);
+        assert_false(hs_supervisor_should_stop(f->sv));
+        assert_non_null(hs_supervisor_summary_writer(f->sv));
+        finish(f);
+        assert_null(hs_supervisor_summary_writer(f->sv));
+    }
+    assert_string_equal(events_text(f->directory), "version graph meta stop@0 version graph meta stop@0");
+}
+
+static void sv_032_a_worker_may_prepare_again_after_a_stop(void **state)
+{
+    supervised *f = *state;
+    add_v(f, HS_VARIABLE_LOCAL);
+    supervise(f, OPTIONS(.is_worker = true));
+    for (int i = 0; i < 2; i++) {
+        prepare(f, NULL);
+        assert_false(hs_supervisor_should_stop(f->sv));
+        finish(f);
+        assert_true(hs_supervisor_should_stop(f->sv));
+    }
+}
+
+/* Summaries of the program's. */
+
+#define BEGINNING "version graph meta "
+#define THREE     "c1=1,c2=2,c3=3"
+
+static void compute(supervised *f, int64_t step)
+{
+    assert_ok(hs_supervisor_summary_computed(f->sv, f->session, three(f), step, &f->err), &f->err);
+}
+
+static void sv_005_each_session_has_an_event_file(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.logdir = f->directory));
+    for (int i = 0; i < 2; i++) {
+        prepare(f, SUPERVISED(.no_standard_services = true));
+        compute(f, -1);
+        assert_ok(leave(f, HS_OK), &f->err);
+    }
+    assert_int_equal(test_count_files(f->directory, "tfevents"), 2);
+    assert_string_equal(events_text(f->directory), BEGINNING THREE "@0 stop@0 " BEGINNING THREE "@0 stop@0");
+}
+
+static void a_writer_that_is_kept_goes_on(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, NULL);
+    compute(f, 1);
+    const hs_supervisor_stop_options keep = {HS_SUPERVISOR_STOP_OPTIONS, .keep_summary_writer = true};
+    assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &keep, &f->err), &f->err);
+    prepare(f, NULL);
+    finish(f);
+    assert_string_equal(events_text(f->directory), BEGINNING THREE "@1 stop@1");
+}
+
+static void sv_011_a_chief_writes_events(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.logdir = f->directory, .summary_op = HS_NONE));
+    prepare(f, NULL);
+    compute(f, -1);
+    finish(f);
+    assert_string_equal(events_text(f->directory), BEGINNING THREE "@0 stop@0");
+}
+
+static void computing_fails(supervised *f, hs_supervisor_options options, const char *message)
+{
+    supervise(f, options);
+    prepare(f, NULL);
+    assert_fails(hs_supervisor_summary_computed(f->sv, f->session, three(f), -1, &f->err), HS_FAILED_PRECONDITION, &f->err,
+                 message);
+}
+
+static void sv_013_a_summary_without_a_logdir(void **state)
+{
+    computing_fails(*state, OPTIONS(.logdir = ""), "give the supervisor a logdir or a summary_writer");
+}
+
+static void sv_014_a_logdir_and_no_writer(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    computing_fails(f, OPTIONS(.logdir = f->directory, .no_summary_writer = true), "requires a summary writer");
+    await_file(f, "model.ckpt.index");
+    finish(f);
+    assert_int_equal(test_count_files(f->directory, "tfevents"), 0);
+}
+
+static void a_summary_of_a_worker(void **state)
+{
+    supervised *f = *state;
+    add_v(f, HS_VARIABLE_LOCAL);
+    computing_fails(f, OPTIONS(.is_worker = true, .logdir = f->directory), "leave it to the chief's");
+}
+
+static void a_summary_between_sessions(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.logdir = f->directory));
+    assert_fails(hs_supervisor_summary_computed(f->sv, NULL, three(f), 1, &f->err), HS_FAILED_PRECONDITION, &f->err,
+                 "preparing opens it");
+}
+
+static void sv_015_a_writer_of_the_programs(void **state)
+{
+    supervised *f = *state;
+    hs_summary_writer *mine = hs_summary_writer_open(f->directory, NULL, &f->err);
+    supervise(f, OPTIONS(.summary_writer = mine));
+    prepare(f, NULL);
+    assert_ptr_equal(hs_supervisor_summary_writer(f->sv), mine);
+    compute(f, -1);
+    finish(f);
+    assert_string_equal(events_text(f->directory), BEGINNING THREE "@0 stop@0");
+    assert_ok(hs_summary_writer_close(mine, &f->err), &f->err);
+}
+
+static void sv_046s_the_step_of_a_summary(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 9);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, SUPERVISED(.no_standard_services = true));
+    compute(f, 3);
+    compute(f, -1);
+    finish(f);
+    assert_string_equal(events_text(f->directory), BEGINNING THREE "@3 " THREE "@9 stop@9");
+}
+
+/* The loop. */
+
+static hs_code stop_at_3(void *user, hs_raw_session *session, hs_error *err)
+{
+    supervised *f = user;
+    assert_non_null(session);
+    (void)err;
+    if (++f->runs == 3)
+        hs_supervisor_request_stop(f->sv, NULL);
+    return HS_OK;
+}
+
+static void sv_051s_the_basic_loop(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.logdir = f->directory));
+    assert_ok(hs_basic_train_loop(f->sv, NULL, stop_at_3, f, &f->err), &f->err);
+    assert_int_equal(f->runs, 3);
+}
+
+static hs_code fail_at_3(void *user, hs_raw_session *session, hs_error *err)
+{
+    (void)session;
+    return ++((supervised *)user)->runs == 3 ? hs_error_set(err, HS_INTERNAL, "no luck") : HS_OK;
+}
+
+static void sv_052s_an_error_ends_the_basic_loop(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.logdir = f->directory));
+    assert_fails(hs_basic_train_loop(f->sv, NULL, fail_at_3, f, &f->err), HS_INTERNAL, &f->err, "no luck");
+    assert_int_equal(f->runs, 3);
+}
+
+static hs_code abort_at_2(void *user, hs_raw_session *session, hs_error *err)
+{
+    supervised *f = user;
+    return f->runs == 1 ? (f->runs++, hs_error_set(err, HS_ABORTED, "gone")) : stop_at_3(user, session, err);
+}
+
+static void a_lost_session_is_made_anew(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.logdir = f->directory));
+    assert_ok(hs_basic_train_loop(f->sv, NULL, abort_at_2, f, &f->err), &f->err);
+    assert_int_equal(test_count_files(f->directory, "tfevents"), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        supervised_test(sv_001_from_preparing_to_the_stop),
+        supervised_test(sv_016_without_a_logdir),
+        supervised_test(sv_002_left_well),
+        supervised_test(sv_003_left_because_of_an_error),
+        supervised_test(sv_004_the_end_of_the_input_is_no_error),
+        supervised_test(sv_010_the_configuration_is_passed_on),
+        supervised_test(sv_042s_left_with_the_first_error_and_closed_whatever_fails),
+        supervised_test(leaving_what_was_not_opened_tells_why),
+        supervised_test(sv_007_the_end_of_a_queue_ends_the_session_well),
+        supervised_test(sv_008_the_end_of_two_queues),
+        supervised_test(sv_009_the_bodys_error_and_not_the_queues),
+        supervised_test(sv_030_no_queue_runners),
+        supervised_test(sv_043s_without_the_services_nothing_is_started),
+        supervised_test(sv_043s_an_earlier_stop_is_taken_back_and_the_writer_opened_again),
+        supervised_test(sv_032_a_worker_may_prepare_again_after_a_stop),
+        supervised_test(sv_005_each_session_has_an_event_file),
+        supervised_test(a_writer_that_is_kept_goes_on),
+        supervised_test(sv_011_a_chief_writes_events),
+        supervised_test(sv_013_a_summary_without_a_logdir),
+        supervised_test(sv_014_a_logdir_and_no_writer),
+        supervised_test(a_summary_of_a_worker),
+        supervised_test(a_summary_between_sessions),
+        supervised_test(sv_015_a_writer_of_the_programs),
+        supervised_test(sv_046s_the_step_of_a_summary),
+        supervised_test(sv_051s_the_basic_loop),
+        supervised_test(sv_052s_an_error_ends_the_basic_loop),
+        supervised_test(a_lost_session_is_made_anew),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
