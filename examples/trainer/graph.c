@@ -94,6 +94,12 @@ static void add_variables(hs_graph *graph, struct names *names, const char *slot
     }
 }
 
+void trainer_add_parameters(hs_graph *graph, const struct mlp *model)
+{
+    struct names names = {.n = 0};
+    add_variables(graph, &names, "", model, model->parameters);
+}
+
 /* Ops that are run together go in the order in which they are defined: after a step, its loss and what it made better. */
 static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const *parameters, const char *const *written)
 {

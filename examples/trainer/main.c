@@ -1,94 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trains a multilayer perceptron on Fashion-MNIST under a hooksess session. trainer --help lists what it takes.
  *
- *   main.c       the session: which hooks, what is saved and when, how it ends
+ *   main.c       the session that trains: what is saved and when, how it ends
+ *   run.c        what it works with: which hooks, what TensorBoard is shown
+ *   modes.c      the other modes: evaluating, predicting, training and evaluating at once
  *   graph.c      the model as hooksess sees it: variables, state, ops
  *   trainer.c    what is trained, and how good it is
+ *   tester.c     a model that is only read: its own graph, to evaluate or predict with
  *   idx.c, input.c, rng.c     the data, and their order
  *   mlp.c, optimizer.c        the mathematics
  *   losses.c, progress.c      two hooks of the trainer's own
  *   options.c, fresh.c        the command line, and --fresh */
-#include "fresh.h"
-#include "losses.h"
-#include "progress.h"
-#include "trainer.h"
+#include "modes.h"
+#include "run.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /* OpenBLAS's own; NULL with any other CBLAS, which then decides for itself. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
-
-enum { MOST_HOOKS = 7 };
-
-/* What the session works with. All of it outlives the session. */
-struct run {
-    struct options options;
-    struct trainer trainer;
-    struct progress progress;
-    struct losses losses;
-    hs_saver *saver;
-    hs_scaffold *scaffold;
-    hs_graph *graph;
-    const hs_resume_trial *trial; /* NULL: it is no trial */
-};
-
-/* 0 is never on the command line, HS_NEVER in the library. */
-static int64_t or_never(int64_t n)
-{
-    return n > 0 ? n : HS_NEVER;
-}
-
-/* The parts of the session that are not its defaults: how many checkpoints stay, and what TensorBoard is shown. */
-static hs_code make_scaffold(struct run *run, hs_error *err)
-{
-    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &run->progress.env, .max_to_keep = or_never(run->options.keep)};
-    if (!(run->saver = hs_saver_new(&saver, err)))
-        return err->code;
-    hs_scaffold_options scaffold = {HS_SCAFFOLD_OPTIONS, .saver = run->saver, .summary_op = "summary/loss"};
-    run->scaffold = hs_scaffold_new(&scaffold, err);
-    return run->scaffold ? HS_OK : err->code;
-}
-
-/* Nothing is written before the data are known to be good. */
-static hs_code prepare(struct run *run, hs_error *err)
-{
-    struct options *options = &run->options;
-    hs_code code = trainer_load(&run->trainer, options->data, err);
-    if (code)
-        return code;
-    options_fit(options, run->trainer.train.n, isatty(STDERR_FILENO));
-    progress_init(&run->progress, options->last_step, options->batch_size);
-    run->losses.path = options->losses;
-    if ((code = trainer_init(&run->trainer, options, err)) ||
-        (options->fresh && (code = fresh_start(&run->progress.env, options->model_dir, err))))
-        return code;
-    run->graph = trainer_graph(&run->trainer, &run->progress.env);
-    return make_scaffold(run, err);
-}
-
-/* The trainer's hooks, in their order. The session adds two: one that saves the summary op, one that saves checkpoints. */
-static size_t make_hooks(struct run *run, hs_hook *hooks)
-{
-    const struct options *options = &run->options;
-    size_t n = 0;
-    hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
-    hooks[n++] = hs_nan_tensor(.tensor = "loss");
-    if (options->log_steps)
-        hooks[n++] = hs_logging_tensor(.tensors = PROGRESS_TENSORS, .every_n_iter = options->log_steps,
-                                       .formatter = progress_format, .formatter_user = &run->progress);
-    if (options->eval_steps)
-        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy"), .output_dir = options->model_dir,
-                                      .save_steps = options->eval_steps);
-    if (options->losses)
-        hooks[n++] = losses_hook(&run->losses);
-    if (options->progress)
-        hooks[n++] = progress_hook(&run->progress);
-    if (run->trial)
-        hooks[n++] = run->trial->hook;
-    return n;
-}
 
 static hs_session *open_session(struct run *run, hs_error *err)
 {
@@ -97,7 +27,7 @@ static hs_session *open_session(struct run *run, hs_error *err)
     hs_training_options session = {
         HS_TRAINING_OPTIONS,
         .hooks = hooks,
-        .n_hooks = make_hooks(run, hooks),
+        .n_hooks = run_hooks(run, hooks),
         .scaffold = run->scaffold,
         .checkpoint_dir = options->model_dir,
         .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
@@ -143,19 +73,11 @@ static double measure(hs_session *session)
     return 0;
 }
 
-static void free_run(struct run *run)
-{
-    hs_scaffold_free(run->scaffold);
-    hs_saver_free(run->saver);
-    hs_graph_free(run->graph);
-    trainer_free(&run->trainer);
-}
-
 /* All of it, to the end. */
 static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
 {
     hs_session *session = NULL;
-    if (prepare(run, err) == HS_OK)
+    if (run_prepare(run, err) == HS_OK)
         session = open_session(run, err);
     else /* what happens to a session is logged */
         fprintf(stderr, "trainer: %s\n", err->message);
@@ -166,7 +88,7 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
     *accuracy = err->code == HS_OK ? measure(session) : 0;
     let_signals_be();
     hs_outcome outcome = hs_session_close(session, err);
-    free_run(run);
+    run_free(run);
     return outcome;
 }
 
@@ -218,6 +140,8 @@ int main(int argc, char **argv)
         openblas_set_num_threads((int)run.options.threads);
     if (run.options.verify_resume)
         return verify_resume(&run, argv);
+    if (run.options.mode != MODE_TRAIN)
+        return run_mode(&run);
     hs_outcome outcome = train(&run, &accuracy, &err);
     return report(&outcome, accuracy);
 }

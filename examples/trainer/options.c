@@ -23,6 +23,11 @@ static const char help[] =
     "Trains a multilayer perceptron on Fashion-MNIST. Killed at any moment and started again, it goes on; started again when\n"
     "it is finished, it only says how good the model is.\n"
     "\n"
+    "  --mode MODE         train (the default), evaluate (beside a process that trains: each new checkpoint),\n"
+    "                      train-and-evaluate (both in one process), predict. Evaluations go to MODEL-DIR/eval\n"
+    "  --images N,N,...    which images of the test set to predict (0)\n"
+    "  --throttle-secs X   from one evaluation to the next at least (0: each checkpoint)\n"
+    "  --timeout-secs X    evaluate: ends when no checkpoint has come for so long (60), or after the last step\n"
     "  --data DIR          the data set (/usr/share/datasets/fashion-mnist, of Debian's dataset-fashion-mnist)\n"
     "  --model-dir DIR     checkpoints and event files (run)\n"
     "  --epochs N          how often to go through the images (10, unless --max-steps is given)\n"
@@ -65,7 +70,22 @@ static const struct {
 };
 
 enum { N_NUMBERS = sizeof numbers / sizeof *numbers };
-enum { DATA = N_NUMBERS, MODEL_DIR, HIDDEN, OPTIMIZER, LEARNING_RATE, SAVE_SECS, FRESH, NO_PROGRESS, LOSSES, HELP };
+enum {
+    DATA = N_NUMBERS,
+    MODEL_DIR,
+    HIDDEN,
+    OPTIMIZER,
+    LEARNING_RATE,
+    SAVE_SECS,
+    FRESH,
+    NO_PROGRESS,
+    LOSSES,
+    HELP,
+    MODE,
+    IMAGES,
+    THROTTLE_SECS,
+    TIMEOUT_SECS
+};
 
 /* Those that are not in `numbers`. */
 static const struct option others[] = {
@@ -79,6 +99,10 @@ static const struct option others[] = {
     {"no-progress", no_argument, NULL, NO_PROGRESS},
     {"losses", required_argument, NULL, LOSSES},
     {"help", no_argument, NULL, HELP},
+    {"mode", required_argument, NULL, MODE},
+    {"images", required_argument, NULL, IMAGES},
+    {"throttle-secs", required_argument, NULL, THROTTLE_SECS},
+    {"timeout-secs", required_argument, NULL, TIMEOUT_SECS},
 };
 
 enum { N_OTHERS = sizeof others / sizeof *others };
@@ -121,6 +145,17 @@ static bool parse_hidden(const char *text, struct options *options)
     return false;
 }
 
+static bool parse_mode(const char *text, enum mode *mode)
+{
+    static const char *const names[] = {"train", "evaluate", "predict", "train-and-evaluate"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *mode = (enum mode)i;
+            return true;
+        }
+    return false;
+}
+
 static bool take_number(struct options *options, int option, const char *text)
 {
     int64_t value;
@@ -142,6 +177,15 @@ static bool take(struct options *options, int option, const char *text)
     case LOSSES:
         options->losses = text;
         return *text;
+    case MODE:
+        return parse_mode(text, &options->mode);
+    case IMAGES:
+        options->images = text;
+        return *text;
+    case THROTTLE_SECS:
+        return parse_positive(text, true, &options->throttle_secs);
+    case TIMEOUT_SECS:
+        return parse_positive(text, false, &options->timeout_secs);
     case HIDDEN:
         return parse_hidden(text, options);
     case OPTIMIZER:
@@ -176,6 +220,8 @@ static int64_t processors(int64_t most)
 static void set_defaults(struct options *options)
 {
     *options = (struct options){
+        .images = "0",
+        .timeout_secs = 60,
         .data = "/usr/share/datasets/fashion-mnist",
         .model_dir = "run",
         .hidden = {256, 128},
@@ -245,5 +291,5 @@ void options_fit(struct options *options, size_t n_images, bool terminal)
     if (options->log_steps < 0)
         options->log_steps = options->progress ? epoch : LOG_STEPS;
     if (options->eval_steps < 0)
-        options->eval_steps = epoch;
+        options->eval_steps = options->mode == MODE_TRAIN ? epoch : 0; /* else there is a chart of its own */
 }

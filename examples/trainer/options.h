@@ -9,7 +9,12 @@
 
 enum { MOST_HIDDEN = MOST_LAYERS - 1, NOT_GIVEN = -1, GO_ON = -1 };
 
+enum mode { MODE_TRAIN, MODE_EVALUATE, MODE_PREDICT, MODE_TRAIN_AND_EVALUATE };
+
 struct options {
+    enum mode mode;
+    const char *images; /* of the test set, to predict: "0,5,17" */
+    double throttle_secs, timeout_secs;
     const char *data, *model_dir, *losses; /* losses NULL: none */
     int hidden[MOST_HIDDEN], n_hidden;
     const struct optimizer_kind *optimizer;

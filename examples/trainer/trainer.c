@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-/* Images are tested in batches of one size, so that the accuracy does not depend on that of the training's. */
-enum { TEST_ROWS = 250, MOST_PIXELS = 1 << 16 };
+enum { MOST_PIXELS = 1 << 16 };
 
 hs_code trainer_load(struct trainer *trainer, const char *directory, hs_error *err)
 {
@@ -21,21 +20,26 @@ hs_code trainer_load(struct trainer *trainer, const char *directory, hs_error *e
     return code;
 }
 
-hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_error *err)
+hs_code trainer_model(struct mlp *model, size_t pixels, const struct options *options, hs_error *err)
 {
     int widths[MOST_LAYERS + 1], n = 0;
     int rows = options->batch_size > TEST_ROWS ? (int)options->batch_size : TEST_ROWS;
-    uint64_t seed = (uint64_t)options->seed;
-    hs_code code;
-    widths[n++] = (int)trainer->train.pixels;
+    widths[n++] = (int)pixels;
     for (int i = 0; i < options->n_hidden; i++)
         widths[n++] = options->hidden[i];
     widths[n] = CLASSES;
+    return mlp_init(model, widths, n, rows, (uint64_t)options->seed, err);
+}
+
+hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_error *err)
+{
+    uint64_t seed = (uint64_t)options->seed;
+    hs_code code;
     trainer->loss_summary = (struct scalar_summary){.tag = "loss", .summary = hs_summary_new(NULL)};
     trainer->accuracy_summary = (struct scalar_summary){.tag = "test_accuracy", .summary = hs_summary_new(NULL)};
     if (!trainer->loss_summary.summary || !trainer->accuracy_summary.summary)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the trainer");
-    if ((code = mlp_init(&trainer->model, widths, n, rows, seed, err)) ||
+    if ((code = trainer_model(&trainer->model, trainer->train.pixels, options, err)) ||
         (code = input_init(&trainer->input, &trainer->train, (size_t)options->batch_size, seed, err)))
         return code;
     return optimizer_init(&trainer->optimizer, options->optimizer, options->learning_rate, trainer->model.n_parameters,
@@ -53,7 +57,7 @@ void trainer_free(struct trainer *trainer)
     dataset_free(&trainer->test);
 }
 
-static int best_class(const float *scores)
+int best_class(const float *scores)
 {
     int best = 0;
     for (int i = 1; i < CLASSES; i++)

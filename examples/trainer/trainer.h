@@ -17,6 +17,9 @@ struct scalar_summary {
     hs_string serialized;
 };
 
+/* Images are tested in batches of one size, so that the accuracy does not depend on that of the training's. */
+enum { TEST_ROWS = 250 };
+
 /* All that is trained, and what it is trained with. */
 struct trainer {
     struct dataset train, test;
@@ -32,6 +35,8 @@ struct trainer {
 hs_code trainer_load(struct trainer *trainer, const char *directory, hs_error *err);
 hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_error *err);
 void trainer_free(struct trainer *trainer);
+/* The model of the command line, for images of so many pixels. */
+hs_code trainer_model(struct mlp *model, size_t pixels, const struct options *options, hs_error *err);
 
 /* The trainer as a graph, which has
  *
@@ -43,12 +48,17 @@ void trainer_free(struct trainer *trainer);
  * NULL without memory. */
 hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env);
 
+/* Adds a model's parameters to a graph, under the names that they have in the trainer's. */
+void trainer_add_parameters(hs_graph *graph, const struct mlp *model);
+
 /* A step with a batch of so many rows. */
 void trainer_learn(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows, uint64_t epoch,
                    int64_t step);
 /* The function of its ops summary/... (self is a struct scalar_summary). */
 hs_code trainer_summarize(void *self, hs_op *op, hs_error *err);
 
+/* The class of the largest score. */
+int best_class(const float *scores);
 /* The share of images whose class the model says right. */
 float trainer_accuracy(struct trainer *trainer, const struct dataset *set);
 

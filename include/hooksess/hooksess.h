@@ -9,6 +9,8 @@
 #include <hooksess/checkpoint_manager.h>
 #include <hooksess/coordinator.h>
 #include <hooksess/env.h>
+#include <hooksess/estimator.h>
+#include <hooksess/evaluation_loop.h>
 #include <hooksess/graph.h>
 #include <hooksess/hook.h>
 #include <hooksess/hooks/checkpoint_saver.h>

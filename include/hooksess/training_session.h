@@ -2,6 +2,7 @@
 #ifndef HOOKSESS_TRAINING_SESSION_H
 #define HOOKSESS_TRAINING_SESSION_H
 
+#include <hooksess/hooks/checkpoint_saver.h>
 #include <hooksess/session.h>
 
 /* A session with the usual hooks. TensorFlow: MonitoredTrainingSession. */
@@ -11,7 +12,7 @@ HS_BEGIN_DECLS
 /* The hooks of the session, in their order: chief_only_hooks, hooks, a step counter (log_step_count_steps), a summary
  * saver, both where there is a directory for it, and a checkpoint saver, where there is a checkpoint_dir. Of each pair of
  * secs and steps at most one may be given, both are HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves in the
- * background, with a metric or listeners, give a checkpoint_saver of your own among the hooks, and save_checkpoint_secs
+ * background or with a metric, give a checkpoint_saver of your own among the hooks, and save_checkpoint_secs
  * HS_NEVER.
  *
  * A worker has `hooks` alone, and waits for the chief to initialise or restore; nothing of the above is its own, but for
@@ -48,6 +49,8 @@ typedef struct hs_training_options {
     double max_wait_secs;         /* as in hs_session_options; 0: 7200 */
     double recovery_wait_secs;    /* as there; these two, too */
     double stop_grace_secs;
+    const hs_saver_listener *listeners; /* of the checkpoint saver; HS_INVALID_ARGUMENT where it is switched off */
+    size_t n_listeners;
 } hs_training_options;
 #define HS_TRAINING_OPTIONS .size = sizeof(hs_training_options)
 

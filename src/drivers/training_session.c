@@ -64,7 +64,8 @@ static size_t make_checkpoint_hook(hs_hook *hook, const hs_training_options *opt
     if (!directory || !*directory || save.off)
         return 0;
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold, .save_secs = save.secs,
-                                .save_steps = save.steps, .no_graph_def = options->no_graph_def, .env = env);
+                                .save_steps = save.steps, .no_graph_def = options->no_graph_def,
+                                .listeners = options->listeners, .n_listeners = options->n_listeners, .env = env);
     return 1;
 }
 
@@ -82,6 +83,13 @@ static size_t make_hooks(hs_hook *hooks, const hs_training_options *options, con
     return n;
 }
 
+static bool saves(const hs_training_options *options)
+{
+    return options->checkpoint_dir && *options->checkpoint_dir &&
+           (!options->is_worker || options->worker_saves_checkpoints) &&
+           !rhythm_of(options->save_checkpoint_secs, options->save_checkpoint_steps, SAVE_CHECKPOINT_SECS, 0).off;
+}
+
 static hs_code check_options(const hs_training_options *options, const hs_env *env, hs_error *err)
 {
     const double often[] = {options->save_checkpoint_secs, (double)options->save_checkpoint_steps,
@@ -93,6 +101,11 @@ static hs_code check_options(const hs_training_options *options, const hs_env *e
     if ((options->hooks && !options->n_hooks) || (options->chief_only_hooks && !options->n_chief_only_hooks))
         hs_log(env, HS_LOG_WARNING,
                "hs_training_options: a list of hooks is given, and its number is 0: none of it is called");
+    if (options->n_listeners && !saves(options))
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "hs_training_options: there are listeners, and nothing is saved; give checkpoint_dir, and do not "
+            "switch saving off");
     for (size_t i = 0; i < sizeof often / sizeof *often; i++)
         if (often[i] < 0 && often[i] != HS_NEVER)
             return hs_error_set(err, HS_INVALID_ARGUMENT,

@@ -11,6 +11,7 @@
 #define BEGINS_WITH_SIZE(type) _Static_assert(offsetof(type, size) == 0, #type " does not begin with its size")
 
 #if UINTPTR_MAX == UINT64_MAX
+FROZEN(hs_input, 16);
 FROZEN(hs_error, 1024);
 FROZEN(hs_outcome, 1176);
 FROZEN(hs_tensor, 112);
@@ -61,6 +62,15 @@ ENDS(hs_checkpoint_saver_options, reserved, 120);
 ENDS(hs_summary_saver_options, env, 64);
 ENDS(hs_saver_listener_ops, end, 40);
 ENDS(hs_verify_resume_options, env, 88);
+ENDS(hs_evaluate_once_options, summary_writer, 104);
+ENDS(hs_evaluation_loop_options, max_evaluations, 56);
+ENDS(hs_estimator_spec, self, 104);
+ENDS(hs_estimator_options, env, 88);
+ENDS(hs_train_options, n_listeners, 72);
+ENDS(hs_evaluate_options, n_hooks, 64);
+ENDS(hs_predict_options, reserved, 80);
+ENDS(hs_eval_spec, user, 48);
+ENDS(hs_train_loop_options, training, 40);
 ENDS(hs_resume_trial, hook, 48);
 ENDS(hs_resume_report, fetch, 808);
 #endif
@@ -86,6 +96,15 @@ BEGINS_WITH_SIZE(hs_save_options);
 BEGINS_WITH_SIZE(hs_safetensors_options);
 BEGINS_WITH_SIZE(hs_summary_writer_options);
 BEGINS_WITH_SIZE(hs_stop_at_step_options);
+BEGINS_WITH_SIZE(hs_evaluate_once_options);
+BEGINS_WITH_SIZE(hs_evaluation_loop_options);
+BEGINS_WITH_SIZE(hs_estimator_spec);
+BEGINS_WITH_SIZE(hs_estimator_options);
+BEGINS_WITH_SIZE(hs_train_options);
+BEGINS_WITH_SIZE(hs_evaluate_options);
+BEGINS_WITH_SIZE(hs_predict_options);
+BEGINS_WITH_SIZE(hs_eval_spec);
+BEGINS_WITH_SIZE(hs_train_loop_options);
 BEGINS_WITH_SIZE(hs_nan_tensor_options);
 BEGINS_WITH_SIZE(hs_logging_tensor_options);
 BEGINS_WITH_SIZE(hs_checkpoint_saver_options);

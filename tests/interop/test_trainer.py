@@ -309,6 +309,55 @@ class Run(TrainerCase):
         self.assertEqual(list(self.caller.iterdir()), [])
 
 
+class Modes(TrainerCase):
+    """Evaluating beside the process that trains, predicting, and both at once."""
+
+    def mode(self, mode, name, *options):
+        """Runs to the end. Returns the lines of the output."""
+        command = [str(TRAINER), "--mode", mode, "--model-dir", self.path(name), *SHORT, *SMALL, *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines()
+
+    def steps(self, directory, tag):
+        chart = EventAccumulator(directory)
+        chart.Reload()
+        return [event.step for event in chart.Scalars(tag)]
+
+    def test_a_second_process_evaluates_while_the_first_trains(self):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(self.command("run", *SMALL, "--save-steps", "3", "--keep", "1"), **quiet) as trainer:
+            lines = self.mode("evaluate", "run")
+        self.assertEqual(trainer.returncode, 0)
+        self.assertRegex(lines[-1], f"^step {STEPS}: test accuracy 0")
+        self.assertEqual(self.newest("run"), STEPS)
+        evaluated = self.steps(self.path("run/eval"), "test_accuracy")
+        self.assertEqual(evaluated, sorted(set(evaluated)))
+        self.assertEqual(len(evaluated), len(lines))
+        self.assertIn(STEPS, evaluated)
+        self.assertTrue(self.steps(self.path("run"), "loss"))
+
+    def test_training_and_evaluating_in_one_process_trains_the_same(self):
+        lines = self.mode("train-and-evaluate", "both", "--losses", self.path("both.losses"))
+        self.train("alone", *SMALL)
+        self.assertEqual((self.directory / "both.losses").read_bytes(), (self.directory / "alone.losses").read_bytes())
+        self.assertEqual(len(lines), STEPS // SAVE_STEPS)
+        self.assertEqual(self.steps(self.path("both/eval"), "loss"), list(range(SAVE_STEPS, STEPS + 1, SAVE_STEPS)))
+
+    def test_predictions_have_image_class_and_probability(self):
+        self.train("run", *SMALL)
+        lines = self.mode("predict", "run", "--images", "0,5,17")
+        for line, image in zip(lines, (0, 5, 17), strict=True):
+            self.assertRegex(line, f"^image {image}: class [0-9], probability (0|1)\\.[0-9]{{4}}$")
+
+    def test_images_that_are_not_there_are_refused(self):
+        self.train("run", *SMALL)
+        done = subprocess.run([str(TRAINER), "--mode", "predict", "--model-dir", self.path("run"), *SMALL, "--images", "10000"],
+                              capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("numbers from 0 to 9999", done.stderr)
+
+
 def sanitized():
     cache = support.BUILD / "CMakeCache.txt"
     return bool(re.search(r"^HOOKSESS_SANITIZE:\w+=.+", cache.read_text(), re.M)) if cache.exists() else False

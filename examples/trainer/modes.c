@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "modes.h"
+
+#include "tester.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The model function: a tester's graph, or the trainer's. Both stay until the modes are over. */
+struct model {
+    struct run *run;
+    struct tester *tester;
+    hs_hook hooks[MOST_HOOKS];
+};
+
+/* Ctrl-C and kill: the step is finished, and what was learnt is saved. A second one ends the program at once. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static hs_code stop_if_interrupted(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)values, (void)err;
+    if (interrupted)
+        hs_run_context_request_stop(run);
+    return HS_OK;
+}
+
+static hs_hook interrupt_hook(void)
+{
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "interrupt", .after_run = stop_if_interrupted};
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return (hs_hook){.ops = &ops};
+}
+
+static hs_code model_fn(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err)
+{
+    struct model *model = user;
+    (void)err;
+    spec->eval_op = "count";
+    spec->metrics = tester_metrics;
+    spec->predictions = tester_predictions;
+    spec->backend = hs_graph_backend(model->tester->graph);
+    if (mode != HS_MODE_TRAIN)
+        return HS_OK;
+    spec->backend = hs_graph_backend(model->run->graph);
+    spec->train_op = "train";
+    spec->scaffold = model->run->scaffold;
+    spec->hooks = model->hooks;
+    spec->n_hooks = run_hooks(model->run, model->hooks);
+    model->hooks[spec->n_hooks++] = interrupt_hook();
+    return HS_OK;
+}
+
+static hs_estimator *make_estimator(struct model *model, hs_error *err)
+{
+    const struct options *options = &model->run->options;
+    return hs_estimator_new(
+        &(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = model_fn, .user = model, .model_dir = options->model_dir,
+                                .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
+                                .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
+                                .save_summaries_steps = or_never(options->summary_steps)},
+        err);
+}
+
+static void print_metrics(const hs_metrics *metrics)
+{
+    printf("step %lld: test accuracy %.4f, loss %.4f\n", (long long)hs_metrics_step(metrics),
+           hs_metrics_value(metrics, "test_accuracy"), hs_metrics_value(metrics, "loss"));
+    fflush(stdout);
+}
+
+/* Evaluating, beside a process that trains. */
+
+static hs_code evaluated(void *user, const hs_metrics *metrics, hs_error *err)
+{
+    const struct run *run = user;
+    (void)err;
+    print_metrics(metrics);
+    return hs_metrics_step(metrics) >= run->options.last_step ? HS_STOP : HS_OK;
+}
+
+static hs_code evaluate(struct model *model, hs_error *err)
+{
+    struct options *options = &model->run->options;
+    char directory[4096];
+    int64_t made;
+    hs_code code = dataset_load(&model->run->trainer.train, options->data, "train", err);
+    if (code)
+        return code;
+    options_fit(options, model->run->trainer.train.n, false); /* which step is the last of the training */
+    if (snprintf(directory, sizeof directory, "%s/eval", options->model_dir) >= (int)sizeof directory)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "--model-dir is too long");
+    const hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = options->model_dir,
+                                           .eval_op = "count", .metrics = tester_metrics, .output_dir = directory};
+    code = hs_evaluation_loop(
+        hs_graph_backend(model->tester->graph),
+        &(hs_evaluation_loop_options){HS_EVALUATION_LOOP_OPTIONS, .once = &once, .evaluated = evaluated, .user = model->run,
+                                      .timeout_secs = options->timeout_secs, .min_wait_secs = options->throttle_secs},
+        &made, err);
+    return code == HS_DEADLINE_EXCEEDED && made ? HS_OK : code; /* the training is over */
+}
+
+/* Training and evaluating, in one process. */
+
+static hs_code show(void *user, const hs_metrics *metrics, hs_error *err)
+{
+    (void)user, (void)err;
+    print_metrics(metrics);
+    return HS_OK;
+}
+
+static hs_code train_and_evaluate(struct model *model, hs_error *err)
+{
+    double throttle = model->run->options.throttle_secs;
+    hs_code code = run_prepare(model->run, err);
+    hs_estimator *estimator = code ? NULL : make_estimator(model, err);
+    if (!estimator)
+        return err->code;
+    const hs_evaluate_options evaluation = {HS_EVALUATE_OPTIONS};
+    hs_outcome outcome = hs_train_and_evaluate(estimator, NULL,
+                                               &(hs_eval_spec){HS_EVAL_SPEC, .evaluate = &evaluation, .evaluated = show,
+                                                               .start_delay_secs = HS_NEVER,
+                                                               .throttle_secs = throttle > 0 ? throttle : HS_NEVER},
+                                               err);
+    hs_estimator_free(estimator);
+    return outcome.error.code;
+}
+
+/* Predicting. */
+
+enum { MOST_IMAGES = 1000 };
+
+static hs_code parse_images(int64_t *images, size_t *n, const struct run *run, size_t n_test, hs_error *err)
+{
+    const char *text = run->options.images;
+    for (*n = 0; *n < MOST_IMAGES; text++) {
+        char *end;
+        errno = 0;
+        images[*n] = strtoll(text, &end, 10);
+        if (end == text || errno || images[*n] < 0 || (size_t)images[*n] >= n_test)
+            break;
+        ++*n;
+        text = end;
+        if (!*text)
+            return HS_OK;
+        if (*text != ',')
+            break;
+    }
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "--images '%s': give at most %d numbers from 0 to %zu, as in 0,5,17",
+                        run->options.images, MOST_IMAGES, n_test - 1);
+}
+
+static hs_code print_prediction(void *user, int64_t index, const hs_tensor *values, size_t n, hs_error *err)
+{
+    (void)user, (void)index, (void)n, (void)err;
+    printf("image %.0f: class %.0f, probability %.4f\n", hs_tensor_number(&values[0], 0), hs_tensor_number(&values[1], 0),
+           hs_tensor_number(&values[2], 0));
+    return HS_OK;
+}
+
+static hs_code predict(struct model *model, hs_error *err)
+{
+    static int64_t images[MOST_IMAGES];
+    struct tester *tester = model->tester;
+    hs_code code = parse_images(images, &tester->n_images, model->run, tester->test.n, err);
+    hs_estimator *estimator = code ? NULL : make_estimator(model, err);
+    if (!estimator)
+        return err->code;
+    tester->images = images;
+    code = hs_estimator_predict(estimator, &(hs_predict_options){HS_PREDICT_OPTIONS, .predicted = print_prediction}, err);
+    hs_estimator_free(estimator);
+    return code;
+}
+
+int run_mode(struct run *run)
+{
+    static struct tester tester;
+    struct model model = {.run = run, .tester = &tester};
+    hs_error err = {0};
+    hs_code code = tester_init(&tester, &run->options, NULL, &err);
+    if (!code && run->options.mode == MODE_EVALUATE)
+        code = evaluate(&model, &err);
+    else if (!code && run->options.mode == MODE_PREDICT)
+        code = predict(&model, &err);
+    else if (!code)
+        code = train_and_evaluate(&model, &err);
+    if (code)
+        fprintf(stderr, "trainer: %s\n", err.message);
+    run_free(run);
+    tester_free(&tester);
+    return code || fflush(stdout) != 0;
+}

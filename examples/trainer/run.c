@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include "fresh.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+int64_t or_never(int64_t n)
+{
+    return n > 0 ? n : HS_NEVER;
+}
+
+/* The parts of the session that are not its defaults: how many checkpoints stay, and what TensorBoard is shown. */
+static hs_code make_scaffold(struct run *run, hs_error *err)
+{
+    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &run->progress.env, .max_to_keep = or_never(run->options.keep)};
+    if (!(run->saver = hs_saver_new(&saver, err)))
+        return err->code;
+    hs_scaffold_options scaffold = {HS_SCAFFOLD_OPTIONS, .saver = run->saver, .summary_op = "summary/loss"};
+    run->scaffold = hs_scaffold_new(&scaffold, err);
+    return run->scaffold ? HS_OK : err->code;
+}
+
+/* The evaluations, too. */
+static hs_code start_anew(const struct run *run, hs_error *err)
+{
+    char directory[4096];
+    snprintf(directory, sizeof directory, "%s/eval", run->options.model_dir);
+    hs_code code = fresh_start(&run->progress.env, run->options.model_dir, err);
+    return code ? code : fresh_start(&run->progress.env, directory, err);
+}
+
+hs_code run_prepare(struct run *run, hs_error *err)
+{
+    struct options *options = &run->options;
+    hs_code code = trainer_load(&run->trainer, options->data, err);
+    if (code)
+        return code;
+    options_fit(options, run->trainer.train.n, isatty(STDERR_FILENO));
+    progress_init(&run->progress, options->last_step, options->batch_size);
+    run->losses.path = options->losses;
+    if ((code = trainer_init(&run->trainer, options, err)) || (options->fresh && (code = start_anew(run, err))))
+        return code;
+    run->graph = trainer_graph(&run->trainer, &run->progress.env);
+    return make_scaffold(run, err);
+}
+
+size_t run_hooks(struct run *run, hs_hook *hooks)
+{
+    const struct options *options = &run->options;
+    size_t n = 0;
+    hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
+    hooks[n++] = hs_nan_tensor(.tensor = "loss");
+    if (options->log_steps)
+        hooks[n++] = hs_logging_tensor(.tensors = PROGRESS_TENSORS, .every_n_iter = options->log_steps,
+                                       .formatter = progress_format, .formatter_user = &run->progress);
+    if (options->eval_steps)
+        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy"), .output_dir = options->model_dir,
+                                      .save_steps = options->eval_steps);
+    if (options->losses)
+        hooks[n++] = losses_hook(&run->losses);
+    if (options->progress)
+        hooks[n++] = progress_hook(&run->progress);
+    if (run->trial)
+        hooks[n++] = run->trial->hook;
+    return n;
+}
+
+void run_free(struct run *run)
+{
+    hs_scaffold_free(run->scaffold);
+    hs_saver_free(run->saver);
+    hs_graph_free(run->graph);
+    trainer_free(&run->trainer);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAINER_RUN_H
+#define TRAINER_RUN_H
+
+#include "losses.h"
+#include "progress.h"
+#include "trainer.h"
+
+/* What a session that trains works with. All of it outlives the session. */
+struct run {
+    struct options options;
+    struct trainer trainer;
+    struct progress progress;
+    struct losses losses;
+    hs_saver *saver;
+    hs_scaffold *scaffold;
+    hs_graph *graph;
+    const hs_resume_trial *trial; /* NULL: it is no trial */
+};
+
+enum { MOST_HOOKS = 8 };
+
+/* 0 is never on the command line, HS_NEVER in the library. */
+int64_t or_never(int64_t n);
+
+/* Nothing is written before the data are known to be good. run_free is to be called also if it fails. */
+hs_code run_prepare(struct run *run, hs_error *err);
+void run_free(struct run *run);
+/* The trainer's hooks, in their order. The session adds those that save the summary op and checkpoints. */
+size_t run_hooks(struct run *run, hs_hook *hooks);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_ESTIMATOR_H
+#define HOOKSESS_ESTIMATOR_H
+
+#include <hooksess/evaluation_loop.h>
+#include <hooksess/training_session.h>
+
+/* Whole loops, ready made: train, evaluate, predict. TensorFlow: Estimator, train_and_evaluate, slim's learning.train.
+ *
+ *     static hs_code classifier(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err)
+ *     {
+ *         struct model *m = user;
+ *         hs_graph *g = model_graph(m, mode);       its ops read "input/dequeue:0", whoever fills the queue
+ *         spec->backend = hs_graph_backend(g);
+ *         spec->train_op = "train";
+ *         spec->loss = "loss";
+ *         spec->eval_op = "count";
+ *         spec->metrics = HS_NAMES("accuracy");     (in a static, or the model's own memory)
+ *         return HS_OK;
+ *     }
+ *
+ *     static hs_code images(void *user, hs_mode mode, hs_backend backend, hs_hook *hook, hs_error *err)
+ *     {
+ *         return hs_graph_queue(hs_graph_of(backend), .name = "input", .produce = read_batch, .self = user, ...);
+ *     }
+ *
+ *     hs_estimator *e = hs_estimator_new(&(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = classifier,
+ *                                        .user = &model, .model_dir = "run"}, &err);
+ *     hs_outcome o = hs_estimator_train(e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = {images, &train}, .max_steps =
+ *                                       10000}, &err);
+ *     hs_metrics *m = hs_estimator_evaluate(e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS, .input = {images, &test}},
+ * &err); printf("accuracy %g at step %lld\n", hs_metrics_value(m, "accuracy"), (long long)hs_metrics_step(m));
+ *
+ * Each call asks the model function for a graph, opens one session on it, and has the graph released when that is closed:
+ * nothing is carried from call to call but what checkpoints in model_dir hold. One thread at a time uses an estimator. */
+
+HS_BEGIN_DECLS
+
+typedef enum hs_mode { HS_MODE_TRAIN = 1, HS_MODE_EVAL = 2, HS_MODE_PREDICT = 3 } hs_mode;
+
+/* What a model function says of the graph that it built. Strings, lists and what they point to must stay until `release`.
+ * TensorFlow: EstimatorSpec. */
+typedef struct hs_estimator_spec {
+    size_t size;
+    hs_backend backend;             /* (required) */
+    const char *train_op;           /* (required to train) */
+    const char *loss;               /* in training, logged and watched for NaN; of an evaluation, the mean is a metric */
+    const char *eval_op;            /* to evaluate: one batch; NULL: the run of the metrics is all there is */
+    const char *const *metrics;     /* to evaluate: numbers, fetched after the last batch; ended by NULL */
+    const char *const *predictions; /* (required to predict) tensors whose first dimension is the batch; ended by NULL */
+    hs_scaffold *scaffold;          /* NULL: the default */
+    const hs_hook *hooks;           /* for this mode; the session's, or destroyed */
+    size_t n_hooks;
+    void (*release)(void *self); /* called once the session is closed, also when the model function failed; NULL: nothing */
+    void *self;
+} hs_estimator_spec;
+
+/* Builds the graph for a mode, and fills in `spec`, whose size is set, all else zero. hs_train_and_evaluate asks for a
+ * graph to evaluate while the one that trains is in use: the two must not lie in the same memory. */
+typedef hs_code (*hs_model_fn)(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err);
+
+/* Gives a session its data. It adds a queue, or ops, to the graph of the model function (hs_graph_of), whose ops may name
+ * what is defined only here; or it sets *hook, which has no ops before, to one that feeds placeholders (hs_feed_fn). The
+ * hook is the session's. Called once for each session, after the model function. */
+typedef hs_code (*hs_input_fn)(void *user, hs_mode mode, hs_backend backend, hs_hook *hook, hs_error *err);
+/* Frozen. fn NULL: the model function has brought its data. */
+typedef struct hs_input {
+    hs_input_fn fn;
+    void *user;
+} hs_input;
+
+typedef struct hs_estimator hs_estimator;
+
+/* The rhythms are those of hs_training_options. */
+typedef struct hs_estimator_options {
+    size_t size;
+    hs_model_fn model_fn; /* (required) */
+    void *user;
+    const char *model_dir; /* (required) checkpoints and event files; copied */
+    double save_checkpoint_secs;
+    int64_t save_checkpoint_steps;
+    double save_summaries_secs;
+    int64_t save_summaries_steps;
+    int64_t log_steps;   /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
+    int64_t max_to_keep; /* as in hs_saver_options; a saver of the scaffold's own comes before it */
+    const hs_env *env;   /* the estimator's own memory, clock and files; copied; NULL: the system's own */
+} hs_estimator_options;
+#define HS_ESTIMATOR_OPTIONS .size = sizeof(hs_estimator_options)
+
+/* The caller's to free. HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. */
+HS_API hs_estimator *hs_estimator_new(const hs_estimator_options *options, hs_error *err);
+HS_API void hs_estimator_free(hs_estimator *estimator);
+HS_API const char *hs_estimator_model_dir(const hs_estimator *estimator);
+/* The newest checkpoint of model_dir, to be freed with hs_env_free; NULL: there is none. */
+HS_API char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *err);
+
+typedef struct hs_train_options {
+    size_t size;
+    hs_input input;
+    int64_t steps;        /* so many more than those that are made; or */
+    int64_t max_steps;    /* up to this one: reached already, no step is made (HS_REASON_ALREADY_DONE), and the log says so.
+                           * At most one of the two; neither: until HS_OUT_OF_RANGE, or a hook asks to stop */
+    const hs_hook *hooks; /* taken, also when it fails */
+    size_t n_hooks;
+    const hs_saver_listener *listeners; /* told of each checkpoint */
+    size_t n_listeners;
+} hs_train_options;
+#define HS_TRAIN_OPTIONS .size = sizeof(hs_train_options)
+
+/* Goes on from the newest checkpoint of model_dir, if there is one. Hooks come in this order: the input's, the model
+ * function's, the caller's, the stop, the NaN check, the line of the loss, and those of a training session. TensorFlow:
+ * Estimator.train. */
+HS_API hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *options, hs_error *err);
+
+typedef struct hs_evaluate_options {
+    size_t size;
+    hs_input input;
+    int64_t steps;               /* batches; 0: until HS_OUT_OF_RANGE */
+    const char *name;            /* NULL: metrics are written to model_dir/eval, else to model_dir/eval_NAME */
+    const char *checkpoint_path; /* NULL: the newest of model_dir */
+    const hs_hook *hooks;        /* taken, also when it fails */
+    size_t n_hooks;
+} hs_evaluate_options;
+#define HS_EVALUATE_OPTIONS .size = sizeof(hs_evaluate_options)
+
+/* As hs_evaluate_once. Nothing is written to model_dir itself. `options` may be NULL. TensorFlow: Estimator.evaluate. */
+HS_API hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_options *options, hs_error *err);
+
+/* One batch of predictions, or one example of it: views, in the order of the keys, that are
+ * good until it returns, where the backend has them (hs_tensor_host). `index`
+ * counts the calls, from 0. HS_STOP: no more are wanted. Any other failure ends the prediction with it. */
+typedef hs_code (*hs_prediction_fn)(void *user, int64_t index, const hs_tensor *values, size_t n, hs_error *err);
+
+typedef struct hs_predict_options {
+    size_t size;
+    hs_input input;
+    const char *const *keys;     /* tensors, ended by NULL; NULL: all predictions of the model function */
+    const char *checkpoint_path; /* NULL: the newest of model_dir */
+    const hs_hook *hooks;        /* taken, also when it fails */
+    size_t n_hooks;
+    hs_prediction_fn predicted; /* (required) */
+    void *user;
+    bool whole_batches; /* a call for each batch, instead of one for each example */
+    unsigned char reserved[7];
+} hs_predict_options;
+#define HS_PREDICT_OPTIONS .size = sizeof(hs_predict_options)
+
+/* Until the end of the input (HS_OUT_OF_RANGE), or HS_STOP. Example by example, all predictions of a batch must have as
+ * many rows: HS_INVALID_ARGUMENT names the one that has not. HS_NOT_FOUND: no checkpoint, or no tensor of that name.
+ * TensorFlow: Estimator.predict. */
+HS_API hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *options, hs_error *err);
+
+/* When to evaluate in the course of a training. */
+typedef struct hs_eval_spec {
+    size_t size;
+    const hs_evaluate_options *evaluate; /* (required) without a checkpoint_path. The hooks are begun anew for each */
+    double start_delay_secs;             /* none before; 0: 120; HS_NEVER: at once */
+    double throttle_secs; /* from the beginning of one to that of the next at least; 0: 600; HS_NEVER: each checkpoint */
+    hs_evaluated_fn evaluated; /* told of each; HS_STOP ends the training well. NULL: nobody is */
+    void *user;
+} hs_eval_spec;
+#define HS_EVAL_SPEC .size = sizeof(hs_eval_spec)
+
+/* Trains up to max_steps, evaluates new checkpoints on the way, in the thread that trains, and the last one at the end,
+ * also where no step was left to make. That of step 0 is passed over on the way: nothing is trained yet. A failing
+ * evaluation ends the training, and makes the outcome a failure. Training goes as in hs_estimator_train. TensorFlow:
+ * train_and_evaluate, run locally. */
+HS_API hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options *train, const hs_eval_spec *eval,
+                                        hs_error *err);
+
+/* A training loop around a graph, or a step function of the caller's. TensorFlow: slim.learning.train. */
+typedef struct hs_train_loop_options {
+    size_t size;
+    const char *train_op; /* run again and again; or */
+    hs_step_fn step;      /* called again and again; HS_STOP (hs_step_context_request_stop) ends the loop. Exactly one */
+    void *step_user;
+    const hs_training_options *training; /* its session: directory, hooks, rhythms. NULL: the defaults */
+} hs_train_loop_options;
+#define HS_TRAIN_LOOP_OPTIONS .size = sizeof(hs_train_loop_options)
+
+/* Opens a training session, makes steps until it should stop (hs_stop_at_step, the end of the input), and closes it. The
+ * hooks of `training` are taken, also when it fails. */
+HS_API hs_outcome hs_train_loop(hs_backend backend, const hs_train_loop_options *options, hs_error *err);
+
+HS_END_DECLS
+
+#endif

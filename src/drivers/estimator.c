@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training and evaluating what a model function builds. */
+#include "drivers/estimator.h"
+
+#include <hooksess/hooks/logging_tensor.h>
+#include <hooksess/hooks/nan_tensor.h>
+#include <hooksess/hooks/stop_at_step.h>
+
+#include "base/env.h"
+
+#include <string.h>
+
+enum { LOG_STEPS = 100 };
+
+/* The estimator. */
+
+hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
+{
+    hs_estimator_options options = {HS_ESTIMATOR_OPTIONS};
+    hs_env env;
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_estimator_options", "HS_ESTIMATOR_OPTIONS", err)) ||
+        hs__env_take(&env, options.env, err))
+        return NULL;
+    if (!options.model_fn || !options.model_dir || !*options.model_dir) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_options: %s is not given",
+                     options.model_fn ? "model_dir" : "model_fn");
+        return NULL;
+    }
+    hs_estimator *estimator = hs__alloc(&env, 1, sizeof *estimator);
+    char *directory = hs__strdup(&env, options.model_dir);
+    if (!estimator || !directory) {
+        hs__free(&env, estimator);
+        hs__free(&env, directory);
+        hs__no_memory(err, sizeof *estimator, "an estimator");
+        return NULL;
+    }
+    *estimator = (hs_estimator){.env = env, .options = options};
+    estimator->options.model_dir = directory;
+    hs__clear(err);
+    return estimator;
+}
+
+void hs_estimator_free(hs_estimator *estimator)
+{
+    if (!estimator)
+        return;
+    const hs_env env = estimator->env;
+    hs__free(&env, (void *)estimator->options.model_dir);
+    hs__free(&env, estimator);
+}
+
+const char *hs_estimator_model_dir(const hs_estimator *estimator)
+{
+    return estimator->options.model_dir;
+}
+
+char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *err)
+{
+    return hs_latest_checkpoint(&estimator->env, estimator->options.model_dir, NULL, err);
+}
+
+/* Building. */
+
+static size_t add_all(hs_hook *to, const hs_hook *from, size_t n)
+{
+    for (size_t i = 0; from && i < n; i++)
+        to[i] = from[i];
+    return from ? n : 0;
+}
+
+static hs_code call_functions(hs__built *built, hs_mode mode, const hs_input *input, hs_hook *hook, hs_error *err)
+{
+    const hs_estimator_options *options = &built->estimator->options;
+    hs_estimator_spec spec = {.size = sizeof spec};
+    hs_code code = options->model_fn(options->user, mode, &spec, err);
+    built->spec = spec;
+    if (hs__settle(code, "the model function", err))
+        return code;
+    if (!spec.backend.ops)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the model function gave no backend (hs_estimator_spec.backend)");
+    return input->fn ? hs__settle(input->fn(input->user, mode, spec.backend, hook, err), "the input function", err) : HS_OK;
+}
+
+hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode, const hs_input *input,
+                  const hs_hook *hooks, size_t n_hooks, hs_error *err)
+{
+    const hs_env *env = &estimator->env;
+    hs_hook of_input = {.ops = NULL};
+    *built = (hs__built){.estimator = estimator};
+    hs_code code = n_hooks && !hooks ? hs_error_set(err, HS_INVALID_ARGUMENT, "n_hooks is %zu, and hooks is NULL", n_hooks)
+                                     : call_functions(built, mode, input, &of_input, err);
+    size_t n = hooks ? n_hooks : 0, n_spec = built->spec.hooks ? built->spec.n_hooks : 0;
+    built->hooks = hs__alloc(env, n + n_spec + 1 + HS__OWN_HOOKS, sizeof *built->hooks);
+    if (!built->hooks) {
+        hs_hooks_destroy(&of_input, of_input.ops ? 1 : 0);
+        hs_hooks_destroy(built->spec.hooks, n_spec);
+        hs_hooks_destroy(hooks, n);
+        return code ? code : hs__no_memory(err, n * sizeof *hooks, "the hooks");
+    }
+    built->n_hooks = add_all(built->hooks, &of_input, of_input.ops ? 1 : 0);
+    built->n_hooks += add_all(built->hooks + built->n_hooks, built->spec.hooks, n_spec);
+    built->n_hooks += add_all(built->hooks + built->n_hooks, hooks, n);
+    return code;
+}
+
+void hs__release(hs__built *built)
+{
+    hs_hooks_destroy(built->hooks, built->n_hooks);
+    hs__free(&built->estimator->env, built->hooks);
+    hs_scaffold_free(built->scaffold);
+    hs_saver_free(built->saver);
+    if (built->spec.release)
+        built->spec.release(built->spec.self);
+}
+
+/* Training. */
+
+static void add_own_hooks(hs__built *built, const hs_train_options *options)
+{
+    const hs_env *env = &built->estimator->env;
+    const char *loss = built->spec.loss;
+    int64_t every = built->estimator->options.log_steps ? built->estimator->options.log_steps : LOG_STEPS;
+    hs_hook *hooks = built->hooks;
+    if (options->steps || options->max_steps)
+        hooks[built->n_hooks++] = hs_stop_at_step(.num_steps = options->steps, .last_step = options->max_steps, .env = env);
+    if (loss)
+        hooks[built->n_hooks++] = hs_nan_tensor(.tensor = loss, .env = env);
+    if (loss && every > 0)
+        hooks[built->n_hooks++] = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_iter = every, .env = env);
+}
+
+/* The model function's scaffold, with a saver of the estimator's where it has none, and the estimator wants one. */
+static hs_code make_scaffold(hs__built *built, hs_error *err)
+{
+    const hs_env *env = &built->estimator->env;
+    int64_t keep = built->estimator->options.max_to_keep;
+    hs_scaffold *given = built->spec.scaffold;
+    if (!keep || (given && hs_scaffold_saver(given)))
+        return HS_OK;
+    built->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = env, .max_to_keep = keep}, err);
+    hs_scaffold_options options = {HS_SCAFFOLD_OPTIONS, .saver = built->saver, .copy_from = given, .env = env};
+    built->scaffold = built->saver ? hs_scaffold_new(&options, err) : NULL;
+    return built->scaffold ? HS_OK : HS_RESOURCE_EXHAUSTED;
+}
+
+static hs_code check_train(const hs__built *built, const hs_train_options *options, hs_error *err)
+{
+    if (!built->spec.train_op)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "the model function gave nothing to train with (hs_estimator_spec.train_op)");
+    if ((options->steps && options->max_steps) || options->steps < 0 || options->max_steps < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_train_options: steps is %lld and max_steps %lld; give at most one, at least 1",
+                            (long long)options->steps, (long long)options->max_steps);
+    return HS_OK;
+}
+
+static hs_outcome run_training(hs__built *built, const hs_train_options *options, hs_error *err)
+{
+    const hs_estimator_options *settings = &built->estimator->options;
+    add_own_hooks(built, options);
+    const hs_training_options training = {
+        HS_TRAINING_OPTIONS,
+        .hooks = built->n_hooks ? built->hooks : NULL,
+        .n_hooks = built->n_hooks,
+        .scaffold = built->scaffold ? built->scaffold : built->spec.scaffold,
+        .checkpoint_dir = settings->model_dir,
+        .save_checkpoint_secs = settings->save_checkpoint_secs,
+        .save_checkpoint_steps = settings->save_checkpoint_steps,
+        .save_summaries_secs = settings->save_summaries_secs,
+        .save_summaries_steps = settings->save_summaries_steps,
+        .log_step_count_steps = settings->log_steps,
+        .listeners = options->listeners,
+        .n_listeners = options->n_listeners,
+    };
+    built->n_hooks = 0; /* they are the session's from here on */
+    return hs_train_loop(
+        built->spec.backend,
+        &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS, .train_op = built->spec.train_op, .training = &training}, err);
+}
+
+hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *given, hs_error *err)
+{
+    hs_train_options options = {HS_TRAIN_OPTIONS};
+    hs__built built;
+    hs_error error = {0};
+    hs_outcome outcome;
+    if (given && hs_struct_take(&options, sizeof options, given, "hs_train_options", "HS_TRAIN_OPTIONS", &error)) {
+        hs__error_copy(err, &error);
+        return hs_session_close(NULL, &error);
+    }
+    if (hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, options.n_hooks, &error) ||
+        check_train(&built, &options, &error) || make_scaffold(&built, &error))
+        outcome = hs_session_close(NULL, &error);
+    else
+        outcome = run_training(&built, &options, &error);
+    hs__release(&built);
+    hs__error_copy(err, &error);
+    return outcome;
+}
+
+/* Evaluating. */
+
+static hs_metrics *run_evaluation(hs__built *built, const hs_evaluate_options *options, const char *directory,
+                                  hs_error *err)
+{
+    const char *const loss[] = {built->spec.loss, NULL};
+    const hs_evaluate_once_options once = {
+        HS_EVALUATE_ONCE_OPTIONS,
+        .checkpoint_path = options->checkpoint_path,
+        .checkpoint_dir = options->checkpoint_path ? NULL : built->estimator->options.model_dir,
+        .eval_op = built->spec.eval_op,
+        .steps = options->steps,
+        .means = loss,
+        .metrics = built->spec.metrics,
+        .output_dir = directory,
+        .hooks = built->n_hooks ? built->hooks : NULL,
+        .n_hooks = built->n_hooks,
+        .scaffold = built->spec.scaffold,
+    };
+    built->n_hooks = 0;
+    return hs_evaluate_once(built->spec.backend, &once, err);
+}
+
+hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_options *given, hs_error *err)
+{
+    hs_evaluate_options options = {HS_EVALUATE_OPTIONS};
+    hs__built built;
+    hs_metrics *metrics = NULL;
+    hs_error error = {0};
+    if (given && hs_struct_take(&options, sizeof options, given, "hs_evaluate_options", "HS_EVALUATE_OPTIONS", err))
+        return NULL;
+    hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, options.n_hooks, &error);
+    const char *name = options.name ? options.name : "";
+    char *directory = hs__format(&estimator->env, "%s/eval%s%s", estimator->options.model_dir, *name ? "_" : "", name);
+    if (!code && !directory)
+        hs__no_memory(&error, strlen(name), "a path");
+    else if (!code)
+        metrics = run_evaluation(&built, &options, directory, &error);
+    hs__free(&estimator->env, directory);
+    hs__release(&built);
+    hs__error_copy(err, &error);
+    return metrics;
+}

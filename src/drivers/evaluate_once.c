@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One evaluation of a checkpoint. */
+#include "drivers/restored.h"
+
+#include "base/env.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE = 1500, KINDS = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX };
+
+/* What an evaluation has found. */
+
+struct hs_metrics {
+    hs_env env;
+    char *checkpoint;
+    int64_t step, batches;
+    const char *const *means, *const *metrics; /* copies */
+    size_t n_means, n_metrics;
+    double *values; /* of both; sums, while the batches are run */
+};
+
+static hs_metrics *new_metrics(const hs_env *env, const hs_evaluate_once_options *options, const char *checkpoint,
+                               hs_error *err)
+{
+    static const char *const none[] = {NULL};
+    const char *const *means = options->means ? options->means : none;
+    const char *const *metrics = options->metrics ? options->metrics : none;
+    hs_metrics *made = hs__alloc(env, 1, sizeof *made);
+    if (made) {
+        *made = (hs_metrics){.env = *env, .n_means = hs__names_count(means), .n_metrics = hs__names_count(metrics)};
+        made->means = hs__names_copy(env, means);
+        made->metrics = hs__names_copy(env, metrics);
+        made->checkpoint = hs__strdup(env, checkpoint);
+        made->values = hs__alloc(env, made->n_means + made->n_metrics + 1, sizeof *made->values);
+    }
+    if (made && made->means && made->metrics && made->checkpoint && made->values)
+        return made;
+    hs_metrics_free(made);
+    hs__no_memory(err, sizeof *made, "the metrics");
+    return NULL;
+}
+
+void hs_metrics_free(hs_metrics *metrics)
+{
+    if (!metrics)
+        return;
+    const hs_env env = metrics->env;
+    hs__free(&env, (void *)metrics->means);
+    hs__free(&env, (void *)metrics->metrics);
+    hs__free(&env, metrics->checkpoint);
+    hs__free(&env, metrics->values);
+    hs__free(&env, metrics);
+}
+
+const char *hs_metrics_name(const hs_metrics *metrics, size_t index)
+{
+    if (!metrics || index >= metrics->n_means + metrics->n_metrics)
+        return NULL;
+    return index < metrics->n_means ? metrics->means[index] : metrics->metrics[index - metrics->n_means];
+}
+
+double hs_metrics_value(const hs_metrics *metrics, const char *name)
+{
+    const char *one;
+    for (size_t i = 0; name && (one = hs_metrics_name(metrics, i)); i++)
+        if (strcmp(one, name) == 0)
+            return metrics->values[i];
+    return NAN;
+}
+
+int64_t hs_metrics_step(const hs_metrics *metrics)
+{
+    return metrics ? metrics->step : -1;
+}
+
+const char *hs_metrics_checkpoint(const hs_metrics *metrics)
+{
+    return metrics ? metrics->checkpoint : NULL;
+}
+
+int64_t hs_metrics_batches(const hs_metrics *metrics)
+{
+    return metrics ? metrics->batches : 0;
+}
+
+/* Opening. */
+
+hs_hook *hs__hold_hooks(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err)
+{
+    hs_hook *held = hs__alloc(env, n + 1, sizeof *held);
+    if (!held)
+        hs__no_memory(err, n * sizeof *held, "the hooks");
+    for (size_t i = 0; held && hooks && i < n; i++) {
+        held[i] = hs_hook_hold(hooks[i]);
+        if (!(hooks[i].flags & KINDS)) /* a session that trains nothing has no runs of the kind they get by default */
+            held[i].flags |= HS_HOOK_EVAL;
+    }
+    return held;
+}
+
+bool hs__is_gone(const hs_env *env, const char *path)
+{
+    if (hs_checkpoint_exists(env, path))
+        return false;
+    hs_log(env, HS_LOG_INFO, "%s was deleted before it was restored; it is passed over", path);
+    return true;
+}
+
+static char *find(const hs_env *env, const hs_evaluate_once_options *options, hs_error *err)
+{
+    char *path = options->checkpoint_path ? hs__strdup(env, options->checkpoint_path)
+                                          : hs_latest_checkpoint(env, options->checkpoint_dir, NULL, err);
+    if (!path && options->checkpoint_path)
+        hs__no_memory(err, strlen(options->checkpoint_path), "a path");
+    else if (!path && err->code == HS_OK)
+        hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint; train first, or name one by checkpoint_path",
+                     options->checkpoint_dir);
+    return path;
+}
+
+hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options *options, char **path, hs_error *err)
+{
+    const hs_env *env = hs_backend_env(backend);
+    hs_session *session = NULL;
+    hs_hook *hooks = hs__hold_hooks(env, options->hooks, options->n_hooks, err);
+    hs_session_options opening = {HS_SESSION_OPTIONS, .hooks = options->hooks ? hooks : NULL, .n_hooks = options->n_hooks,
+                                  .scaffold = options->scaffold, .restore_options = options->restore_options};
+    *path = hooks ? find(env, options, err) : NULL;
+    while (*path) {
+        opening.checkpoint_path = *path;
+        session = hs_session_open(backend, &opening, err);
+        if (session || options->checkpoint_path || !hs__is_gone(env, *path))
+            break;
+        hs__free(env, *path);
+        *path = find(env, options, err);
+    }
+    hs__free(env, hooks);
+    return session;
+}
+
+/* One evaluation. */
+
+static hs_code add_up(hs_metrics *metrics, hs_session *session, const hs_run_args *batch, int64_t steps, hs_error *err)
+{
+    const hs_run_values *values;
+    hs_code code = HS_OK;
+    while (!code && !hs_session_should_stop(session) && (!steps || metrics->batches < steps)) {
+        if ((code = hs_session_run_args(session, batch, &values, err)))
+            break;
+        metrics->batches++;
+        for (size_t i = 0; i < metrics->n_means; i++)
+            metrics->values[i] += hs_values_number(values, i);
+    }
+    if (code != HS_OUT_OF_RANGE)
+        return code;
+    hs__clear(err);
+    return HS_OK;
+}
+
+/* What is averaged, and the op: both in each run. */
+static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options, hs_error *err)
+{
+    hs_run_args batch = {HS_RUN_ARGS, .kind = HS_RUN_EVAL};
+    hs_code code = HS_OK;
+    if (!options->eval_op && !metrics->n_means)
+        return HS_OK;
+    for (size_t i = 0; !code && i < metrics->n_means; i++)
+        code = hs_run_args_fetch(&batch, NULL, metrics->means[i], err);
+    if (!code && options->eval_op)
+        code = hs_run_args_fetch(&batch, NULL, options->eval_op, err);
+    code = code ? code : add_up(metrics, session, &batch, options->steps, err);
+    hs_run_args_clear(&batch);
+    if (!code && !metrics->batches)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "%s: there is no batch to evaluate; the input must begin anew for each evaluation",
+                            metrics->checkpoint);
+    for (size_t i = 0; i < metrics->n_means; i++)
+        metrics->values[i] /= (double)metrics->batches;
+    return code;
+}
+
+static hs_code fetch_metrics(hs_metrics *metrics, hs_session *session, hs_error *err)
+{
+    const hs_run_args args = {HS_RUN_ARGS, .names = metrics->metrics, .kind = HS_RUN_EVAL};
+    const hs_run_values *values;
+    if (!metrics->n_metrics)
+        return HS_OK;
+    hs_code code = hs_raw_session_run(hs_session_raw(session), &args, &values, err);
+    if (code == HS_OUT_OF_RANGE) {
+        hs_error_prefix(err, "the metrics depend on an op that takes the next batch");
+        err->code = code = HS_FAILED_PRECONDITION;
+    }
+    for (size_t i = 0; !code && i < metrics->n_metrics; i++)
+        metrics->values[metrics->n_means + i] = hs_values_number(values, i);
+    return code;
+}
+
+static hs_code publish(const hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options,
+                       hs_error *err)
+{
+    hs_summary_writer *writer = options->summary_writer;
+    const char *name;
+    hs_code code = HS_OK;
+    if (options->output_dir)
+        code = hs_raw_session_summary_writer(hs_session_raw(session), options->output_dir, &writer, err);
+    if (!writer)
+        return code;
+    for (size_t i = 0; !code && (name = hs_metrics_name(metrics, i)); i++)
+        code = hs_summary_writer_scalar(writer, name, metrics->values[i], metrics->step, err);
+    return code ? code : hs_summary_writer_flush(writer, false, err);
+}
+
+static void tell(const hs_metrics *metrics)
+{
+    char line[LINE] = "";
+    size_t used = 0;
+    const char *name;
+    for (size_t i = 0; (name = hs_metrics_name(metrics, i)) && used < sizeof line; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, ", %s = %.6g", name, metrics->values[i]);
+    hs_log(&metrics->env, HS_LOG_INFO, "evaluated %s: step %lld, %lld batch%s%s", metrics->checkpoint,
+           (long long)metrics->step, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);
+}
+
+static hs_code measure(hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options, hs_error *err)
+{
+    metrics->step = hs_session_step(session);
+    hs_code code = run_batches(metrics, session, options, err);
+    if (code || (code = fetch_metrics(metrics, session, err)) || (code = publish(metrics, session, options, err)))
+        hs_session_fail(session, code, err->message);
+    return code;
+}
+
+static void evaluate(const hs_evaluate_once_options *options, hs_session *session, const char *path, hs_metrics **made,
+                     hs_error *err)
+{
+    const hs_env *env = hs_backend_env(hs_session_backend(session));
+    hs_error error = {0};
+    hs_metrics *metrics = new_metrics(env, options, path, &error);
+    if (metrics)
+        measure(metrics, session, options, &error);
+    else
+        hs_session_fail(session, error.code, error.message);
+    hs_outcome outcome = hs_session_close(session, err);
+    if (outcome.reason == HS_REASON_FAILED) {
+        hs_metrics_free(metrics);
+        return;
+    }
+    tell(metrics);
+    *made = metrics;
+}
+
+static hs_code check(const hs_evaluate_once_options *options, hs_error *err)
+{
+    bool metrics = (options->metrics && *options->metrics) || (options->means && *options->means);
+    if (!options->checkpoint_path == !options->checkpoint_dir)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_evaluate_once: %s of checkpoint_path and checkpoint_dir is given; give exactly one",
+                            options->checkpoint_dir ? "each" : "none");
+    if (!metrics && !options->eval_op)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: none of eval_op, means and metrics is given");
+    if (options->output_dir && options->summary_writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_evaluate_once: give at most one of output_dir and summary_writer");
+    if (options->steps < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: steps is %lld; 0 is all there are",
+                            (long long)options->steps);
+    return HS_OK;
+}
+
+hs_metrics *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *given, hs_error *err)
+{
+    hs_evaluate_once_options options = {HS_EVALUATE_ONCE_OPTIONS};
+    hs_metrics *metrics = NULL;
+    hs_error error = {0};
+    char *path = NULL;
+    hs_session *session = NULL;
+    if (!hs_struct_take(&options, sizeof options, given, "hs_evaluate_once_options", "HS_EVALUATE_ONCE_OPTIONS", &error) &&
+        !check(&options, &error))
+        session = hs__restored_open(backend, &options, &path, &error);
+    if (session)
+        evaluate(&options, session, path, &metrics, &error);
+    hs__error_copy(err, &error);
+    hs__free(hs_backend_env(backend), path);
+    hs_hooks_destroy(options.hooks, options.hooks ? options.n_hooks : 0);
+    return metrics;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_DRIVERS_RESTORED_H
+#define HS_DRIVERS_RESTORED_H
+
+#include <hooksess/evaluation_loop.h>
+
+/* What the drivers that read checkpoints share. */
+
+/* Copies of hooks, held, so that they serve several sessions; the array is for hs__free, and whoever has the hooks destroys
+ * them. */
+hs_hook *hs__hold_hooks(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err);
+/* A session, with held hooks, on the checkpoint of the options; *path is which, for hs__free, also after a failure. */
+hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options *options, char **path, hs_error *err);
+/* Was the checkpoint deleted, so that its not being restored is no failure? The log hears of it. */
+bool hs__is_gone(const hs_env *env, const char *path);
+
+#endif

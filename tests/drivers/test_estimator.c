@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Estimators: training, evaluating, predicting. */
+#include "drivers/shop.h"
+#include "summary/events.h"
+
+/* Training. */
+
+static void trains_up_to_max_steps(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 7);
+    assert_int_equal(h->s->outcome.reason, HS_REASON_STOPPED);
+    assert_int_equal(latest_step(h->s->directory), 7);
+}
+
+static void steps_are_so_many_more(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 7);
+    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .steps = 7});
+    assert_int_equal(h->s->outcome.step, 14);
+    assert_float_equal(h->loss, 1.0 / 14, 1e-12);
+}
+
+static void max_steps_already_reached_makes_no_step(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 7);
+    test_env_clear_log(&h->s->t);
+    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 7});
+    assert_int_equal(h->s->outcome.reason, HS_REASON_ALREADY_DONE);
+    assert_int_equal(h->s->outcome.step, 7);
+    assert_contains(h->s->t.log, "the last step, 7, is reached");
+}
+
+static void trains_to_the_end_of_the_input(void **state)
+{
+    shop *h = *state;
+    hs_hook stop = hs_script_watch(h->s->script, "mine", hs_stop_at_step(.last_step = 4));
+    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .hooks = &stop, .n_hooks = 1});
+    assert_int_equal(h->s->outcome.step, 4);
+    assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 4);
+}
+
+static void hooks_of_the_model_function_come_before_the_callers(void **state)
+{
+    shop *h = *state;
+    hs_hook of_model = hs_script_watch(h->s->script, "model", hs_final_ops(.names = NULL));
+    hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
+    h->hooks = &of_model;
+    h->n_hooks = 1;
+    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 1, .hooks = &mine, .n_hooks = 1});
+    assert_contains(hs_script_calls(h->s->script), "model.begin mine.begin");
+}
+
+static void keeps_so_many_checkpoints(void **state)
+{
+    shop *h = *state;
+    h->max_to_keep = 2;
+    h->save_steps = 1;
+    shop_train_to(h, 6);
+    assert_int_equal(test_count_files(h->s->directory, ".index"), 2);
+}
+
+static void not_both_steps_and_max_steps(void **state)
+{
+    shop *h = *state;
+    hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
+    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .steps = 1, .max_steps = 2, .hooks = &mine, .n_hooks = 1});
+    assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "steps is 1 and max_steps 2; give at most one");
+}
+
+static void a_failing_model_function_ends_the_call(void **state)
+{
+    shop *h = *state;
+    h->model_fails = HS_INTERNAL;
+    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 2});
+    assert_int_equal(h->s->outcome.error.code, HS_INTERNAL);
+    assert_says(&h->s->err, HS_INTERNAL, "the model function");
+}
+
+static hs_code saved(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err)
+{
+    (void)session, (void)err;
+    *(int64_t *)self = step;
+    *request_stop = step == 5;
+    return HS_OK;
+}
+
+static void a_saving_listener_is_told_and_may_stop(void **state)
+{
+    shop *h = *state;
+    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = saved};
+    int64_t step = -1;
+    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 100, .listeners = &(hs_saver_listener){&ops, &step},
+                                     .n_listeners = 1});
+    assert_int_equal(step, 5);
+    assert_int_equal(h->s->outcome.step, 5);
+}
+
+static void listeners_need_something_that_saves(void **state)
+{
+    shop *h = *state;
+    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS};
+    h->save_steps = HS_NEVER;
+    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 1, .listeners = &(hs_saver_listener){&ops, NULL},
+                                     .n_listeners = 1});
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "there are listeners, and nothing is saved");
+}
+
+/* Evaluating. */
+
+static void evaluates_the_newest_checkpoint(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 7);
+    hs_metrics *m = shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS});
+    assert_int_equal(hs_metrics_step(m), 7);
+    assert_float_equal(hs_metrics_value(m, "w"), 7, 0);
+    assert_float_equal(hs_metrics_value(m, "sum"), 6, 0);
+    assert_float_equal(hs_metrics_value(m, "loss"), 2, 0);
+    assert_int_equal(hs_metrics_batches(m), 3);
+    assert_true(hs_metrics_value(m, "none") != hs_metrics_value(m, "none"));
+    hs_metrics_free(m);
+}
+
+static void evaluates_so_many_batches_of_a_checkpoint_by_path(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 7);
+    hs_metrics *m = shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .steps = 2,
+                                                           .checkpoint_path = test_path(h->s->directory, "model.ckpt-5")});
+    assert_int_equal(hs_metrics_step(m), 5);
+    assert_float_equal(hs_metrics_value(m, "sum"), 3, 0);
+    hs_metrics_free(m);
+}
+
+static void evaluations_are_written_to_a_directory_of_their_own(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 7);
+    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS}));
+    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .name = "test"}));
+    assert_contains(events_text(test_path(h->s->directory, "eval")), "loss=2@7 sum=6@7 w=7@7");
+    assert_contains(events_text(test_path(h->s->directory, "eval_test")), "w=7@7");
+    assert_lacks(events_text(h->s->directory), "sum");
+    test_remove_directory(strdup(test_path(h->s->directory, "eval")));
+    test_remove_directory(strdup(test_path(h->s->directory, "eval_test")));
+}
+
+static void evaluating_never_writes_into_the_checkpoint_state(void **state)
+{
+    shop *h = *state;
+    size_t bytes, after_bytes;
+    shop_train_to(h, 7);
+    size_t files = test_count_files(h->s->directory, "");
+    char *before = test_read_file(test_path(h->s->directory, "checkpoint"), &bytes);
+    hs_metrics_free(shop_evaluate(
+        h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .checkpoint_path = test_path(h->s->directory, "model.ckpt-5")}));
+    char *after = test_read_file(test_path(h->s->directory, "checkpoint"), &after_bytes);
+    assert_string_equal(before, after);
+    assert_int_equal(test_count_files(h->s->directory, ""), files + 1); /* eval */
+    free(before);
+    free(after);
+    test_remove_directory(strdup(test_path(h->s->directory, "eval")));
+    assert_int_equal(latest_step(h->s->directory), 7);
+}
+
+static void hooks_are_called_for_the_batches_of_an_evaluation(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 1);
+    hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
+    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .hooks = &mine, .n_hooks = 1}));
+    assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 3);
+    assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.end"), 1);
+    test_remove_directory(strdup(test_path(h->s->directory, "eval")));
+}
+
+static void without_a_checkpoint_there_is_nothing_to_evaluate(void **state)
+{
+    shop *h = *state;
+    assert_null(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS}));
+    assert_says(&h->s->err, HS_NOT_FOUND, "there is no checkpoint; train first");
+}
+
+static void an_input_that_is_empty_is_no_evaluation(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 1);
+    h->batches = -1;
+    assert_null(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS}));
+    assert_says(&h->s->err, HS_FAILED_PRECONDITION, "there is no batch to evaluate");
+}
+
+/* Predicting. */
+
+static hs_code note_rows(void *user, int64_t index, const hs_tensor *values, size_t n, hs_error *err)
+{
+    shop *h = user;
+    (void)err, (void)n;
+    assert_int_equal(index, h->calls);
+    h->rows[h->calls++] = hs_tensor_number(&values[0], 0);
+    return h->calls == 5 ? HS_STOP : HS_OK;
+}
+
+static hs_code predict(shop *h, hs_predict_options options)
+{
+    options.input = shop_input(h);
+    options.predicted = note_rows;
+    options.user = h;
+    return hs_estimator_predict(h->e, &options, &h->s->err);
+}
+
+static void predicts_one_by_one(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 1);
+    h->batches = 2;
+    assert_ok(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("pair")}), &h->s->err);
+    assert_int_equal(h->calls, 4);
+    assert_float_equal(h->rows[1], 10, 0);
+    assert_float_equal(h->rows[2], 2, 0);
+}
+
+static void predicts_by_batch_what_has_no_rows_too(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 6);
+    assert_ok(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("w"), .whole_batches = true}),
+              &h->s->err);
+    assert_int_equal(h->calls, 5); /* it takes nothing from the input, and ends when it is told to */
+    assert_float_equal(h->rows[0], 6, 0);
+}
+
+static void predicts_with_a_checkpoint_by_path(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 6);
+    assert_ok(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("w"), .whole_batches = true,
+                                              .checkpoint_path = test_path(h->s->directory, "model.ckpt-5")}),
+              &h->s->err);
+    assert_float_equal(h->rows[0], 5, 0);
+}
+
+static void prediction_stops_when_no_more_are_wanted(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 1);
+    h->batches = 0;
+    assert_ok(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("pair")}), &h->s->err);
+    assert_int_equal(h->calls, 5);
+}
+
+static void one_by_one_all_predictions_have_rows(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 1);
+    assert_fails(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS}), HS_INVALID_ARGUMENT, &h->s->err,
+                 "'w' has not a row");
+}
+
+static void a_key_that_is_none(void **state)
+{
+    shop *h = *state;
+    shop_train_to(h, 1);
+    assert_fails(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("score")}), HS_NOT_FOUND, &h->s->err,
+                 "score");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_shop(trains_up_to_max_steps),
+        with_shop(steps_are_so_many_more),
+        with_shop(max_steps_already_reached_makes_no_step),
+        with_shop(trains_to_the_end_of_the_input),
+        with_shop(hooks_of_the_model_function_come_before_the_callers),
+        with_shop(keeps_so_many_checkpoints),
+        with_shop(not_both_steps_and_max_steps),
+        with_shop(a_failing_model_function_ends_the_call),
+        with_shop(a_saving_listener_is_told_and_may_stop),
+        with_shop(listeners_need_something_that_saves),
+        with_shop(evaluates_the_newest_checkpoint),
+        with_shop(evaluates_so_many_batches_of_a_checkpoint_by_path),
+        with_shop(evaluations_are_written_to_a_directory_of_their_own),
+        with_shop(evaluating_never_writes_into_the_checkpoint_state),
+        with_shop(hooks_are_called_for_the_batches_of_an_evaluation),
+        with_shop(without_a_checkpoint_there_is_nothing_to_evaluate),
+        with_shop(an_input_that_is_empty_is_no_evaluation),
+        with_shop(predicts_one_by_one),
+        with_shop(predicts_by_batch_what_has_no_rows_too),
+        with_shop(predicts_with_a_checkpoint_by_path),
+        with_shop(prediction_stops_when_no_more_are_wanted),
+        with_shop(one_by_one_all_predictions_have_rows),
+        with_shop(a_key_that_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
