@@ -128,7 +128,8 @@ HS_API hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evalu
 
 /* One batch of predictions, or one example of it: views, in the order of the keys, that are
  * good until it returns, where the backend has them (hs_tensor_host). `index`
- * counts the calls, from 0. HS_STOP: no more are wanted. Any other failure ends the prediction with it. */
+ * counts the calls, from 0. HS_STOP, or HS_OUT_OF_RANGE: no more are wanted. Any other failure ends the prediction with it.
+ */
 typedef hs_code (*hs_prediction_fn)(void *user, int64_t index, const hs_tensor *values, size_t n, hs_error *err);
 
 typedef struct hs_predict_options {

@@ -109,12 +109,14 @@ HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_op
 /* Leaves a managed session because of `code`, an error of the caller's whose message is in `err`, or HS_OK: reports it to
  * the coordinator, stops, waits for the services, and closes the session, whatever fails. Returns the first error that was
  * reported, by whomever, and puts it into `err`; the end of the input (HS_OUT_OF_RANGE) and HS_STOP are none. `session`
- * NULL: it was not opened, and all is done but for the closing. */
+ * NULL: it was not opened, and all is done but for the closing. A loop of the program's own that does not stop in the grace
+ * period must not run the session any more, which is gone: or let stop_grace_secs have no limit (HS_NEVER). */
 HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
                                    const hs_supervisor_stop_options *options, hs_error *err);
 
 /* Calls `step` in a managed session until a stop is requested; an error of its ends the loop, and is returned. HS_ABORTED
- * means that the session was lost: all begins anew, with another session, from the newest checkpoint. TensorFlow:
+ * means that the session was lost: unless a stop was requested before, all begins anew, with another session, from the
+ * newest checkpoint. TensorFlow:
  * basic_train_loop. */
 typedef hs_code (*hs_train_step_fn)(void *user, hs_raw_session *session, hs_error *err);
 HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_train_step_fn step,

@@ -61,13 +61,6 @@ char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *er
 
 /* Building. */
 
-static size_t add_all(hs_hook *to, const hs_hook *from, size_t n)
-{
-    for (size_t i = 0; from && i < n; i++)
-        to[i] = from[i];
-    return from ? n : 0;
-}
-
 static hs_code call_functions(hs__built *built, hs_mode mode, const hs_input *input, hs_hook *hook, hs_error *err)
 {
     const hs_estimator_options *options = &built->estimator->options;
@@ -89,18 +82,16 @@ hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode,
     *built = (hs__built){.estimator = estimator};
     hs_code code = n_hooks && !hooks ? hs_error_set(err, HS_INVALID_ARGUMENT, "n_hooks is %zu, and hooks is NULL", n_hooks)
                                      : call_functions(built, mode, input, &of_input, err);
-    size_t n = hooks ? n_hooks : 0, n_spec = built->spec.hooks ? built->spec.n_hooks : 0;
-    built->hooks = hs__alloc(env, n + n_spec + 1 + HS__OWN_HOOKS, sizeof *built->hooks);
-    if (!built->hooks) {
-        hs_hooks_destroy(&of_input, of_input.ops ? 1 : 0);
-        hs_hooks_destroy(built->spec.hooks, n_spec);
-        hs_hooks_destroy(hooks, n);
-        return code ? code : hs__no_memory(err, n * sizeof *hooks, "the hooks");
+    const hs_hook *const lists[] = {&of_input, built->spec.hooks, hooks};
+    const size_t lengths[] = {of_input.ops ? 1 : 0, built->spec.hooks ? built->spec.n_hooks : 0, hooks ? n_hooks : 0};
+    built->hooks = hs__alloc(env, lengths[0] + lengths[1] + lengths[2] + HS__OWN_HOOKS, sizeof *built->hooks);
+    for (int i = 0; i < 3; i++) {
+        for (size_t k = 0; built->hooks && k < lengths[i]; k++)
+            built->hooks[built->n_hooks++] = lists[i][k];
+        if (!built->hooks)
+            hs_hooks_destroy(lists[i], lengths[i]);
     }
-    built->n_hooks = add_all(built->hooks, &of_input, of_input.ops ? 1 : 0);
-    built->n_hooks += add_all(built->hooks + built->n_hooks, built->spec.hooks, n_spec);
-    built->n_hooks += add_all(built->hooks + built->n_hooks, hooks, n);
-    return code;
+    return code || built->hooks ? code : hs__no_memory(err, sizeof *built->hooks, "the hooks");
 }
 
 void hs__release(hs__built *built)
@@ -182,14 +173,11 @@ static hs_outcome run_training(hs__built *built, const hs_train_options *options
 hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *given, hs_error *err)
 {
     hs_train_options options = {HS_TRAIN_OPTIONS};
-    hs__built built;
+    hs__built built = {.estimator = estimator};
     hs_error error = {0};
     hs_outcome outcome;
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_train_options", "HS_TRAIN_OPTIONS", &error)) {
-        hs__error_copy(err, &error);
-        return hs_session_close(NULL, &error);
-    }
-    if (hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, options.n_hooks, &error) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_train_options", "HS_TRAIN_OPTIONS", &error)) ||
+        hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, options.n_hooks, &error) ||
         check_train(&built, &options, &error) || make_scaffold(&built, &error))
         outcome = hs_session_close(NULL, &error);
     else
@@ -201,25 +189,18 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *g
 
 /* Evaluating. */
 
-static hs_metrics *run_evaluation(hs__built *built, const hs_evaluate_options *options, const char *directory,
-                                  hs_error *err)
+hs_evaluate_once_options hs__built_evaluation(const hs__built *built, const char *checkpoint_path)
 {
-    const char *const loss[] = {built->spec.loss, NULL};
-    const hs_evaluate_once_options once = {
+    return (hs_evaluate_once_options){
         HS_EVALUATE_ONCE_OPTIONS,
-        .checkpoint_path = options->checkpoint_path,
-        .checkpoint_dir = options->checkpoint_path ? NULL : built->estimator->options.model_dir,
+        .checkpoint_path = checkpoint_path,
+        .checkpoint_dir = checkpoint_path ? NULL : built->estimator->options.model_dir,
         .eval_op = built->spec.eval_op,
-        .steps = options->steps,
-        .means = loss,
         .metrics = built->spec.metrics,
-        .output_dir = directory,
         .hooks = built->n_hooks ? built->hooks : NULL,
         .n_hooks = built->n_hooks,
         .scaffold = built->spec.scaffold,
     };
-    built->n_hooks = 0;
-    return hs_evaluate_once(built->spec.backend, &once, err);
 }
 
 hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_options *given, hs_error *err)
@@ -231,12 +212,19 @@ hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_opt
     if (given && hs_struct_take(&options, sizeof options, given, "hs_evaluate_options", "HS_EVALUATE_OPTIONS", err))
         return NULL;
     hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, options.n_hooks, &error);
+    const char *const loss[] = {built.spec.loss, NULL};
     const char *name = options.name ? options.name : "";
     char *directory = hs__format(&estimator->env, "%s/eval%s%s", estimator->options.model_dir, *name ? "_" : "", name);
     if (!code && !directory)
         hs__no_memory(&error, strlen(name), "a path");
-    else if (!code)
-        metrics = run_evaluation(&built, &options, directory, &error);
+    else if (!code) {
+        hs_evaluate_once_options once = hs__built_evaluation(&built, options.checkpoint_path);
+        once.steps = options.steps;
+        once.means = loss;
+        once.output_dir = directory;
+        built.n_hooks = 0;
+        metrics = hs_evaluate_once(built.spec.backend, &once, &error);
+    }
     hs__free(&estimator->env, directory);
     hs__release(&built);
     hs__error_copy(err, &error);

@@ -27,5 +27,7 @@ typedef struct hs__built {
 hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode, const hs_input *input,
                   const hs_hook *hooks, size_t n_hooks, hs_error *err);
 void hs__release(hs__built *built);
+/* What opens a session to read a checkpoint (NULL: the newest) with it. The hooks stay those of `built`. */
+hs_evaluate_once_options hs__built_evaluation(const hs__built *built, const char *checkpoint_path);
 
 #endif

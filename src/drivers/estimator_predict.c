@@ -82,39 +82,23 @@ static hs_code make_prediction(prediction *p, const hs__built *built, hs_error *
     return HS_OK;
 }
 
-/* The session on the checkpoint. */
-static hs_session *open_session(const hs__built *built, const hs_predict_options *options, hs_error *err)
-{
-    const hs_evaluate_once_options opening = {
-        HS_EVALUATE_ONCE_OPTIONS,
-        .checkpoint_path = options->checkpoint_path,
-        .checkpoint_dir = built->estimator->options.model_dir,
-        .hooks = built->n_hooks ? built->hooks : NULL,
-        .n_hooks = built->n_hooks,
-        .scaffold = built->spec.scaffold,
-    };
-    char *path;
-    hs_session *session = hs__restored_open(built->spec.backend, &opening, &path, err);
-    hs__free(hs_backend_env(built->spec.backend), path);
-    return session;
-}
-
 hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *given, hs_error *err)
 {
     hs_predict_options options = {HS_PREDICT_OPTIONS};
     prediction p = {.options = &options};
     hs__built built;
+    char *path = NULL;
     hs_error error = {0};
     if (given && hs_struct_take(&options, sizeof options, given, "hs_predict_options", "HS_PREDICT_OPTIONS", err))
         return HS_INVALID_ARGUMENT;
     hs_code code = hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, options.n_hooks, &error);
     if (!code && !(code = make_prediction(&p, &built, &error))) {
-        hs_session *session = open_session(&built, &options, &error);
-        if (session)
-            predict_all(&p, session, &error);
-        hs_outcome outcome = hs_session_close(session, &error);
-        code = outcome.error.code;
+        const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_path);
+        hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);
+        predict_all(&p, session, &error);
+        code = hs_session_close(session, &error).error.code;
     }
+    hs__free(&estimator->env, path);
     hs__free(&estimator->env, p.batch);
     hs__release(&built);
     hs__error_copy(err, &error);

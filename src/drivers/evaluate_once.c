@@ -142,27 +142,11 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
 
 /* One evaluation. */
 
-static hs_code add_up(hs_metrics *metrics, hs_session *session, const hs_run_args *batch, int64_t steps, hs_error *err)
-{
-    const hs_run_values *values;
-    hs_code code = HS_OK;
-    while (!code && !hs_session_should_stop(session) && (!steps || metrics->batches < steps)) {
-        if ((code = hs_session_run_args(session, batch, &values, err)))
-            break;
-        metrics->batches++;
-        for (size_t i = 0; i < metrics->n_means; i++)
-            metrics->values[i] += hs_values_number(values, i);
-    }
-    if (code != HS_OUT_OF_RANGE)
-        return code;
-    hs__clear(err);
-    return HS_OK;
-}
-
 /* What is averaged, and the op: both in each run. */
 static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options, hs_error *err)
 {
     hs_run_args batch = {HS_RUN_ARGS, .kind = HS_RUN_EVAL};
+    const hs_run_values *values;
     hs_code code = HS_OK;
     if (!options->eval_op && !metrics->n_means)
         return HS_OK;
@@ -170,15 +154,22 @@ static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_ev
         code = hs_run_args_fetch(&batch, NULL, metrics->means[i], err);
     if (!code && options->eval_op)
         code = hs_run_args_fetch(&batch, NULL, options->eval_op, err);
-    code = code ? code : add_up(metrics, session, &batch, options->steps, err);
+    while (!code && !hs_session_should_stop(session) && (!options->steps || metrics->batches < options->steps) &&
+           !(code = hs_session_run_args(session, &batch, &values, err))) {
+        metrics->batches++;
+        for (size_t i = 0; i < metrics->n_means; i++)
+            metrics->values[i] += hs_values_number(values, i);
+    }
     hs_run_args_clear(&batch);
-    if (!code && !metrics->batches)
+    if (code && code != HS_OUT_OF_RANGE && code != HS_STOP)
+        return code;
+    if (!metrics->batches)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "%s: there is no batch to evaluate; the input must begin anew for each evaluation",
                             metrics->checkpoint);
     for (size_t i = 0; i < metrics->n_means; i++)
         metrics->values[i] /= (double)metrics->batches;
-    return code;
+    return HS_OK;
 }
 
 static hs_code fetch_metrics(hs_metrics *metrics, hs_session *session, hs_error *err)
@@ -188,7 +179,7 @@ static hs_code fetch_metrics(hs_metrics *metrics, hs_session *session, hs_error 
     if (!metrics->n_metrics)
         return HS_OK;
     hs_code code = hs_raw_session_run(hs_session_raw(session), &args, &values, err);
-    if (code == HS_OUT_OF_RANGE) {
+    if (code == HS_OUT_OF_RANGE || code == HS_STOP) {
         hs_error_prefix(err, "the metrics depend on an op that takes the next batch");
         err->code = code = HS_FAILED_PRECONDITION;
     }
@@ -223,36 +214,32 @@ static void tell(const hs_metrics *metrics)
            (long long)metrics->step, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);
 }
 
-static hs_code measure(hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options, hs_error *err)
+/* Closes the session, too. */
+static hs_metrics *evaluate(const hs_evaluate_once_options *options, hs_session *session, const char *path, hs_error *err)
 {
-    metrics->step = hs_session_step(session);
-    hs_code code = run_batches(metrics, session, options, err);
+    hs_metrics *metrics = new_metrics(hs_backend_env(hs_session_backend(session)), options, path, err);
+    hs_code code = HS_RESOURCE_EXHAUSTED;
+    if (metrics) {
+        metrics->step = hs_session_step(session);
+        code = run_batches(metrics, session, options, err);
+    }
     if (code || (code = fetch_metrics(metrics, session, err)) || (code = publish(metrics, session, options, err)))
         hs_session_fail(session, code, err->message);
-    return code;
-}
-
-static void evaluate(const hs_evaluate_once_options *options, hs_session *session, const char *path, hs_metrics **made,
-                     hs_error *err)
-{
-    const hs_env *env = hs_backend_env(hs_session_backend(session));
-    hs_error error = {0};
-    hs_metrics *metrics = new_metrics(env, options, path, &error);
-    if (metrics)
-        measure(metrics, session, options, &error);
-    else
-        hs_session_fail(session, error.code, error.message);
-    hs_outcome outcome = hs_session_close(session, err);
-    if (outcome.reason == HS_REASON_FAILED) {
-        hs_metrics_free(metrics);
-        return;
+    if (hs_session_close(session, err).reason != HS_REASON_FAILED) {
+        tell(metrics);
+        return metrics;
     }
-    tell(metrics);
-    *made = metrics;
+    hs_metrics_free(metrics);
+    return NULL;
 }
 
-static hs_code check(const hs_evaluate_once_options *options, hs_error *err)
+hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err)
 {
+    *options = (hs_evaluate_once_options){HS_EVALUATE_ONCE_OPTIONS};
+    hs_code code =
+        hs_struct_take(options, sizeof *options, given, "hs_evaluate_once_options", "HS_EVALUATE_ONCE_OPTIONS", err);
+    if (code)
+        return code;
     bool metrics = (options->metrics && *options->metrics) || (options->means && *options->means);
     if (!options->checkpoint_path == !options->checkpoint_dir)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -269,20 +256,24 @@ static hs_code check(const hs_evaluate_once_options *options, hs_error *err)
     return HS_OK;
 }
 
+hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err)
+{
+    char *path;
+    hs_session *session = hs__restored_open(backend, options, &path, err);
+    hs_metrics *metrics = session ? evaluate(options, session, path, err) : NULL;
+    hs__free(hs_backend_env(backend), path);
+    return metrics;
+}
+
 hs_metrics *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *given, hs_error *err)
 {
-    hs_evaluate_once_options options = {HS_EVALUATE_ONCE_OPTIONS};
-    hs_metrics *metrics = NULL;
+    hs_evaluate_once_options options;
     hs_error error = {0};
-    char *path = NULL;
-    hs_session *session = NULL;
-    if (!hs_struct_take(&options, sizeof options, given, "hs_evaluate_once_options", "HS_EVALUATE_ONCE_OPTIONS", &error) &&
-        !check(&options, &error))
-        session = hs__restored_open(backend, &options, &path, &error);
-    if (session)
-        evaluate(&options, session, path, &metrics, &error);
+    hs_metrics *metrics = NULL;
+    hs_code code = hs__evaluation_take(&options, given, &error);
+    if (!code)
+        metrics = hs__evaluate(backend, &options, &error);
     hs__error_copy(err, &error);
-    hs__free(hs_backend_env(backend), path);
     hs_hooks_destroy(options.hooks, options.hooks ? options.n_hooks : 0);
     return metrics;
 }

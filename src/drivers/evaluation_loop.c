@@ -11,17 +11,17 @@ typedef struct {
     hs_backend backend;
     const hs_env *env;
     hs_evaluation_loop_options options;
-    hs_evaluate_once_options once; /* its hooks are held */
-    char *last;                    /* the checkpoint that was evaluated, or passed over */
-    int64_t made;                  /* evaluations */
-    int64_t due_ns;                /* when the next one may begin */
+    hs_evaluate_once_options once;
+    char *last;     /* the checkpoint that was evaluated, or passed over */
+    int64_t made;   /* evaluations */
+    int64_t due_ns; /* when the next one may begin */
 } loop;
 
 static hs_code evaluate_last(loop *l, hs_error *err)
 {
     l->once.checkpoint_path = l->last;
     l->due_ns = hs_env_monotonic_ns(l->env) + (int64_t)(l->options.min_wait_secs * 1e9);
-    hs_metrics *metrics = hs_evaluate_once(l->backend, &l->once, err);
+    hs_metrics *metrics = hs__evaluate(l->backend, &l->once, err);
     if (!metrics) {
         bool unread = err->code == HS_NOT_FOUND || err->code == HS_DATA_LOSS;
         return unread && hs__is_gone(l->env, l->last) ? HS_OK : err->code;
@@ -32,7 +32,7 @@ static hs_code evaluate_last(loop *l, hs_error *err)
     return hs__settle(code, "evaluated", err);
 }
 
-static hs_code run(loop *l, const char *directory, hs_error *err)
+static hs_code run(loop *l, hs_error *err)
 {
     double timeout = l->options.timeout_secs;
     hs_code code = HS_OK;
@@ -42,7 +42,7 @@ static hs_code run(loop *l, const char *directory, hs_error *err)
         int64_t wait = l->made ? l->due_ns - hs_env_monotonic_ns(l->env) : 0;
         if (wait > 0)
             hs_env_sleep_ns(l->env, wait);
-        if ((code = hs_wait_for_checkpoint(l->env, directory, l->last, timeout, &found, err)))
+        if ((code = hs_wait_for_checkpoint(l->env, l->once.checkpoint_dir, l->last, timeout, &found, err)))
             return code;
         hs__free(l->env, l->last);
         l->last = found;
@@ -55,9 +55,7 @@ static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *
 {
     hs_code code = hs_struct_take(&l->options, sizeof l->options, given, "hs_evaluation_loop_options",
                                   "HS_EVALUATION_LOOP_OPTIONS", err);
-    if (!code)
-        code = hs_struct_take(&l->once, sizeof l->once, l->options.once, "hs_evaluate_once_options",
-                              "HS_EVALUATE_ONCE_OPTIONS", err);
+    code = code ? code : hs__evaluation_take(&l->once, l->options.once, err);
     if (!code && (l->once.checkpoint_path || !l->once.checkpoint_dir))
         code =
             hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -69,38 +67,31 @@ static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *
 }
 
 /* One event file for all evaluations. */
-static hs_code run_with_writer(loop *l, const hs_evaluate_once_options *once, hs_error *err)
+static hs_code run_with_writer(loop *l, hs_error *err)
 {
     hs_summary_writer *writer = NULL;
     hs_error late = {0};
-    if (once->output_dir && !once->summary_writer) {
+    if (l->once.output_dir) {
         const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = l->env};
-        if (!(writer = hs_summary_writer_open(once->output_dir, &options, err)))
+        if (!(writer = hs_summary_writer_open(l->once.output_dir, &options, err)))
             return err->code;
         l->once.summary_writer = writer;
         l->once.output_dir = NULL;
     }
-    hs_code code = run(l, once->checkpoint_dir, err);
+    hs_code code = run(l, err);
     return hs_summary_writer_close(writer, &late) && !code ? hs__error_copy(err, &late) : code;
 }
 
 hs_code hs_evaluation_loop(hs_backend backend, const hs_evaluation_loop_options *given, int64_t *evaluations, hs_error *err)
 {
-    loop l = {.backend = backend, .env = hs_backend_env(backend), .once = {HS_EVALUATE_ONCE_OPTIONS}};
+    loop l = {.backend = backend, .env = hs_backend_env(backend)};
     hs_error error = {0};
     hs_code code = take(&l, given, &error);
-    const hs_evaluate_once_options once = l.once;
-    hs_hook *held = code ? NULL : hs__hold_hooks(l.env, once.hooks, once.n_hooks, &error);
-    l.once.checkpoint_dir = NULL;
-    l.once.hooks = once.hooks ? held : NULL;
-    if (!code)
-        code = held ? run_with_writer(&l, &once, &error) : HS_RESOURCE_EXHAUSTED;
-    if (!code)
+    if (!code && !(code = run_with_writer(&l, &error)))
         hs__clear(&error);
     if (evaluations)
         *evaluations = l.made;
     hs__free(l.env, l.last);
-    hs__free(l.env, held);
-    hs_hooks_destroy(once.hooks, once.hooks ? once.n_hooks : 0);
+    hs_hooks_destroy(l.once.hooks, l.once.hooks ? l.once.n_hooks : 0);
     return hs__error_copy(err, &error);
 }

@@ -4,6 +4,7 @@
 
 #include "backends/backend.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { SAVE_SUMMARIES_SECS = 120, SAVE_MODEL_SECS = 600 };
@@ -26,8 +27,9 @@ static hs_code check(const hs_supervisor_options *o, hs_error *err)
         bool wrong;
         const char *what;
     } rules[] = {
-        {!are_seconds(o->save_model_secs), "save_model_secs are no seconds; off is HS_NEVER"},
-        {!are_seconds(o->save_summaries_secs), "save_summaries_secs are no seconds; off is HS_NEVER"},
+        {!are_seconds(o->save_model_secs) || isinf(o->save_model_secs), "save_model_secs are no seconds; off is HS_NEVER"},
+        {!are_seconds(o->save_summaries_secs) || isinf(o->save_summaries_secs),
+         "save_summaries_secs are no seconds; off is HS_NEVER"},
         {!are_seconds(o->stop_grace_secs), "stop_grace_secs are no seconds; without a limit is HS_NEVER"},
         {o->is_worker && o->init_fn,
          "a worker waits for the chief to initialise, and has an init_fn: leave it to the chief, "

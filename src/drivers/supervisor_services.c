@@ -2,6 +2,8 @@
 /* What a supervisor does beside the steps: saving, summaries, the step counter; and the threads that do it. */
 #include "drivers/supervisor.h"
 
+#include "session/session.h"
+
 #include <math.h>
 
 /* The global step. */
@@ -10,8 +12,7 @@ static hs_code fetch_step(const hs_supervisor *sv, hs_raw_session *session, int6
 {
     const double MOST = 9007199254740992; /* a double has each step up to here */
     const hs_run_values *values;
-    hs_code code =
-        hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(sv->global_step)}, &values, err);
+    hs_code code = hs__run_aside(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(sv->global_step)}, &values, err);
     double value = code ? 0 : hs_values_number(values, 0);
     if (!(value >= 0 && value < MOST))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the global step '%s' is %g, no step", sv->global_step, value);
@@ -53,9 +54,10 @@ hs_code hs__supervisor_end_writer(hs_supervisor *sv, hs_error *err)
         hs_summary_writer_session_log(writer, HS_SESSION_STOP, NULL, NULL, sv->step, &error);
     if (writer && writer == sv->given_writer)
         hs_summary_writer_flush(writer, false, &late);
-    else
+    else {
         hs_summary_writer_close(writer, &late);
-    sv->graph_written = false;
+        sv->graph_written = false; /* the next one has another file */
+    }
     pthread_mutex_unlock(&sv->writing);
     return hs__error_copy(err, error.code ? &error : &late);
 }

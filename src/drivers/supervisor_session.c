@@ -2,6 +2,8 @@
 /* A supervisor's sessions, from the preparing to the stop. */
 #include "drivers/supervisor.h"
 
+#include "threads/coordinator.h"
+
 #include <math.h>
 
 enum { MAX_WAIT_SECS = 7200 };
@@ -92,12 +94,12 @@ hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, con
     hs_coordinator_clear_stop(sv->coordinator);
     if (!hs__supervisor_open_writer(sv, &error))
         session = make_session(sv, &options, &error);
-    if (session && begin(sv, session, !options.no_standard_services, &error)) {
-        hs_supervisor_leave(sv, session, HS_OK, NULL, NULL);
+    if (!session || begin(sv, session, !options.no_standard_services, &error)) {
+        hs_error why = error;
+        hs_supervisor_leave(sv, session, error.code, NULL, &why);
         session = NULL;
-    }
-    if (!session)
         hs_log(&sv->env, HS_LOG_ERROR, "the session was not opened: %s", error.message);
+    }
     hs__error_copy(err, &error);
     return session;
 }
@@ -170,10 +172,13 @@ hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *
     hs_coordinator_request_stop(sv->coordinator, NULL);
     if (given &&
         hs_struct_take(&options, sizeof options, given, "hs_supervisor_stop_options", "HS_SUPERVISOR_STOP_OPTIONS", &error))
-        return hs__error_copy(err, &error);
-    const hs_join_options join = {HS_JOIN_OPTIONS, .threads = options.threads, .n_threads = options.n_threads,
-                                  .stop_grace_secs = sv->stop_grace_secs,
-                                  .ignore_live_threads = options.ignore_live_threads};
+        options = (hs_supervisor_stop_options){HS_SUPERVISOR_STOP_OPTIONS}; /* nobody is left behind because of them */
+    if (options.n_threads && !options.threads)
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_supervisor_stop_options.n_threads is %zu, and threads is NULL",
+                     options.n_threads);
+    const hs_join_options join = {
+        HS_JOIN_OPTIONS, .threads = options.threads, .n_threads = options.threads ? options.n_threads : 0,
+        .stop_grace_secs = sv->stop_grace_secs, .ignore_live_threads = options.ignore_live_threads};
     hs_coordinator_join(sv->coordinator, &join, error.code ? NULL : &error);
     if (!options.keep_summary_writer && hs__supervisor_end_writer(sv, &late) && error.code)
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
@@ -183,20 +188,21 @@ hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *
 hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
                             const hs_supervisor_stop_options *options, hs_error *err)
 {
-    hs_error error = {0};
+    hs_error error = {0}, own = {0};
     if (!sv)
         return code ? code : no_supervisor(err);
     if (code) {
-        hs_error_set(&error, code, "%s",
+        hs_error_set(&own, code, "%s",
                      err && err->code == code && err->message[0] ? err->message : "the caller gave up, without a word");
-        hs_coordinator_request_stop(sv->coordinator, &error);
+        if (!hs_coordinator_request_stop(sv->coordinator, &own))
+            hs_error_clear(&own); /* it is the coordinator's; but after a join it takes none */
     }
     hs_supervisor_stop(sv, options, &error);
     hs__supervisor_await_services(sv);
     hs_error late = {0};
     if (hs_raw_session_close(session, &late))
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
-    return hs__error_copy(err, &error);
+    return hs__error_copy(err, error.code ? &error : &own);
 }
 
 /* The loop. */
@@ -216,7 +222,7 @@ hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *opti
             code = hs__settle(step(user, session, &error), "the step function", &error);
         code = hs_supervisor_leave(sv, session, code, NULL, &error);
         if (code == HS_ABORTED)
-            hs_log(&sv->env, HS_LOG_WARNING, "the session was lost, and is made anew: %s", error.message);
-    } while (code == HS_ABORTED);
+            hs_log(&sv->env, HS_LOG_WARNING, "the session was lost: %s", error.message);
+    } while (code == HS_ABORTED && !hs__coordinator_asked(sv->coordinator));
     return hs__error_copy(err, &error);
 }

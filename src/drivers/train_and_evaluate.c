@@ -64,23 +64,25 @@ static hs_code check(const course *c, hs_error *err)
 /* Of what the training has come to, if that is not evaluated yet. */
 static void evaluate_last(course *c, hs_outcome *outcome, hs_error *err)
 {
-    if (outcome->reason == HS_REASON_FAILED || c->evaluated_step == outcome->step)
-        return;
-    hs_code code = evaluate(c, err);
-    if (!code || code == HS_STOP) {
+    hs_code code = c->evaluated_step == outcome->step ? HS_OK : evaluate(c, err);
+    if (code && code != HS_STOP) {
+        outcome->reason = HS_REASON_FAILED;
+        outcome->error = *err;
+    } else
         hs__clear(err);
-        return;
-    }
-    outcome->reason = HS_REASON_FAILED;
-    outcome->error = *err;
 }
 
-static hs_code take(course *c, const hs_eval_spec *given, hs_error *err)
+/* The options of both, as far as they can be read, also after a failure. */
+static hs_code take(course *c, const hs_eval_spec *given, hs_train_options *train, const hs_train_options *train_given,
+                    hs_error *err)
 {
     hs_code code = hs_struct_take(&c->spec, sizeof c->spec, given, "hs_eval_spec", "HS_EVAL_SPEC", err);
     if (!code)
         code = hs_struct_take(&c->evaluate, sizeof c->evaluate, c->spec.evaluate, "hs_evaluate_options",
                               "HS_EVALUATE_OPTIONS", err);
+    hs_error *train_err = code ? NULL : err;
+    if (train_given && hs_struct_take(train, sizeof *train, train_given, "hs_train_options", "HS_TRAIN_OPTIONS", train_err))
+        return HS_INVALID_ARGUMENT;
     return code ? code : check(c, err);
 }
 
@@ -91,10 +93,7 @@ hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options
     course c = {.estimator = estimator, .env = &estimator->env, .evaluated_step = -1};
     hs_error error = {0};
     hs_outcome outcome;
-    hs_code code = HS_OK;
-    if (train_given)
-        code = hs_struct_take(&options, sizeof options, train_given, "hs_train_options", "HS_TRAIN_OPTIONS", &error);
-    code = code ? code : take(&c, given, &error);
+    hs_code code = take(&c, given, &options, train_given, &error);
     const hs_evaluate_options evaluate_given = c.evaluate;
     size_t n = options.listeners ? options.n_listeners : 0;
     hs_hook *held = code ? NULL : hs__hold_hooks(c.env, c.evaluate.hooks, c.evaluate.n_hooks, &error);
@@ -109,7 +108,8 @@ hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options
         c.throttle_ns = nanoseconds(c.spec.throttle_secs, THROTTLE_SECS);
         c.due_ns = hs_env_monotonic_ns(c.env) + nanoseconds(c.spec.start_delay_secs, START_DELAY_SECS);
         outcome = hs_estimator_train(estimator, &options, &error);
-        evaluate_last(&c, &outcome, &error);
+        if (outcome.reason != HS_REASON_FAILED)
+            evaluate_last(&c, &outcome, &error);
     } else {
         if (held)
             hs__no_memory(&error, n * sizeof *listeners, "the listeners");

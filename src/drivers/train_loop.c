@@ -9,8 +9,11 @@ hs_outcome hs_train_loop(hs_backend backend, const hs_train_loop_options *given,
     hs_train_loop_options options = {HS_TRAIN_LOOP_OPTIONS};
     hs_error error = {0};
     hs_session *session = NULL;
+    hs_training_options training = {HS_TRAINING_OPTIONS};
     if (!hs_struct_take(&options, sizeof options, given, "hs_train_loop_options", "HS_TRAIN_LOOP_OPTIONS", &error)) {
-        session = hs_training_session_open(backend, options.training, &error);
+        if ((session = hs_training_session_open(backend, options.training, &error)) && options.training)
+            hs_struct_take(&training, sizeof training, options.training, "hs_training_options", "HS_TRAINING_OPTIONS",
+                           &error);
         if (session && !options.train_op == !options.step)
             hs_session_fail(session,
                             hs_error_set(&error, HS_INVALID_ARGUMENT,
@@ -18,11 +21,11 @@ hs_outcome hs_train_loop(hs_backend backend, const hs_train_loop_options *given,
                                          options.step ? "each" : "none"),
                             error.message);
     }
-    const hs_recovery *recovery = options.training ? options.training->recovery : NULL;
     while (!error.code && !hs_session_should_stop(session)) {
         hs_code code = options.step ? hs_session_run_step(session, options.step, options.step_user, &error)
                                     : hs_session_run(session, options.train_op, &error);
-        if (code == HS_ABORTED && recovery && recovery->return_aborted && !hs_session_should_stop(session))
+        if (code == HS_ABORTED && training.recovery && training.recovery->return_aborted &&
+            !hs_session_should_stop(session))
             hs__clear(&error); /* the session is restored, and asks for the batch to be made anew */
     }
     hs_outcome outcome = hs_session_close(session, &error);

@@ -29,7 +29,7 @@ static hs_code run_raw(struct hs_session *session, size_t level, const hs_run_ar
     session->in_backend = false;
     session->raw.moves++;
     hs__settle(code, "the run", err);
-    if (!code && level == 0 && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
+    if (!code && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
         code = hs__frame_preserve(frame, err); /* others may run at once, while the caller looks at its values */
     return code;
 }
@@ -50,7 +50,7 @@ static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs
     hs_code code = hs__take_args(&copy, given ? given : &nothing, &args, err);
     if (code || (code = hs__begin_frame(session, level, &frame, err)))
         return code;
-    hs_run_values *own = &session->raw_values[level > 0];
+    hs_run_values *own = &session->raw_values[level < 2 ? level : 2];
     if ((code = run_raw(session, level, args, frame, own, err)))
         return code;
     if (values)
@@ -67,6 +67,18 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
         return run_alone(raw, args, values, err);
     hs_raw_session_enter(raw);
     hs_code code = run_alone(raw, args, values, err);
+    hs_raw_session_leave(raw);
+    return code;
+}
+
+hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err)
+{
+    if (!raw || !raw->handle)
+        return hs_raw_session_run(raw, args, values, err);
+    hs_raw_session_enter(raw);
+    raw->owner->level++;
+    hs_code code = run_alone(raw, args, values, err);
+    raw->owner->level--;
     hs_raw_session_leave(raw);
     return code;
 }

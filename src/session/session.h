@@ -111,7 +111,7 @@ struct hs_session {
     bool closing, stopped;       /* it is being closed; it had been asked to stop before */
     bool creating;               /* it is being made, or made anew: it may be neither run nor closed */
     hs_run_values values;        /* the caller's */
-    hs_run_values raw_values[2]; /* of raw runs: made by the caller, made in a callback */
+    hs_run_values raw_values[3]; /* of raw runs: made by the caller; made in a callback, or by a guest; within these */
     hs_run_context context;
 
     bool stop;      /* a stop that the caller could see when its last run returned */
@@ -188,6 +188,8 @@ void hs__free_states(hs_raw_session *raw);
 void hs__unshare(hs_raw_session *raw);
 /* Is this another thread than the one whose shared session it is? */
 bool hs__is_guest(const hs_raw_session *raw);
+/* raw.c. hs_raw_session_run for what the caller does not see: values that it has of its own runs stay. */
+hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
 /* metrics.c. */
 void hs__free_metrics(hs_raw_session *raw);
 

@@ -119,6 +119,37 @@ static void no_path_in_a_loop(void **state)
                  HS_INVALID_ARGUMENT, &h->s->err, "and no checkpoint_path");
 }
 
+static void nothing_to_evaluate_with_is_refused_before_it_waits(void **state)
+{
+    shop *h = *state;
+    const hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = h->s->directory};
+    assert_fails(hs_evaluation_loop(hs_script_backend(h->s->script),
+                                    &(hs_evaluation_loop_options){HS_EVALUATION_LOOP_OPTIONS, .once = &once}, NULL,
+                                    &h->s->err),
+                 HS_INVALID_ARGUMENT, &h->s->err, "none of eval_op, means and metrics");
+}
+
+static hs_code had_enough(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)self, (void)run, (void)values;
+    return hs_error_set(err, HS_STOP, "enough");
+}
+
+static void a_hook_that_returns_stop_ends_the_batches(void **state)
+{
+    shop *h = *state;
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "enough", .after_run = had_enough};
+    shop_train_to(h, 4);
+    h->batches = 0;
+    hs_metrics *m = shop_evaluate(
+        h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .hooks = &(hs_hook){.ops = &ops}, .n_hooks = 1, .steps = 2});
+    if (m)
+        assert_float_equal(hs_metrics_value(m, "w"), 4, 0);
+    else
+        assert_int_equal(h->s->err.code, HS_FAILED_PRECONDITION);
+    hs_metrics_free(m);
+}
+
 /* Train and evaluate. */
 
 static void train_and_evaluate(shop *h, double delay, double throttle, hs_evaluated_fn evaluated, int64_t max_steps)
@@ -238,6 +269,41 @@ static void a_loop_needs_something_to_do(void **state)
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "none of train_op and step is given");
 }
 
+static void options_of_a_training_may_be_shorter(void **state)
+{
+    shop *h = *state;
+    int calls = 3;
+    size_t size = offsetof(hs_training_options, recovery);
+    hs_training_options *training = malloc(size);
+    memset(training, 0, size);
+    memcpy(training, &size, sizeof size);
+    hs_outcome o = hs_train_loop(
+        hs_script_backend(h->s->script),
+        &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS, .step = two_runs, .step_user = &calls, .training = training},
+        &h->s->err);
+    free(training);
+    assert_ok(o.error.code, &h->s->err);
+}
+
+static void destroyed(void *self)
+{
+    ++*(int *)self;
+}
+
+static void options_that_cannot_be_read_take_the_hooks_of_the_others(void **state)
+{
+    shop *h = *state;
+    int n = 0;
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "counted", .destroy = destroyed};
+    const hs_hook hook = {.ops = &ops, .self = &n};
+    const hs_evaluate_options evaluate = {HS_EVALUATE_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    shop_open(h);
+    hs_train_and_evaluate(h->e, &(hs_train_options){.size = 0}, &(hs_eval_spec){HS_EVAL_SPEC, .evaluate = &evaluate},
+                          &h->s->err);
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "hs_train_options.size");
+    assert_int_equal(n, 1);
+}
+
 /* Without memory. */
 
 static hs_code all_of_it(test_env *t, void *user)
@@ -264,6 +330,8 @@ int main(void)
         with_shop(a_checkpoint_that_is_deleted_gives_way_to_another),
         with_shop(a_damaged_checkpoint_is_an_error),
         with_shop(no_path_in_a_loop),
+        with_shop(nothing_to_evaluate_with_is_refused_before_it_waits),
+        with_shop(a_hook_that_returns_stop_ends_the_batches),
         with_shop(each_checkpoint_and_the_last),
         with_shop(throttled_only_the_last),
         with_shop(throttled_from_the_first_on),
@@ -273,6 +341,8 @@ int main(void)
         with_shop(what_makes_no_sense_is_refused),
         with_shop(a_step_function_makes_the_steps),
         with_shop(a_loop_needs_something_to_do),
+        with_shop(options_of_a_training_may_be_shorter),
+        with_shop(options_that_cannot_be_read_take_the_hooks_of_the_others),
         with_shop(without_memory_nothing_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

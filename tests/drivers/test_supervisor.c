@@ -348,6 +348,7 @@ static void options_that_make_no_sense(void **state)
 {
     supervised *f = *state;
     refuses(f, OPTIONS(.save_model_secs = -2), "save_model_secs are no seconds; off is HS_NEVER");
+    refuses(f, OPTIONS(.save_model_secs = (double)INFINITY), "save_model_secs are no seconds");
     refuses(f, OPTIONS(.save_summaries_secs = (double)NAN), "save_summaries_secs are no seconds");
     refuses(f, OPTIONS(.stop_grace_secs = -2), "stop_grace_secs are no seconds");
     refuses(f, OPTIONS(.recovery_wait_secs = -2), "recovery_wait_secs is -2");

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 static void sv_029_the_standard_services_of_a_model_with_a_step(void **state)
 {
@@ -462,6 +463,21 @@ static void an_error_of_a_service_is_what_the_session_comes_to(void **state)
     assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no summary");
 }
 
+static void a_checkpoint_that_cannot_be_written_stops_the_training(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, SUPERVISED(.no_standard_services = true));
+    assert_int_equal(mkdir(test_path(f->directory, "model.ckpt-0.index"), 0700), 0);
+    assert_ok(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), &f->err);
+    hs_supervisor_wait_for_stop(f->sv);
+    hs_code code = leave(f, HS_OK);
+    assert_int_not_equal(code, HS_OK);
+    assert_contains(f->err.message, "thread 'checkpoints'");
+    assert_contains(f->err.message, "model.ckpt-0");
+}
+
 static hs_code one_life(test_env *t, void *user)
 {
     hs_error err = {0};
@@ -511,6 +527,7 @@ int main(void)
         supervised_test(everybody_has_a_turn),
         supervised_test(a_session_with_hooks_is_not_shared),
         supervised_test(an_error_of_a_service_is_what_the_session_comes_to),
+        supervised_test(a_checkpoint_that_cannot_be_written_stops_the_training),
         supervised_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include "backends/queued.h"
 #include "summary/events.h"
 
+#include <sys/stat.h>
+
 static void sv_001_from_preparing_to_the_stop(void **state)
 {
     supervised *f = *state;
@@ -156,6 +158,12 @@ static void sv_042s_left_with_the_first_error_and_closed_whatever_fails(void **s
     assert_true(hs_coordinator_joined(hs_supervisor_coordinator(f->sv)));
 }
 
+static hs_code never(void *user, hs_raw_session *session, hs_error *err)
+{
+    (void)user, (void)session;
+    return hs_error_set(err, HS_DATA_LOSS, "it was called");
+}
+
 static void leaving_what_was_not_opened_tells_why(void **state)
 {
     supervised *f = *state;
@@ -165,6 +173,64 @@ static void leaving_what_was_not_opened_tells_why(void **state)
     assert_null(f->session);
     hs_code code = hs_supervisor_leave(f->sv, NULL, f->err.code, NULL, &f->err);
     assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "nothing was restored");
+}
+
+/* What fails when the session is there already is told all the same, by the session and by the loop. */
+static void what_fails_beside_the_session_is_told(void **state)
+{
+    supervised *f = *state;
+    const char *graph = test_path(f->directory, "graph.pbtxt");
+    assert_int_equal(mkdir(graph, 0700), 0);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    assert_null(hs_supervisor_managed_session(f->sv, NULL, &f->err));
+    hs_code code = f->err.code;
+    assert_int_not_equal(code, HS_OK);
+    assert_int_equal(hs_supervisor_leave(f->sv, NULL, code, NULL, &f->err), code);
+    assert_contains(f->err.message, "graph.pbtxt");
+    assert_int_equal(hs_basic_train_loop(f->sv, NULL, never, f, &f->err), code);
+}
+
+static void an_error_after_the_stop_is_told(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    assert_ok(hs_supervisor_stop(f->sv, NULL, &f->err), &f->err);
+    assert_fails(leave(f, HS_INTERNAL), HS_INTERNAL, &f->err, "mine");
+}
+
+static void what_was_not_opened_is_stopped(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory, .init_op = HS_NONE, .local_init_op = HS_NONE));
+    assert_null(hs_supervisor_managed_session(f->sv, NULL, &f->err));
+    assert_true(hs_supervisor_should_stop(f->sv));
+    assert_null(hs_supervisor_summary_writer(f->sv));
+}
+
+static hs_code run_v(void *user, hs_error *err)
+{
+    supervised *f = user;
+    return hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("v")}, NULL, err);
+}
+
+/* Nobody runs a session that is closed, whatever its leaving was told. */
+static void options_that_cannot_be_leave_no_thread_behind(void **state)
+{
+    supervised *f = *state;
+    const hs_supervisor_stop_options bad[] = {{.size = 1}, {HS_SUPERVISOR_STOP_OPTIONS, .n_threads = 1}};
+    add_v(f, 0);
+    for (int i = 0; i < 2; i++) {
+        supervise(f, OPTIONS(0));
+        prepare(f, NULL);
+        hs_thread *thread = hs_supervisor_loop(f->sv, 0, run_v, f, &f->err);
+        hs_code code = hs_supervisor_leave(f->sv, f->session, HS_OK, &bad[i], &f->err);
+        f->session = NULL;
+        assert_false(hs_thread_alive(thread));
+        assert_int_equal(code, HS_INVALID_ARGUMENT);
+        hs_thread_free(thread);
+    }
 }
 
 /* Queues. */
@@ -379,6 +445,10 @@ static void sv_015_a_writer_of_the_programs(void **state)
     compute(f, -1);
     finish(f);
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@0 stop@0");
+    prepare(f, NULL);
+    compute(f, -1);
+    finish(f);
+    assert_string_equal(events_text(f->directory), BEGINNING THREE "@0 stop@0 " THREE "@0 stop@0");
     assert_ok(hs_summary_writer_close(mine, &f->err), &f->err);
 }
 
@@ -392,6 +462,37 @@ static void sv_046s_the_step_of_a_summary(void **state)
     compute(f, -1);
     finish(f);
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@3 " THREE "@9 stop@9");
+}
+
+static hs_code summarise(void *self, hs_op *op, hs_error *err)
+{
+    supervised *f = self;
+    static hs_string value; /* the op lends it */
+    value = three(f);
+    hs_tensor tensor = hs_tensor_of(HS_STRING, HS_SCALAR, &value);
+    return hs_op_set_output(op, 0, &tensor, err);
+}
+
+/* Reading the step is a run, too, where the backend has none of its own; the summary may be a value of the last one. */
+static void sv_046s_a_summary_that_a_run_gave(void **state)
+{
+    supervised *f = *state;
+    static const int64_t seven = 7;
+    const hs_run_values *values;
+    hs_graph_add_variable(f->graph,
+                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "own", .dtype = HS_INT64, .initial = &seven});
+    hs_graph_op(f->graph, .name = "summary", .run = summarise, .self = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    supervise(f, OPTIONS(.logdir = f->directory, .global_step = "own"));
+    prepare(f, SUPERVISED(.no_standard_services = true));
+    assert_ok(hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("summary")}, &values, &f->err),
+              &f->err);
+    const hs_string *summary = hs_values_tensor(values, 0)->data;
+    const size_t bytes = summary->bytes;
+    assert_ok(hs_supervisor_summary_computed(f->sv, f->session, *summary, -1, &f->err), &f->err);
+    assert_int_equal(hs_values_tensor(values, 0)->dtype, HS_STRING);
+    assert_int_equal(summary->bytes, bytes);
+    finish(f);
+    assert_string_equal(events_text(f->directory), BEGINNING THREE "@7 stop@7");
 }
 
 /* The loop. */
@@ -442,6 +543,38 @@ static void a_lost_session_is_made_anew(void **state)
     assert_int_equal(test_count_files(f->directory, "tfevents"), 2);
 }
 
+/* Aborts the first attempt to initialise. */
+static hs_code abort_first(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    (void)scaffold, (void)session;
+    return ((supervised *)user)->runs++ ? HS_OK : hs_error_set(err, HS_ABORTED, "gone");
+}
+
+static void a_session_that_was_lost_while_it_was_made(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.init_fn = abort_first, .init_user = f));
+    assert_ok(hs_basic_train_loop(f->sv, NULL, stop_at_3, f, &f->err), &f->err);
+    assert_int_equal(f->runs, 3);
+}
+
+static hs_code stop_and_abort(void *user, hs_raw_session *session, hs_error *err)
+{
+    supervised *f = user;
+    (void)session;
+    hs_supervisor_request_stop(f->sv, NULL);
+    return ++f->runs == 1 ? hs_error_set(err, HS_ABORTED, "gone") : HS_OK;
+}
+
+/* Nobody would ask a second time. */
+static void a_stop_is_not_lost_with_the_session(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(0));
+    assert_fails(hs_basic_train_loop(f->sv, NULL, stop_and_abort, f, &f->err), HS_ABORTED, &f->err, "gone");
+    assert_int_equal(f->runs, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +586,10 @@ int main(void)
         supervised_test(sv_010_the_configuration_is_passed_on),
         supervised_test(sv_042s_left_with_the_first_error_and_closed_whatever_fails),
         supervised_test(leaving_what_was_not_opened_tells_why),
+        supervised_test(what_fails_beside_the_session_is_told),
+        supervised_test(an_error_after_the_stop_is_told),
+        supervised_test(what_was_not_opened_is_stopped),
+        supervised_test(options_that_cannot_be_leave_no_thread_behind),
         supervised_test(sv_007_the_end_of_a_queue_ends_the_session_well),
         supervised_test(sv_008_the_end_of_two_queues),
         supervised_test(sv_009_the_bodys_error_and_not_the_queues),
@@ -469,9 +606,12 @@ int main(void)
         supervised_test(a_summary_between_sessions),
         supervised_test(sv_015_a_writer_of_the_programs),
         supervised_test(sv_046s_the_step_of_a_summary),
+        supervised_test(sv_046s_a_summary_that_a_run_gave),
         supervised_test(sv_051s_the_basic_loop),
         supervised_test(sv_052s_an_error_ends_the_basic_loop),
         supervised_test(a_lost_session_is_made_anew),
+        supervised_test(a_session_that_was_lost_while_it_was_made),
+        supervised_test(a_stop_is_not_lost_with_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
