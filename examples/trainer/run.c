@@ -26,7 +26,9 @@ static hs_code make_scaffold(struct run *run, hs_error *err)
 static hs_code start_anew(const struct run *run, hs_error *err)
 {
     char directory[4096];
-    snprintf(directory, sizeof directory, "%s/eval", run->options.model_dir);
+    int length = snprintf(directory, sizeof directory, "%s/eval", run->options.model_dir);
+    if (length < 0 || (size_t)length >= sizeof directory) /* what is cut short may be another directory */
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name of the model's directory is too long");
     hs_code code = fresh_start(&run->progress.env, run->options.model_dir, err);
     return code ? code : fresh_start(&run->progress.env, directory, err);
 }

@@ -195,7 +195,10 @@ static hs_supervisor *make(hs_backend backend, hs_error *err)
         (ops.status && hs__settle(ops.status(backend.self, err), "the backend", err)))
         return NULL;
     hs_supervisor *sv = hs__alloc(&env, 1, sizeof *sv);
-    if (!sv || pthread_mutex_init(&sv->writing, NULL) || pthread_mutex_init(&sv->saving, NULL)) {
+    bool writes = sv && pthread_mutex_init(&sv->writing, NULL) == 0;
+    if (!writes || pthread_mutex_init(&sv->saving, NULL) != 0) {
+        if (writes)
+            pthread_mutex_destroy(&sv->writing);
         hs__free(&env, sv);
         hs__no_memory(err, sizeof *sv, "a supervisor");
         return NULL;

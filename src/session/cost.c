@@ -8,11 +8,6 @@
 
 enum { SAMPLE_EVERY = 64, SLOW_NS = 1000, SLOW_CALLS = 8, TELLING_SHARE = 20 };
 
-static int64_t now(const struct hs_session *session)
-{
-    return session->env.clock.monotonic_ns(session->env.clock.user);
-}
-
 /* Samples are taken at uneven distances: work that is done every so many steps would else be hit always, or never. */
 static uint64_t distance(struct hs_session *session)
 {
@@ -31,11 +26,6 @@ void hs__begin_timing(struct hs_session *session)
     session->timing = session->sampling || session->spans_wanted || session->hooked == 1; /* the first is like no other */
 }
 
-int64_t hs__time_callback(struct hs_session *session)
-{
-    return now(session);
-}
-
 static void record_span(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
                         int64_t ended)
 {
@@ -46,7 +36,7 @@ static void record_span(struct hs_session *session, const hs__hook *hook, const 
 
 void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact)
 {
-    int64_t ended = now(session), took = ended - began;
+    int64_t ended = hs_env_monotonic_ns(&session->env), took = ended - began;
     if (exact || !session->sampling)
         hook->cost.timed_ns += took;
     else
@@ -93,7 +83,7 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
 void hs__tell_costs(const struct hs_session *session)
 {
     hs_hook_cost cost;
-    int64_t all = session->opened_ns ? now(session) - session->opened_ns : 0;
+    int64_t all = session->opened_ns ? hs_env_monotonic_ns(&session->env) - session->opened_ns : 0;
     for (size_t i = 0; all > 0 && hs_session_hook_cost(session, i, &cost); i++)
         if (cost.total_ns > 1000000000 && cost.total_ns > all / TELLING_SHARE)
             hs_log(&session->env, HS_LOG_INFO,

@@ -46,7 +46,7 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
             continue;
         const hs_run_args *args = NULL;
         bool stopped = session->context.stop, timed = session->timing | (hook->slow > 0);
-        int64_t began = timed ? hs__time_callback(session) : 0;
+        int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
         hook->values.fragment = NULL;
         hs_code code = hook->before_run(hook->self, &session->context, &args, err);
         if (timed)
@@ -69,7 +69,7 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
         if (!hook->after_run || !wants(hook, session->context.kind))
             continue;
         bool stopped = session->context.stop, timed = session->timing | (hook->slow > 0);
-        int64_t began = timed ? hs__time_callback(session) : 0;
+        int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
         hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
         if (timed)
             hs__timed_callback(session, hook, "after_run", began, hook->slow > 0);
@@ -110,7 +110,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
             continue;
         bool stopped = session->context.stop;
         hs__clear(&error);
-        int64_t began = hs__time_callback(session);
+        int64_t began = hs_env_monotonic_ns(&session->env);
         hs_code code = hook->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, true);
         if (code) {

@@ -171,9 +171,7 @@ hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, cons
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
-/* cost.c. Before a callback: when it began, if it is timed; else -1. */
-int64_t hs__time_callback(struct hs_session *session);
-/* After it. Boundaries and slow hooks are timed always: `exact`. */
+/* cost.c. After a callback that was timed, since it began. Boundaries and slow hooks are timed always: `exact`. */
 void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact);
 /* Before a run that is a sample, or the recording of spans. */
 void hs__begin_timing(struct hs_session *session);

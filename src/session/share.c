@@ -29,7 +29,10 @@ hs_code hs_raw_session_share(hs_raw_session *raw, hs_error *err)
     struct hs__sharing *sharing = hs__alloc(&raw->env, 1, sizeof *sharing);
     if (!sharing)
         return hs__no_memory(err, sizeof *sharing, "the lock of a session");
-    if (pthread_mutex_init(&sharing->lock, NULL) || pthread_cond_init(&sharing->changed, NULL)) {
+    bool locks = pthread_mutex_init(&sharing->lock, NULL) == 0;
+    if (!locks || pthread_cond_init(&sharing->changed, NULL) != 0) {
+        if (locks)
+            pthread_mutex_destroy(&sharing->lock);
         hs__free(&raw->env, sharing);
         return hs__no_memory(err, sizeof *sharing, "the lock of a session");
     }
