@@ -51,6 +51,9 @@ typedef struct hs_backend_call {
     hs_tensor *values;             /* out, n_fetches of them: what the tensors are; data NULL for ops */
     hs_bytes metadata;             /* out, {0} before: a serialised RunMetadata, where the options ask for it */
     const hs_code *end_codes;      /* what means that an op has no more to give, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
+    bool (*stop_requested)(void *user); /* asked by whoever waits in the run for something that may never come: true ends
+                                         * the run with HS_STOP. NULL: nobody will stop it */
+    void *stop_user;
 } hs_backend_call;
 
 /* Results are kept as they are until the next run of that level, whatever other levels run. Without it the session copies
@@ -141,6 +144,8 @@ typedef struct hs_backend_ops {
      * session's thread; the handle is used by any one thread at a time, and may be closed after the session, and after the
      * backend is gone. Absent: the backend has no queues to fill. */
     hs_code (*fork)(void *session, void **forked, hs_error *err);
+    /* Adds one to the global step: for a caller who computes the steps itself. Absent: only ops do. */
+    hs_code (*advance_step)(void *session, hs_error *err);
 } hs_backend_ops;
 
 #define HS_BACKEND_OPS .size = sizeof(hs_backend_ops)

@@ -75,7 +75,7 @@ typedef struct hs_hook_ops {
 
 /* What a hook's flags say. The first three: the kinds of run for which before_run, after_run and the run's boundary are
  * called; none of them means TRAIN. */
-enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_HELD = 256 };
+enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_BEST_EFFORT = 8, HS_HOOK_HELD = 256 };
 
 /* A hook: its functions, its state, its flags. Travels by value. `ops` must live as long as the session. Frozen. */
 typedef struct hs_hook {
@@ -86,6 +86,13 @@ typedef struct hs_hook {
 
 /* The same hook, not destroyed by the session it is given to: for one that is used again, or read afterwards. */
 HS_API hs_hook hs_hook_hold(hs_hook hook);
+/* The same hook, without which the training can do: a logger, say. Where one of its callbacks fails, what it asked for
+ * cannot be fetched, or its state cannot be saved, the training goes on as if the hook were not there; it is called again
+ * after 1, 2, 4 ... 64 seconds (after_create_session first, if that is what failed), and the log and the outcome say how
+ * often that was so. After `most_failures` in a row it is left alone for good; 0: never. A begin that fails is final. What
+ * it fetches is a part of the run: an op of its own that fails in there fails the run. At most 2^31 - 1 failures; a
+ * negative number is 0. */
+HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t most_failures);
 /* Destroys a hook that was held, or never came to a session. */
 HS_API void hs_hook_destroy(hs_hook hook);
 /* Destroys a list of hooks as a session does: each self once, and none that is held. */
@@ -106,6 +113,11 @@ HS_API int64_t hs_run_context_now(hs_run_context *run);
 /* Asks the session to stop after this run, which goes on as it is. */
 HS_API void hs_run_context_request_stop(hs_run_context *run);
 HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
+/* The same, for a hook that ends the training before it is done, because its time is up, say: hs_outcome.interrupted. */
+HS_API void hs_run_context_interrupt(hs_run_context *run);
+/* How often something was requested of the session so far (hs_session_request_save): a number that is higher than the last
+ * that was seen is a request. */
+HS_API uint32_t hs_run_context_requests(const hs_run_context *run);
 /* Asks for every hook's boundary after this run. Without effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
 
@@ -160,7 +172,21 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
 HS_API uint64_t hs_raw_session_restores(const hs_raw_session *session);
 /* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
 HS_API void hs_raw_session_saved(hs_raw_session *session, int64_t step);
-/* Is the session to stop, or has a thread reported that it is lost? For hooks that wait for something. */
+/* The newest step that is durable, restored or saved; -1: none. */
+HS_API int64_t hs_raw_session_saved_step(const hs_raw_session *session);
+/* How long a save takes that training has to wait for, in seconds: what savers have measured, the longest of the last few;
+ * before the first of them, what was said of an earlier run. 0: not known. Setting it is for savers, and whoever knows
+ * better before. */
+HS_API void hs_raw_session_set_save_secs(hs_raw_session *session, double secs);
+HS_API double hs_raw_session_save_secs(const hs_raw_session *session);
+/* How long the process may live on after a signal; 0: no signals are looked at (hs_session_options.signals), or no limit.
+ */
+HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
+/* hs_session_request_save, hs_session_request_stop of the session. Any thread. */
+HS_API void hs_raw_session_request_save(hs_raw_session *session);
+HS_API void hs_raw_session_request_stop(hs_raw_session *session);
+/* Is the session to stop, or has a thread reported that it is lost? For hooks that wait for something, or take long. Any
+ * thread; tells the watchdog that somebody is alive. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
  * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. What a recovery or
@@ -168,6 +194,36 @@ HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);
 /* Why; NULL: saves are welcome. */
 HS_API const char *hs_raw_session_saves_refused(const hs_raw_session *session);
+/* Failures that the training gets over: of hooks of best effort, which the session counts itself, and of others who say so,
+ * such as savers on a full disk. They are counted by `who`, and belong to the outcome. */
+HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
+typedef struct hs_hook_failure {
+    const char *hook;              /* the hook's name */
+    int64_t failures;              /* all in all */
+    int64_t first_step, last_step; /* the global step at the first and the last of them; -1: not known */
+    bool muted;                    /* it is not called at present, or not any more */
+    unsigned char reserved[7];
+    hs_error last; /* what it said the last time */
+} hs_hook_failure;
+/* In the order of their first failures. False past the last. */
+HS_API bool hs_raw_session_failure(const hs_raw_session *session, size_t index, hs_hook_failure *failure);
+
+/* What the session is doing, for those who watch it from another thread. */
+typedef enum hs_phase {
+    HS_PHASE_INIT = 0, /* it is being made, or made anew */
+    HS_PHASE_DATA = 1, /* the program's: between the runs, or the own step of a loop that stays its owner's */
+    HS_PHASE_STEP = 2, /* a run: the backend, and the hooks around it */
+    HS_PHASE_EVAL = 3, /* a hook evaluates */
+    HS_PHASE_SAVE = 4, /* a hook saves */
+    HS_PHASE_END = 5   /* it is being closed */
+} hs_phase;
+/* "init", "data", "step", "eval", "save", "end". Static. */
+HS_API const char *hs_phase_name(hs_phase phase);
+/* For hooks: says what they do until it is said again, and returns what it was before, to be said at the end. */
+HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
+/* The phase; the name of the hook that is being called, "" if none is; a number that changes whenever something goes on.
+ * Any thread; the pointers may be NULL. The name lives as long as the session. */
+HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char **hook, uint64_t *progress);
 /* Metrics: what an evaluation, or the program, says of the model as it was at a step, for whoever looks for it (early
  * stopping, savers that keep the best). A name has its latest value. A restore clears the board, for the steps that follow
  * have the numbers of others. The name is copied. HS_RESOURCE_EXHAUSTED, HS_INVALID_ARGUMENT for no name. */

@@ -76,12 +76,14 @@ typedef struct hs_session_options {
      * each session has the variables that are not in the program's memory to itself (the global step, too, unless
      * hs_graph_global_step is given a place). TensorFlow: WorkerSessionCreator */
     bool is_worker;
-    unsigned char reserved[6];
+    bool signals; /* SIGTERM and SIGINT stop the session, SIGUSR1 has it saved: see hs_session_request_stop */
+    unsigned char reserved[5];
     const hs_recovery *recovery; /* NULL: none (TensorFlow: SingularMonitoredSession). Copied */
     double max_wait_secs;        /* a worker's waiting; 0: 1800, HS_NEVER: for ever. HS_DEADLINE_EXCEEDED */
     double recovery_wait_secs;   /* between one look and the next; 0: 30 */
     double stop_grace_secs;      /* for threads to end in when the session is closed, or recovers; 0: 120, HS_NEVER: no
                                   * limit. Who takes longer is named in the log, and left behind */
+    double signal_grace_secs;    /* with `signals`: how long the process may live on after one. 0: 30, HS_NEVER: no limit */
 } hs_session_options;
 #define HS_SESSION_OPTIONS .size = sizeof(hs_session_options)
 
@@ -125,9 +127,46 @@ HS_API hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_ru
 /* return hs_step_context_request_stop(step); */
 HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
 
+/* A loop that computes its steps itself, without ops, stays its owner's:
+ *
+ *     while (hs_step_begin(session)) {
+ *         ...                                the step, on memory that the graph knows as variables and values
+ *         hs_step_end(session);
+ *     }
+ *
+ * hs_step_begin calls every hook's before_run, for a run of kind TRAIN. False: the loop is to end (hs_session_should_stop),
+ * or a hook failed. hs_step_end advances the global step by one, fetches what the hooks have asked for, and calls their
+ * after_run, and boundaries where they ask for them; an error is returned, ends the loop, and shows when the session is
+ * closed, so that nobody needs to look at it. Between the two, hs_session_step is the step before; raw runs may be made,
+ * and no others. A session that is closed between the two was left in the middle of a step: it is not saved.
+ *
+ * The graph needs a global step (hs_graph_global_step makes one; a training session sees to it), and its backend has to be
+ * able to advance it: HS_UNIMPLEMENTED. What a lost session (hs_recovery) would need to be made again here, the caller's
+ * step, is the caller's: hs_step_end recovers, returns HS_ABORTED, and the loop goes on from the step that was restored. */
+HS_API bool hs_step_begin(hs_session *session);
+HS_API hs_code hs_step_end(hs_session *session);
+
 /* Asks the session to stop: hs_session_should_stop is true from now on. A run that is being made is finished, and one that
- * is begun before the caller looks is made. Any thread, any signal handler. */
+ * is begun before the caller looks is made; but whoever waits in it for an element of a queue, between the batches of an
+ * evaluation, or to try again something that failed, waits no longer (HS_STOP, a good end). It ends before it was done
+ * (hs_outcome.interrupted), unless a hook says at the same step that it is done. Any thread, any signal handler.
+ *
+ * With hs_session_options.signals the session does so itself, from its opening to its closing:
+ *   SIGTERM, SIGINT   the first asks it to stop, and closing it saves; it has signal_grace_secs for that, and the log says
+ *                     when saving takes longer than that, as soon as it is known (savers then save more often). After a
+ *                     second one of these, closing saves nothing any more; a third finds the signals as they were before.
+ *   SIGUSR1           has it saved (hs_session_request_save).
+ * Handlers that were there before are called too, and are back when the last session with signals is closed. A signal that
+ * was ignored (SIGINT of a background job) stays so. The handlers do nothing but note the signal in memory; system calls
+ * are restarted. At most 16 sessions of a process at once: HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_request_stop(hs_session *session);
+/* Asks every saver to save, and whatever has a trigger with on_request to do what it does, after the run that is being made
+ * or the next one. Any thread, any signal handler. */
+HS_API void hs_session_request_save(hs_session *session);
+/* hs_session_should_stop for whoever is in the middle of something: a step function, an op that takes minutes, a loop of a
+ * hook's, another thread. A load from memory, and as such cheap enough for an inner loop. It also tells the watchdog that
+ * somebody is alive. */
+HS_API bool hs_session_poll(hs_session *session);
 
 /* The caller leaves the loop because of an error of its own: closing then calls no end. `code` HS_OK takes an earlier one
  * back; HS_STOP and HS_OUT_OF_RANGE end the session well, unless its last run failed. `why` is copied. */
@@ -142,6 +181,10 @@ HS_API void hs_session_fail(hs_session *session, hs_code code, const char *why);
  * Of NULL: an outcome made of `err`, as it is left by the call that could not open; with nothing in `err`, the error is
  * that there is no session (HS_FAILED_PRECONDITION). */
 HS_API hs_outcome hs_session_close(hs_session *session, hs_error *err);
+
+/* The outcome as it would be if the session were closed now, but for what closing brings with it. Of NULL: as from
+ * hs_session_close without an error. */
+HS_API hs_outcome hs_session_outcome(hs_session *session);
 
 /* NULL or zero of a NULL session. The raw session is the session's. */
 HS_API hs_raw_session *hs_session_raw(const hs_session *session);

@@ -3,7 +3,17 @@
 
 int hs_outcome_exit_code(const hs_outcome *outcome)
 {
-    return outcome && outcome->reason != HS_REASON_FAILED ? 0 : 1;
+    enum { FAILED = 1, RESUMABLE = 75, BY_SIGNAL = 128 };
+    if (!outcome)
+        return FAILED;
+    bool failed = outcome->reason == HS_REASON_FAILED;
+    if (!failed && !outcome->interrupted)
+        return 0;
+    if (!failed && outcome->step >= 0 && outcome->last_saved_step == outcome->step)
+        return RESUMABLE;
+    if (outcome->signal)
+        return BY_SIGNAL + outcome->signal;
+    return failed || outcome->last_saved_step >= 0 ? FAILED : 0;
 }
 
 const char *hs_reason_name(int32_t reason)
