@@ -128,6 +128,10 @@ HS_API hs_tensor *hs_op_written(hs_op *op, size_t index);
 /* Sets an output that has no memory of its own to a view, whose data must stay until the op's next execution.
  * HS_INVALID_ARGUMENT if dtype or shape contradict the definition. */
 HS_API hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err);
+/* Is the session to stop? For a function that takes long, or waits for something that may never come: it may end the run
+ * with HS_STOP, which is no failure, as long as it has changed nothing that is saved. False in a thread that fills a queue:
+ * its queue is cancelled (hs_coordinator, for what else it waits for). */
+HS_API bool hs_op_stop_requested(const hs_op *op);
 /* The global step before this run, -1 in a thread that fills a queue; and the op's name. */
 HS_API int64_t hs_op_step(const hs_op *op);
 HS_API const char *hs_op_name(const hs_op *op);
@@ -149,10 +153,11 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
  * (keeps what is pending), NAME/cancel (cancels it) and NAME/size (an int32), and a queue runner that runs NAME/enqueue in
  * `threads` threads while a session is open. Each session has a queue of its own.
  *
- * A dequeue waits as long as the queue is empty, whatever the run's timeout. When the producers have come to their end
- * (HS_OUT_OF_RANGE, or what the runner's closed_codes are) and the queue is drained it is HS_OUT_OF_RANGE, the end of the
- * input; when one has failed, or an op on the way, and what was produced before is consumed, it is that error, the first of
- * them. What it gives stays until the next dequeue. A thread that fills another queue from this one dequeues for itself.
+ * A dequeue waits as long as the queue is empty, whatever the run's timeout, and nobody asks the session to stop (HS_STOP).
+ * When the producers have come to their end (HS_OUT_OF_RANGE, or what the runner's closed_codes are) and the queue is
+ * drained it is HS_OUT_OF_RANGE, the end of the input; when one has failed, or an op on the way, and what was produced
+ * before is consumed, it is that error, the first of them. What it gives stays until the next dequeue. A thread that fills
+ * another queue from this one dequeues for itself.
  *
  * An enqueue waits for room before it produces. On a closed queue it is HS_CANCELLED, as it is when it has begun and the
  * queue is cancelled. Closing the session cancels its queues. */

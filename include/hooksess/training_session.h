@@ -42,7 +42,8 @@ typedef struct hs_training_options {
     bool worker_saves_summaries; /* this worker has a step counter and a summary saver, as a chief has */
     bool
         worker_saves_checkpoints; /* this worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
-    unsigned char reserved[4];
+    bool signals;                 /* as in hs_session_options */
+    unsigned char reserved[3];
     int64_t worker_index;         /* among the workers */
     int64_t log_step_count_steps; /* steps a second are logged, and written for TensorBoard, every so many steps; 0: 100 */
     const hs_recovery *recovery;  /* NULL: its defaults. max_attempts HS_NEVER: none */
@@ -51,6 +52,7 @@ typedef struct hs_training_options {
     double stop_grace_secs;
     const hs_saver_listener *listeners; /* of the checkpoint saver; HS_INVALID_ARGUMENT where it is switched off */
     size_t n_listeners;
+    double signal_grace_secs; /* as in hs_session_options */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS .size = sizeof(hs_training_options)
 

@@ -184,6 +184,8 @@ static hs_session_options session_options(const hs_training_options *options, co
         .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
         .recovery_wait_secs = options->recovery_wait_secs,
         .stop_grace_secs = options->stop_grace_secs,
+        .signals = options->signals,
+        .signal_grace_secs = options->signal_grace_secs,
     };
 }
 

@@ -11,10 +11,13 @@ static void call_ends(hs_session *session, hs_error *first)
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
         hs_error error = {0};
-        hs_code code = hook->ops.end ? hook->ops.end(hook->self, &session->raw, &error) : HS_OK;
+        hs__does(session, hook);
+        hs_code code = hook->rest->ops.end && hook->kinds ? hook->rest->ops.end(hook->self, &session->raw, &error) : HS_OK;
         if (!code)
             continue;
-        hs__hook_failed(session, hook, "end", code, &error);
+        code = hs__hook_failed(session, hook, "end", code, &error);
+        if (hook->rest->best_effort && !hs__mute(session, hook, "end", &error))
+            continue;
         if (first->code)
             hs_log(&session->env, HS_LOG_ERROR, "%s", error.message);
         else
@@ -32,8 +35,8 @@ static void call_ends(hs_session *session, hs_error *first)
 static void call_closes(hs_session *session, const hs_outcome *outcome)
 {
     for (size_t i = session->n_hooks; i-- > 0;)
-        if (session->hooks[i].begun && session->hooks[i].ops.close)
-            session->hooks[i].ops.close(session->hooks[i].self, outcome);
+        if (session->hooks[i].rest->begun && session->hooks[i].rest->ops.close)
+            session->hooks[i].rest->ops.close(session->hooks[i].self, outcome);
 }
 
 static int32_t reason_of(const hs_session *session, hs_code last, const hs_error *error)
@@ -47,11 +50,24 @@ static int32_t reason_of(const hs_session *session, hs_code last, const hs_error
     return session->stopped || last == HS_STOP ? HS_REASON_STOPPED : HS_REASON_CLOSED;
 }
 
+/* Was it stopped from outside, with nobody saying that it was done? */
+static bool is_interrupted(const hs_session *session)
+{
+    return session->stopped && !session->already_done &&
+           (session->stop ? session->interrupt : session->asked != HS__RUNS_ON && !session->step_stop);
+}
+
 static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)
 {
     hs_outcome outcome = {.reason = reason_of(session, last, error),
                           .step = hs_session_step(session),
-                          .last_saved_step = session->raw.saved_step};
+                          .last_saved_step = session->raw.saved_step,
+                          .failing_hooks = (int32_t)session->n_failures};
+    for (size_t i = 0; i < session->n_failures; i++)
+        outcome.failures += session->failures[i].failures;
+    bool may_be = outcome.reason == HS_REASON_STOPPED || (outcome.reason == HS_REASON_FAILED && hs__is_clean(last));
+    outcome.interrupted = may_be && is_interrupted(session);
+    outcome.signal = outcome.interrupted && session->asked ? atomic_load(&session->signal) : 0;
     const char *hook = outcome.reason == HS_REASON_FAILED ? session->failed_hook : session->stop_hook;
     memcpy(outcome.hook, hook, strlen(hook) + 1);
     outcome.error = *error;
@@ -84,10 +100,12 @@ void hs__session_free(hs_session *session)
         hs_coordinator_free(session->retired[i]);
     hs__free(&env, session->retired);
     hs_state_copy_free(session->opening);
+    hs__free(&env, session->failures);
     hs__free(&env, session->spans);
     hs__free(&env, session->creation.checkpoint_dir);
     hs__free(&env, session->creation.checkpoint_path);
     hs__free(&env, session->hooks);
+    hs__free(&env, session->rests);
     hs__free(&env, session->given_hooks);
     hs__free(&env, session->target);
     hs__free(&env, (void *)session->config.data);
@@ -99,6 +117,7 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     hs_error late = {0};
     if (hs__writer_cache_flush(&session->writers, &late) && !error->code)
         *error = late;
+    hs__enter(session, HS_PHASE_END);
     hs__stop_threads(session);
     if (!error->code)
         hs_coordinator_error(session->coordinator, error);
@@ -112,6 +131,7 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     if (session->finalized_graph)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
     hs_hooks_destroy(session->given_hooks, session->n_hooks);
+    hs__signals_end(session);
     hs__session_free(session);
     if (error->code && !outcome.error.code) {
         outcome.reason = HS_REASON_FAILED;
@@ -121,18 +141,48 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     return outcome;
 }
 
+/* How the last run ended. The caller's own word counts, but for one that would make a failed run a good end. */
+static hs_code last_code(const hs_session *session, bool *own)
+{
+    *own = session->fail.code && (!hs__is_clean(session->fail.code) || hs__is_clean(session->last.code));
+    return *own ? session->fail.code : session->last.code;
+}
+
+static hs_outcome no_session(hs_error *err)
+{
+    hs_outcome none = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
+    if (!err || !err->code)
+        hs_error_set(&none.error, HS_FAILED_PRECONDITION, "there is no session: it was not opened, or is closed already");
+    else
+        none.error = *err;
+    hs__error_copy(err, &none.error);
+    return none;
+}
+
+hs_outcome hs_session_outcome(hs_session *session)
+{
+    bool own;
+    hs_error error = {0};
+    if (!session)
+        return no_session(NULL);
+    hs_code last = last_code(session, &own);
+    if (!hs__is_clean(last))
+        error = own ? session->fail : session->last;
+    else
+        hs_coordinator_error(session->coordinator, &error);
+    if (!session->closing) {
+        session->stopped = hs_session_should_stop(session);
+        session->asked = atomic_load(&session->stop_request);
+    }
+    return make_outcome(session, last, &error);
+}
+
 hs_outcome hs_session_close(hs_session *session, hs_error *err)
 {
-    if (!session) {
-        hs_outcome none = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
-        if (!err || !err->code)
-            hs_error_set(&none.error, HS_FAILED_PRECONDITION,
-                         "there is no session: it was not opened, or is closed already");
-        else
-            none.error = *err;
-        hs__error_copy(err, &none.error);
-        return none;
-    }
+    if (!session)
+        return no_session(err);
+    if (session->own_step)
+        hs__leave_own_step(session);
     if (session->level || session->in_backend || session->in_step || session->closing || session->creating) {
         hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
         hs_error_set(&refused.error, HS_FAILED_PRECONDITION, "a session cannot be closed from its own callbacks");
@@ -140,12 +190,13 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         return refused;
     }
     session->closing = true;
+    hs__enter(session, HS_PHASE_END);
     session->stopped = hs_session_should_stop(session); /* whoever asks for it from now on is too late */
+    session->asked = atomic_load(&session->stop_request);
     if (session->restored && session->stopped)
         session->last.code = HS_OK; /* but for the stop, the call would be made again */
-    /* The caller's own word counts, but for one that would make a failed run a good end. */
-    bool own = session->fail.code && (!hs__is_clean(session->fail.code) || hs__is_clean(session->last.code));
-    hs_code last = own ? session->fail.code : session->last.code;
+    bool own;
+    hs_code last = last_code(session, &own);
     hs_error error = {0}, threads = {0};
     hs_coordinator_error(session->coordinator, &threads);
     if (!hs__is_clean(last)) {
@@ -160,6 +211,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
             session->failed_hook[0] = '\0';
     }
     hs__tell_costs(session);
+    hs__tell_failures(session);
     hs_env env = session->env;
     hs_outcome outcome = hs__shut(session, last, &error);
     if (outcome.reason == HS_REASON_FAILED)

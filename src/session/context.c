@@ -58,6 +58,17 @@ void hs_run_context_request_stop(hs_run_context *run)
     run->stop = true;
 }
 
+void hs_run_context_interrupt(hs_run_context *run)
+{
+    run->interrupt |= !run->stop;
+    run->stop = true;
+}
+
+uint32_t hs_run_context_requests(const hs_run_context *run)
+{
+    return atomic_load_explicit(&run->session->requests, memory_order_relaxed);
+}
+
 bool hs_run_context_stop_requested(const hs_run_context *run)
 {
     return run->stop;
@@ -79,11 +90,13 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
     return hs__agree(run->session, mine);
 }
 
-void hs__request_stop_by(struct hs_session *session, const char *hook)
+void hs__request_stop_by(struct hs_session *session, const char *hook, bool interrupts)
 {
     if (session->closing)
-        return; /* there is nothing left to stop */
-    if (!session->stop && !session->already_done)
+        return;                                         /* there is nothing left to stop */
+    bool says_more = session->interrupt && !interrupts; /* one that is done counts more than one that interrupts */
+    if ((!session->stop && !session->already_done) || says_more)
         snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook);
+    session->interrupt = interrupts && (session->interrupt || !session->stop);
     session->stop = true;
 }

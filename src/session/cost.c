@@ -31,25 +31,25 @@ static void record_span(struct hs_session *session, const hs__hook *hook, const 
 {
     if (hs__reserve(&session->env, &session->spans, &session->spans_capacity, session->n_spans + 1, sizeof *session->spans,
                     NULL) == HS_OK)
-        session->spans[session->n_spans++] = (hs_hook_span){hook->ops.name, callback, began, ended};
+        session->spans[session->n_spans++] = (hs_hook_span){hook->rest->ops.name, callback, began, ended};
 }
 
 void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began, bool exact)
 {
     int64_t ended = hs_env_monotonic_ns(&session->env), took = ended - began;
     if (exact || !session->sampling)
-        hook->cost.timed_ns += took;
+        hook->rest->cost.timed_ns += took;
     else
-        hook->cost.sampled_ns += took;
+        hook->rest->cost.sampled_ns += took;
     if (took > SLOW_NS)
         hook->slow = SLOW_CALLS;
     else if (hook->slow)
         hook->slow--;
-    if (took > hook->cost.largest_ns || !hook->cost.slowest) {
+    if (took > hook->rest->cost.largest_ns || !hook->rest->cost.slowest) {
         const hs_run_context *run = &session->context;
-        hook->cost.largest_ns = took;
-        hook->cost.slowest = callback;
-        hook->cost.largest_step = run->has_step[1] ? run->step[1] : run->has_step[0] ? run->step[0] : -1;
+        hook->rest->cost.largest_ns = took;
+        hook->rest->cost.slowest = callback;
+        hook->rest->cost.largest_step = run->has_step[1] ? run->step[1] : run->has_step[0] ? run->step[0] : -1;
     }
     if (session->spans_wanted)
         record_span(session, hook, callback, began, ended);
@@ -59,7 +59,7 @@ static int64_t runs_of(const struct hs_session *session, const hs__hook *hook)
 {
     uint64_t runs = 0;
     for (int kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++)
-        if (hook->kinds >> kind & 1)
+        if (hook->rest->wanted_kinds >> kind & 1)
             runs += session->hooked_runs[kind];
     return (int64_t)runs;
 }
@@ -70,12 +70,12 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
         return false;
     const hs__hook *hook = &session->hooks[index];
     *cost = (hs_hook_cost){
-        .name = hook->ops.name,
-        .slowest = hook->cost.slowest ? hook->cost.slowest : "",
+        .name = hook->rest->ops.name,
+        .slowest = hook->rest->cost.slowest ? hook->rest->cost.slowest : "",
         .runs = runs_of(session, hook),
-        .total_ns = hook->cost.timed_ns + hook->cost.sampled_ns * SAMPLE_EVERY,
-        .largest_ns = hook->cost.largest_ns,
-        .largest_step = hook->cost.slowest ? hook->cost.largest_step : -1,
+        .total_ns = hook->rest->cost.timed_ns + hook->rest->cost.sampled_ns * SAMPLE_EVERY,
+        .largest_ns = hook->rest->cost.largest_ns,
+        .largest_step = hook->rest->cost.slowest ? hook->rest->cost.largest_step : -1,
     };
     return true;
 }

@@ -175,18 +175,23 @@ static hs_code tell_hooks(struct hs_session *session, hs_error *err)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
-        if (!hook->ops.after_create_session)
+        if (!hook->rest->ops.after_create_session || hook->rest->back_ns == INT64_MAX)
             continue;
         bool stopped = hs_coordinator_should_stop(session->coordinator);
-        hs_code code = hook->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
-        if (code)
-            return hs__hook_failed(session, hook, "after_create_session", code, err);
+        hs__does(session, hook);
+        hs_code code = hook->rest->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
+        hook->rest->uncreated = code != HS_OK;
+        if (code) {
+            code = hs__hook_failed(session, hook, "after_create_session", code, err);
+            if (!hook->rest->best_effort || (code = hs__mute(session, hook, "after_create_session", err)))
+                return code;
+        }
         hs__clear(err);
         if (!stopped && hs_coordinator_should_stop(session->coordinator) &&
             !hs_coordinator_error(session->coordinator, NULL)) {
             session->already_done = true;
             if (!session->stop_hook[0])
-                snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->ops.name);
+                snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook->rest->ops.name);
         }
     }
     return hs__call_boundaries(session, HS_BOUNDARY_CREATED, err);
@@ -197,7 +202,9 @@ hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
     hs_code code = session->creations++ ? renew_coordinator(session, err) : HS_OK;
     if (code || (code = give_values(session, again, err)) || (code = start_queues(session, err)))
         return code;
-    return tell_hooks(session, err);
+    code = tell_hooks(session, err);
+    hs__does(session, NULL);
+    return code;
 }
 
 void hs__discard(struct hs_session *session)

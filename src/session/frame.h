@@ -38,6 +38,8 @@ typedef struct hs__frame {
     hs_debug_watch *watches;
     size_t watches_capacity;
     hs_bytes metadata;
+    bool (*stop_requested)(void *user); /* for whoever waits in the run */
+    void *stop_user;
     bool in_use;  /* somebody may still read the values */
     void *copies; /* of values that another run would have changed */
     size_t copies_capacity;

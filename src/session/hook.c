@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks outside of sessions. */
-#include <hooksess/hook.h>
+#include "session/session.h"
 
 #include <stddef.h>
 
 hs_hook hs_hook_hold(hs_hook hook)
 {
     hook.flags |= HS_HOOK_HELD;
+    return hook;
+}
+
+hs_hook hs_hook_best_effort(hs_hook hook, int64_t most_failures)
+{
+    uint64_t most = most_failures < 0 ? 0 : most_failures > INT32_MAX ? INT32_MAX : (uint64_t)most_failures;
+    hook.flags |= HS_HOOK_BEST_EFFORT | most << HS__MOST_FAILURES;
     return hook;
 }
 

@@ -16,11 +16,11 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
         hs_error_set(err, code, "it failed with %s", hs_code_name(code));
     err->code = code; /* what was returned counts, whatever was written */
     if (has_step)
-        hs_error_prefix(err, "hook '%s', %s at step %lld", hook->ops.name, callback, (long long)step);
+        hs_error_prefix(err, "hook '%s', %s at step %lld", hook->rest->ops.name, callback, (long long)step);
     else
-        hs_error_prefix(err, "hook '%s', %s", hook->ops.name, callback);
+        hs_error_prefix(err, "hook '%s', %s", hook->rest->ops.name, callback);
     if (!session->failed_hook[0])
-        snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->ops.name);
+        snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->rest->ops.name);
     return code;
 }
 
@@ -33,52 +33,74 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *f
                         hs_error *err)
 {
     const hs_run_args *args;
-    hs_code code = hs__take_args(&hook->args, given, &args, err);
+    hs_code code = hs__take_args(&hook->rest->args, given, &args, err);
     return code ? code
-                : hs__add_request(session, frame, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args, hook->ops.name,
-                                  &hook->values.fragment, err);
+                : hs__add_request(session, frame, HS__FIRST_HOOK + (size_t)(hook - session->hooks), args,
+                                  hook->rest->ops.name, &hook->values.fragment, err);
+}
+
+/* A stop that was not asked for before. */
+static void take_stop(struct hs_session *session, const hs__hook *hook, bool stopped)
+{
+    if (session->context.stop && !stopped)
+        hs__request_stop_by(session, hook->rest->ops.name, session->context.interrupt);
+}
+
+/* A callback's failure is the run's, but for that of a hook of best effort. */
+static hs_code failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+{
+    code = hs__hook_failed(session, hook, callback, code, err);
+    return hook->rest->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
 static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
 {
+    const bool watched = hs__is_watched(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->before_run || !wants(hook, session->context.kind))
             continue;
         const hs_run_args *args = NULL;
         bool stopped = session->context.stop, timed = session->timing | (hook->slow > 0);
         int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
+        if (watched)
+            hs__does(session, hook);
         hook->values.fragment = NULL;
         hs_code code = hook->before_run(hook->self, &session->context, &args, err);
         if (timed)
             hs__timed_callback(session, hook, "before_run", began, hook->slow > 0);
         if (!code && args)
             code = add_hook(session, hook, frame, args, err);
-        if (code)
-            return hs__hook_failed(session, hook, "before_run", code, err);
+        if (code && (code = failed(session, hook, "before_run", code, err)))
+            return code;
         if (err->code)
             hs__clear(err); /* the hook has got over it; it is not what fails next */
-        if (session->context.stop && !stopped)
-            hs__request_stop_by(session, hook->ops.name);
+        if (session->n_failing && hook->rest->in_a_row && hook->kinds)
+            hs__works_again(session, hook, "before_run");
+        take_stop(session, hook, stopped);
     }
     return HS_OK;
 }
 
 static hs_code call_after(struct hs_session *session, hs_error *err)
 {
+    const bool watched = hs__is_watched(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->after_run || !wants(hook, session->context.kind))
             continue;
         bool stopped = session->context.stop, timed = session->timing | (hook->slow > 0);
         int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
+        if (watched)
+            hs__does(session, hook);
         hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
         if (timed)
             hs__timed_callback(session, hook, "after_run", began, hook->slow > 0);
-        if (code)
-            return hs__hook_failed(session, hook, "after_run", code, err);
+        if (code && (code = failed(session, hook, "after_run", code, err)))
+            return code;
         if (err->code)
             hs__clear(err);
-        if (session->context.stop && !stopped)
-            hs__request_stop_by(session, hook->ops.name);
+        if (session->n_failing && hook->rest->in_a_row && hook->kinds)
+            hs__works_again(session, hook, "after_run");
+        take_stop(session, hook, stopped);
     }
     return HS_OK;
 }
@@ -93,7 +115,7 @@ static void begin_context(struct hs_session *session, const hs_run_args *args, h
     context->kind = args ? args->kind : HS_RUN_TRAIN;
     context->boundary = boundary;
     context->after = boundary != 0;
-    context->stop = context->boundary_requested = false;
+    context->stop = context->interrupt = context->boundary_requested = false;
     context->has_step[0] = context->has_step[1] = context->has_now[0] = context->has_now[1] = false;
 }
 
@@ -106,23 +128,25 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
     hs_code first = hs__writer_cache_flush(&session->writers, err);
     hs_error error = {0};
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->ops.boundary || (which == HS_BOUNDARY_RUN && !wants(hook, session->context.kind)))
+        if (!hook->rest->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !wants(hook, session->context.kind)))
             continue;
+        hs__does(session, hook);
         bool stopped = session->context.stop;
         hs__clear(&error);
         int64_t began = hs_env_monotonic_ns(&session->env);
-        hs_code code = hook->ops.boundary(hook->self, &session->context, &error);
+        hs_code code = hook->rest->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, true);
-        if (code) {
-            hs__hook_failed(session, hook, "boundary", code, &error);
+        if (code && (code = failed(session, hook, "boundary", code, &error))) {
             if (!first)
                 first = hs__error_copy(err, &error);
             if (which != HS_BOUNDARY_END) /* the last one comes to everybody */
                 break;
         }
-        if (session->context.stop && !stopped)
-            hs__request_stop_by(session, hook->ops.name);
+        if (session->n_failing && hook->rest->in_a_row && hook->kinds)
+            hs__works_again(session, hook, "boundary");
+        take_stop(session, hook, stopped);
     }
+    hs__does(session, NULL);
     session->context.boundary = 0;
     return first;
 }
@@ -136,27 +160,63 @@ static hs_code run_backend(struct hs_session *session, hs__frame *frame, hs_erro
     return hs__settle(code, "the run", err);
 }
 
-hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err)
+static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args *args, hs__frame **frame, hs_error *err)
 {
-    hs__frame *frame;
-    hs_code code = hs__begin_frame(session, 0, &frame, err);
-    if (code || (code = hs__add_request(session, frame, HS__CALLER, args, "the caller", &session->values.fragment, err)))
+    hs_code code = hs__begin_frame(session, 0, frame, err);
+    if (code || (code = hs__add_request(session, *frame, HS__CALLER, args, "the caller", &session->values.fragment, err)))
         return code;
-    session->values.frame = frame;
+    session->values.frame = *frame;
     begin_context(session, args, 0);
     session->hooked_runs[args->kind]++;
+    if (session->n_muted)
+        hs__unmute(session);
     if (++session->hooked >= session->next_sample || session->timing)
         hs__begin_timing(session);
     session->level = 1; /* runs that callbacks make nest in this one */
-    if (!(code = call_before(session, frame, err)) && !(code = run_backend(session, frame, err))) {
+    code = call_before(session, *frame, err);
+    if (hs__is_watched(session))
+        hs__does(session, NULL);
+    if (code)
+        session->level = 0;
+    return code;
+}
+
+static inline hs_code end_hooked(struct hs_session *session, hs__frame *frame, hs_error *err)
+{
+    hs_code code = run_backend(session, frame, err);
+    if (!code) {
         code = call_after(session, err);
-        if (session->raw.waiting.untold && args->kind == HS_RUN_TRAIN) /* whoever comes late has had time to come */
+        if (hs__is_watched(session))
+            hs__does(session, NULL);
+        if (session->raw.waiting.untold && session->context.kind == HS_RUN_TRAIN) /* whoever comes late has had time to */
             hs__tell_waiting_states(&session->raw);
     }
     if (!code && hs__agree(session, session->context.boundary_requested))
         code = hs__call_boundaries(session, HS_BOUNDARY_RUN, err);
     session->level = 0;
-    if (!code && values)
+    return code;
+}
+
+hs_code hs__begin_hooked(struct hs_session *session, const hs_run_args *args, hs__frame **frame, hs_error *err)
+{
+    return begin_hooked(session, args, frame, err);
+}
+
+hs_code hs__end_hooked(struct hs_session *session, hs__frame *frame, hs_error *err)
+{
+    return end_hooked(session, frame, err);
+}
+
+hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err)
+{
+    hs__frame *frame;
+    bool watched = hs__is_watched(session);
+    if (watched)
+        hs__enter(session, HS_PHASE_STEP);
+    hs_code code = begin_hooked(session, args, &frame, err);
+    if (!code && !(code = end_hooked(session, frame, err)) && values)
         *values = &session->values;
+    if (watched)
+        hs__enter(session, HS_PHASE_DATA);
     return code;
 }

@@ -2,6 +2,11 @@
 /* The frames of runs within runs. */
 #include "session/session.h"
 
+static bool stop_requested(void *user)
+{
+    return hs__stop_asked(user);
+}
+
 static hs_code new_frame(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__reserve(&session->env, &session->frames, &session->frames_capacity, session->n_frames + 1,
@@ -12,6 +17,8 @@ static hs_code new_frame(struct hs_session *session, hs_error *err)
     if (!made)
         return hs__no_memory(err, sizeof *made, "the plan of a run");
     hs__frame_init(made, &session->env);
+    made->stop_requested = stop_requested;
+    made->stop_user = session;
     for (size_t i = 0; i < session->n_hooks && session->n_frames == 0; i++)
         session->hooks[i].values.frame = made; /* hooks are called at level 0 */
     session->frames[session->n_frames++] = made;

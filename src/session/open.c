@@ -8,28 +8,32 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SIGNAL_GRACE_SECS = 30 };
+
 /* The parts, in their order. */
 
 static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
 {
     if (!from->ops)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook %zu has no functions (hs_hook.ops is NULL)", index);
-    hs_code code = hs_struct_take(&to->ops, sizeof to->ops, from->ops, "hs_hook_ops", "HS_HOOK_OPS", err);
+    hs_code code = hs_struct_take(&to->rest->ops, sizeof to->rest->ops, from->ops, "hs_hook_ops", "HS_HOOK_OPS", err);
     if (code)
         return code;
-    if (!to->ops.name || !*to->ops.name)
+    if (!to->rest->ops.name || !*to->rest->ops.name)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook %zu has no name (hs_hook_ops.name)", index);
-    if (!to->ops.save_state != !to->ops.load_state)
+    if (!to->rest->ops.save_state != !to->rest->ops.load_state)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook '%s' has one of save_state and load_state, and not the other",
-                            to->ops.name);
+                            to->rest->ops.name);
     uint64_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
     hs_state_provider state;
-    if (to->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
+    if (to->rest->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
         return code;
     to->self = from->self;
-    to->kinds = kinds ? kinds : HS_HOOK_TRAIN;
-    to->before_run = to->ops.before_run;
-    to->after_run = to->ops.after_run;
+    to->kinds = to->rest->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
+    to->rest->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
+    to->rest->most_failures = (int64_t)(from->flags >> HS__MOST_FAILURES);
+    to->before_run = to->rest->ops.before_run;
+    to->after_run = to->rest->ops.after_run;
     return HS_OK;
 }
 
@@ -41,12 +45,15 @@ static hs_code take_hooks(hs_session *session, const hs_session_options *options
     if (options->hooks && !options->n_hooks)
         hs_log(&session->env, HS_LOG_WARNING, "hs_session_options.hooks is given, and n_hooks is 0: no hook is called");
     session->hooks = hs__alloc(&session->env, options->n_hooks, sizeof *session->hooks);
+    session->rests = hs__alloc(&session->env, options->n_hooks, sizeof *session->rests);
     session->given_hooks = hs__alloc(&session->env, options->n_hooks, sizeof *session->given_hooks);
-    if (!session->hooks || !session->given_hooks)
-        return hs__no_memory(err, options->n_hooks * sizeof *session->hooks, "the hooks");
+    if (!session->hooks || !session->rests || !session->given_hooks)
+        return hs__no_memory(err, options->n_hooks * sizeof *session->rests, "the hooks");
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < options->n_hooks; i++) {
         session->given_hooks[i] = options->hooks[i];
+        session->hooks[i].rest = &session->rests[i];
+        session->rests[i].session = session;
         code = take_hook(&session->hooks[i], &options->hooks[i], i, err);
     }
     if (!code)
@@ -58,10 +65,15 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
 {
     for (size_t i = 0; i < session->n_hooks; i++) {
         hs__hook *hook = &session->hooks[i];
-        hook->begun = true;
-        hs_code code = hook->ops.begin ? hook->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
-        if (code)
-            return hs__hook_failed(session, hook, "begin", code, err);
+        hook->rest->begun = true;
+        hs__does(session, hook);
+        hs_code code = hook->rest->ops.begin ? hook->rest->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
+        if (code) {
+            code = hs__hook_failed(session, hook, "begin", code, err);
+            hook->rest->most_failures = 1; /* a hook has one begin */
+            if (!hook->rest->best_effort || (code = hs__mute(session, hook, "begin", err)))
+                return code;
+        }
         hs__clear(err); /* what the hook has got over is not what fails next */
     }
     return HS_OK;
@@ -130,6 +142,14 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
                             (long long)options->restore);
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.config has a size and no data");
+    if (!(options->signal_grace_secs >= 0) && options->signal_grace_secs != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.signal_grace_secs is %g; no limit is HS_NEVER",
+                            options->signal_grace_secs);
+    session->signals = options->signals;
+    if (session->signals)
+        session->grace_secs = options->signal_grace_secs == 0  ? SIGNAL_GRACE_SECS
+                              : options->signal_grace_secs > 0 ? options->signal_grace_secs
+                                                               : 0;
     session->target = hs__strdup(&session->env, options->target ? options->target : "");
     char *config = hs__strndup(&session->env, options->config.size ? options->config.data : "", options->config.size);
     session->config = (hs_bytes){config, options->config.size};
@@ -160,7 +180,13 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     session->raw.owner = session;
     session->raw.saved_step = session->furthest = -1;
     session->recovery.max_attempts = HS_NEVER;
-    atomic_init(&session->stop_request, false);
+    atomic_init(&session->stop_request, HS__RUNS_ON);
+    atomic_init(&session->requests, 0);
+    atomic_init(&session->signal, 0);
+    atomic_init(&session->watched, false);
+    atomic_init(&session->phase, HS_PHASE_INIT);
+    atomic_init(&session->alive, 0);
+    atomic_init(&session->doing, NULL);
     hs__writer_cache_init(&session->writers, &session->env);
     return session;
 }
@@ -195,13 +221,15 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     session->owns_scaffold = options.take_scaffold && options.scaffold;
     if (take_options(session, &options, &error) ||
         (ops.status && hs__settle(ops.status(backend.self, &error), "the backend", &error)) ||
-        begin_hooks(session, &error) || finalize(session, &error) ||
+        (session->signals && hs__signals_begin(session, &error)) || begin_hooks(session, &error) ||
+        finalize(session, &error) ||
         hs__fragments_init(&session->fragments, &session->env, &session->raw.ops, backend.self,
                            HS__FIRST_HOOK + session->n_hooks, &error) ||
         hs__open_created(session, &error)) {
         hs__shut(session, HS_OK, &error);
         return not_opened(backend, &error, err);
     }
+    hs__enter(session, HS_PHASE_DATA);
     session->opened_ns = hs_env_monotonic_ns(&session->env);
     session->timing = true; /* the first run is timed, and stands for no other */
     session->next_sample = 64;

@@ -116,8 +116,43 @@ void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
     hs__forget_opening(raw->owner);
 }
 
+int64_t hs_raw_session_saved_step(const hs_raw_session *raw)
+{
+    return raw ? raw->saved_step : -1;
+}
+
+void hs_raw_session_set_save_secs(hs_raw_session *raw, double secs)
+{
+    if (raw && secs > 0)
+        raw->owner->save_secs = secs;
+}
+
+double hs_raw_session_save_secs(const hs_raw_session *raw)
+{
+    return raw ? raw->owner->save_secs : 0;
+}
+
+double hs_raw_session_grace_secs(const hs_raw_session *raw)
+{
+    return raw ? raw->owner->grace_secs : 0;
+}
+
+void hs_raw_session_request_save(hs_raw_session *raw)
+{
+    if (raw)
+        hs_session_request_save(raw->owner);
+}
+
+void hs_raw_session_request_stop(hs_raw_session *raw)
+{
+    if (raw)
+        hs_session_request_stop(raw->owner);
+}
+
 bool hs_raw_session_stop_requested(const hs_raw_session *raw)
 {
+    if (raw)
+        hs__is_alive(raw->owner);
     return !raw || hs_session_should_stop(raw->owner) || hs_coordinator_should_stop(raw->owner->coordinator);
 }
 
@@ -129,6 +164,8 @@ void hs_raw_session_refuse_saves(hs_raw_session *raw, const char *why)
 
 const char *hs_raw_session_saves_refused(const hs_raw_session *raw)
 {
+    if (raw && atomic_load_explicit(&raw->owner->stop_request, memory_order_relaxed) == HS__STOPS_UNSAVED)
+        return "a second signal asked to stop at once";
     return raw && raw->saves_refused[0] ? raw->saves_refused : NULL;
 }
 

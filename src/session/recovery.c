@@ -187,7 +187,9 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
         session->attempts = 0;
     }
     session->creating = true;
+    hs__enter(session, HS_PHASE_INIT);
     hs_code code = attempt(session, true, &cause, err);
+    hs__enter(session, HS_PHASE_DATA);
     session->creating = false;
     if (code) {
         session->lost = true;

@@ -14,12 +14,14 @@ bool hs_session_should_stop(const hs_session *session)
     return !session || session->last.code == HS_OUT_OF_RANGE || stop_requested(session);
 }
 
-/* A call that is refused is no run: it changes nothing in how the session ends. */
-static hs_code check_runnable(const hs_session *session, hs_error *err)
+hs_code hs__check_runnable(const hs_session *session, hs_error *err)
 {
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "there is no session to run: it was not opened, or is closed already");
+    if (session->own_step)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "a step of the caller's own is on its way: end it by hs_step_end, or run the raw session");
     if (session->level || session->in_backend || session->closing || session->creating)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "a session cannot be run from its own callbacks; run its raw session");
@@ -57,8 +59,9 @@ static hs_code blame_threads(const hs_session *session, hs_code code, hs_error *
     return threads.code;
 }
 
-/* Makes the session anew, if that is what there is to do about a failure; HS_OK: the call is to be made again. */
-static hs_code recover(hs_session *session, hs_code code, hs_error *error)
+/* Makes the session anew, if that is what there is to do about a failure; HS_OK: the call is to be made again, unless it is
+ * the caller who makes it. */
+static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs_error *error)
 {
     if (!hs__is_preemption(code) || !hs__recovers(session))
         return code;
@@ -72,7 +75,7 @@ static hs_code recover(hs_session *session, hs_code code, hs_error *error)
         return hs_error_set(error, HS_STOP,
                             "the session was lost, and is restored at step %lld, where nothing is left to do",
                             (long long)hs_session_step(session));
-    if (code || !session->recovery.return_aborted)
+    if (code || !by_caller)
         return code;
     session->restored = true;
     return hs_error_set(error, HS_ABORTED,
@@ -80,8 +83,17 @@ static hs_code recover(hs_session *session, hs_code code, hs_error *error)
                         (long long)hs_session_step(session));
 }
 
-/* Before a call: from what the threads have reported since the last one. */
-static hs_code heal(hs_session *session, hs_error *error)
+static hs_code recover(hs_session *session, hs_code code, hs_error *error)
+{
+    return recover_for(session, code, session->recovery.return_aborted, error);
+}
+
+hs_code hs__recover_own(hs_session *session, hs_code code, hs_error *error)
+{
+    return code ? recover_for(session, blame_threads(session, code, error), true, error) : HS_OK;
+}
+
+hs_code hs__heal(hs_session *session, hs_error *error)
 {
     hs_error threads;
     if (!hs_coordinator_should_stop(session->coordinator) || !hs__recovers(session) ||
@@ -93,7 +105,7 @@ static hs_code heal(hs_session *session, hs_error *error)
 
 static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *error)
 {
-    hs_code code = heal(session, error);
+    hs_code code = hs__heal(session, error);
     while (!code) {
         session->failed_hook[0] = '\0';
         code = blame_threads(session, hs__run_hooked(session, args, values, error), error);
@@ -110,7 +122,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     const hs_run_args *args;
     if (values)
         *values = NULL;
-    hs_code code = check_runnable(session, err);
+    hs_code code = hs__check_runnable(session, err);
     if (code)
         return code;
     hs_error *error = &session->last;
@@ -129,7 +141,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
 {
     hs_code code;
-    if (!op && !(code = check_runnable(session, err))) {
+    if (!op && !(code = hs__check_runnable(session, err))) {
         hs_error error;
         session->failed_hook[0] = '\0';
         session->restored = false;
@@ -187,7 +199,7 @@ static hs_code call_step(hs_session *session, hs_step_fn step, void *user, hs_er
 
 hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs_error *err)
 {
-    hs_code code = check_runnable(session, err);
+    hs_code code = hs__check_runnable(session, err);
     if (code)
         return code;
     hs_error error = {0};
@@ -196,7 +208,7 @@ hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs
     if (!step)
         return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: the step function is NULL"),
                      &error, err);
-    code = heal(session, &error);
+    code = hs__heal(session, &error);
     while (!code && (code = call_step(session, step, user, &error)))
         if ((code = recover(session, code, &error)))
             break;
@@ -206,7 +218,18 @@ hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs
 void hs_session_request_stop(hs_session *session)
 {
     if (session)
-        atomic_store_explicit(&session->stop_request, true, memory_order_relaxed);
+        hs__note_stop(session, HS__STOPS);
+}
+
+void hs_session_request_save(hs_session *session)
+{
+    if (session)
+        atomic_fetch_add_explicit(&session->requests, 1, memory_order_relaxed);
+}
+
+bool hs_session_poll(hs_session *session)
+{
+    return hs_raw_session_stop_requested(session ? &session->raw : NULL);
 }
 
 void hs_session_fail(hs_session *session, hs_code code, const char *why)

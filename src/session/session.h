@@ -20,25 +20,51 @@
  *   manager.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
  *   cost.c      what hooks cost
  *   states.c    what is saved besides them
- *   share.c     when several threads run it */
+ *   share.c     when several threads run it
+ *   own_step.c  steps that the caller computes
+ *   signals.c, failures.c, phase.c   what comes from outside, what was got over, and what others see of it */
 
-/* A hook as the session keeps it: first what every run looks at. */
-typedef struct hs__hook {
-    void *self;
-    hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
-    hs_code (*after_run)(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
-    uint64_t kinds;       /* a bit for each hs_run_kind that it wants */
-    hs_run_values values; /* of the run at level 0; hooks are called at no other */
-    hs_hook_ops ops;      /* complete */
-    bool begun;
-    bool asked;       /* for something, in this run */
-    uint8_t slow;     /* how many more of its calls are timed each, as it was seen to take long */
+/* Where in a hook's flags the failures in a row stand that a hook of best effort may have. */
+enum { HS__MOST_FAILURES = 32 };
+
+/* What has failed, and was got over. */
+typedef struct hs__failure {
+    char hook[64];
+    const struct hs__hook *muted; /* the hook, which is not called now; NULL: it is, or it is none */
+    int64_t failures, first_step, last_step;
+    hs_error last;
+} hs__failure;
+
+/* What there is of a hook besides what every run looks at. */
+typedef struct hs__hook_rest {
+    struct hs_session *session;
+    hs_hook_ops ops;  /* complete */
     hs_run_args args; /* a copy of args that were compiled against other headers */
+    bool begun;
     struct {
         int64_t timed_ns, sampled_ns; /* of calls that were timed for their own sake, and as samples */
         int64_t largest_ns, largest_step;
         const char *slowest;
     } cost;
+    bool best_effort;
+    bool uncreated;        /* its after_create_session failed, and is to be called again */
+    int64_t most_failures; /* in a row; 0: any number */
+    int64_t in_a_row;
+    const char *failing;   /* the callback that failed last */
+    int64_t back_ns;       /* when it is called again, if it is not called now; INT64_MAX: never */
+    uint64_t wanted_kinds; /* of when it is called */
+} hs__hook_rest;
+
+/* A hook as the session keeps it: one line of the processor's cache. */
+typedef struct hs__hook {
+    void *self;
+    hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
+    hs_code (*after_run)(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
+    uint64_t kinds;       /* a bit for each hs_run_kind that it wants; 0: it is not called now */
+    hs_run_values values; /* of the run at level 0; hooks are called at no other */
+    hs__hook_rest *rest;
+    bool asked;   /* for something, in this run */
+    uint8_t slow; /* how many more of its calls are timed each, as it was seen to take long */
 } hs__hook;
 
 /* Who asks for fragments: the caller, raw runs, and each hook. */
@@ -51,7 +77,7 @@ struct hs_run_context {
     int64_t kind;
     hs_boundary boundary;
     bool after; /* the backend has run */
-    bool stop, boundary_requested;
+    bool stop, interrupt, boundary_requested;
     bool has_step[2], has_now[2]; /* before, after */
     int64_t step[2], now[2];
     uint64_t moves; /* the raw session's, when the steps were read */
@@ -71,6 +97,7 @@ struct hs_session {
     hs_env env;
     hs_raw_session raw;
     hs__hook *hooks;
+    hs__hook_rest *rests; /* theirs */
     hs_hook *given_hooks; /* as they came, to be destroyed */
     size_t n_hooks;
     hs_scaffold *scaffold;
@@ -109,20 +136,85 @@ struct hs_session {
     bool in_backend;             /* the backend is running: nothing may be called */
     bool in_step;                /* a step function is running: its runs belong together */
     bool closing, stopped;       /* it is being closed; it had been asked to stop before */
+    int asked;                   /* what stop_request was then */
     bool creating;               /* it is being made, or made anew: it may be neither run nor closed */
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[3]; /* of raw runs: made by the caller; made in a callback, or by a guest; within these */
     hs_run_context context;
 
     bool stop;      /* a stop that the caller could see when its last run returned */
+    bool interrupt; /* and the hook that asked for it was not done */
     bool step_stop; /* a step function asked to stop */
     bool already_done;
-    atomic_int stop_request; /* from any thread or signal handler; a word of its own, as compilers read bools together */
+    /* From any thread or signal handler, a word for each, as compilers read bools together. */
+    atomic_int stop_request; /* an hs__stop_request */
+    atomic_uint requests;
+    atomic_int signal;               /* the first that asked for a stop */
+    bool signals;                    /* it is among those that signals are noted for */
+    double grace_secs;               /* 0: no limit, or no signals */
+    double save_secs;                /* 0: not known */
+    atomic_bool watched;             /* somebody looks at the next three */
+    atomic_uint phase;               /* an hs_phase */
+    atomic_ullong alive;             /* changes as long as something goes on */
+    _Atomic(const hs__hook *) doing; /* the hook that is called */
+    bool own_step;                   /* between hs_step_begin and hs_step_end */
+    hs__frame *own_frame;
+    size_t n_muted;
+    size_t n_failing; /* hooks whose last call of some callback failed */
+    hs__failure *failures;
+    size_t n_failures, failures_capacity;
     char stop_hook[64], failed_hook[64];
     hs_error last;             /* of the last run; code HS_OK: it was good */
     hs_error fail;             /* the caller's own, from hs_session_fail */
     bool threads_failed_first; /* the coordinator had an error before the last run failed */
 };
+
+typedef enum hs__stop_request { HS__RUNS_ON = 0, HS__STOPS = 1, HS__STOPS_UNSAVED = 2 } hs__stop_request;
+
+/* signals.c. From the first on, a handler notes signals in the session. */
+hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
+void hs__signals_end(struct hs_session *session);
+
+/* Also in a signal handler. What asks for more stays. */
+static inline void hs__note_stop(struct hs_session *session, hs__stop_request request)
+{
+    int before = HS__RUNS_ON;
+    if (request == HS__STOPS)
+        atomic_compare_exchange_strong(&session->stop_request, &before, request);
+    else
+        atomic_store(&session->stop_request, request);
+}
+
+/* failures.c. A callback of a hook of best effort failed: it is not called for a while. HS_OK; the error is cleared. */
+hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
+/* Those whose time has come are called again from now on. */
+void hs__unmute(struct hs_session *session);
+/* The callback did not fail. */
+void hs__works_again(struct hs_session *session, hs__hook *hook, const char *callback);
+void hs__tell_failures(const struct hs_session *session);
+
+/* phase.c. Steps pay for what others see of them from the first time on that somebody looks. */
+static inline bool hs__is_watched(const struct hs_session *session)
+{
+    return atomic_load_explicit(&((struct hs_session *)session)->watched, memory_order_relaxed);
+}
+/* Something goes on. One thread says so; where others do, too, a count may be lost, and it has changed all the same. */
+static inline void hs__is_alive(struct hs_session *session)
+{
+    atomic_store_explicit(&session->alive, atomic_load_explicit(&session->alive, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+static inline hs_phase hs__enter(struct hs_session *session, hs_phase phase)
+{
+    hs_phase before = (hs_phase)atomic_load_explicit(&session->phase, memory_order_relaxed);
+    atomic_store_explicit(&session->phase, phase, memory_order_relaxed);
+    hs__is_alive(session);
+    return before;
+}
+static inline void hs__does(struct hs_session *session, const hs__hook *hook)
+{
+    atomic_store_explicit(&session->doing, hook, memory_order_relaxed);
+}
 
 /* create.c */
 
@@ -168,6 +260,9 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
 
 /* One run with hooks, at level 0. `err` is not NULL. */
 hs_code hs__run_hooked(struct hs_session *session, const hs_run_args *args, const hs_run_values **values, hs_error *err);
+/* Its two halves, for a step that the caller computes between them. */
+hs_code hs__begin_hooked(struct hs_session *session, const hs_run_args *args, hs__frame **frame, hs_error *err);
+hs_code hs__end_hooked(struct hs_session *session, hs__frame *frame, hs_error *err);
 /* Flushes the writers and calls every boundary. */
 hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_error *err);
 
@@ -194,6 +289,16 @@ void hs__free_metrics(hs_raw_session *raw);
 /* open.c. A session of which nothing is opened. */
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
 
+/* session.c. A call that is refused is no run: it changes nothing in how the session ends. */
+hs_code hs__check_runnable(const struct hs_session *session, hs_error *err);
+/* Before a call: makes the session anew, if its threads have reported since the last one that it is lost. */
+hs_code hs__heal(struct hs_session *session, hs_error *error);
+/* After a step of the caller's own that failed: HS_ABORTED, and session->restored, if the session was made anew. */
+hs_code hs__recover_own(struct hs_session *session, hs_code code, hs_error *error);
+
+/* own_step.c. A step that was begun, and will not be ended: what is in memory is no state to save. */
+void hs__leave_own_step(struct hs_session *session);
+
 /* close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or becomes it.
  */
 hs_outcome hs__shut(struct hs_session *session, hs_code last, hs_error *error);
@@ -206,7 +311,7 @@ hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **ou
 /* A decision that all replicas must share: does any of them say so? There is one place for it, this. Alone, it is what one
  * says. */
 bool hs__agree(struct hs_session *session, bool mine);
-void hs__request_stop_by(struct hs_session *session, const char *hook);
+void hs__request_stop_by(struct hs_session *session, const char *hook, bool interrupts);
 
 /* What the requests of every hook in every step pass through. */
 

@@ -66,28 +66,61 @@ static char *hook_key(const struct hs_session *session, size_t index)
 {
     size_t before = 0;
     for (size_t i = 0; i < index; i++)
-        before +=
-            session->hooks[i].ops.save_state && strcmp(session->hooks[i].ops.name, session->hooks[index].ops.name) == 0;
-    const char *name = session->hooks[index].ops.name;
+        before += session->hooks[i].rest->ops.save_state &&
+                  strcmp(session->hooks[i].rest->ops.name, session->hooks[index].rest->ops.name) == 0;
+    const char *name = session->hooks[index].rest->ops.name;
     return before ? hs__format(&session->env, HS__STATE_PREFIX "hook/%s_%zu", name, before)
                   : hs__format(&session->env, HS__STATE_PREFIX "hook/%s", name);
 }
 
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err)
 {
-    const hs_hook_ops *ops = &hook->ops;
+    const hs_hook_ops *ops = &hook->rest->ops;
     const hs_state_provider given = {HS_STATE_PROVIDER,       .name = ops->name,        .save = ops->save_state,
                                      .load = ops->load_state, .self = hook->self,       .version = ops->state_version,
                                      .identity = identity,    .bytes = ops->state_bytes};
     return hs__state_provider_take(to, &given, "hook", err);
 }
 
+/* The state of a hook of best effort: without it a checkpoint is made, and restored, all the same. Empty is none. */
+
+static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
+{
+    hs__hook *hook = self;
+    hs_error error = {0};
+    hs_code code = hook->rest->ops.save_state(hook->self, out, &error);
+    if (!code)
+        return HS_OK;
+    hs__buffer_clear(&out->buffer);
+    hs__clear(err);
+    hs__hook_failed(hook->rest->session, hook, "save_state", code, &error);
+    return hs__mute(hook->rest->session, hook, "save_state", &error);
+}
+
+static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
+{
+    hs__hook *hook = self;
+    hs_error error = {0};
+    hs_code code = hs_state_left(in) ? hook->rest->ops.load_state(hook->self, in, &error) : HS_OK;
+    in->left = 0;
+    hs__clear(err);
+    if (!code)
+        return HS_OK;
+    hs__hook_failed(hook->rest->session, hook, "load_state", code, &error);
+    return hs__mute(hook->rest->session, hook, "load_state", &error);
+}
+
 static hs_code add_hook(struct hs_session *session, size_t index, hs_error *err)
 {
-    const hs__hook *hook = &session->hooks[index];
-    const char *identity = hook->ops.state_identity ? hook->ops.state_identity(hook->self) : NULL;
+    hs__hook *hook = &session->hooks[index];
+    const char *identity = hook->rest->ops.state_identity ? hook->rest->ops.state_identity(hook->self) : NULL;
     hs_state_provider provider;
     hs_code code = hs__hook_state(&provider, hook, identity, err);
+    if (!code && hook->rest->best_effort) {
+        provider.save = save_if_it_can;
+        provider.load = load_if_it_can;
+        provider.self = hook;
+    }
     return code ? code : add_slot(&session->raw, hook_key(session, index), &provider, err);
 }
 
@@ -102,7 +135,7 @@ hs_code hs__gather_states(struct hs_session *session, hs_error *err)
             code = add_slot(raw, state_key(raw, provider.name), &provider, err);
     }
     for (size_t i = 0; !code && i < session->n_hooks; i++)
-        if (session->hooks[i].ops.save_state)
+        if (session->hooks[i].rest->ops.save_state)
             code = add_hook(session, i, err);
     return code;
 }

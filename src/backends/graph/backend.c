@@ -159,6 +159,7 @@ const hs_backend_ops hs__graph_backend_ops = {
     .read_variable = hs__graph_read_variable,
     .write_variable = hs__graph_write_variable,
     .global_step = hs__graph_read_step,
+    .advance_step = hs__graph_advance_step,
     .guard = hs__graph_guard,
     .lend_variable = hs__graph_lend_variable,
     .fork = hs__graph_session_fork,

@@ -150,19 +150,20 @@ hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err);
 
 typedef struct hs__graph_session {
     hs_graph *graph;
-    hs_tensor *tensors;     /* by slot: where each value is */
-    void **owned;           /* by slot: the session's memory, or NULL */
-    bool *initialized;      /* by slot: of variables */
-    const hs_tensor **fed;  /* by slot: what was fed */
-    uint64_t *fed_in;       /* by slot: in which run */
-    uint64_t *needed;       /* a bit an op, by rank */
-    hs__graph_node **stack; /* of ops whose inputs are to be looked at */
-    uint64_t run;           /* the number of this run */
-    int64_t step;           /* the global step before it */
-    bool check_inputs;      /* it needs a variable that was not initialised when it began */
-    bool forked;            /* for a thread beside the session's: it has no variables */
-    hs_write_guard guard;   /* of somebody who copies the variables */
-    int64_t *trace;         /* two times an op, while a run is traced */
+    hs_tensor *tensors;          /* by slot: where each value is */
+    void **owned;                /* by slot: the session's memory, or NULL */
+    bool *initialized;           /* by slot: of variables */
+    const hs_tensor **fed;       /* by slot: what was fed */
+    uint64_t *fed_in;            /* by slot: in which run */
+    uint64_t *needed;            /* a bit an op, by rank */
+    hs__graph_node **stack;      /* of ops whose inputs are to be looked at */
+    uint64_t run;                /* the number of this run */
+    int64_t step;                /* the global step before it */
+    const hs_backend_call *call; /* what it was asked for; NULL: none is being made */
+    bool check_inputs;           /* it needs a variable that was not initialised when it began */
+    bool forked;                 /* for a thread beside the session's: it has no variables */
+    hs_write_guard guard;        /* of somebody who copies the variables */
+    int64_t *trace;              /* two times an op, while a run is traced */
     hs__buffer metadata;
     struct hs__queue **queues; /* of all queues of the graph; shared with forks */
     struct hs__element **held; /* what was dequeued last of each, or NULL */
@@ -184,6 +185,7 @@ hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *er
 hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
 hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
 hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
+hs_code hs__graph_advance_step(void *session, hs_error *err);
 void hs__graph_guard(void *session, hs_write_guard guard);
 hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
 

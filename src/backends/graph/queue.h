@@ -78,8 +78,9 @@ void hs__queue_release(hs__queue *queue);
 hs_code hs__queue_begin(hs__queue *queue, hs__element **element, hs_error *err);
 /* With HS_OK the element is ready; otherwise it is dropped, and the code is the result. CANCELLED as above. */
 hs_code hs__queue_end(hs__queue *queue, hs__element *element, hs_code code, hs_error *err);
-/* Waits for an element. *held, if there is one, goes back to the queue. */
-hs_code hs__queue_take(hs__queue *queue, hs__element **held, hs_error *err);
+/* Waits for an element, as long as nobody has asked the op's run to stop (HS_STOP). *held, if there is one, goes back to
+ * the queue. */
+hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err);
 void hs__queue_give_back(hs__queue *queue, hs__element *held);
 void hs__queue_close(hs__queue *queue, bool cancel);
 bool hs__queue_cancelled(hs__queue *queue);

@@ -33,7 +33,7 @@ hs_code hs__queue_run_dequeue(void *self, hs_op *op, hs_error *err)
 {
     const hs__queue_def *def = self;
     hs__element **held = &op->session->held[def->index];
-    hs_code code = hs__queue_take(queue_of(self, op), held, err);
+    hs_code code = hs__queue_take(queue_of(self, op), op, held, err);
     for (size_t i = 0; !code && i < def->element.n_outputs; i++)
         *hs_op_output(op, i) = (*held)->values[i];
     return code;

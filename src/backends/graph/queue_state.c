@@ -5,12 +5,24 @@
 #include <hooksess/coordinator.h>
 
 #include <stddef.h>
+#include <time.h>
+
+static bool init_filled(pthread_cond_t *filled)
+{
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init(&attributes) != 0)
+        return false;
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    bool done = pthread_cond_init(filled, &attributes) == 0;
+    pthread_condattr_destroy(&attributes);
+    return done;
+}
 
 static bool init_locks(hs__queue *queue)
 {
     if (pthread_mutex_init(&queue->lock, NULL) != 0)
         return false;
-    if (pthread_cond_init(&queue->filled, NULL) != 0) {
+    if (!init_filled(&queue->filled)) {
         pthread_mutex_destroy(&queue->lock);
         return false;
     }
@@ -185,12 +197,30 @@ static hs_code tell_over(const hs__queue *queue, hs_error *err)
     return hs_error_set(err, HS_OUT_OF_RANGE, "queue '%s' is closed, and empty", queue->def->name);
 }
 
-hs_code hs__queue_take(hs__queue *queue, hs__element **held, hs_error *err)
+/* Until something changes, or it is time to look again whether a stop was requested. */
+static void wait_filled(hs__queue *queue)
 {
+    enum { SLICE_NS = 50000000, NS = 1000000000 };
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += SLICE_NS;
+    if (until.tv_nsec >= NS) {
+        until.tv_nsec -= NS;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&queue->filled, &queue->lock, &until);
+}
+
+hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err)
+{
+    bool stopped = false;
     pthread_mutex_lock(&queue->lock);
-    while (!queue->first && !is_over(queue))
-        pthread_cond_wait(&queue->filled, &queue->lock);
-    hs_code code = queue->first ? HS_OK : tell_over(queue, err);
+    while (!queue->first && !is_over(queue) && !(stopped = hs_op_stop_requested(op)))
+        wait_filled(queue);
+    hs_code code = queue->first ? HS_OK
+                   : stopped
+                       ? hs_error_set(err, HS_STOP, "a stop was requested while queue '%s' was empty", queue->def->name)
+                       : tell_over(queue, err);
     if (!code) {
         keep_spare(queue, *held);
         *held = take_first(queue);
@@ -285,7 +315,7 @@ static bool is_end(const hs_backend_call *call, hs_code code)
 
 void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err)
 {
-    if (code == HS_CANCELLED || is_end(call, code))
+    if (code == HS_CANCELLED || code == HS_STOP || is_end(call, code))
         return;
     hs_error cause = {.code = code, .message = "a run failed"};
     if (err)

@@ -2,6 +2,7 @@
 /* A session of the embedded graph: running ops. */
 #include "backends/graph/graph.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Guards. */
@@ -284,12 +285,14 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
         memset(session->needed, 0, words * sizeof *session->needed);
     const int64_t *step = step_of(session);
     session->step = step ? *step : session->forked ? -1 : 0;
+    session->call = call;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < call->n_feeds; i++)
         code = take_feed(session, &call->feeds[i], err);
     if (code || (code = mark(session, call, err)) ||
         (session->forked && (code = hs__graph_prepare_fork(session, call, err))) || (code = run_marked(session, call, err)))
         hs__graph_blame_queues(session, call, code, err);
+    session->call = NULL;
     return code;
 }
 
@@ -340,6 +343,13 @@ int64_t hs_op_step(const hs_op *op)
     return op ? op->session->step : -1;
 }
 
+bool hs_op_stop_requested(const hs_op *op)
+{
+    const hs_backend_call *call = op ? op->session->call : NULL;
+    return call && call->size > offsetof(hs_backend_call, stop_user) && call->stop_requested &&
+           call->stop_requested(call->stop_user);
+}
+
 const char *hs_op_name(const hs_op *op)
 {
     return op ? op->node->name : NULL;
@@ -385,6 +395,14 @@ hs_code hs__graph_lend_variable(void *self, size_t index, hs_tensor *memory, hs_
         return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is not in the host's memory", variable->name);
     ask_guard(session, index);
     return HS_OK;
+}
+
+hs_code hs__graph_advance_step(void *self, hs_error *err)
+{
+    hs__graph_session *session = self;
+    if (!session->graph->global_step)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
+    return advance(session, 1, err);
 }
 
 hs_code hs__graph_read_step(void *self, int64_t *step, hs_error *err)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What others see of a session: any thread may look. */
+#include "session/session.h"
+
+const char *hs_phase_name(hs_phase phase)
+{
+    static const char *const names[] = {"init", "data", "step", "eval", "save", "end"};
+    return phase >= HS_PHASE_INIT && phase <= HS_PHASE_END ? names[phase] : "unknown";
+}
+
+hs_phase hs_raw_session_enter_phase(hs_raw_session *raw, hs_phase phase)
+{
+    return raw ? hs__enter(raw->owner, phase) : HS_PHASE_END;
+}
+
+hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, uint64_t *progress)
+{
+    if (!raw)
+        return HS_PHASE_END;
+    atomic_store_explicit(&raw->owner->watched, true, memory_order_relaxed);
+    const hs__hook *doing = atomic_load_explicit(&raw->owner->doing, memory_order_relaxed);
+    if (hook)
+        *hook = doing ? doing->rest->ops.name : "";
+    if (progress)
+        *progress = atomic_load_explicit(&raw->owner->alive, memory_order_relaxed);
+    return (hs_phase)atomic_load_explicit(&raw->owner->phase, memory_order_relaxed);
+}

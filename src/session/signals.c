@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _XOPEN_SOURCE 700 /* SA_ONSTACK */
+/* Signals. Which of them a process takes notice of is the process's own, so that there is one table for all sessions: the
+ * one thing that is global here, as the handlers are. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+enum { MOST_SESSIONS = 16, N_SIGNALS = 3, SAVES = 2 };
+static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
+
+/* What a handler looks at. */
+static _Atomic(struct hs_session *) listeners[MOST_SESSIONS];
+static struct sigaction before[N_SIGNALS]; /* written while no handler of ours is there */
+static atomic_bool ours[N_SIGNALS];
+static atomic_int handling; /* handlers that are at work, in whichever threads */
+/* Guards all but that. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t n_listeners;
+
+static int index_of(int signal)
+{
+    for (int i = 0; i < N_SIGNALS; i++)
+        if (signals[i] == signal)
+            return i;
+    return -1;
+}
+
+/* The first asks for a stop, the second for one without a save; after that the signal finds what was there before. True: it
+ * was the third. */
+static bool note(struct hs_session *session, int signal)
+{
+    int none = 0, first = 0;
+    if (signals[SAVES] == signal) {
+        atomic_fetch_add_explicit(&session->requests, 1, memory_order_relaxed);
+        return false;
+    }
+    if (atomic_compare_exchange_strong(&session->signal, &none, signal)) {
+        hs__note_stop(session, HS__STOPS);
+        return false;
+    }
+    first = atomic_exchange(&session->stop_request, HS__STOPS_UNSAVED);
+    return first == HS__STOPS_UNSAVED;
+}
+
+static void call(const struct sigaction *action, int signal, siginfo_t *info, void *context)
+{
+    if (action->sa_flags & SA_SIGINFO)
+        action->sa_sigaction(signal, info, context);
+    else if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN)
+        action->sa_handler(signal);
+}
+
+static void handle(int signal, siginfo_t *info, void *context)
+{
+    int error = errno, index = index_of(signal);
+    bool third = false;
+    atomic_fetch_add(&handling, 1);
+    for (int i = 0; i < MOST_SESSIONS; i++) {
+        struct hs_session *session = atomic_load(&listeners[i]);
+        third |= session && note(session, signal);
+    }
+    const struct sigaction action = before[index];
+    atomic_fetch_sub(&handling, 1); /* the one that was there before may never return */
+    if (third && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL) {
+        sigaction(signal, &action, NULL); /* it comes again when this handler returns */
+        raise(signal);
+    } else {
+        call(&action, signal, info, context);
+    }
+    errno = error;
+}
+
+/* Under the lock. */
+static void install(void)
+{
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    action.sa_sigaction = handle;
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        if (sigaction(signals[i], NULL, &before[i]) != 0 ||
+            (!(before[i].sa_flags & SA_SIGINFO) && before[i].sa_handler == SIG_IGN))
+            continue;
+        atomic_store(&ours[i], sigaction(signals[i], &action, NULL) == 0);
+    }
+}
+
+/* What somebody else has put in place of ours since stays. */
+static void uninstall(void)
+{
+    for (int i = 0; i < N_SIGNALS; i++) {
+        struct sigaction now;
+        if (!atomic_exchange(&ours[i], false) || sigaction(signals[i], NULL, &now) != 0)
+            continue;
+        if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == handle)
+            sigaction(signals[i], &before[i], NULL);
+    }
+}
+
+hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
+{
+    pthread_mutex_lock(&lock);
+    int place = 0;
+    while (place < MOST_SESSIONS && atomic_load(&listeners[place]))
+        place++;
+    if (place < MOST_SESSIONS) {
+        if (n_listeners++ == 0)
+            install();
+        atomic_store(&listeners[place], session);
+    }
+    pthread_mutex_unlock(&lock);
+    if (place < MOST_SESSIONS)
+        return HS_OK;
+    session->signals = false;
+    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%d sessions look at signals already (hs_session_options.signals)",
+                        MOST_SESSIONS);
+}
+
+void hs__signals_end(struct hs_session *session)
+{
+    if (!session->signals)
+        return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MOST_SESSIONS; i++) {
+        if (atomic_load(&listeners[i]) != session)
+            continue;
+        atomic_store(&listeners[i], NULL);
+        if (--n_listeners == 0)
+            uninstall();
+    }
+    pthread_mutex_unlock(&lock);
+    while (atomic_load(&handling)) /* in another thread: it may have this session still before it */
+        hs_env_sleep_ns(&session->env, 100000);
+}
