@@ -54,7 +54,7 @@ static int32_t reason_of(const hs_session *session, hs_code last, const hs_error
 static bool is_interrupted(const hs_session *session)
 {
     return session->stopped && !session->already_done &&
-           (session->stop ? session->interrupt : session->asked != HS__RUNS_ON && !session->step_stop);
+           (session->stop ? session->stop == HS__INTERRUPTED : session->asked != HS__RUNS_ON && !session->step_stop);
 }
 
 static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)

@@ -55,13 +55,13 @@ int64_t hs_run_context_now(hs_run_context *run)
 
 void hs_run_context_request_stop(hs_run_context *run)
 {
-    run->stop = true;
+    run->stop = HS__DONE;
 }
 
 void hs_run_context_interrupt(hs_run_context *run)
 {
-    run->interrupt |= !run->stop;
-    run->stop = true;
+    if (run->stop < HS__INTERRUPTED)
+        run->stop = HS__INTERRUPTED;
 }
 
 uint32_t hs_run_context_requests(const hs_run_context *run)
@@ -71,7 +71,7 @@ uint32_t hs_run_context_requests(const hs_run_context *run)
 
 bool hs_run_context_stop_requested(const hs_run_context *run)
 {
-    return run->stop;
+    return run->stop != HS__GOES_ON;
 }
 
 void hs_run_context_request_boundary(hs_run_context *run)
@@ -90,13 +90,11 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
     return hs__agree(run->session, mine);
 }
 
-void hs__request_stop_by(struct hs_session *session, const char *hook, bool interrupts)
+void hs__request_stop_by(struct hs_session *session, const char *hook, hs__stop how)
 {
-    if (session->closing)
-        return;                                         /* there is nothing left to stop */
-    bool says_more = session->interrupt && !interrupts; /* one that is done counts more than one that interrupts */
-    if ((!session->stop && !session->already_done) || says_more)
+    if (session->closing || how <= session->stop)
+        return; /* there is nothing left to stop, or it was stopped */
+    if (!session->already_done)
         snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook);
-    session->interrupt = interrupts && (session->interrupt || !session->stop);
-    session->stop = true;
+    session->stop = how;
 }

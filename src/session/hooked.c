@@ -40,10 +40,10 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *f
 }
 
 /* A stop that was not asked for before. */
-static void take_stop(struct hs_session *session, const hs__hook *hook, bool stopped)
+static void take_stop(struct hs_session *session, const hs__hook *hook, hs__stop before)
 {
-    if (session->context.stop && !stopped)
-        hs__request_stop_by(session, hook->rest->ops.name, session->context.interrupt);
+    if (session->context.stop != before)
+        hs__request_stop_by(session, hook->rest->ops.name, session->context.stop);
 }
 
 /* A callback's failure is the run's, but for that of a hook of best effort. */
@@ -60,7 +60,8 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
         if (!hook->before_run || !wants(hook, session->context.kind))
             continue;
         const hs_run_args *args = NULL;
-        bool stopped = session->context.stop, timed = session->timing | (hook->slow > 0);
+        hs__stop before = session->context.stop;
+        bool timed = session->timing | (hook->slow > 0);
         int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
         if (watched)
             hs__does(session, hook);
@@ -76,7 +77,7 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
             hs__clear(err); /* the hook has got over it; it is not what fails next */
         if (session->n_failing && hook->rest->in_a_row && hook->kinds)
             hs__works_again(session, hook, "before_run");
-        take_stop(session, hook, stopped);
+        take_stop(session, hook, before);
     }
     return HS_OK;
 }
@@ -87,7 +88,8 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->after_run || !wants(hook, session->context.kind))
             continue;
-        bool stopped = session->context.stop, timed = session->timing | (hook->slow > 0);
+        hs__stop before = session->context.stop;
+        bool timed = session->timing | (hook->slow > 0);
         int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
         if (watched)
             hs__does(session, hook);
@@ -100,7 +102,7 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
             hs__clear(err);
         if (session->n_failing && hook->rest->in_a_row && hook->kinds)
             hs__works_again(session, hook, "after_run");
-        take_stop(session, hook, stopped);
+        take_stop(session, hook, before);
     }
     return HS_OK;
 }
@@ -115,7 +117,8 @@ static void begin_context(struct hs_session *session, const hs_run_args *args, h
     context->kind = args ? args->kind : HS_RUN_TRAIN;
     context->boundary = boundary;
     context->after = boundary != 0;
-    context->stop = context->interrupt = context->boundary_requested = false;
+    context->stop = HS__GOES_ON;
+    context->boundary_requested = false;
     context->has_step[0] = context->has_step[1] = context->has_now[0] = context->has_now[1] = false;
 }
 
@@ -131,7 +134,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         if (!hook->rest->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !wants(hook, session->context.kind)))
             continue;
         hs__does(session, hook);
-        bool stopped = session->context.stop;
+        hs__stop before = session->context.stop;
         hs__clear(&error);
         int64_t began = hs_env_monotonic_ns(&session->env);
         hs_code code = hook->rest->ops.boundary(hook->self, &session->context, &error);
@@ -144,7 +147,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         }
         if (session->n_failing && hook->rest->in_a_row && hook->kinds)
             hs__works_again(session, hook, "boundary");
-        take_stop(session, hook, stopped);
+        take_stop(session, hook, before);
     }
     hs__does(session, NULL);
     session->context.boundary = 0;

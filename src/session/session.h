@@ -70,6 +70,9 @@ typedef struct hs__hook {
 /* Who asks for fragments: the caller, raw runs, and each hook. */
 enum { HS__CALLER = 0, HS__RAW = 1, HS__FIRST_HOOK = 2 };
 
+/* What hooks say of the session's going on. What is further down counts more. */
+typedef enum hs__stop { HS__GOES_ON = 0, HS__INTERRUPTED = 1, HS__DONE = 2 } hs__stop;
+
 /* One run as its hooks see it. */
 struct hs_run_context {
     struct hs_session *session;
@@ -77,7 +80,8 @@ struct hs_run_context {
     int64_t kind;
     hs_boundary boundary;
     bool after; /* the backend has run */
-    bool stop, interrupt, boundary_requested;
+    bool boundary_requested;
+    hs__stop stop;
     bool has_step[2], has_now[2]; /* before, after */
     int64_t step[2], now[2];
     uint64_t moves; /* the raw session's, when the steps were read */
@@ -142,8 +146,7 @@ struct hs_session {
     hs_run_values raw_values[3]; /* of raw runs: made by the caller; made in a callback, or by a guest; within these */
     hs_run_context context;
 
-    bool stop;      /* a stop that the caller could see when its last run returned */
-    bool interrupt; /* and the hook that asked for it was not done */
+    hs__stop stop;  /* a hook's, which the caller could see when its last run returned */
     bool step_stop; /* a step function asked to stop */
     bool already_done;
     /* From any thread or signal handler, a word for each, as compilers read bools together. */
@@ -311,7 +314,7 @@ hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **ou
 /* A decision that all replicas must share: does any of them say so? There is one place for it, this. Alone, it is what one
  * says. */
 bool hs__agree(struct hs_session *session, bool mine);
-void hs__request_stop_by(struct hs_session *session, const char *hook, bool interrupts);
+void hs__request_stop_by(struct hs_session *session, const char *hook, hs__stop how);
 
 /* What the requests of every hook in every step pass through. */
 

@@ -327,6 +327,14 @@ static void the_exit_code_is_the_outcomes(void **state)
         assert_int_equal(hs_outcome_exit_code(&outcome), reason == HS_REASON_FAILED);
     }
     assert_int_equal(hs_outcome_exit_code(NULL), 1);
+    hs_outcome ended = {.reason = HS_REASON_STOPPED, .interrupted = 1, .signal = 15, .step = 7, .last_saved_step = 7};
+    assert_int_equal(hs_outcome_exit_code(&ended), 75);
+    ended.last_saved_step = 5;
+    assert_int_equal(hs_outcome_exit_code(&ended), 143);
+    ended.reason = HS_REASON_FAILED; /* saving it failed */
+    assert_int_equal(hs_outcome_exit_code(&ended), 143);
+    ended.last_saved_step = 7; /* what failed was something else */
+    assert_int_equal(hs_outcome_exit_code(&ended), 143);
     assert_string_equal(hs_reason_name(HS_REASON_FAILED), "failed");
     assert_string_equal(hs_reason_name(HS_REASON_ALREADY_DONE), "already done");
     assert_string_equal(hs_reason_name(5), "unknown");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module IN ITEMS context feeds fetches hook hook_cost hooks_order manager memory metrics nested null_arguments run_args run_options run_step
+foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_order manager memory metrics nested null_arguments requests run_args run_options run_step
                         scaffold session_close session_log session_open session_run session_stop session_threads training values
                         wordless)
   hooksess_test(session ${module} session/probe.c backends/bare.c)

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks that may fail, and what is known of failures that were got over. */
+#include "session/probe.h"
+
+/* b is of best effort, between a and c. */
+static void open_with_b(play *p, int64_t most_failures)
+{
+    hs_hook hooks[] = {play_watch(p, &p->a), hs_hook_best_effort(play_watch(p, &p->b), most_failures),
+                       play_watch(p, &p->c)};
+    play_open(p, hooks, 3);
+}
+
+static hs_hook_failure failure_of(play *p, size_t index)
+{
+    hs_hook_failure failure = {.hook = NULL};
+    assert_true(hs_raw_session_failure(hs_session_raw(p->session), index, &failure));
+    return failure;
+}
+
+static const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
+static const hs_run_args nothing_there = {HS_RUN_ARGS, .names = HS_NAMES("nowhere")};
+
+/* As long as it is told to, in one callback. */
+typedef struct {
+    probe_point point;
+    bool fails;
+} sickness;
+
+static hs_code be_sick(probe *p, const probe_call *call)
+{
+    const sickness *sick = p->user;
+    return sick->fails && call->point == sick->point ? hs_error_set(call->err, HS_RESOURCE_EXHAUSTED, "the disk is full")
+                                                     : HS_OK;
+}
+
+static void open_sick(play *p, sickness *sick, int64_t most_failures)
+{
+    play_probe(p, b, .act = be_sick, .user = sick);
+    open_with_b(p, most_failures);
+    play_calls(p);
+}
+
+static void the_training_goes_on_without_it(void **state)
+{
+    play *p = *state;
+    sickness sick = {PROBE_AFTER, true};
+    open_sick(p, &sick, 0);
+    assert_int_equal(play_train(p), 1);
+    assert_string_equal(play_calls(p), "a.before b.before c.before run a.after b.after c.after");
+    assert_int_equal(play_train(p), 2);
+    assert_string_equal(play_calls(p), "a.before c.before run a.after c.after");
+    assert_contains(p->t.log,
+                    "hook 'b', after_run at step 1: the disk is full; the training goes on, and the hook is called "
+                    "again in 1 s");
+}
+
+static void one_that_fails_before_the_run_is_left_out_of_it(void **state)
+{
+    play *p = *state;
+    sickness sick = {PROBE_BEFORE, true};
+    open_sick(p, &sick, 0);
+    p->b.wants = &five;
+    play_train(p);
+    assert_string_equal(play_calls(p), "a.before b.before c.before run a.after c.after");
+    assert_string_equal(hs_script_last_run(p->script), "fetch train; feed");
+}
+
+static void what_it_cannot_fetch_is_its_own_failure(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .wants = &nothing_there);
+    open_with_b(p, 0);
+    assert_int_equal(play_train(p), 1);
+    assert_int_equal(failure_of(p, 0).last.code, HS_NOT_FOUND);
+    assert_int_equal(p->b.calls[PROBE_AFTER], 0);
+}
+
+static void it_is_called_again_after_a_time_that_grows(void **state)
+{
+    play *p = *state;
+    sickness sick = {PROBE_AFTER, true};
+    open_sick(p, &sick, 0);
+    const double waits[] = {1, 2, 4, 8, 16, 32, 64, 64};
+    play_train(p);
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+        hs_script_advance(p->script, waits[i] - 0.5);
+        play_train(p);
+        assert_int_equal(p->b.calls[PROBE_AFTER], i + 1);
+        hs_script_advance(p->script, 0.5);
+        play_train(p);
+        assert_int_equal(p->b.calls[PROBE_AFTER], i + 2);
+    }
+    assert_int_equal(failure_of(p, 0).failures, 9);
+}
+
+static void it_comes_back_when_it_works_again(void **state)
+{
+    play *p = *state;
+    sickness sick = {PROBE_AFTER, true};
+    open_sick(p, &sick, 0);
+    play_train(p);
+    assert_true(failure_of(p, 0).muted);
+    sick.fails = false;
+    hs_script_advance(p->script, 1);
+    play_train(p);
+    assert_contains(p->t.log, "hook 'b' works again, after 1 failure in a row");
+    assert_false(failure_of(p, 0).muted);
+    sick.fails = true; /* and it begins with a second again */
+    play_train(p);
+    hs_script_advance(p->script, 1);
+    play_train(p);
+    assert_int_equal(failure_of(p, 0).failures, 3);
+}
+
+/* Its after_run is good each time. */
+static void one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs(void **state)
+{
+    play *p = *state;
+    sickness sick = {PROBE_BOUNDARY, true};
+    play_probe(p, b, .act = be_sick, .user = &sick);
+    open_with_b(p, 0);
+    assert_int_equal(p->b.calls[PROBE_BOUNDARY], 1);
+    hs_script_advance(p->script, 1);
+    play_train(p);
+    assert_int_equal(p->b.calls[PROBE_AFTER], 1);
+    assert_lacks(p->t.log, "works again");
+}
+
+static void after_the_last_failure_that_it_may_have_it_is_left_alone(void **state)
+{
+    play *p = *state;
+    sickness sick = {PROBE_AFTER, true};
+    open_sick(p, &sick, 2);
+    play_train(p);
+    hs_script_advance(p->script, 1);
+    play_train(p);
+    assert_contains(p->t.log, "the disk is full; the training goes on without this hook");
+    sick.fails = false;
+    hs_script_advance(p->script, 1e6);
+    play_train(p);
+    assert_int_equal(p->b.calls[PROBE_AFTER], 2);
+    assert_true(failure_of(p, 0).muted);
+    play_calls(p);
+    play_close(p);
+    assert_string_equal(play_calls(p), "a.end c.end a.boundary c.boundary c.close b.close a.close");
+}
+
+static void a_begin_that_fails_is_final(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .fails_in = PROBE_BEGIN, .fails_at = 1, .message = "no such directory");
+    open_with_b(p, 0);
+    hs_script_advance(p->script, 1e6);
+    play_train(p);
+    assert_string_equal(play_calls(p), "a.begin b.begin c.begin a.create c.create a.boundary c.boundary "
+                                       "a.before c.before run a.after c.after");
+    play_close(p);
+    assert_int_equal(p->b.calls[PROBE_CLOSE], 1);
+    assert_int_equal(p->outcome.reason, HS_REASON_CLOSED);
+    assert_int_equal(p->outcome.failing_hooks, 1);
+}
+
+static void a_creation_that_failed_is_told_later(void **state)
+{
+    play *p = *state;
+    sickness sick = {PROBE_CREATE, true};
+    play_probe(p, b, .act = be_sick, .user = &sick);
+    open_with_b(p, 0);
+    hs_script_advance(p->script, 1);
+    play_train(p);
+    assert_int_equal(p->b.calls[PROBE_CREATE], 2);
+    assert_int_equal(p->b.calls[PROBE_BEFORE], 0);
+    sick.fails = false;
+    hs_script_advance(p->script, 2);
+    play_train(p);
+    assert_int_equal(p->b.calls[PROBE_CREATE], 3);
+    assert_int_equal(p->b.calls[PROBE_AFTER], 1);
+    assert_contains(p->t.log, "works again, after 2 failures");
+}
+
+static void its_end_is_no_failure_of_the_session(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .fails_in = PROBE_END, .fails_at = 1);
+    open_with_b(p, 0);
+    play_train(p);
+    play_close(p);
+    assert_int_equal(p->outcome.reason, HS_REASON_CLOSED);
+    assert_int_equal(p->outcome.failures, 1);
+    assert_string_equal(p->outcome.hook, "");
+    assert_int_equal(p->c.calls[PROBE_END], 1);
+}
+
+static void the_outcome_counts_and_the_log_tells(void **state)
+{
+    play *p = *state;
+    sickness sick = {PROBE_AFTER, true};
+    open_sick(p, &sick, 0);
+    for (int i = 0; i < 3; i++, hs_script_advance(p->script, 10))
+        play_train(p);
+    const hs_error full = {.code = HS_RESOURCE_EXHAUSTED, .message = "no space left"};
+    hs_raw_session_report_failure(hs_session_raw(p->session), "saver", &full);
+    hs_raw_session_report_failure(hs_session_raw(p->session), "saver", NULL);
+    hs_hook_failure of_b = failure_of(p, 0), of_saver = failure_of(p, 1);
+    assert_string_equal(of_b.hook, "b");
+    assert_int_equal(of_b.first_step, 1);
+    assert_int_equal(of_b.last_step, 3);
+    assert_string_equal(of_saver.hook, "saver");
+    assert_int_equal(of_saver.failures, 2);
+    assert_int_equal(of_saver.last.code, HS_UNKNOWN);
+    assert_false(of_saver.muted);
+    assert_false(hs_raw_session_failure(hs_session_raw(p->session), 2, &of_b));
+    play_close(p);
+    assert_int_equal(p->outcome.failing_hooks, 2);
+    assert_int_equal(p->outcome.failures, 5);
+    assert_int_equal(p->a.outcome.failures, 5); /* the hooks' close has it, too */
+    assert_contains(p->t.log, "'b' failed 3 times, and the training went on; the last time: hook 'b', after_run at step 3");
+}
+
+static void other_hooks_fail_the_run_as_ever(void **state)
+{
+    play *p = *state;
+    play_probe(p, c, .fails_in = PROBE_AFTER, .fails_at = 1);
+    open_with_b(p, 0);
+    assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
+    play_close(p);
+    assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
+    assert_string_equal(p->outcome.hook, "c");
+}
+
+/* State. */
+
+static hs_code save_no_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    (void)self;
+    hs_state_write(out, "half", 4, err);
+    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "its file is full");
+}
+
+static hs_code load_no_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    (void)self, (void)in;
+    return hs_error_set(err, HS_DATA_LOSS, "its file is not what it was");
+}
+
+static void its_state_fails_no_copy_of_the_rest(void **state)
+{
+    play *p = *state;
+    hs_hook hook = probe_hook(&p->b);
+    hs_state_copy *copy = NULL;
+    p->b.ops.save_state = save_no_state;
+    p->b.ops.load_state = load_no_state;
+    hook = hs_hook_best_effort(hook, 0);
+    play_open(p, &hook, 1);
+    play_train(p);
+    assert_ok(hs_raw_session_copy_state(hs_session_raw(p->session), &copy, &p->err), &p->err);
+    assert_contains(p->t.log, "hook 'b', save_state at step 1: its file is full; the training goes on");
+    play_train(p);
+    assert_ok(hs_raw_session_restore_copy(hs_session_raw(p->session), copy, &p->err), &p->err);
+    assert_int_equal(hs_session_step(p->session), 1);
+    assert_int_equal(failure_of(p, 0).failures, 1); /* an empty state is not loaded */
+    hs_state_copy_free(copy);
+}
+
+static void null_is_no_session_and_no_failure(void **state)
+{
+    (void)state;
+    hs_hook_failure failure;
+    hs_raw_session_report_failure(NULL, "a", NULL);
+    assert_false(hs_raw_session_failure(NULL, 0, &failure));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        play_test(the_training_goes_on_without_it),
+        play_test(one_that_fails_before_the_run_is_left_out_of_it),
+        play_test(what_it_cannot_fetch_is_its_own_failure),
+        play_test(it_is_called_again_after_a_time_that_grows),
+        play_test(it_comes_back_when_it_works_again),
+        play_test(one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs),
+        play_test(after_the_last_failure_that_it_may_have_it_is_left_alone),
+        play_test(a_begin_that_fails_is_final),
+        play_test(a_creation_that_failed_is_told_later),
+        play_test(its_end_is_no_failure_of_the_session),
+        play_test(the_outcome_counts_and_the_log_tells),
+        play_test(other_hooks_fail_the_run_as_ever),
+        play_test(its_state_fails_no_copy_of_the_rest),
+        play_test(null_is_no_session_and_no_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of a session from outside, and how it ends then. */
+#include "session/probe.h"
+
+#include <hooksess/graph.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+static int code_of(play *p)
+{
+    return hs_outcome_exit_code(play_close(p));
+}
+
+static hs_code save_each_boundary(probe *p, const probe_call *call)
+{
+    int64_t step;
+    (void)p;
+    if (call->point == PROBE_BOUNDARY && hs_run_context_step(call->run, &step, NULL) == HS_OK)
+        hs_raw_session_saved(hs_run_context_session(call->run), step);
+    return HS_OK;
+}
+
+static void one_that_was_stopped_and_saved_goes_on_later(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = save_each_boundary);
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_session_request_stop(p->session);
+    assert_int_equal(code_of(p), 75);
+    assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
+    assert_true(p->outcome.interrupted);
+    assert_int_equal(p->outcome.last_saved_step, 1);
+    assert_true(p->a.outcome.interrupted);
+}
+
+static void one_that_nothing_saves_is_done(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_session_request_stop(p->session);
+    assert_int_equal(code_of(p), 0);
+    assert_true(p->outcome.interrupted);
+}
+
+static hs_code save_at_the_creation(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->point == PROBE_CREATE)
+        hs_raw_session_saved(call->raw, 0);
+    return HS_OK;
+}
+
+static void one_whose_last_step_is_not_saved_has_failed(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = save_at_the_creation);
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_session_request_stop(p->session);
+    assert_int_equal(code_of(p), 1);
+    assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
+}
+
+/* Both come in the same step. */
+static void a_hook_that_is_done_counts_more_than_a_request(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .stops_at = 1, .act = save_each_boundary);
+    play_open_probes(p, 1);
+    hs_session_request_stop(p->session);
+    play_train(p);
+    assert_int_equal(code_of(p), 0);
+    assert_false(p->outcome.interrupted);
+    assert_string_equal(p->outcome.hook, "a");
+}
+
+static hs_code interrupt_in_after_run(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_AFTER)
+        hs_run_context_interrupt(call->run);
+    return save_each_boundary(p, call);
+}
+
+static void a_hook_can_interrupt(void **state)
+{
+    play *p = *state;
+    play_probe(p, b, .act = interrupt_in_after_run);
+    play_open_probes(p, 2);
+    play_train(p);
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(code_of(p), 75);
+    assert_string_equal(p->outcome.hook, "b");
+}
+
+static void one_that_is_done_counts_more_than_one_that_interrupts(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = interrupt_in_after_run);
+    play_probe(p, b, .stops_at = 1);
+    play_open_probes(p, 2);
+    play_train(p);
+    assert_int_equal(code_of(p), 0);
+    assert_string_equal(p->outcome.hook, "b");
+    play_probe(p, a, .stops_at = 1);
+    play_probe(p, b, .act = interrupt_in_after_run);
+    play_open_probes(p, 2);
+    play_train(p);
+    assert_int_equal(code_of(p), 0);
+    assert_string_equal(p->outcome.hook, "a");
+}
+
+static void a_stop_of_a_step_function_is_no_interruption(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_coordinator_request_stop(hs_session_coordinator(p->session), NULL);
+    assert_int_equal(code_of(p), 0);
+    assert_false(p->outcome.interrupted);
+}
+
+static void the_outcome_can_be_asked_for_before_the_close(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    play_train(p);
+    assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_CLOSED);
+    assert_int_equal(hs_session_outcome(p->session).step, 1);
+    hs_session_request_stop(p->session);
+    assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_STOPPED);
+    assert_true(hs_session_outcome(p->session).interrupted);
+    hs_session_fail(p->session, HS_INTERNAL, "mine");
+    assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_FAILED);
+    assert_string_equal(hs_session_outcome(p->session).error.message, "mine");
+    assert_int_equal(hs_session_outcome(NULL).reason, HS_REASON_FAILED);
+}
+
+static hs_code count_requests(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_AFTER)
+        *(uint32_t *)p->user = hs_run_context_requests(call->run);
+    return HS_OK;
+}
+
+static void requests_are_counted(void **state)
+{
+    play *p = *state;
+    uint32_t seen = 7;
+    play_probe(p, a, .act = count_requests, .user = &seen);
+    play_open_probes(p, 1);
+    play_train(p);
+    assert_int_equal(seen, 0);
+    hs_session_request_save(p->session);
+    hs_raw_session_request_save(hs_session_raw(p->session));
+    play_train(p);
+    assert_int_equal(seen, 2);
+    hs_session_request_save(NULL);
+}
+
+static void polling_is_should_stop_from_anywhere(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    assert_false(hs_session_poll(p->session));
+    hs_raw_session_request_stop(hs_session_raw(p->session));
+    assert_true(hs_session_poll(p->session));
+    assert_true(hs_session_poll(NULL));
+}
+
+static void how_long_a_save_takes_is_known_once_said(void **state)
+{
+    play *p = *state;
+    play_open_probes(p, 1);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    assert_true(hs_raw_session_save_secs(raw) == 0);
+    hs_raw_session_set_save_secs(raw, 1.5);
+    hs_raw_session_set_save_secs(raw, -1);
+    assert_true(hs_raw_session_save_secs(raw) == 1.5);
+    assert_true(hs_raw_session_grace_secs(raw) == 0); /* no signals */
+    assert_int_equal(hs_raw_session_saved_step(raw), -1);
+}
+
+static hs_code look_at_phase(probe *p, const probe_call *call)
+{
+    const char *hook;
+    if (call->point == PROBE_CLOSE || call->point == PROBE_BEGIN)
+        return HS_OK;
+    hs_phase phase = hs_raw_session_phase(p->raw, &hook, NULL);
+    snprintf((char *)p->user + strlen(p->user), 200 - strlen(p->user), "%s:%s ", hs_phase_name(phase), hook);
+    return HS_OK;
+}
+
+static void others_see_what_it_does(void **state)
+{
+    play *p = *state;
+    char seen[200] = "";
+    uint64_t before, after;
+    const char *hook;
+    play_probe(p, b, .act = look_at_phase, .user = seen);
+    play_open_probes(p, 3);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    assert_int_equal(hs_raw_session_phase(raw, &hook, &before), HS_PHASE_DATA);
+    assert_string_equal(hook, "");
+    play_train(p);
+    assert_int_equal(hs_raw_session_phase(raw, NULL, &after), HS_PHASE_DATA);
+    assert_true(after != before);
+    assert_int_equal(hs_raw_session_enter_phase(raw, HS_PHASE_EVAL), HS_PHASE_DATA);
+    assert_int_equal(hs_raw_session_phase(raw, NULL, NULL), HS_PHASE_EVAL);
+    play_close(p);
+    assert_string_equal(seen, "init:b init:b step:b step:b end:b end:b ");
+    assert_string_equal(hs_phase_name((hs_phase)77), "unknown");
+}
+
+/* Waiting for data. */
+
+typedef struct {
+    hs_session *session;
+    atomic_bool entered, over;
+} outsider;
+
+static void *ask_to_stop(void *user)
+{
+    outsider *o = user;
+    while (!atomic_load(&o->entered))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    hs_session_request_stop(o->session);
+    return NULL;
+}
+
+static hs_code note_entry(void *self, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    atomic_store(&((outsider *)self)->entered, true);
+    return HS_OK;
+}
+
+/* As a disk that does not answer. */
+static hs_code produce_nothing(void *self, hs_op *op, hs_error *err)
+{
+    (void)op;
+    while (!atomic_load(&((outsider *)self)->over))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return hs_error_set(err, HS_OUT_OF_RANGE, "no more");
+}
+
+static hs_code wait_for_a_stop(void *self, hs_op *op, hs_error *err)
+{
+    note_entry(self, op, err);
+    while (!hs_op_stop_requested(op))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return hs_error_set(err, HS_STOP, "it was asked to stop");
+}
+
+/* The session's thread runs `op`, which waits, until another one asks for a stop. */
+static hs_outcome stop_in(hs_graph *graph, outsider *o, const char *op)
+{
+    hs_error err = {0};
+    pthread_t thread;
+    o->session = hs_session_open(hs_graph_backend(graph), NULL, &err);
+    assert_ok(err.code, &err);
+    assert_int_equal(pthread_create(&thread, NULL, ask_to_stop, o), 0);
+    assert_int_equal(hs_session_run(o->session, op, &err), HS_STOP);
+    pthread_join(thread, NULL);
+    assert_true(hs_session_should_stop(o->session));
+    atomic_store(&o->over, true);
+    hs_outcome outcome = hs_session_close(o->session, &err);
+    assert_ok(err.code, &err);
+    hs_graph_free(graph);
+    return outcome;
+}
+
+static void a_run_that_waits_for_data_ends_with_the_stop(void **state)
+{
+    (void)state;
+    outsider o = {.session = NULL};
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_op(graph, .name = "enter", .run = note_entry, .self = &o);
+    hs_graph_queue(graph, .name = "input", .capacity = 1, .produce = produce_nothing, .self = &o,
+                   .components = HS_OUTPUTS({.dtype = HS_FLOAT}));
+    hs_graph_op(graph, .name = "train", .inputs = HS_NAMES("input/dequeue:0"), .control_inputs = HS_NAMES("enter"));
+    hs_outcome outcome = stop_in(graph, &o, "train");
+    assert_int_equal(outcome.reason, HS_REASON_STOPPED);
+    assert_true(outcome.interrupted);
+}
+
+static void an_op_that_takes_long_can_ask(void **state)
+{
+    (void)state;
+    outsider o = {.session = NULL};
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_op(graph, .name = "train", .run = wait_for_a_stop, .self = &o);
+    assert_true(stop_in(graph, &o, "train").interrupted);
+    assert_false(hs_op_stop_requested(NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        play_test(one_that_was_stopped_and_saved_goes_on_later),
+        play_test(one_that_nothing_saves_is_done),
+        play_test(one_whose_last_step_is_not_saved_has_failed),
+        play_test(a_hook_that_is_done_counts_more_than_a_request),
+        play_test(a_hook_can_interrupt),
+        play_test(one_that_is_done_counts_more_than_one_that_interrupts),
+        play_test(a_stop_of_a_step_function_is_no_interruption),
+        play_test(the_outcome_can_be_asked_for_before_the_close),
+        play_test(requests_are_counted),
+        play_test(polling_is_should_stop_from_anywhere),
+        play_test(how_long_a_save_takes_is_known_once_said),
+        play_test(others_see_what_it_does),
+        cmocka_unit_test(a_run_that_waits_for_data_ends_with_the_stop),
+        cmocka_unit_test(an_op_that_takes_long_can_ask),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
