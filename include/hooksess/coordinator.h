@@ -109,6 +109,9 @@ typedef struct hs_join_options {
     double stop_grace_secs;   /* how long to wait after a stop was requested. 0: 120; HS_NEVER: without a limit */
     bool ignore_live_threads; /* threads that do not stop are no error, but a warning in the log */
     unsigned char reserved[7];
+    /* How many of the threads did not end: who still runs may still use what they share. NULL: not asked for. Set also
+     * where the result is another error, or none (ignore_live_threads) */
+    size_t *left_behind;
 } hs_join_options;
 #define HS_JOIN_OPTIONS .size = sizeof(hs_join_options)
 

@@ -3,6 +3,7 @@
 #define HOOKSESS_SUPERVISOR_H
 
 #include <hooksess/queue_runner.h>
+#include <hooksess/session.h>
 #include <hooksess/session_manager.h>
 #include <hooksess/summary.h>
 
@@ -44,7 +45,7 @@ typedef struct hs_supervisor_options {
     const char *summary_op; /* gives a serialised Summary. NULL: the collection's, or none */
     hs_saver *saver; /* borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services'
                         while they run (hs_supervisor_save) */
-    const char *global_step;    /* a tensor, one int32 or int64. NULL: the backend's, or one that is named global_step */
+    const char *global_step;    /* a tensor, one int32 or int64. NULL: the backend's, or a variable named global_step */
     double save_summaries_secs; /* between summaries, and between the step counter's points. 0: 120; HS_NEVER: neither */
     double save_model_secs;     /* between checkpoints. 0: 600; HS_NEVER: none */
     double recovery_wait_secs;  /* between one look and the next, where a worker waits. 0: 30 */
@@ -77,14 +78,17 @@ typedef struct hs_supervised_options {
     bool wait_for_checkpoint;  /* the chief waits for one to come to the logdir, and initialises after max_wait_secs */
     bool no_standard_services; /* start neither the services nor the graph's queue runners */
     unsigned char reserved[6];
+    const hs_recovery *recovery; /* hs_basic_train_loop's attempts and pauses; NULL: as if all in it were 0 */
 } hs_supervised_options;
 #define HS_SUPERVISED_OPTIONS .size = sizeof(hs_supervised_options)
 
 /* Takes an earlier stop back, and gives a session in which all is ready. A chief restores the newest checkpoint of the
  * logdir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A worker
- * waits. Then the graph's queue runners are started. NULL after a failure, with all stopped and closed that was begun.
- * Errors as of hs_session_manager_prepare and _wait; HS_FAILED_PRECONDITION: services of an earlier session still run. The
- * session is the caller's: hs_raw_session_close after hs_supervisor_stop. `options` may be NULL. */
+ * waits. Then the graph's queue runners are started. NULL after a failure, with all stopped and closed that was begun (but
+ * for a session that threads may still run, as they did not stop in the grace period: it stays open for good, and the log
+ * says so). Errors as of hs_session_manager_prepare and _wait; HS_FAILED_PRECONDITION: services of an earlier session still
+ * run. The session is the caller's: hs_raw_session_close after hs_supervisor_stop, when all threads that run it have ended.
+ * `options` may be NULL. */
 HS_API hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervised_options *options,
                                                                  hs_error *err);
 /* The same, for a session that hs_supervisor_leave ends: together they are TensorFlow's `with managed_session()`. */
@@ -98,26 +102,36 @@ typedef struct hs_supervisor_stop_options {
     bool keep_summary_writer; /* neither write STOP to it, nor close it */
     bool ignore_live_threads; /* threads that do not stop are no error, but a warning in the log */
     unsigned char reserved[6];
+    size_t *left_behind; /* as in hs_join_options: how many threads did not end. NULL: not asked for */
 } hs_supervisor_stop_options;
 #define HS_SUPERVISOR_STOP_OPTIONS .size = sizeof(hs_supervisor_stop_options)
 
 /* Requests a stop, waits for all threads as hs_coordinator_join does, and ends the event file with the session log STOP:
  * a writer of the supervisor's is closed, one of the program's flushed. The session stays open, and nothing is saved
  * (hs_supervisor_save). The first error that was reported; then what the join and the writer came to. `options` may
- * be NULL. */
+ * be NULL.
+ *
+ * Whom it leaves behind may still run the session: wait for the services, which end by themselves (hs_thread_wait for each
+ * of hs_supervisor_services), and for threads of the program's before it is closed. */
 HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err);
 /* Leaves a managed session because of `code`, an error of the caller's whose message is in `err`, or HS_OK: reports it to
- * the coordinator, stops, waits for the services, and closes the session, whatever fails. Returns the first error that was
- * reported, by whomever, and puts it into `err`; the end of the input (HS_OUT_OF_RANGE) and HS_STOP are none. `session`
- * NULL: it was not opened, and all is done but for the closing. A loop of the program's own that does not stop in the grace
- * period must not run the session any more, which is gone: or let stop_grace_secs have no limit (HS_NEVER). */
+ * the coordinator, stops, waits for the services (however long), and closes the session, whatever fails. Returns the first
+ * error that was reported, by whomever, and puts it into `err`; the end of the input (HS_OUT_OF_RANGE) and HS_STOP are
+ * none. `session` NULL: it was not opened, and all is done but for the closing.
+ *
+ * Where other threads do not stop in the grace period, they may still run the session: it stays open, and is the caller's
+ * to close (hs_raw_session_close) when they have ended. The message says so, and the log; *left_behind tells it from all
+ * else, also where ignore_live_threads makes it no error. With stop_grace_secs HS_NEVER there is no such end. Whom an
+ * earlier hs_supervisor_stop has left behind is not known any more: name him in options->threads. */
 HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
                                    const hs_supervisor_stop_options *options, hs_error *err);
 
 /* Calls `step` in a managed session until a stop is requested; an error of its ends the loop, and is returned. HS_ABORTED
- * means that the session was lost: unless a stop was requested before, all begins anew, with another session, from the
- * newest checkpoint. TensorFlow:
- * basic_train_loop. */
+ * means that the session was lost: unless a stop is requested, all begins anew, with another session, from the newest
+ * checkpoint; so often, and after such pauses, as options->recovery has it (max_attempts and backoff_secs; it counts anew
+ * when a session begins at a later step than all before it). If threads do not stop in the grace period, no other session
+ * is made: the last one stays open, as hs_supervisor_leave has it, and is the caller's to close; `step` was called with it.
+ * TensorFlow: basic_train_loop, which tries for ever, without a pause. */
 typedef hs_code (*hs_train_step_fn)(void *user, hs_raw_session *session, hs_error *err);
 HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_train_step_fn step,
                                    void *user, hs_error *err);
@@ -154,7 +168,8 @@ HS_API hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body,
  * HS_FAILED_PRECONDITION: a worker's supervisor, or one without a writer. */
 HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
                                               hs_error *err);
-/* Saves now, as the service does; durable when this returns. HS_FAILED_PRECONDITION: a worker, no logdir, no saver. */
+/* Saves now, as the service does; durable when this returns. Others run the session meanwhile, but while it is copied, or
+ * if the caller has entered it. HS_FAILED_PRECONDITION: a worker, no logdir, no saver. */
 HS_API hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
 
 /* What it works with; NULL, or 0 seconds: none. The supervisor's, but for what the program gave. A worker has no logdir,

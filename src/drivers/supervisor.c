@@ -58,9 +58,11 @@ static hs_code check(const hs_supervisor_options *o, hs_error *err)
 /* Making one; `err` is not NULL. The graph's defaults are a scaffold's, but that the first of several in a collection is
  * taken. */
 
-static const void *first_of(const hs_supervisor *sv, const char *key)
+static const void *given_or_first(const hs_supervisor *sv, const void *given, const char *key)
 {
     const void *item = NULL;
+    if (given)
+        return given;
     size_t n = hs_backend_collection(sv->backend, key, &item, 1);
     if (n > 1)
         hs_log(&sv->env, HS_LOG_INFO, "the graph's collection '%s' has %zu items; the first is taken", key, n);
@@ -70,17 +72,16 @@ static const void *first_of(const hs_supervisor *sv, const char *key)
 /* A scaffold lets HS_NONE be, and fills in no default for it. */
 static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
-    const char *for_local =
-        o->ready_for_local_init_op ? o->ready_for_local_init_op : first_of(sv, HS_READY_FOR_LOCAL_INIT_OP);
+    const char *for_local = given_or_first(sv, o->ready_for_local_init_op, HS_READY_FOR_LOCAL_INIT_OP);
     const hs_scaffold_options options = {
         HS_SCAFFOLD_OPTIONS,
-        .init_op = o->init_op ? o->init_op : first_of(sv, HS_INIT_OP),
+        .init_op = given_or_first(sv, o->init_op, HS_INIT_OP),
         .init_feeds = o->init_feeds,
-        .ready_op = o->ready_op ? o->ready_op : first_of(sv, HS_READY_OP),
+        .ready_op = given_or_first(sv, o->ready_op, HS_READY_OP),
         .ready_for_local_init_op = for_local ? for_local : HS_NONE,
-        .local_init_op = o->local_init_op ? o->local_init_op : first_of(sv, HS_LOCAL_INIT_OP),
-        .summary_op = o->summary_op ? o->summary_op : first_of(sv, HS_SUMMARY_OP),
-        .saver = o->saver ? o->saver : (hs_saver *)first_of(sv, HS_SAVERS),
+        .local_init_op = given_or_first(sv, o->local_init_op, HS_LOCAL_INIT_OP),
+        .summary_op = given_or_first(sv, o->summary_op, HS_SUMMARY_OP),
+        .saver = (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS),
         .env = &sv->env,
     };
     bool finalized = hs_backend_finalized(sv->backend);
@@ -91,18 +92,28 @@ static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, 
     return HS_OK;
 }
 
-/* One that is named global_step, and no step of the backend's. */
-static const char *find_step(const hs_supervisor *sv)
+/* Among the variables, the one of this name or, where none is given, of the usual one. */
+static hs_code find_step(const hs_supervisor *sv, const char **name, hs_error *err)
 {
-    hs_variable variable;
-    for (size_t i = 0; hs_backend_variable(sv->backend, i, &variable); i++) {
-        if (strcmp(variable.name, "global_step") != 0)
+    const char *wanted = *name ? *name : "global_step";
+    size_t length = strcspn(wanted, ":");
+    hs_variable v;
+    for (size_t i = 0; hs_backend_variable(sv->backend, i, &v); i++) {
+        if (strncmp(v.name, wanted, length) != 0 || v.name[length])
             continue;
-        if ((variable.dtype == HS_INT64 || variable.dtype == HS_INT32) && hs_shape_elements(&variable.shape) == 1)
-            return variable.name;
-        hs_log(&sv->env, HS_LOG_WARNING, "the variable 'global_step' is no integer, and is not taken for the global step");
+        bool fits = (v.dtype == HS_INT64 || v.dtype == HS_INT32) && hs_shape_elements(&v.shape) == 1;
+        if (*name && !fits)
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "hs_supervisor_options: the global step '%s' has %lld elements of type %s; name a variable "
+                                "of one int32 or int64",
+                                *name, (long long)hs_shape_elements(&v.shape), hs_dtype_name(v.dtype));
+        if (!fits)
+            hs_log(&sv->env, HS_LOG_WARNING, "the variable '%s' is no integer, and is not taken for the global step",
+                   wanted);
+        else if (!*name)
+            *name = v.name;
     }
-    return NULL;
+    return HS_OK;
 }
 
 static hs_code take_step(hs_supervisor *sv, const char *name, hs_error *err)
@@ -110,13 +121,13 @@ static hs_code take_step(hs_supervisor *sv, const char *name, hs_error *err)
     const char *own = hs_backend_global_step_name(sv->backend);
     hs_node node;
     hs_code code;
-    if (!name)
-        name = own ? own : find_step(sv);
+    sv->backends_step = own && (!name || strcmp(name, own) == 0);
+    if (sv->backends_step)
+        name = own;
+    else if ((code = find_step(sv, &name, err)) || (named(name) && (code = hs_backend_find(sv->backend, name, &node, err))))
+        return code;
     if (!named(name))
         return HS_OK;
-    sv->backends_step = own && strcmp(name, own) == 0;
-    if (!sv->backends_step && (code = hs_backend_find(sv->backend, name, &node, err)))
-        return code;
     sv->global_step = hs__strdup(&sv->env, name);
     return sv->global_step ? HS_OK : hs__no_memory(err, strlen(name), "a name");
 }

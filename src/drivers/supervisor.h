@@ -31,15 +31,16 @@ struct hs_supervisor {
         stop_grace_secs; /* of the intervals 0: none; of the grace as in the join */
     hs_summary_writer *given_writer, *writer;
     bool no_writer;
+    bool graph_written; /* to the writer */
+
     pthread_mutex_t writing; /* guards the writer: it may be closed while somebody writes */
-    pthread_mutex_t saving;  /* a saver is used by one thread at a time */
-    bool graph_written;      /* to the writer */
+    pthread_mutex_t saving;  /* a saver is used by one thread at a time. Taken by who has the session's turn */
     int64_t step;            /* of the last event; under `writing` */
 
-    hs_raw_session *session; /* that the services are for */
+    bool left_open;          /* the last session, which somebody may still run */
+    hs_raw_session *session; /* that services were started for, if only none of them; NULL: none were */
     hs_thread *services[HS__SERVICES];
     size_t n_services;
-    bool served;                /* services were started, if only none of them */
     int64_t rate_step, rate_ns; /* the step counter's */
 };
 

@@ -75,15 +75,6 @@ static void end_event(hs_supervisor *sv, int64_t step)
     pthread_mutex_unlock(&sv->writing);
 }
 
-/* HS_UNAVAILABLE, and no message: there is no writer. */
-static hs_code write_summary(hs_supervisor *sv, hs_string summary, int64_t step, hs_error *err)
-{
-    hs_summary_writer *writer = begin_event(sv);
-    hs_code code = writer ? hs_summary_writer_summary(writer, summary, step < 0 ? 0 : step, err) : HS_UNAVAILABLE;
-    end_event(sv, step);
-    return code;
-}
-
 static hs_code log_session(hs_supervisor *sv, hs_session_status status, const char *path, int64_t step, hs_error *err)
 {
     if (!sv->global_step)
@@ -104,20 +95,35 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *sessio
                             !sv         ? "the supervisor is NULL"
                             : step < -1 ? "the step is negative; -1 is the session's"
                                         : "the summary has a size and no data");
-    if (sv->is_worker || sv->no_writer)
+    if (sv->no_writer) /* a worker has none */
         return hs_error_set(err, HS_FAILED_PRECONDITION, "writing a summary requires %s",
                             sv->is_worker ? "a chief, and this is a worker's supervisor: leave it to the chief's"
                                           : "a summary writer: give the supervisor a logdir or a summary_writer");
     if (step < 0 && (code = hs__supervisor_step(sv, session, &step, err)))
         return code;
-    if ((code = write_summary(sv, summary, step, err)) == HS_UNAVAILABLE)
-        return hs_error_set(
-            err, HS_FAILED_PRECONDITION,
-            "the summary writer is not open: a session's preparing opens it, and hs_supervisor_stop closes it");
+    hs_summary_writer *writer = begin_event(sv);
+    code = writer ? hs_summary_writer_summary(writer, summary, step < 0 ? 0 : step, err)
+                  : hs_error_set(err, HS_FAILED_PRECONDITION,
+                                 "the summary writer is not open: "
+                                 "a session's preparing opens it, and hs_supervisor_stop closes it");
+    end_event(sv, step);
     return code;
 }
 
 /* Checkpoints. */
+
+/* The session's turn, and the saver. Who has the saver waits for no turn, as whoever waits for the saver may be in the
+ * session already; and for the disk nobody waits with a turn that is taken here. */
+static void enter_with_saver(hs_supervisor *sv, hs_raw_session *session)
+{
+    hs_raw_session_enter(session);
+    while (pthread_mutex_trylock(&sv->saving) != 0) {
+        hs_raw_session_leave(session);
+        pthread_mutex_lock(&sv->saving); /* until it is returned */
+        pthread_mutex_unlock(&sv->saving);
+        hs_raw_session_enter(session);
+    }
+}
 
 hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err)
 {
@@ -133,12 +139,11 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
                             sv->is_worker    ? "this is a worker's supervisor, and the chief's saves"
                             : !sv->save_path ? "give the supervisor a logdir"
                                              : "the supervisor has no saver, or the graph no variables to be saved");
-    hs_raw_session_enter(session); /* for as long as the copy takes; before the lock, as the caller may be in already */
-    pthread_mutex_lock(&sv->saving);
+    enter_with_saver(sv, session);
     hs_code code = hs__supervisor_step(sv, session, &step, err);
     if (!code)
         code = hs_saver_save(saver, session, sv->save_path, step, &options, err);
-    hs_raw_session_leave(session);
+    hs_raw_session_leave(session); /* the copy is made */
     hs_saver_wait(saver);
     if (!code && hs_saver_finished(saver, &(int64_t){0}, &error) && error.code)
         code = hs__error_copy(err, &error);
@@ -169,8 +174,11 @@ static hs_code run_summary_op(hs_supervisor *sv, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialised Summary",
                             args.names[0]);
     const hs_string *summary = value->data;
-    code = summary->bytes ? write_summary(sv, *summary, step, err) : HS_OK;
-    return code == HS_UNAVAILABLE ? HS_OK : code; /* it was closed, and left this thread behind */
+    hs_summary_writer *writer = begin_event(sv); /* NULL: it was closed, and left this thread behind */
+    if (writer && summary->bytes)
+        code = hs_summary_writer_summary(writer, *summary, step < 0 ? 0 : step, err);
+    end_event(sv, step);
+    return code;
 }
 
 static hs_code compute_summary(void *user, hs_error *err)
@@ -180,13 +188,6 @@ static hs_code compute_summary(void *user, hs_error *err)
     hs_code code = run_summary_op(sv, err);
     hs_raw_session_leave(sv->session);
     return code;
-}
-
-static hs_code start_counting(void *user, hs_error *err)
-{
-    hs_supervisor *sv = user;
-    sv->rate_ns = hs_env_monotonic_ns(&sv->env);
-    return hs__supervisor_step(sv, sv->session, &sv->rate_step, err);
 }
 
 static hs_code count_steps(void *user, hs_error *err)
@@ -214,32 +215,46 @@ static hs_code count_steps(void *user, hs_error *err)
 
 /* Their threads. */
 
-static hs_code add_service(hs_supervisor *sv, const char *name, double secs, hs_code (*start)(void *user, hs_error *err),
-                           hs_code (*loop)(void *user, hs_error *err), hs_error *err)
+static hs_thread *start_looper(hs_supervisor *sv, const char *name, double secs, hs_code (*loop)(void *user, hs_error *err),
+                               void *user, hs_error *err)
 {
-    hs_error error = {0};
-    hs_thread *thread =
-        hs_looper_new(&(hs_looper_options){HS_LOOPER_OPTIONS, .coordinator = sv->coordinator, .name = name,
-                                           .interval_secs = secs, .start_loop = start, .loop = loop, .user = sv},
-                      &error);
-    if (thread)
-        sv->services[sv->n_services++] = thread;
-    return hs__error_copy(err, &error);
+    const hs_looper_options options = {
+        HS_LOOPER_OPTIONS, .coordinator = sv->coordinator, .name = name, .interval_secs = secs, .loop = loop, .user = user};
+    hs_thread *thread = hs_looper_new(&options, err);
+    if (!thread || !hs_thread_start(thread, err))
+        return thread;
+    hs_thread_free(thread);
+    return NULL;
 }
 
-static hs_code add_services(hs_supervisor *sv, hs_error *err)
+hs_thread *hs_supervisor_loop(hs_supervisor *sv, double secs, hs_code (*fn)(void *user, hs_error *err), void *user,
+                              hs_error *err)
 {
-    bool events = sv->save_summaries_secs > 0 && !sv->no_writer;
-    hs_code code = HS_OK;
-    if (events && hs_supervisor_summary_op(sv))
-        code = add_service(sv, "summaries", sv->save_summaries_secs, NULL, compute_summary, err);
-    if (!code && events && sv->global_step)
-        code = add_service(sv, "step counter", sv->save_summaries_secs, start_counting, count_steps, err);
-    if (!code && sv->saves && sv->save_model_secs > 0)
-        code = add_service(sv, "checkpoints", sv->save_model_secs, NULL, save_now_and_then, err);
-    for (size_t i = 0; !code && i < sv->n_services; i++)
-        code = hs_thread_start(sv->services[i], err);
-    return code;
+    if (sv)
+        return start_looper(sv, "loop", secs, fn, user, err);
+    hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_loop: there is no supervisor");
+    return NULL;
+}
+
+static hs_code start_services(hs_supervisor *sv, hs_error *err)
+{
+    const bool events = sv->save_summaries_secs > 0 && !sv->no_writer;
+    const struct {
+        bool wanted;
+        const char *name;
+        double secs;
+        hs_code (*loop)(void *user, hs_error *err);
+    } all[HS__SERVICES] = {
+        {events && hs_supervisor_summary_op(sv), "summaries", sv->save_summaries_secs, compute_summary},
+        {events && sv->global_step, "step counter", sv->save_summaries_secs, count_steps},
+        {sv->saves && sv->save_model_secs > 0, "checkpoints", sv->save_model_secs, save_now_and_then},
+    };
+    hs_error error = {0};
+    for (size_t i = 0; !error.code && i < HS__SERVICES; i++)
+        if (all[i].wanted &&
+            (sv->services[sv->n_services] = start_looper(sv, all[i].name, all[i].secs, all[i].loop, sv, &error)))
+            sv->n_services++;
+    return hs__error_copy(err, &error);
 }
 
 bool hs__supervisor_serves(const hs_supervisor *sv)
@@ -257,7 +272,7 @@ void hs__supervisor_await_services(hs_supervisor *sv)
         hs_thread_free(sv->services[i]);
     }
     sv->n_services = 0;
-    sv->served = false;
+    sv->session = NULL;
 }
 
 hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err)
@@ -280,18 +295,19 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
         return HS_OK;
     }
     sv->session = session;
-    sv->served = true;
     if ((code = hs_raw_session_share(session, err)) || (code = hs__supervisor_open_writer(sv, err)) ||
         (code = hs__supervisor_step(sv, session, &step, err)) ||
         /* what TensorBoard has from there on is of another run: this one goes on with the step after what was restored */
         (code = log_session(sv, HS_SESSION_START, NULL, step + 1, err)))
         return code;
-    return add_services(sv, err);
+    sv->rate_step = step;
+    sv->rate_ns = hs_env_monotonic_ns(&sv->env);
+    return start_services(sv, err);
 }
 
 hs_thread *const *hs_supervisor_services(const hs_supervisor *sv, size_t *n)
 {
     if (n)
         *n = sv ? sv->n_services : 0;
-    return sv && sv->served ? sv->services : NULL;
+    return sv && sv->session ? sv->services : NULL;
 }

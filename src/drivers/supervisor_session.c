@@ -2,6 +2,8 @@
 /* A supervisor's sessions, from the preparing to the stop. */
 #include "drivers/supervisor.h"
 
+#include "hooks/graph_events.h"
+#include "session/session.h"
 #include "threads/coordinator.h"
 
 #include <math.h>
@@ -15,41 +17,31 @@ static hs_code no_supervisor(hs_error *err)
 
 /* Preparing. */
 
-/* graph.pbtxt, and the graph's events, once a file. A backend may have none to show. */
+/* The events once a file. */
 static hs_code write_graph(hs_supervisor *sv, hs_error *err)
 {
-    hs_bytes graph, meta;
-    hs_code code = hs_export_meta_graph(sv->backend, hs_supervisor_saver(sv), &meta, err);
-    if (code)
-        return code == HS_UNIMPLEMENTED ? (hs_error_clear(err), HS_OK) : code;
-    if (sv->logdir)
-        code = hs_write_graph(sv->backend, sv->logdir, "graph.pbtxt", true, err);
-    if (!code && sv->writer && !sv->graph_written && !(code = hs_backend_graph_def(sv->backend, &graph, err)) &&
-        !(code = hs_summary_writer_graph(sv->writer, graph, 0, err)))
-        code = hs_summary_writer_meta_graph(sv->writer, meta, 0, err);
+    hs_code code =
+        hs__show_graph(sv->backend, hs_supervisor_saver(sv), sv->logdir, sv->graph_written ? NULL : sv->writer, 0, err);
     sv->graph_written = true;
-    hs_env_free(hs_backend_env(sv->backend), (void *)meta.data);
     return code;
 }
 
 static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
 {
-    hs_prepare_options prepare = {
+    const hs_prepare_options prepare = {
         HS_PREPARE_OPTIONS,
         .target = options->target,
         .config = options->config,
         .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
+        .init_op = hs_supervisor_init_op(sv),
+        .init_feeds = hs_supervisor_init_feeds(sv),
+        .init_fn = sv->init_fn,
+        .init_user = sv->init_user,
+        .saver = hs_supervisor_saver(sv),
+        .checkpoint_dir = sv->logdir,
+        .wait_for_checkpoint = options->wait_for_checkpoint,
     };
-    if (sv->is_worker)
-        return hs_session_manager_wait(sv->manager, sv->backend, &prepare, err);
-    prepare.init_op = hs_supervisor_init_op(sv);
-    prepare.init_feeds = hs_supervisor_init_feeds(sv);
-    prepare.init_fn = sv->init_fn;
-    prepare.init_user = sv->init_user;
-    prepare.saver = hs_supervisor_saver(sv);
-    prepare.checkpoint_dir = sv->logdir;
-    prepare.wait_for_checkpoint = options->wait_for_checkpoint;
-    return hs_session_manager_prepare(sv->manager, sv->backend, &prepare, err);
+    return (sv->is_worker ? hs_session_manager_wait : hs_session_manager_prepare)(sv->manager, sv->backend, &prepare, err);
 }
 
 /* What goes on beside the session. */
@@ -63,6 +55,11 @@ static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, 
     if (!code && services && hs_backend_collection(sv->backend, HS_QUEUE_RUNNERS, NULL, 0))
         code = hs_supervisor_start_queue_runners(sv, session, NULL, err);
     return code;
+}
+
+static hs_code take_options(hs_supervised_options *to, const hs_supervised_options *given, hs_error *err)
+{
+    return given ? hs_struct_take(to, sizeof *to, given, "hs_supervised_options", "HS_SUPERVISED_OPTIONS", err) : HS_OK;
 }
 
 static hs_code check(const hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
@@ -85,13 +82,12 @@ hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, con
     hs_supervised_options options = {HS_SUPERVISED_OPTIONS};
     hs_error error = {0};
     hs_raw_session *session = NULL;
-    if ((given &&
-         hs_struct_take(&options, sizeof options, given, "hs_supervised_options", "HS_SUPERVISED_OPTIONS", &error)) ||
-        check(sv, &options, &error)) {
+    if (take_options(&options, given, &error) || check(sv, &options, &error)) {
         hs__error_copy(err, &error);
         return NULL;
     }
     hs_coordinator_clear_stop(sv->coordinator);
+    sv->left_open = false;
     if (!hs__supervisor_open_writer(sv, &error))
         session = make_session(sv, &options, &error);
     if (!session || begin(sv, session, !options.no_standard_services, &error)) {
@@ -123,23 +119,6 @@ hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *ses
     return code;
 }
 
-hs_thread *hs_supervisor_loop(hs_supervisor *sv, double secs, hs_code (*fn)(void *user, hs_error *err), void *user,
-                              hs_error *err)
-{
-    if (!sv) {
-        no_supervisor(err);
-        return NULL;
-    }
-    hs_thread *thread = hs_looper_new(&(hs_looper_options){HS_LOOPER_OPTIONS, .coordinator = sv->coordinator,
-                                                           .name = "loop", .interval_secs = secs, .loop = fn, .user = user},
-                                      err);
-    if (thread && hs_thread_start(thread, err)) {
-        hs_thread_free(thread);
-        return NULL;
-    }
-    return thread;
-}
-
 hs_code hs_supervisor_request_stop(hs_supervisor *sv, const hs_error *why)
 {
     return sv ? hs_coordinator_request_stop(sv->coordinator, why) : HS_INVALID_ARGUMENT;
@@ -163,32 +142,43 @@ hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body, void *
 
 /* Stopping. */
 
-hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, hs_error *err)
+/* `patiently`: services are waited for without a limit. *left: how many threads did not end. */
+static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, bool patiently, size_t *left, hs_error *err)
 {
     hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS};
     hs_error error = {0}, late = {0};
-    if (!sv)
-        return no_supervisor(err);
     hs_coordinator_request_stop(sv->coordinator, NULL);
     if (given &&
         hs_struct_take(&options, sizeof options, given, "hs_supervisor_stop_options", "HS_SUPERVISOR_STOP_OPTIONS", &error))
         options = (hs_supervisor_stop_options){HS_SUPERVISOR_STOP_OPTIONS}; /* nobody is left behind because of them */
-    if (options.n_threads && !options.threads)
+    if (!options.threads && options.n_threads)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_supervisor_stop_options.n_threads is %zu, and threads is NULL",
                      options.n_threads);
-    const hs_join_options join = {
-        HS_JOIN_OPTIONS, .threads = options.threads, .n_threads = options.threads ? options.n_threads : 0,
-        .stop_grace_secs = sv->stop_grace_secs, .ignore_live_threads = options.ignore_live_threads};
-    hs_coordinator_join(sv->coordinator, &join, error.code ? NULL : &error);
+    const hs_join_options join = {HS_JOIN_OPTIONS,
+                                  .threads = options.threads,
+                                  .n_threads = options.threads ? options.n_threads : 0,
+                                  .stop_grace_secs = sv->stop_grace_secs,
+                                  .ignore_live_threads = options.ignore_live_threads,
+                                  .left_behind = left};
+    hs__coordinator_join(sv->coordinator, &join, sv->services, patiently ? sv->n_services : 0, error.code ? NULL : &error);
+    if (options.left_behind)
+        *options.left_behind = *left;
     if (!options.keep_summary_writer && hs__supervisor_end_writer(sv, &late) && error.code)
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
     return hs__error_copy(err, error.code ? &error : &late);
 }
 
+hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err)
+{
+    size_t left = 0;
+    return sv ? stop(sv, options, false, &left, err) : no_supervisor(err);
+}
+
 hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code code,
                             const hs_supervisor_stop_options *options, hs_error *err)
 {
-    hs_error error = {0}, own = {0};
+    hs_error error = {0}, own = {0}, late = {0};
+    size_t left = 0;
     if (!sv)
         return code ? code : no_supervisor(err);
     if (code) {
@@ -197,32 +187,55 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code 
         if (!hs_coordinator_request_stop(sv->coordinator, &own))
             hs_error_clear(&own); /* it is the coordinator's; but after a join it takes none */
     }
-    hs_supervisor_stop(sv, options, &error);
+    if (!stop(sv, options, true, &left, &error))
+        error = own;
     hs__supervisor_await_services(sv);
-    hs_error late = {0};
-    if (hs_raw_session_close(session, &late))
+    if (left && session) { /* somebody may still run it */
+        sv->left_open = true;
+        hs_log(&sv->env, HS_LOG_WARNING, "the session stays open, as threads did not stop: close it when they have ended");
+        if (error.code)
+            hs_error_prefix(&error, "the session stays open, as threads did not stop (%zu)", left);
+    } else if (hs_raw_session_close(session, &late))
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
-    return hs__error_copy(err, error.code ? &error : &own);
+    return hs__error_copy(err, &error);
 }
 
 /* The loop. */
 
+/* Is there to be another session? Waits for its time. */
+static bool goes_on(hs_supervisor *sv, const hs_recovery *recovery, int64_t *attempts, hs_error *error)
+{
+    if (error->code != HS_ABORTED || recovery->max_attempts < 0 || sv->left_open ||
+        hs__coordinator_asked(sv->coordinator) ||
+        !hs__one_more(recovery, attempts, &sv->env, "the session is lost; making another", error))
+        return false;
+    hs_coordinator_clear_stop(sv->coordinator); /* who asks for one while it waits is heard */
+    return !hs_coordinator_wait_for_stop(sv->coordinator, hs__backoff(recovery, *attempts));
+}
+
 hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_train_step_fn step, void *user,
                             hs_error *err)
 {
-    hs_error error;
-    hs_code code;
+    hs_supervised_options o = {HS_SUPERVISED_OPTIONS};
+    hs_recovery recovery = {HS_RECOVERY};
+    hs_error error = {0};
+    int64_t begun, furthest = -1, attempts = 0; /* since a session began further on than all before it */
     if (!sv || !step)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_basic_train_loop: there is no %s", sv ? "step" : "supervisor");
+    if (take_options(&o, options, &error) ||
+        hs__take_recovery(&recovery, o.recovery ? o.recovery : &(hs_recovery){HS_RECOVERY}, &error))
+        return hs__error_copy(err, &error);
     do {
         hs_error_clear(&error);
-        hs_raw_session *session = hs_supervisor_managed_session(sv, options, &error);
-        code = error.code;
+        hs_raw_session *session = hs_supervisor_managed_session(sv, &o, &error);
+        hs_code code = error.code;
+        if (!code && !hs__supervisor_step(sv, session, &begun, NULL) && begun > furthest) {
+            furthest = begun;
+            attempts = 0;
+        }
         while (!code && !hs_supervisor_should_stop(sv))
             code = hs__settle(step(user, session, &error), "the step function", &error);
-        code = hs_supervisor_leave(sv, session, code, NULL, &error);
-        if (code == HS_ABORTED)
-            hs_log(&sv->env, HS_LOG_WARNING, "the session was lost: %s", error.message);
-    } while (code == HS_ABORTED && !hs__coordinator_asked(sv->coordinator));
+        hs_supervisor_leave(sv, session, code, NULL, &error);
+    } while (goes_on(sv, &recovery, &attempts, &error));
     return hs__error_copy(err, &error);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/checkpoint_saver.h>
 
+#include "hooks/graph_events.h"
 #include "hooks/make.h"
 #include "hooks/save_listeners.h"
 #include "hooks/save_policy.h"
@@ -83,26 +84,6 @@ static hs_code open_writer(checkpoint_saver *hook, hs_raw_session *session, hs_e
     return hook->writer ? HS_OK : hs_raw_session_summary_writer(session, hook->directory, &hook->writer, err);
 }
 
-/* graph.pbtxt, and the graph's events. A backend may have none to show. */
-static hs_code write_graph(checkpoint_saver *hook, hs_raw_session *session, int64_t step, hs_error *err)
-{
-    hs_backend backend = hs_raw_session_backend(session);
-    hs_bytes graph, meta;
-    hs_saver *saver = NULL;
-    hs_code code = hs_backend_graph_def(backend, &graph, err);
-    if (code == HS_UNIMPLEMENTED)
-        return HS_OK;
-    if (code || (code = hs_summary_writer_graph(hook->writer, graph, step, err)) ||
-        (!hook->no_graph_def && (code = hs_write_graph(backend, hook->directory, "graph.pbtxt", true, err))))
-        return code;
-    find_saver(hook, session, &saver, NULL);
-    if (!(code = hs_export_meta_graph(backend, saver, &meta, err))) {
-        code = hs_summary_writer_meta_graph(hook->writer, meta, step, err);
-        hs_env_free(hs_backend_env(backend), (void *)meta.data);
-    }
-    return code;
-}
-
 /* What was restored from the hook's directory may have been by another saver, the scaffold's; then this one knows nothing
  * of the checkpoints that are there. */
 static hs_code know_directory(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver *saver, hs_error *err)
@@ -118,16 +99,19 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     checkpoint_saver *hook = self;
     hs_saver *saver;
+    hs_backend backend = hs_raw_session_backend(session);
     int64_t step;
     (void)coordinator;
     hook->saved_step = NOT_SAVED;
     hook->restores = hs_raw_session_restores(session);
     hs_code code = hs_raw_session_step(session, &step, err);
-    if (!code && find_saver(hook, session, &saver, NULL) == HS_OK) /* without one, it is the first save that fails */
+    if (find_saver(hook, session, &saver, NULL))
+        saver = NULL; /* it is the first save that fails */
+    if (!code && saver)
         if (!(code = hs_saver_hold(saver, hook->prefix, err)))
             code = know_directory(hook, session, saver, err);
     if (!code && !(code = open_writer(hook, session, err)))
-        code = write_graph(hook, session, step, err);
+        code = hs__show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
     return code;
 }
 

@@ -119,31 +119,41 @@ void hs__forget_opening(struct hs_session *session)
 
 /* Recovering. */
 
+bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error)
+{
+    if (*attempts == recovery->max_attempts) {
+        hs_error_prefix(error, "%lld recoveries brought it no further", (long long)recovery->max_attempts);
+        return false;
+    }
+    ++*attempts;
+    hs_log(env, HS_LOG_WARNING, "%s, attempt %lld of %lld: %s: %s", what, (long long)*attempts,
+           (long long)recovery->max_attempts, hs_code_name(error->code), error->message);
+    return true;
+}
+
+double hs__backoff(const hs_recovery *recovery, int64_t attempt)
+{
+    const double most = recovery->backoff_secs > 60 ? recovery->backoff_secs : 60;
+    double secs = attempt > 1 ? recovery->backoff_secs : 0;
+    for (int64_t i = 2; i < attempt && secs < most; i++)
+        secs *= 2;
+    return secs < most ? secs : most;
+}
+
 static bool wait_before(struct hs_session *session, int64_t attempt)
 {
-    double secs = session->recovery.backoff_secs;
-    for (int64_t i = 2; i < attempt && secs < 60; i++)
-        secs *= 2;
-    if (attempt > 1)
-        hs__pause(session, secs < 60 || secs == session->recovery.backoff_secs ? secs : 60);
+    hs__pause(session, hs__backoff(&session->recovery, attempt));
     return attempt == 1 || !hs__stop_asked(session);
 }
 
 /* Makes attempts, after one that failed with `why`, until one succeeds or fails otherwise. */
 static hs_code attempt(struct hs_session *session, bool again, const hs_error *why, hs_error *err)
 {
-    const hs_recovery *recovery = &session->recovery;
+    const char *what = again ? "the session is lost; recovering" : "the session could not be opened; trying again";
     hs_error last = *why;
     do {
-        if (session->attempts == recovery->max_attempts) {
-            hs__error_copy(err, &last);
-            hs_error_prefix(err, "%lld recoveries brought it no further", (long long)recovery->max_attempts);
-            return last.code;
-        }
-        session->attempts++;
-        hs_log(&session->env, HS_LOG_WARNING, "%s, attempt %lld of %lld: %s: %s",
-               again ? "the session is lost; recovering" : "the session could not be opened; trying again",
-               (long long)session->attempts, (long long)recovery->max_attempts, hs_code_name(last.code), last.message);
+        if (!hs__one_more(&session->recovery, &session->attempts, &session->env, what, &last))
+            return hs__error_copy(err, &last);
         if (!wait_before(session, session->attempts)) {
             hs__error_copy(err, &last);
             hs_error_prefix(err, "a stop was requested while it waited to recover");

@@ -238,6 +238,10 @@ void hs__stop_threads(struct hs_session *session);
 
 bool hs__is_preemption(hs_code code);
 hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
+/* Is there to be one attempt more, after an error? It is counted, and told; or `error` says that there were enough. */
+bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error);
+/* How long is waited before an attempt, the first of which is 1. */
+double hs__backoff(const hs_recovery *recovery, int64_t attempt);
 /* The first hs__create, and as many more as the recovery allows. */
 hs_code hs__open_created(struct hs_session *session, hs_error *err);
 /* Is a run that is made now followed by a recovery, if it needs one? */

@@ -17,21 +17,27 @@ typedef struct {
     hs__thread_list *registered; /* kept; the first n of it */
     size_t n;
     hs_join_options options;
+    hs_thread *const *awaited; /* without a limit */
+    size_t n_awaited;
 } joining;
 
 static hs_thread *nth(const joining *j, size_t i)
 {
+    if (i < j->n_awaited)
+        return j->awaited[i];
+    i -= j->n_awaited;
     return i < j->n ? j->registered->items[i] : j->options.threads[i - j->n];
 }
 
 static size_t count(const joining *j)
 {
-    return j->n + j->options.n_threads;
+    return j->n_awaited + j->n + j->options.n_threads;
 }
 
-static bool any_alive(const joining *j)
+/* Of the first n; those that are awaited come first. */
+static bool any_alive(const joining *j, size_t n)
 {
-    for (size_t i = 0; i < count(j); i++)
+    for (size_t i = 0; i < n; i++)
         if (hs_thread_alive(nth(j, i)))
             return true;
     return false;
@@ -65,7 +71,7 @@ static void wait_for_ends(const joining *j)
 {
     for (;;) {
         uint64_t seen = changes(j->coordinator);
-        if (hs_coordinator_should_stop(j->coordinator) || !any_alive(j))
+        if (hs_coordinator_should_stop(j->coordinator) || !any_alive(j, count(j)))
             return;
         wait_for_more(j->coordinator, seen, j->options.n_threads ? hs__deadline(PERIOD) : HS__FOREVER);
     }
@@ -115,17 +121,18 @@ static void wait_for_stragglers(const joining *j)
     int64_t limit = hs__deadline(j->options.stop_grace_secs), patience = hs__deadline(PATIENCE);
     for (;;) {
         uint64_t seen = changes(j->coordinator);
-        if (!any_alive(j))
+        if (!any_alive(j, count(j)))
             return;
         wake_all(j);
         if (patience < limit && hs__deadline(0) >= patience) {
             tell_waiting(j);
             patience = limit;
         }
-        if (hs__deadline(0) >= limit)
+        bool late = hs__deadline(0) >= limit;
+        if (late && !any_alive(j, j->n_awaited))
             return;
         int64_t next = hs__deadline(PERIOD);
-        wait_for_more(j->coordinator, seen, next < limit ? next : limit);
+        wait_for_more(j->coordinator, seen, late || next < limit ? next : limit);
     }
 }
 
@@ -133,6 +140,8 @@ static hs_code tell_stragglers(const joining *j, hs_code failed, hs_error *err)
 {
     char names[800] = "";
     size_t n = name_stragglers(j, names, sizeof names);
+    if (j->options.left_behind)
+        *j->options.left_behind = n;
     if (!n)
         return failed;
     if (failed || j->options.ignore_live_threads) {
@@ -166,6 +175,8 @@ static hs_code take_options(hs_join_options *options, const hs_join_options *giv
         given ? hs_struct_take(options, sizeof *options, given, "hs_join_options", "HS_JOIN_OPTIONS", err) : HS_OK;
     if (code)
         return code;
+    if (options->left_behind)
+        *options->left_behind = 0;
     if (options->n_threads && !options->threads)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_join_options.n_threads is %zu, and threads is NULL",
                             options->n_threads);
@@ -176,9 +187,10 @@ static hs_code take_options(hs_join_options *options, const hs_join_options *giv
     return HS_OK;
 }
 
-hs_code hs_coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_error *err)
+hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_thread *const *awaited, size_t n,
+                             hs_error *err)
 {
-    joining j = {.coordinator = coordinator};
+    joining j = {.coordinator = coordinator, .awaited = awaited, .n_awaited = n};
     hs_error_clear(err);
     if (!coordinator)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no coordinator to join");
@@ -195,4 +207,9 @@ hs_code hs_coordinator_join(hs_coordinator *coordinator, const hs_join_options *
     code = tell_stragglers(&j, end_join(coordinator, err), err);
     hs__list_release(&coordinator->env, j.registered);
     return code;
+}
+
+hs_code hs_coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_error *err)
+{
+    return hs__coordinator_join(coordinator, given, NULL, 0, err);
 }

@@ -71,6 +71,10 @@ ENDS(hs_evaluate_options, n_hooks, 64);
 ENDS(hs_predict_options, reserved, 80);
 ENDS(hs_eval_spec, user, 48);
 ENDS(hs_train_loop_options, training, 40);
+ENDS(hs_join_options, left_behind, 48);
+ENDS(hs_supervisor_options, reserved, 168);
+ENDS(hs_supervised_options, recovery, 56);
+ENDS(hs_supervisor_stop_options, left_behind, 40);
 ENDS(hs_resume_trial, hook, 48);
 ENDS(hs_resume_report, fetch, 808);
 #endif
@@ -111,6 +115,10 @@ BEGINS_WITH_SIZE(hs_checkpoint_saver_options);
 BEGINS_WITH_SIZE(hs_summary_saver_options);
 BEGINS_WITH_SIZE(hs_saver_listener_ops);
 BEGINS_WITH_SIZE(hs_verify_resume_options);
+BEGINS_WITH_SIZE(hs_join_options);
+BEGINS_WITH_SIZE(hs_supervisor_options);
+BEGINS_WITH_SIZE(hs_supervised_options);
+BEGINS_WITH_SIZE(hs_supervisor_stop_options);
 BEGINS_WITH_SIZE(hs_resume_trial);
 BEGINS_WITH_SIZE(hs_resume_report);
 

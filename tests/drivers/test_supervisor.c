@@ -97,6 +97,17 @@ static void sv_027_the_variable_named_global_step_is_it(void **state)
     assert_true(number(f, hs_supervisor_global_step(f->sv)) == 287);
 }
 
+static void steps_that_are_no_integer(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    refuses(f, OPTIONS(.global_step = "v"), "the global step 'v' has 3 elements of type float");
+    refuses(f, OPTIONS(.global_step = "v:0"), "name a variable of one int32 or int64");
+    hs_graph_add_variable(f->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "own", .dtype = HS_INT32});
+    supervise(f, OPTIONS(.global_step = "own"));
+    assert_string_equal(hs_supervisor_global_step(f->sv), "own");
+}
+
 static void sv_045s_a_worker_has_nothing_of_the_chiefs(void **state)
 {
     supervised *f = *state;
@@ -406,6 +417,7 @@ int main(void)
         supervised_test(of_no_supervisor_there_is_nothing),
         supervised_test(sv_047s_the_first_of_a_collection_is_taken),
         supervised_test(sv_027_the_variable_named_global_step_is_it),
+        supervised_test(steps_that_are_no_integer),
         supervised_test(sv_045s_a_worker_has_nothing_of_the_chiefs),
         supervised_test(sv_018_the_default_init_op),
         supervised_test(sv_019_an_init_function),

@@ -65,6 +65,84 @@ static void saving_without_a_place_for_it(void **state)
                  "give the supervisor a logdir");
 }
 
+/* A disk that stands still, and a loop that has come to it. */
+static atomic_bool disk_stands, disk_waits;
+static atomic_int saving;
+
+static hs_code rename_when_it_moves(void *user, const char *from, const char *to, hs_error *err)
+{
+    (void)user;
+    while (atomic_load(&disk_stands)) {
+        atomic_store(&disk_waits, true);
+        sched_yield();
+    }
+    const hs_file_system *files = &hs_env_default()->files;
+    return files->ops->rename(files->user, from, to, err);
+}
+
+static hs_code save(void *user, hs_error *err)
+{
+    supervised *f = user;
+    atomic_fetch_add(&saving, 1);
+    return hs_supervisor_save(f->sv, f->session, err);
+}
+
+static void supervise_savers(supervised *f)
+{
+    add_step(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER));
+    prepare(f, NULL);
+    atomic_store(&saving, 0);
+}
+
+/* Who waits for the save of another keeps nobody from training. */
+static void a_second_save_leaves_the_session_to_others(void **state)
+{
+    supervised *f = *state;
+    static hs_file_system_ops ops; /* it outlives the graph */
+    ops = *hs_env_default()->files.ops;
+    ops.rename = rename_when_it_moves;
+    f->t.env.files = (hs_file_system){&ops, hs_env_default()->files.user};
+    hs_graph_free(f->graph);
+    f->graph = hs_graph_new(&f->t.env);
+    supervise_savers(f);
+    atomic_store(&disk_stands, true);
+    for (int i = 0; i < 2; i++) {
+        hs_thread_free(hs_supervisor_loop(f->sv, 1e6, save, f, &f->err));
+        while (!atomic_load(&disk_waits))
+            sched_yield();
+    }
+    for (int i = 0; i < 1000; i += atomic_load(&saving) == 2) {
+        assert_ok(run_op(f, "train"), &f->err);
+        sched_yield();
+    }
+    atomic_store(&disk_stands, false);
+    assert_ok(leave(f, HS_OK), &f->err);
+}
+
+static hs_code save_within(void *user, hs_error *err)
+{
+    supervised *f = user;
+    hs_raw_session_enter(f->session);
+    hs_code code = save(f, err);
+    hs_raw_session_leave(f->session);
+    return code;
+}
+
+/* Some have entered the session before, and some have not: nobody waits for ever. */
+static void all_may_save_at_once(void **state)
+{
+    supervised *f = *state;
+    supervise_savers(f);
+    for (int i = 0; i < 4; i++)
+        hs_thread_free(hs_supervisor_loop(f->sv, 0, i % 2 ? save : save_within, f, &f->err));
+    while (atomic_load(&saving) < 40) {
+        assert_ok(run_op(f, "train"), &f->err);
+        assert_ok(save_within(f, &f->err), &f->err);
+    }
+    assert_ok(leave(f, HS_OK), &f->err);
+}
+
 static const char *names_of_services(const supervised *f)
 {
     static char text[128];
@@ -509,6 +587,8 @@ int main(void)
         supervised_test(sv_033s_a_stop_saves_nothing),
         supervised_test(saving_now),
         supervised_test(saving_without_a_place_for_it),
+        supervised_test(a_second_save_leaves_the_session_to_others),
+        supervised_test(all_may_save_at_once),
         supervised_test(sv_035s_which_services_there_are),
         supervised_test(sv_036s_without_a_logdir_there_are_none),
         supervised_test(services_that_cannot_be_started),

@@ -520,6 +520,32 @@ static void co_027s_an_error_is_the_coordinators_unless_it_was_joined(void **sta
     assert_fails(hs_coordinator_stop_on_error(*state, NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "no body");
 }
 
+static void a_join_counts_whom_it_leaves_behind(void **state)
+{
+    event go = EVENT;
+    hs_error err;
+    size_t left = 9;
+    hs_thread_options options = {HS_THREAD_OPTIONS, .name = "stays", .run = wait_for_event, .user = &go};
+    hs_thread *thread = hs_thread_new(&options, &err);
+    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10, .threads = &thread, .n_threads = 1,
+                            .left_behind = &left};
+    assert_ok(hs_thread_start(thread, &err), &err);
+    assert_ok(hs_coordinator_register(*state, thread, &err), &err);
+    stop_with(*state, HS_ABORTED, "lost");
+    assert_fails(hs_coordinator_join(*state, &soon, &err), HS_ABORTED, &err, "lost");
+    assert_int_equal(left, 1);
+    hs_coordinator_clear_stop(*state);
+    hs_coordinator_request_stop(*state, NULL);
+    soon.ignore_live_threads = true;
+    assert_ok(hs_coordinator_join(*state, &soon, &err), &err);
+    assert_int_equal(left, 1);
+    event_add(&go);
+    assert_true(hs_thread_wait(thread, LONG));
+    assert_ok(hs_coordinator_join(*state, &soon, &err), &err);
+    assert_int_equal(left, 0);
+    hs_thread_free(thread);
+}
+
 static void join_refuses_what_makes_no_sense(void **state)
 {
     hs_error err;
@@ -616,6 +642,7 @@ int main(void)
         test(co_023s_threads_registered_during_a_join_are_not_joined),
         test(co_024s_a_thread_is_registered_once),
         test(co_027s_an_error_is_the_coordinators_unless_it_was_joined),
+        test(a_join_counts_whom_it_leaves_behind),
         test(join_refuses_what_makes_no_sense),
         test(many_come_and_go),
         test(there_may_be_no_memory),

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions that somebody still runs when the grace period is over. */
+#include "drivers/supervised.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+static atomic_bool may_end, has_begun;
+
+/* A loop of the program's that does not look whether it should stop, and runs the session until it may end. */
+static hs_code run_on(void *user, hs_error *err)
+{
+    supervised *f = user;
+    hs_code code = HS_OK;
+    atomic_store(&has_begun, true);
+    while (!code && !atomic_load(&may_end))
+        code = hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("v")}, NULL, err);
+    return code;
+}
+
+static hs_thread *start_to_run_on(supervised *f)
+{
+    atomic_store(&may_end, false);
+    atomic_store(&has_begun, false);
+    hs_thread *thread = hs_supervisor_loop(f->sv, 0, run_on, f, &f->err);
+    assert_non_null(thread);
+    while (!atomic_load(&has_begun))
+        sched_yield();
+    return thread;
+}
+
+static hs_thread *begin(supervised *f)
+{
+    add_v(f, 0);
+    supervise(f, OPTIONS(.stop_grace_secs = .01));
+    prepare(f, NULL);
+    return start_to_run_on(f);
+}
+
+/* The session was left open: it still runs, and is closed when the thread has ended. */
+static void close_later(supervised *f, hs_thread *thread)
+{
+    assert_true(hs_thread_alive(thread));
+    assert_true(v_is_123(f));
+    atomic_store(&may_end, true);
+    assert_true(hs_thread_wait(thread, 1e9));
+    hs_thread_free(thread);
+    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
+    f->session = NULL;
+}
+
+static void sv_042s_a_session_that_is_run_on_stays_open(void **state)
+{
+    supervised *f = *state;
+    size_t left = 9;
+    hs_thread *thread = begin(f);
+    const hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .left_behind = &left};
+    hs_code code = hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err);
+    assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "the session stays open, as threads did not stop (1): ");
+    assert_contains(f->err.message, "'loop'");
+    assert_int_equal(left, 1);
+    close_later(f, thread);
+}
+
+static void an_error_comes_before_whom_it_leaves_behind(void **state)
+{
+    supervised *f = *state;
+    hs_thread *thread = begin(f);
+    hs_error_set(&f->err, HS_INTERNAL, "mine");
+    hs_code code = hs_supervisor_leave(f->sv, f->session, HS_INTERNAL, NULL, &f->err);
+    assert_fails(code, HS_INTERNAL, &f->err, "stays open, as threads did not stop (1): mine");
+    close_later(f, thread);
+}
+
+static void who_is_ignored_is_counted(void **state)
+{
+    supervised *f = *state;
+    size_t left = 9;
+    hs_thread *thread = begin(f);
+    const hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .ignore_live_threads = true,
+                                                .left_behind = &left};
+    assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), &f->err);
+    assert_string_equal(f->err.message, "");
+    assert_int_equal(left, 1);
+    assert_contains(f->t.log, "WARNING: the session stays open");
+    close_later(f, thread);
+}
+
+static void a_stop_tells_whom_it_leaves_behind(void **state)
+{
+    supervised *f = *state;
+    size_t left = 9;
+    hs_thread *thread = begin(f);
+    hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .left_behind = &left};
+    assert_fails(hs_supervisor_stop(f->sv, &options, &f->err), HS_FAILED_PRECONDITION, &f->err, "'loop'");
+    assert_int_equal(left, 1);
+    options.threads = &thread; /* who was forgotten is named again */
+    options.n_threads = 1;
+    assert_fails(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), HS_FAILED_PRECONDITION, &f->err,
+                 "stays open");
+    assert_int_equal(left, 1);
+    close_later(f, thread);
+}
+
+static void nobody_is_left_behind(void **state)
+{
+    supervised *f = *state;
+    size_t left = 9;
+    const hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .left_behind = &left};
+    add_v(f, 0);
+    supervise(f, OPTIONS(0));
+    prepare(f, NULL);
+    assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), &f->err);
+    f->session = NULL;
+    assert_int_equal(left, 0);
+}
+
+/* Services. */
+
+/* A summary op that takes longer than the grace period, from the stop on. */
+static hs_code outlive_the_grace(void *self, hs_op *op, hs_error *err)
+{
+    supervised *f = self;
+    static hs_string value;
+    atomic_store(&has_begun, true);
+    hs_supervisor_wait_for_stop(f->sv);
+    for (int64_t stopped = hs_env_monotonic_ns(NULL); hs_env_monotonic_ns(NULL) < stopped + 50000000;)
+        sched_yield();
+    value = three(f);
+    hs_tensor tensor = hs_tensor_of(HS_STRING, HS_SCALAR, &value);
+    return hs_op_set_output(op, 0, &tensor, err);
+}
+
+static void begin_slow_service(supervised *f)
+{
+    atomic_store(&has_begun, false);
+    hs_graph_op(f->graph, .name = "slow", .run = outlive_the_grace, .self = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    supervise(f, OPTIONS(.logdir = f->directory, .summary_op = "slow", .stop_grace_secs = 1e-3));
+    prepare(f, NULL);
+    while (!atomic_load(&has_begun))
+        sched_yield();
+}
+
+static void leaving_waits_for_services_that_outlive_the_grace(void **state)
+{
+    supervised *f = *state;
+    begin_slow_service(f);
+    assert_ok(leave(f, HS_OK), &f->err);
+}
+
+static void services_that_outlive_a_stop_can_be_waited_for(void **state)
+{
+    supervised *f = *state;
+    size_t left = 0, n;
+    const hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .left_behind = &left};
+    begin_slow_service(f);
+    assert_fails(hs_supervisor_stop(f->sv, &options, &f->err), HS_FAILED_PRECONDITION, &f->err, "'summaries'");
+    assert_int_equal(left, 1);
+    hs_thread *const *services = hs_supervisor_services(f->sv, &n);
+    assert_int_equal(n, 1);
+    assert_true(hs_thread_wait(services[0], 1e9));
+    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
+    f->session = NULL;
+}
+
+/* The loop. */
+
+static hs_thread *straggler;
+
+static hs_code leave_one_behind(void *user, hs_raw_session *session, hs_error *err)
+{
+    supervised *f = user;
+    f->session = session;
+    f->runs++;
+    straggler = start_to_run_on(f);
+    return hs_error_set(err, HS_ABORTED, "gone");
+}
+
+static void the_loop_makes_no_other_session_beside_one_that_is_run(void **state)
+{
+    supervised *f = *state;
+    add_v(f, 0);
+    supervise(f, OPTIONS(.stop_grace_secs = .01));
+    assert_fails(hs_basic_train_loop(f->sv, NULL, leave_one_behind, f, &f->err), HS_ABORTED, &f->err, "stays open");
+    assert_int_equal(f->runs, 1);
+    close_later(f, straggler);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        supervised_test(sv_042s_a_session_that_is_run_on_stays_open),
+        supervised_test(an_error_comes_before_whom_it_leaves_behind),
+        supervised_test(who_is_ignored_is_counted),
+        supervised_test(a_stop_tells_whom_it_leaves_behind),
+        supervised_test(nobody_is_left_behind),
+        supervised_test(leaving_waits_for_services_that_outlive_the_grace),
+        supervised_test(services_that_outlive_a_stop_can_be_waited_for),
+        supervised_test(the_loop_makes_no_other_session_beside_one_that_is_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
