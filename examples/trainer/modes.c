@@ -24,17 +24,28 @@ static void interrupt(int number)
     interrupted = 1;
 }
 
+static hs_coordinator *coordinator;
+
+static hs_code keep_coordinator(void *self, hs_raw_session *session, hs_coordinator *given, hs_error *err)
+{
+    (void)self, (void)session, (void)err;
+    coordinator = given;
+    return HS_OK;
+}
+
+/* Asks the coordinator, not the run: there is to be no last evaluation. */
 static hs_code stop_if_interrupted(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    (void)self, (void)values, (void)err;
+    (void)self, (void)run, (void)values, (void)err;
     if (interrupted)
-        hs_run_context_request_stop(run);
+        hs_coordinator_request_stop(coordinator, NULL);
     return HS_OK;
 }
 
 static hs_hook interrupt_hook(void)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "interrupt", .after_run = stop_if_interrupted};
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "interrupt", .after_create_session = keep_coordinator,
+                                    .after_run = stop_if_interrupted};
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

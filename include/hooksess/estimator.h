@@ -157,15 +157,21 @@ typedef struct hs_eval_spec {
     const hs_evaluate_options *evaluate; /* (required) without a checkpoint_path. The hooks are begun anew for each */
     double start_delay_secs;             /* none before; 0: 120; HS_NEVER: at once */
     double throttle_secs; /* from the beginning of one to that of the next at least; 0: 600; HS_NEVER: each checkpoint */
-    hs_evaluated_fn evaluated; /* told of each; HS_STOP ends the training well. NULL: nobody is */
+    hs_evaluated_fn evaluated; /* told of each; HS_STOP breaks the training off, well. NULL: nobody is */
     void *user;
 } hs_eval_spec;
 #define HS_EVAL_SPEC .size = sizeof(hs_eval_spec)
 
-/* Trains up to max_steps, evaluates new checkpoints on the way, in the thread that trains, and the last one at the end,
- * also where no step was left to make. That of step 0 is passed over on the way: nothing is trained yet. A failing
- * evaluation ends the training, and makes the outcome a failure. Training goes as in hs_estimator_train. TensorFlow:
- * train_and_evaluate, run locally. */
+/* Trains up to max_steps, evaluates new checkpoints on the way, in the thread that trains, and the last one once the
+ * training is over, also where no step was left to make. That of step 0 is passed over on the way: nothing is trained yet.
+ * A failing evaluation ends the training, and makes the outcome a failure. Training goes as in hs_estimator_train, and must
+ * save checkpoints: HS_INVALID_ARGUMENT where the estimator has that switched off.
+ *
+ * Over is the training at max_steps, at the end of the input, and when a hook stops it (early stopping). It is broken off
+ * when `evaluated` has had enough, or somebody asks the session's coordinator to stop (hs_coordinator_request_stop): then
+ * its last step is saved, and the call returns without a last evaluation. So a hook that passes on an interruption, such as
+ * a signal, asks the coordinator, which it got in after_create_session, and not its run. TensorFlow: train_and_evaluate,
+ * run locally. */
 HS_API hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options *train, const hs_eval_spec *eval,
                                         hs_error *err);
 

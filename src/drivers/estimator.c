@@ -18,7 +18,7 @@ hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
 {
     hs_estimator_options options = {HS_ESTIMATOR_OPTIONS};
     hs_env env;
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_estimator_options", "HS_ESTIMATOR_OPTIONS", err)) ||
+    if (hs_struct_take(&options, sizeof options, given, "hs_estimator_options", "HS_ESTIMATOR_OPTIONS", err) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     if (!options.model_fn || !options.model_dir || !*options.model_dir) {
@@ -26,27 +26,21 @@ hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
                      options.model_fn ? "model_dir" : "model_fn");
         return NULL;
     }
-    hs_estimator *estimator = hs__alloc(&env, 1, sizeof *estimator);
-    char *directory = hs__strdup(&env, options.model_dir);
-    if (!estimator || !directory) {
-        hs__free(&env, estimator);
-        hs__free(&env, directory);
-        hs__no_memory(err, sizeof *estimator, "an estimator");
+    size_t bytes = strlen(options.model_dir) + 1;
+    hs_estimator *estimator = hs__alloc(&env, 1, sizeof *estimator + bytes);
+    if (!estimator) {
+        hs__no_memory(err, sizeof *estimator + bytes, "an estimator");
         return NULL;
     }
     *estimator = (hs_estimator){.env = env, .options = options};
-    estimator->options.model_dir = directory;
-    hs__clear(err);
+    estimator->options.model_dir = memcpy(estimator->model_dir, options.model_dir, bytes);
     return estimator;
 }
 
 void hs_estimator_free(hs_estimator *estimator)
 {
-    if (!estimator)
-        return;
-    const hs_env env = estimator->env;
-    hs__free(&env, (void *)estimator->options.model_dir);
-    hs__free(&env, estimator);
+    if (estimator)
+        hs__free(&estimator->env, estimator);
 }
 
 const char *hs_estimator_model_dir(const hs_estimator *estimator)
@@ -61,30 +55,23 @@ char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *er
 
 /* Building. */
 
-static hs_code call_functions(hs__built *built, hs_mode mode, const hs_input *input, hs_hook *hook, hs_error *err)
-{
-    const hs_estimator_options *options = &built->estimator->options;
-    hs_estimator_spec spec = {.size = sizeof spec};
-    hs_code code = options->model_fn(options->user, mode, &spec, err);
-    built->spec = spec;
-    if (hs__settle(code, "the model function", err))
-        return code;
-    if (!spec.backend.ops)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the model function gave no backend (hs_estimator_spec.backend)");
-    return input->fn ? hs__settle(input->fn(input->user, mode, spec.backend, hook, err), "the input function", err) : HS_OK;
-}
-
 hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode, const hs_input *input,
                   const hs_hook *hooks, size_t n_hooks, hs_error *err)
 {
-    const hs_env *env = &estimator->env;
+    const hs_estimator_options *options = &estimator->options;
+    hs_estimator_spec *spec = &built->spec;
     hs_hook of_input = {.ops = NULL};
-    *built = (hs__built){.estimator = estimator};
-    hs_code code = n_hooks && !hooks ? hs_error_set(err, HS_INVALID_ARGUMENT, "n_hooks is %zu, and hooks is NULL", n_hooks)
-                                     : call_functions(built, mode, input, &of_input, err);
-    const hs_hook *const lists[] = {&of_input, built->spec.hooks, hooks};
-    const size_t lengths[] = {of_input.ops ? 1 : 0, built->spec.hooks ? built->spec.n_hooks : 0, hooks ? n_hooks : 0};
-    built->hooks = hs__alloc(env, lengths[0] + lengths[1] + lengths[2] + HS__OWN_HOOKS, sizeof *built->hooks);
+    *built = (hs__built){.estimator = estimator, .spec.size = sizeof *spec};
+    hs_code code = hs__settle(options->model_fn(options->user, mode, spec, err), "the model function", err);
+    if (!code && !spec->backend.ops)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "the model function gave no backend (hs_estimator_spec.backend)");
+    if (!code && input->fn)
+        code = hs__settle(input->fn(input->user, mode, spec->backend, &of_input, err), "the input function", err);
+    if (!code && n_hooks && !hooks)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "n_hooks is %zu, and hooks is NULL", n_hooks);
+    const hs_hook *const lists[] = {&of_input, spec->hooks, hooks};
+    const size_t lengths[] = {of_input.ops ? 1 : 0, spec->hooks ? spec->n_hooks : 0, hooks ? n_hooks : 0};
+    built->hooks = hs__alloc(&estimator->env, lengths[0] + lengths[1] + lengths[2] + HS__OWN_HOOKS, sizeof *built->hooks);
     for (int i = 0; i < 3; i++) {
         for (size_t k = 0; built->hooks && k < lengths[i]; k++)
             built->hooks[built->n_hooks++] = lists[i][k];
@@ -165,9 +152,8 @@ static hs_outcome run_training(hs__built *built, const hs_train_options *options
         .n_listeners = options->n_listeners,
     };
     built->n_hooks = 0; /* they are the session's from here on */
-    return hs_train_loop(
-        built->spec.backend,
-        &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS, .train_op = built->spec.train_op, .training = &training}, err);
+    const hs_train_loop_options loop = {HS_TRAIN_LOOP_OPTIONS, .train_op = built->spec.train_op, .training = &training};
+    return hs_train_loop(built->spec.backend, &loop, err);
 }
 
 hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *given, hs_error *err)
@@ -175,13 +161,11 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *g
     hs_train_options options = {HS_TRAIN_OPTIONS};
     hs__built built = {.estimator = estimator};
     hs_error error = {0};
-    hs_outcome outcome;
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_train_options", "HS_TRAIN_OPTIONS", &error)) ||
+    bool failed =
+        (given && hs_struct_take(&options, sizeof options, given, "hs_train_options", "HS_TRAIN_OPTIONS", &error)) ||
         hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, options.n_hooks, &error) ||
-        check_train(&built, &options, &error) || make_scaffold(&built, &error))
-        outcome = hs_session_close(NULL, &error);
-    else
-        outcome = run_training(&built, &options, &error);
+        check_train(&built, &options, &error) || make_scaffold(&built, &error);
+    hs_outcome outcome = failed ? hs_session_close(NULL, &error) : run_training(&built, &options, &error);
     hs__release(&built);
     hs__error_copy(err, &error);
     return outcome;

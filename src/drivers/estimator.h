@@ -8,7 +8,8 @@
 
 struct hs_estimator {
     hs_env env;
-    hs_estimator_options options; /* model_dir is a copy */
+    hs_estimator_options options; /* model_dir is what follows */
+    char model_dir[];
 };
 
 /* A graph that was built for one call, with the hooks that belong to it: the input's, the model function's, the caller's,

@@ -11,24 +11,19 @@ typedef struct {
     const hs_predict_options *options;
     const char *const *keys;
     size_t n;
-    hs_tensor *batch, *example;
+    hs_tensor *values; /* of one call */
     int64_t calls;
 } prediction;
 
-static hs_code call(prediction *p, const hs_tensor *values, hs_error *err)
+/* Where the batch is to be taken apart, each has a row for each example. */
+static hs_code check_batch(const prediction *p, const hs_run_values *values, hs_error *err)
 {
-    return hs__settle(p->options->predicted(p->options->user, p->calls++, values, p->n, err), "predicted", err);
-}
-
-/* Views of the batch. Where it is to be taken apart, each has a row for each example. */
-static hs_code take_batch(prediction *p, const hs_run_values *values, hs_error *err)
-{
+    const hs_tensor *first = hs_values_tensor(values, 0);
     for (size_t i = 0; i < p->n; i++) {
         const hs_tensor *value = hs_values_tensor(values, i);
         if (!value)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "the prediction '%s' is an op without a value", p->keys[i]);
-        p->batch[i] = *value;
-        if (!p->options->whole_batches && (value->rank < 1 || value->dims[0] != p->batch[0].dims[0]))
+        if (!p->options->whole_batches && (value->rank < 1 || value->dims[0] != first->dims[0]))
             return hs_error_set(err, HS_INVALID_ARGUMENT,
                                 "the prediction '%s' has not a row for each example, as '%s' has; ask for whole_batches",
                                 p->keys[i], p->keys[0]);
@@ -36,23 +31,25 @@ static hs_code take_batch(prediction *p, const hs_run_values *values, hs_error *
     return HS_OK;
 }
 
-static hs_tensor row_of(const hs_tensor *batch, int64_t row)
+static void take_row(hs_tensor *batch, int64_t row)
 {
-    hs_tensor one = *batch;
-    one.rank--;
-    memmove(one.dims, one.dims + 1, (size_t)one.rank * sizeof *one.dims);
-    one.bytes = batch->bytes / (size_t)batch->dims[0];
-    one.data = (char *)batch->data + (size_t)row * one.bytes;
-    return one;
+    batch->rank--;
+    batch->bytes /= (size_t)batch->dims[0];
+    memmove(batch->dims, batch->dims + 1, (size_t)batch->rank * sizeof *batch->dims);
+    batch->data = (char *)batch->data + (size_t)row * batch->bytes;
 }
 
-static hs_code give(prediction *p, hs_error *err)
+static hs_code give(prediction *p, const hs_run_values *values, hs_error *err)
 {
-    hs_code code = p->options->whole_batches ? call(p, p->batch, err) : HS_OK;
-    for (int64_t row = 0; !code && !p->options->whole_batches && row < p->batch[0].dims[0]; row++) {
+    const hs_predict_options *options = p->options;
+    int64_t rows = options->whole_batches ? 1 : hs_values_tensor(values, 0)->dims[0];
+    hs_code code = HS_OK;
+    for (int64_t row = 0; !code && row < rows; row++) {
         for (size_t i = 0; i < p->n; i++)
-            p->example[i] = row_of(&p->batch[i], row);
-        code = call(p, p->example, err);
+            p->values[i] = *hs_values_tensor(values, i);
+        for (size_t i = 0; i < p->n && !options->whole_batches; i++)
+            take_row(&p->values[i], row);
+        code = hs__settle(options->predicted(options->user, p->calls++, p->values, p->n, err), "predicted", err);
     }
     return code;
 }
@@ -63,23 +60,20 @@ static void predict_all(prediction *p, hs_session *session, hs_error *err)
     const hs_run_values *values;
     hs_code code = HS_OK;
     while (!code && !hs_session_should_stop(session) && !hs_session_run_args(session, &args, &values, err))
-        if ((code = take_batch(p, values, err)) || (code = give(p, err)))
+        if ((code = check_batch(p, values, err)) || (code = give(p, values, err)))
             hs_session_fail(session, code, err->message);
 }
 
 static hs_code make_prediction(prediction *p, const hs__built *built, hs_error *err)
 {
     p->keys = p->options->keys ? p->options->keys : built->spec.predictions;
-    p->n = p->keys ? hs__names_count(p->keys) : 0;
+    p->n = hs__names_count(p->keys);
     if (!p->n || !p->options->predicted)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_predict: %s",
                             p->n ? "predicted is not given"
                                  : "there is nothing to predict: neither keys nor hs_estimator_spec.predictions name any");
-    p->batch = hs__alloc(&built->estimator->env, 2 * p->n, sizeof *p->batch);
-    if (!p->batch)
-        return hs__no_memory(err, p->n * sizeof *p->batch, "the predictions");
-    p->example = p->batch + p->n;
-    return HS_OK;
+    p->values = hs__alloc(&built->estimator->env, p->n, sizeof *p->values);
+    return p->values ? HS_OK : hs__no_memory(err, p->n * sizeof *p->values, "the predictions");
 }
 
 hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *given, hs_error *err)
@@ -89,18 +83,17 @@ hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *
     hs__built built;
     char *path = NULL;
     hs_error error = {0};
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_predict_options", "HS_PREDICT_OPTIONS", err))
+    if (hs_struct_take(&options, sizeof options, given, "hs_predict_options", "HS_PREDICT_OPTIONS", err))
         return HS_INVALID_ARGUMENT;
-    hs_code code = hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, options.n_hooks, &error);
-    if (!code && !(code = make_prediction(&p, &built, &error))) {
+    if (!hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, options.n_hooks, &error) &&
+        !make_prediction(&p, &built, &error)) {
         const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_path);
         hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);
         predict_all(&p, session, &error);
-        code = hs_session_close(session, &error).error.code;
+        hs_session_close(session, &error);
     }
     hs__free(&estimator->env, path);
-    hs__free(&estimator->env, p.batch);
+    hs__free(&estimator->env, p.values);
     hs__release(&built);
-    hs__error_copy(err, &error);
-    return code;
+    return hs__error_copy(err, &error);
 }

@@ -18,25 +18,20 @@ struct hs_metrics {
     int64_t step, batches;
     const char *const *means, *const *metrics; /* copies */
     size_t n_means, n_metrics;
-    double *values; /* of both; sums, while the batches are run */
+    double values[]; /* of both; sums, while the batches are run */
 };
 
-static hs_metrics *new_metrics(const hs_env *env, const hs_evaluate_once_options *options, const char *checkpoint,
-                               hs_error *err)
+static hs_metrics *new_metrics(const hs_env *env, const hs_evaluate_once_options *options, hs_error *err)
 {
-    static const char *const none[] = {NULL};
-    const char *const *means = options->means ? options->means : none;
-    const char *const *metrics = options->metrics ? options->metrics : none;
-    hs_metrics *made = hs__alloc(env, 1, sizeof *made);
+    size_t n_means = hs__names_count(options->means), n_metrics = hs__names_count(options->metrics);
+    hs_metrics *made = hs__alloc(env, 1, sizeof *made + (n_means + n_metrics) * sizeof *made->values);
     if (made) {
-        *made = (hs_metrics){.env = *env, .n_means = hs__names_count(means), .n_metrics = hs__names_count(metrics)};
-        made->means = hs__names_copy(env, means);
-        made->metrics = hs__names_copy(env, metrics);
-        made->checkpoint = hs__strdup(env, checkpoint);
-        made->values = hs__alloc(env, made->n_means + made->n_metrics + 1, sizeof *made->values);
+        *made = (hs_metrics){.env = *env, .n_means = n_means, .n_metrics = n_metrics};
+        made->means = hs__names_copy(env, options->means);
+        made->metrics = hs__names_copy(env, options->metrics);
+        if (made->means && made->metrics)
+            return made;
     }
-    if (made && made->means && made->metrics && made->checkpoint && made->values)
-        return made;
     hs_metrics_free(made);
     hs__no_memory(err, sizeof *made, "the metrics");
     return NULL;
@@ -46,12 +41,10 @@ void hs_metrics_free(hs_metrics *metrics)
 {
     if (!metrics)
         return;
-    const hs_env env = metrics->env;
-    hs__free(&env, (void *)metrics->means);
-    hs__free(&env, (void *)metrics->metrics);
-    hs__free(&env, metrics->checkpoint);
-    hs__free(&env, metrics->values);
-    hs__free(&env, metrics);
+    hs__free(&metrics->env, (void *)metrics->means);
+    hs__free(&metrics->env, (void *)metrics->metrics);
+    hs__free(&metrics->env, metrics->checkpoint);
+    hs__free(&metrics->env, metrics);
 }
 
 const char *hs_metrics_name(const hs_metrics *metrics, size_t index)
@@ -123,19 +116,16 @@ static char *find(const hs_env *env, const hs_evaluate_once_options *options, hs
 hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options *options, char **path, hs_error *err)
 {
     const hs_env *env = hs_backend_env(backend);
-    hs_session *session = NULL;
+    hs_session *session;
     hs_hook *hooks = hs__hold_hooks(env, options->hooks, options->n_hooks, err);
     hs_session_options opening = {HS_SESSION_OPTIONS, .hooks = options->hooks ? hooks : NULL, .n_hooks = options->n_hooks,
                                   .scaffold = options->scaffold, .restore_options = options->restore_options};
-    *path = hooks ? find(env, options, err) : NULL;
-    while (*path) {
-        opening.checkpoint_path = *path;
-        session = hs_session_open(backend, &opening, err);
-        if (session || options->checkpoint_path || !hs__is_gone(env, *path))
-            break;
+    *path = NULL;
+    do {
         hs__free(env, *path);
-        *path = find(env, options, err);
-    }
+        opening.checkpoint_path = *path = hooks ? find(env, options, err) : NULL;
+        session = *path ? hs_session_open(backend, &opening, err) : NULL;
+    } while (*path && !session && !options->checkpoint_path && hs__is_gone(env, *path));
     hs__free(env, hooks);
     return session;
 }
@@ -214,20 +204,20 @@ static void tell(const hs_metrics *metrics)
            (long long)metrics->step, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);
 }
 
-/* Closes the session, too. */
-static hs_metrics *evaluate(const hs_evaluate_once_options *options, hs_session *session, const char *path, hs_error *err)
+hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err)
 {
-    hs_metrics *metrics = new_metrics(hs_backend_env(hs_session_backend(session)), options, path, err);
-    hs_code code = HS_RESOURCE_EXHAUSTED;
-    if (metrics) {
+    hs_metrics *metrics = new_metrics(hs_backend_env(backend), options, err);
+    hs_session *session = metrics ? hs__restored_open(backend, options, &metrics->checkpoint, err) : NULL;
+    hs_code code;
+    if (session) {
         metrics->step = hs_session_step(session);
-        code = run_batches(metrics, session, options, err);
-    }
-    if (code || (code = fetch_metrics(metrics, session, err)) || (code = publish(metrics, session, options, err)))
-        hs_session_fail(session, code, err->message);
-    if (hs_session_close(session, err).reason != HS_REASON_FAILED) {
-        tell(metrics);
-        return metrics;
+        if ((code = run_batches(metrics, session, options, err)) || (code = fetch_metrics(metrics, session, err)) ||
+            (code = publish(metrics, session, options, err)))
+            hs_session_fail(session, code, err->message);
+        if (hs_session_close(session, err).reason != HS_REASON_FAILED) {
+            tell(metrics);
+            return metrics;
+        }
     }
     hs_metrics_free(metrics);
     return NULL;
@@ -235,45 +225,28 @@ static hs_metrics *evaluate(const hs_evaluate_once_options *options, hs_session 
 
 hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err)
 {
-    *options = (hs_evaluate_once_options){HS_EVALUATE_ONCE_OPTIONS};
-    hs_code code =
-        hs_struct_take(options, sizeof *options, given, "hs_evaluate_once_options", "HS_EVALUATE_ONCE_OPTIONS", err);
-    if (code)
-        return code;
-    bool metrics = (options->metrics && *options->metrics) || (options->means && *options->means);
+    if (hs_struct_take(options, sizeof *options, given, "hs_evaluate_once_options", "HS_EVALUATE_ONCE_OPTIONS", err))
+        return HS_INVALID_ARGUMENT;
+    const char *wrong = NULL;
     if (!options->checkpoint_path == !options->checkpoint_dir)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_evaluate_once: %s of checkpoint_path and checkpoint_dir is given; give exactly one",
-                            options->checkpoint_dir ? "each" : "none");
-    if (!metrics && !options->eval_op)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: none of eval_op, means and metrics is given");
-    if (options->output_dir && options->summary_writer)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_evaluate_once: give at most one of output_dir and summary_writer");
-    if (options->steps < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: steps is %lld; 0 is all there are",
-                            (long long)options->steps);
-    return HS_OK;
-}
-
-hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err)
-{
-    char *path;
-    hs_session *session = hs__restored_open(backend, options, &path, err);
-    hs_metrics *metrics = session ? evaluate(options, session, path, err) : NULL;
-    hs__free(hs_backend_env(backend), path);
-    return metrics;
+        wrong = "give exactly one of checkpoint_path and checkpoint_dir";
+    else if (!options->eval_op && !hs__names_count(options->means) && !hs__names_count(options->metrics))
+        wrong = "none of eval_op, means and metrics is given";
+    else if (options->output_dir && options->summary_writer)
+        wrong = "give at most one of output_dir and summary_writer";
+    else if (options->steps < 0)
+        wrong = "steps is below 0; 0 is all there are";
+    return wrong ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: %s", wrong) : HS_OK;
 }
 
 hs_metrics *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *given, hs_error *err)
 {
-    hs_evaluate_once_options options;
+    hs_evaluate_once_options options = {HS_EVALUATE_ONCE_OPTIONS};
     hs_error error = {0};
     hs_metrics *metrics = NULL;
-    hs_code code = hs__evaluation_take(&options, given, &error);
-    if (!code)
+    if (!hs__evaluation_take(&options, given, &error))
         metrics = hs__evaluate(backend, &options, &error);
+    hs_hooks_destroy(options.hooks, options.n_hooks);
     hs__error_copy(err, &error);
-    hs_hooks_destroy(options.hooks, options.hooks ? options.n_hooks : 0);
     return metrics;
 }

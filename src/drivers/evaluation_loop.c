@@ -34,9 +34,9 @@ static hs_code evaluate_last(loop *l, hs_error *err)
 
 static hs_code run(loop *l, hs_error *err)
 {
-    double timeout = l->options.timeout_secs;
+    const double given = l->options.timeout_secs;
+    const double timeout = given == HS_NEVER ? LONGEST_WAIT_SECS : given == 0 ? TIMEOUT_SECS : given;
     hs_code code = HS_OK;
-    timeout = timeout == HS_NEVER ? LONGEST_WAIT_SECS : timeout == 0 ? TIMEOUT_SECS : timeout;
     while (!code && (!l->options.max_evaluations || l->made < l->options.max_evaluations)) {
         char *found;
         int64_t wait = l->made ? l->due_ns - hs_env_monotonic_ns(l->env) : 0;
@@ -53,17 +53,18 @@ static hs_code run(loop *l, hs_error *err)
 
 static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *err)
 {
-    hs_code code = hs_struct_take(&l->options, sizeof l->options, given, "hs_evaluation_loop_options",
-                                  "HS_EVALUATION_LOOP_OPTIONS", err);
-    code = code ? code : hs__evaluation_take(&l->once, l->options.once, err);
-    if (!code && (l->once.checkpoint_path || !l->once.checkpoint_dir))
-        code =
-            hs_error_set(err, HS_INVALID_ARGUMENT,
-                         "hs_evaluation_loop: give checkpoint_dir, which the checkpoints come to, and no checkpoint_path");
-    if (!code && !(l->options.min_wait_secs >= 0 && l->options.min_wait_secs <= LONGEST_WAIT_SECS))
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: min_wait_secs is %g; none is 0",
+    if (hs_struct_take(&l->options, sizeof l->options, given, "hs_evaluation_loop_options", "HS_EVALUATION_LOOP_OPTIONS",
+                       err) ||
+        hs__evaluation_take(&l->once, l->options.once, err))
+        return HS_INVALID_ARGUMENT;
+    if (!l->once.checkpoint_dir)
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "hs_evaluation_loop: give checkpoint_dir, which the checkpoints come to, and no checkpoint_path");
+    if (!(l->options.min_wait_secs >= 0 && l->options.min_wait_secs <= LONGEST_WAIT_SECS))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: min_wait_secs is %g; none is 0",
                             l->options.min_wait_secs);
-    return code;
+    return HS_OK;
 }
 
 /* One event file for all evaluations. */
@@ -92,6 +93,6 @@ hs_code hs_evaluation_loop(hs_backend backend, const hs_evaluation_loop_options 
     if (evaluations)
         *evaluations = l.made;
     hs__free(l.env, l.last);
-    hs_hooks_destroy(l.once.hooks, l.once.hooks ? l.once.n_hooks : 0);
+    hs_hooks_destroy(l.once.hooks, l.once.n_hooks);
     return hs__error_copy(err, &error);
 }

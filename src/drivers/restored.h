@@ -11,7 +11,7 @@
 hs_hook *hs__hold_hooks(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err);
 /* A session, with held hooks, on the checkpoint of the options; *path is which, for hs__free, also after a failure. */
 hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options *options, char **path, hs_error *err);
-/* The options, checked; `options` is good to look at after a failure, too. */
+/* The options, checked; `options` stays as it was if they cannot be read. */
 hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err);
 /* Evaluates once; the hooks stay the caller's. */
 hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err);

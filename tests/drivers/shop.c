@@ -96,6 +96,7 @@ static void release(void *self)
 {
     shop *h = self;
     hs_graph_free(h->graphs[--h->open]);
+    h->released++;
 }
 
 static hs_code model(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err)

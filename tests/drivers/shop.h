@@ -13,7 +13,7 @@ typedef struct shop {
     int64_t batches;     /* of the input, before it ends; 0: without end */
     int64_t next;        /* the batch that is given next */
     hs_graph *graphs[4]; /* that were built, and not released yet */
-    int open;
+    int open, released;
     hs_code model_fails; /* what the model function returns */
     int64_t max_to_keep, save_steps;
     const hs_hook *hooks; /* of the model function */

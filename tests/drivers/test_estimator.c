@@ -80,6 +80,68 @@ static void a_failing_model_function_ends_the_call(void **state)
     assert_says(&h->s->err, HS_INTERNAL, "the model function");
 }
 
+/* An input that feeds the placeholder it adds to the graph. */
+typedef struct {
+    double batch, last;
+    hs_feed feeds[2];
+} fed;
+
+static hs_code next_feed(void *user, const hs_feed **feeds, hs_error *err)
+{
+    fed *f = user;
+    if (f->batch >= f->last)
+        return hs_error_set(err, HS_OUT_OF_RANGE, "no more");
+    f->batch++;
+    f->feeds[0] = (hs_feed){"next", hs_tensor_of(HS_DOUBLE, HS_SCALAR, &f->batch)};
+    *feeds = f->feeds;
+    return HS_OK;
+}
+
+static hs_code feeding(void *user, hs_mode mode, hs_backend backend, hs_hook *hook, hs_error *err)
+{
+    fed *f = user;
+    (void)mode, (void)err;
+    f->batch = 0;
+    *hook = hs_feed_fn(.feeds = next_feed, .feeds_user = f);
+    return hs_graph_placeholder(hs_graph_of(backend), "next", HS_DOUBLE, HS_SCALAR);
+}
+
+static void an_input_function_may_feed_placeholders(void **state)
+{
+    shop *h = *state;
+    fed f = {.last = 3};
+    shop_open(h);
+    hs_outcome o = hs_estimator_train(h->e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = {feeding, &f}}, &h->s->err);
+    assert_int_equal(o.reason, HS_REASON_END_OF_INPUT);
+    assert_int_equal(o.step, 3);
+    hs_metrics *m =
+        hs_estimator_evaluate(h->e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS, .input = {feeding, &f}}, &h->s->err);
+    assert_int_equal(hs_metrics_batches(m), 3);
+    assert_float_equal(hs_metrics_value(m, "sum"), 6, 0);
+    hs_metrics_free(m);
+}
+
+static hs_code no_data(void *user, hs_mode mode, hs_backend backend, hs_hook *hook, hs_error *err)
+{
+    (void)user, (void)mode, (void)backend, (void)hook;
+    return hs_error_set(err, HS_NOT_FOUND, "no data");
+}
+
+static void a_failing_input_function_releases_the_graph_once(void **state)
+{
+    shop *h = *state;
+    const hs_input input = {no_data, NULL};
+    shop_open(h);
+    hs_estimator_train(h->e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = input}, &h->s->err);
+    assert_says(&h->s->err, HS_NOT_FOUND, "no data");
+    assert_int_equal(h->released, 1);
+    assert_null(hs_estimator_evaluate(h->e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS, .input = input}, &h->s->err));
+    assert_int_equal(h->released, 2);
+    assert_fails(hs_estimator_predict(h->e, &(hs_predict_options){HS_PREDICT_OPTIONS, .input = input}, &h->s->err),
+                 HS_NOT_FOUND, &h->s->err, "no data");
+    assert_int_equal(h->released, 3);
+}
+
 static hs_code saved(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err)
 {
     (void)session, (void)err;
@@ -280,6 +342,8 @@ int main(void)
         with_shop(keeps_so_many_checkpoints),
         with_shop(not_both_steps_and_max_steps),
         with_shop(a_failing_model_function_ends_the_call),
+        with_shop(an_input_function_may_feed_placeholders),
+        with_shop(a_failing_input_function_releases_the_graph_once),
         with_shop(a_saving_listener_is_told_and_may_stop),
         with_shop(listeners_need_something_that_saves),
         with_shop(evaluates_the_newest_checkpoint),

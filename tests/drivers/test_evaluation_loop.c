@@ -152,10 +152,10 @@ static void a_hook_that_returns_stop_ends_the_batches(void **state)
 
 /* Train and evaluate. */
 
-static void train_and_evaluate(shop *h, double delay, double throttle, hs_evaluated_fn evaluated, int64_t max_steps)
+static void train_so_and_evaluate(shop *h, double delay, double throttle, hs_evaluated_fn evaluated, hs_train_options train)
 {
     hs_evaluate_options evaluate = {HS_EVALUATE_OPTIONS, .input = shop_input(h), .steps = 1};
-    hs_train_options train = {HS_TRAIN_OPTIONS, .input = shop_input(h), .max_steps = max_steps};
+    train.input = shop_input(h);
     if (!h->e)
         shop_open(h);
     h->batches = 0;
@@ -163,6 +163,11 @@ static void train_and_evaluate(shop *h, double delay, double throttle, hs_evalua
                                           &(hs_eval_spec){HS_EVAL_SPEC, .evaluate = &evaluate, .start_delay_secs = delay,
                                                           .throttle_secs = throttle, .evaluated = evaluated, .user = h},
                                           &h->s->err);
+}
+
+static void train_and_evaluate(shop *h, double delay, double throttle, hs_evaluated_fn evaluated, int64_t max_steps)
+{
+    train_so_and_evaluate(h, delay, throttle, evaluated, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = max_steps});
 }
 
 static void each_checkpoint_and_the_last(void **state)
@@ -216,6 +221,84 @@ static void whoever_is_told_may_end_the_training(void **state)
     assert_int_equal(h->evaluations, 1);
 }
 
+static void a_hook_that_stops_has_the_last_step_evaluated(void **state)
+{
+    shop *h = *state;
+    hs_hook stop = hs_stop_at_step(.last_step = 7);
+    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
+                          (hs_train_options){HS_TRAIN_OPTIONS, .hooks = &stop, .n_hooks = 1});
+    assert_int_equal(h->evaluations, 2);
+    assert_int_equal(h->steps[1], 7);
+}
+
+/* What a hook does that hears of a signal: at step 7, it asks the coordinator to stop. */
+static hs_code keep_coordinator(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)session, (void)err;
+    *(hs_coordinator **)self = coordinator;
+    return HS_OK;
+}
+
+static hs_code interrupt(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    int64_t step;
+    (void)values;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (!code && step == 7)
+        hs_coordinator_request_stop(*(hs_coordinator **)self, NULL);
+    return code;
+}
+
+static void a_training_that_is_broken_off_is_saved_and_not_evaluated(void **state)
+{
+    shop *h = *state;
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "interrupt", .after_create_session = keep_coordinator,
+                                    .after_run = interrupt};
+    hs_coordinator *coordinator = NULL;
+    const hs_hook hook = {.ops = &ops, .self = &coordinator};
+    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
+                          (hs_train_options){HS_TRAIN_OPTIONS, .hooks = &hook, .n_hooks = 1, .max_steps = 100});
+    assert_ok(h->s->outcome.error.code, &h->s->err);
+    assert_int_equal(h->s->outcome.reason, HS_REASON_STOPPED);
+    assert_int_equal(latest_step(h->s->directory), 7);
+    assert_int_equal(h->evaluations, 1);
+    assert_int_equal(h->steps[0], 5);
+}
+
+static void without_saving_there_is_nothing_to_evaluate(void **state)
+{
+    shop *h = *state;
+    h->save_steps = HS_NEVER;
+    train_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated, 12);
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "save_checkpoint_secs is 0 and save_checkpoint_steps -1; give one");
+    assert_int_equal(h->released, 0);
+}
+
+static hs_code note_saved(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err)
+{
+    (void)session, (void)step, (void)request_stop, (void)err;
+    hs_script_note(self, "saved");
+    return HS_OK;
+}
+
+static hs_code note_evaluated(void *user, const hs_metrics *metrics, hs_error *err)
+{
+    shop *h = user;
+    (void)metrics, (void)err;
+    hs_script_note(h->s->script, "evaluated");
+    return HS_OK;
+}
+
+static void the_callers_listeners_come_before_each_evaluation(void **state)
+{
+    shop *h = *state;
+    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = note_saved};
+    const hs_saver_listener listener = {&ops, h->s->script};
+    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, note_evaluated,
+                          (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 12, .listeners = &listener, .n_listeners = 1});
+    assert_string_equal(hs_script_calls(h->s->script), "saved saved evaluated saved evaluated saved evaluated");
+}
+
 static hs_code refuse(void *user, const hs_metrics *metrics, hs_error *err)
 {
     (void)user, (void)metrics;
@@ -266,7 +349,36 @@ static void a_loop_needs_something_to_do(void **state)
     hs_outcome o =
         hs_train_loop(hs_script_backend(h->s->script), &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS}, &h->s->err);
     assert_int_equal(o.reason, HS_REASON_FAILED);
-    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "none of train_op and step is given");
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "give exactly one of train_op and step");
+}
+
+/* Up to step 3, the second run being lost. */
+static hs_outcome loop_that_is_lost(shop *h, hs_recovery recovery)
+{
+    hs_hook stop = hs_stop_at_step(.last_step = 3);
+    const hs_training_options training = {HS_TRAINING_OPTIONS, .hooks = &stop, .n_hooks = 1, .recovery = &recovery};
+    hs_script_fail_at(h->s->script, 2, HS_ABORTED, "lost");
+    return hs_train_loop(hs_script_backend(h->s->script),
+                         &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS, .train_op = "train", .training = &training},
+                         &h->s->err);
+}
+
+static void a_loop_goes_on_when_its_batch_is_to_be_made_anew(void **state)
+{
+    shop *h = *state;
+    hs_outcome o = loop_that_is_lost(h, (hs_recovery){HS_RECOVERY, .return_aborted = true});
+    assert_ok(o.error.code, &h->s->err);
+    assert_int_equal(o.reason, HS_REASON_STOPPED);
+    assert_int_equal(o.step, 3);
+    assert_contains(h->s->t.log, "recovered");
+}
+
+static void a_loop_that_does_not_recover_fails(void **state)
+{
+    shop *h = *state;
+    hs_outcome o = loop_that_is_lost(h, (hs_recovery){HS_RECOVERY, .max_attempts = HS_NEVER, .return_aborted = true});
+    assert_int_equal(o.reason, HS_REASON_FAILED);
+    assert_says(&h->s->err, HS_ABORTED, "lost");
 }
 
 static void options_of_a_training_may_be_shorter(void **state)
@@ -337,10 +449,16 @@ int main(void)
         with_shop(throttled_from_the_first_on),
         with_shop(a_training_that_is_done_is_evaluated_once_more),
         with_shop(whoever_is_told_may_end_the_training),
+        with_shop(a_hook_that_stops_has_the_last_step_evaluated),
+        with_shop(a_training_that_is_broken_off_is_saved_and_not_evaluated),
+        with_shop(without_saving_there_is_nothing_to_evaluate),
+        with_shop(the_callers_listeners_come_before_each_evaluation),
         with_shop(a_failing_evaluation_ends_the_training),
         with_shop(what_makes_no_sense_is_refused),
         with_shop(a_step_function_makes_the_steps),
         with_shop(a_loop_needs_something_to_do),
+        with_shop(a_loop_goes_on_when_its_batch_is_to_be_made_anew),
+        with_shop(a_loop_that_does_not_recover_fails),
         with_shop(options_of_a_training_may_be_shorter),
         with_shop(options_that_cannot_be_read_take_the_hooks_of_the_others),
         with_shop(without_memory_nothing_is_left),
