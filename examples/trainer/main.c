@@ -14,7 +14,6 @@
 #include "modes.h"
 #include "run.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 /* OpenBLAS's own; NULL with any other CBLAS, which then decides for itself. */
@@ -33,32 +32,9 @@ static hs_session *open_session(struct run *run, hs_error *err)
         .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
         .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
         .save_summaries_steps = or_never(options->summary_steps),
+        .signals = true,
     };
     return hs_training_session_open(hs_graph_backend(run->graph), &session, err);
-}
-
-/* Ctrl-C and kill: the step is finished, and what was learnt is saved. A second one ends the program at once. */
-static hs_session *interrupted;
-
-static void interrupt(int number)
-{
-    (void)number;
-    hs_session_request_stop(interrupted);
-}
-
-static void stop_on_signals(hs_session *session)
-{
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
-    interrupted = session;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-static void let_signals_be(void)
-{
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    interrupted = NULL;
 }
 
 /* A run of the session without its hooks: it makes no step. */
@@ -81,12 +57,10 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
         session = open_session(run, err);
     else /* what happens to a session is logged */
         fprintf(stderr, "trainer: %s\n", err->message);
-    stop_on_signals(session);
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train", err) != HS_OK)
             break;
     *accuracy = err->code == HS_OK ? measure(session) : 0;
-    let_signals_be();
     hs_outcome outcome = hs_session_close(session, err);
     run_free(run);
     return outcome;
@@ -123,9 +97,10 @@ static int verify_resume(struct run *run, char **argv)
 
 static int report(const hs_outcome *outcome, double accuracy)
 {
-    if (hs_outcome_exit_code(outcome) == 0)
+    int status = hs_outcome_exit_code(outcome);
+    if (outcome->reason != HS_REASON_FAILED)
         printf("test accuracy %.4f at step %lld\n", accuracy, (long long)outcome->step);
-    return hs_outcome_exit_code(outcome) || fflush(stdout) != 0;
+    return fflush(stdout) == 0 || status ? status : 1;
 }
 
 int main(int argc, char **argv)

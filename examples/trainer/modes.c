@@ -4,7 +4,6 @@
 #include "tester.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,43 +13,6 @@ struct model {
     struct tester *tester;
     hs_hook hooks[MOST_HOOKS];
 };
-
-/* Ctrl-C and kill: the step is finished, and what was learnt is saved. A second one ends the program at once. */
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static hs_coordinator *coordinator;
-
-static hs_code keep_coordinator(void *self, hs_raw_session *session, hs_coordinator *given, hs_error *err)
-{
-    (void)self, (void)session, (void)err;
-    coordinator = given;
-    return HS_OK;
-}
-
-/* Asks the coordinator, not the run: there is to be no last evaluation. */
-static hs_code stop_if_interrupted(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
-{
-    (void)self, (void)run, (void)values, (void)err;
-    if (interrupted)
-        hs_coordinator_request_stop(coordinator, NULL);
-    return HS_OK;
-}
-
-static hs_hook interrupt_hook(void)
-{
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "interrupt", .after_create_session = keep_coordinator,
-                                    .after_run = stop_if_interrupted};
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    return (hs_hook){.ops = &ops};
-}
 
 static hs_code model_fn(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err)
 {
@@ -67,7 +29,6 @@ static hs_code model_fn(void *user, hs_mode mode, hs_estimator_spec *spec, hs_er
     spec->scaffold = model->run->scaffold;
     spec->hooks = model->hooks;
     spec->n_hooks = run_hooks(model->run, model->hooks);
-    model->hooks[spec->n_hooks++] = interrupt_hook();
     return HS_OK;
 }
 
@@ -78,7 +39,7 @@ static hs_estimator *make_estimator(struct model *model, hs_error *err)
         &(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = model_fn, .user = model, .model_dir = options->model_dir,
                                 .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
                                 .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
-                                .save_summaries_steps = or_never(options->summary_steps)},
+                                .save_summaries_steps = or_never(options->summary_steps), .signals = true},
         err);
 }
 
@@ -129,7 +90,7 @@ static hs_code show(void *user, const hs_metrics *metrics, hs_error *err)
     return HS_OK;
 }
 
-static hs_code train_and_evaluate(struct model *model, hs_error *err)
+static hs_code train_and_evaluate(struct model *model, int *status, hs_error *err)
 {
     double throttle = model->run->options.throttle_secs;
     hs_code code = run_prepare(model->run, err);
@@ -143,6 +104,7 @@ static hs_code train_and_evaluate(struct model *model, hs_error *err)
                                                                .throttle_secs = throttle > 0 ? throttle : HS_NEVER},
                                                err);
     hs_estimator_free(estimator);
+    *status = hs_outcome_exit_code(&outcome);
     return outcome.error.code;
 }
 
@@ -197,16 +159,19 @@ int run_mode(struct run *run)
     static struct tester tester;
     struct model model = {.run = run, .tester = &tester};
     hs_error err = {0};
+    int status = 0;
     hs_code code = tester_init(&tester, &run->options, NULL, &err);
     if (!code && run->options.mode == MODE_EVALUATE)
         code = evaluate(&model, &err);
     else if (!code && run->options.mode == MODE_PREDICT)
         code = predict(&model, &err);
     else if (!code)
-        code = train_and_evaluate(&model, &err);
+        code = train_and_evaluate(&model, &status, &err);
     if (code)
         fprintf(stderr, "trainer: %s\n", err.message);
     run_free(run);
     tester_free(&tester);
-    return code || fflush(stdout) != 0;
+    if (code || fflush(stdout) != 0)
+        return 1;
+    return status;
 }

@@ -84,6 +84,9 @@ typedef struct hs_estimator_options {
     int64_t log_steps;   /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
     int64_t max_to_keep; /* as in hs_saver_options; a saver of the scaffold's own comes before it */
     const hs_env *env;   /* the estimator's own memory, clock and files; copied; NULL: the system's own */
+    bool signals;        /* trainings heed signals, as in hs_session_options */
+    unsigned char reserved[7];
+    double signal_grace_secs;
 } hs_estimator_options;
 #define HS_ESTIMATOR_OPTIONS .size = sizeof(hs_estimator_options)
 
@@ -168,10 +171,9 @@ typedef struct hs_eval_spec {
  * save checkpoints: HS_INVALID_ARGUMENT where the estimator has that switched off.
  *
  * Over is the training at max_steps, at the end of the input, and when a hook stops it (early stopping). It is broken off
- * when `evaluated` has had enough, or somebody asks the session's coordinator to stop (hs_coordinator_request_stop): then
- * its last step is saved, and the call returns without a last evaluation. So a hook that passes on an interruption, such as
- * a signal, asks the coordinator, which it got in after_create_session, and not its run. TensorFlow: train_and_evaluate,
- * run locally. */
+ * when `evaluated` has had enough, and when it is interrupted (hs_outcome.interrupted: a signal, a limit of time) or
+ * stopped by way of its coordinator: then its last step is saved, and the call returns without a last evaluation.
+ * TensorFlow: train_and_evaluate, run locally. */
 HS_API hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options *train, const hs_eval_spec *eval,
                                         hs_error *err);
 

@@ -149,6 +149,8 @@ static hs_outcome run_training(hs__built *built, const hs_train_options *options
         .save_summaries_steps = settings->save_summaries_steps,
         .log_step_count_steps = settings->log_steps,
         .listeners = options->listeners,
+        .signals = settings->signals,
+        .signal_grace_secs = settings->signal_grace_secs,
         .n_listeners = options->n_listeners,
     };
     built->n_hooks = 0; /* they are the session's from here on */

@@ -53,7 +53,7 @@ static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = a
  * training is broken off, and whoever did it does not wait for an evaluation. */
 static void evaluate_last(course *c, hs_outcome *outcome, hs_error *err)
 {
-    bool broken_off = outcome->reason == HS_REASON_STOPPED && !outcome->hook[0];
+    bool broken_off = outcome->reason == HS_REASON_STOPPED && (outcome->interrupted || !outcome->hook[0]);
     if (outcome->reason == HS_REASON_FAILED || broken_off || c->evaluated_step == outcome->step)
         return;
     hs_code code = evaluate(c, err);

@@ -66,7 +66,7 @@ class TrainerCase(TestCase):
             self.wait_for_checkpoint(name, trainer)
             trainer.send_signal(number)
             output, complaints = trainer.communicate(timeout=TIMEOUT)
-        self.assertEqual(trainer.returncode, 0, complaints)
+        self.assertEqual(trainer.returncode, 75, complaints)
         found = LAST_LINE.fullmatch(output.rstrip("\n").rsplit("\n", 1)[-1])
         self.assertTrue(found, output[-500:])
         self.assertLess(int(found[2]), STEPS, "it was over before it could be stopped")
