@@ -189,8 +189,8 @@ HS_API void hs_raw_session_request_stop(hs_raw_session *session);
  * thread; tells the watchdog that somebody is alive. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
- * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. What a recovery or
- * hs_raw_session_restore_copy brings back may be saved again. */
+ * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. What a recovery,
+ * hs_saver_restore or hs_raw_session_restore_copy brings back may be saved again. */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);
 /* Why; NULL: saves are welcome. */
 HS_API const char *hs_raw_session_saves_refused(const hs_raw_session *session);

@@ -18,6 +18,7 @@
 #include <hooksess/hooks/evaluation.h>
 #include <hooksess/hooks/feed_fn.h>
 #include <hooksess/hooks/final_ops.h>
+#include <hooksess/hooks/finite_guard.h>
 #include <hooksess/hooks/global_step_waiter.h>
 #include <hooksess/hooks/logging_tensor.h>
 #include <hooksess/hooks/nan_tensor.h>

@@ -80,6 +80,7 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
     saver->went_back = session->went_back = false;
     saver->returned = NULL;
     session->restores++;
+    session->saves_refused[0] = '\0'; /* what was refused is gone */
     now->restored_from = swap(&session->restored_from, now->restored_from);
     if (hs_raw_session_step(session, &step, NULL) == HS_OK)
         session->saved_step = step;

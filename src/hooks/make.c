@@ -2,6 +2,7 @@
 #include "hooks/make.h"
 
 #include "base/env.h"
+#include "base/files.h"
 
 #include <string.h>
 
@@ -96,4 +97,11 @@ hs_code hs__need_tensor(hs_backend backend, const char *name, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an op, and has no value", name);
     return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has %d outputs; name one of them, as in '%s:0'", name,
                         (int)node.n_outputs, name);
+}
+
+bool hs__path_taken(const hs_env *given, const char *path)
+{
+    hs_env env;
+    hs_file_stat found;
+    return hs__env_take(&env, given, NULL) || hs__stat(&env, path, &found, NULL) != HS_NOT_FOUND;
 }

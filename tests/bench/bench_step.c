@@ -381,6 +381,37 @@ static void bench_fetches_of(int n)
     hs_graph_free(graph);
 }
 
+/* What it costs to look at a large tensor after each step, beside copying it. */
+static void bench_guard(void)
+{
+    enum { ELEMENTS = 1 << 24 };
+    double over[BENCH_ROUNDS];
+    uint64_t count = 0;
+    size_t bytes = ELEMENTS * sizeof(float);
+    float *gradient = malloc(bytes), *copy = malloc(bytes);
+    if (!gradient || !copy)
+        exit(1);
+    for (size_t i = 0; i < ELEMENTS; i++)
+        gradient[i] = copy[i] = (float)i;
+    hs_graph *graph = make_graph(&count);
+    hs_graph_value(graph, "gradient", HS_FLOAT, HS_SHAPE(ELEMENTS), gradient);
+    hs_hook guard = hs_finite_guard(.gradients = HS_NAMES("gradient"));
+    hs_session *session = open_session(graph, &guard, 1);
+    for (int i = 0; i < BENCH_ROUNDS; i++) {
+        double start = bench_now();
+        hs_session_run(session, "train", NULL);
+        double looked = bench_now();
+        memcpy(copy, gradient, bytes);
+        over[i] = (looked - start) / (bench_now() - looked);
+        gradient[i] = copy[ELEMENTS - 1 - i];
+    }
+    bench_print("guard_over_memcpy", bench_median(over, BENCH_ROUNDS), "1");
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    free(gradient);
+    free(copy);
+}
+
 static void bench_opening(void)
 {
     enum { TIMES = 200 };
@@ -423,6 +454,7 @@ int main(void)
         bench_hooks_of(n);
     for (int n = 1; n <= 10000; n *= 10)
         bench_fetches_of(n);
+    bench_guard();
     bench_opening();
     bench_peer();
     snprintf(command, sizeof command, "rm -rf %s", directory);

@@ -22,7 +22,15 @@ FLOORS = {
 # What the hooks share may look further down than the hooks themselves.
 SHARED_BY_HOOKS = {"make.c", "make.h", "timer.c", "timer.h", "trace_file.c", "trace_file.h"}
 # Parts of a hook in files of their own, which know as little as the hook.
-PARTS_OF_HOOKS = {"graph_events.h", "save_listeners.h", "save_policy.h"}
+PARTS_OF_HOOKS = {
+    "finite_check.h",
+    "finite_dump.h",
+    "finite_look.h",
+    "finite_rollback.h",
+    "graph_events.h",
+    "save_listeners.h",
+    "save_policy.h",
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 

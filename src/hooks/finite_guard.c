@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/finite_guard.h>
+
+#include "hooks/finite_check.h"
+#include "hooks/finite_dump.h"
+#include "hooks/finite_look.h"
+#include "hooks/finite_rollback.h"
+#include "hooks/make.h"
+#include "hooks/timer.h"
+
+#include <string.h>
+
+enum { MOST_DUMPS = 3, MOST_ROLLBACKS = 3, MOST_SKIPS = 10, COPY_LIMIT = 1 << 30 };
+
+static const int64_t MOST_RUNS = INT64_MAX / 2;
+
+/* What rides in checkpoints beside the timer. */
+typedef struct {
+    hs__rollback_count rollback;
+    int64_t skips; /* in a row */
+    int64_t runs;  /* what the timer counts */
+} record;
+
+typedef struct {
+    hs__hook_base base;
+    hs__watched watched;
+    hs_run_args args;
+    hs_guard_policy policy;
+    bool periodic;
+    hs__timer timer;
+    int64_t runs, skips, most_skips;
+    char *update_op;
+    bool looks_now;
+    bool goes_back; /* at the boundary */
+    hs__finding found;
+    hs__dump dump;
+    hs__rollback rollback;
+    hs_host_copy copy;
+    const hs_env *session_env;
+} finite_guard;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    finite_guard *hook = self;
+    hs_node node;
+    hs_code code = HS_OK;
+    hook->session_env = hs_backend_env(backend);
+    hook->runs = hook->skips = hook->dump.made = 0;
+    hook->goes_back = false;
+    hs__timer_reset(&hook->timer);
+    for (size_t i = 0; !code && hook->watched.names[i]; i++)
+        code = hs__need_tensor(backend, hook->watched.names[i], err);
+    if (!code)
+        code = hs__watched_check(&hook->watched, backend, err);
+    if (!code && hook->update_op)
+        code = hs_backend_find(backend, hook->update_op, &node, err);
+    if (!code && hook->policy == HS_GUARD_ROLLBACK)
+        code = hs__rollback_begin(&hook->rollback, backend, err);
+    return code;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    finite_guard *hook = self;
+    (void)session, (void)coordinator, (void)err;
+    hook->goes_back = false;
+    hook->rollback.wants_copy = hook->policy == HS_GUARD_ROLLBACK;
+    return HS_OK;
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    finite_guard *hook = self;
+    if (hook->rollback.wants_copy) {
+        hs_code code = hs__rollback_prepare(&hook->rollback, hs_run_context_session(run), err);
+        if (code)
+            return code;
+    } else if (hook->rollback.copy) {
+        hs__rollback_release(&hook->rollback, hs_run_context_session(run));
+    }
+    hook->looks_now =
+        !hook->periodic || (hs__timer_may_be_due(&hook->timer, run) &&
+                            hs__timer_due(&hook->timer, hook->runs, hook->timer.every_ns ? hs_run_context_now(run) : 0));
+    if (hook->looks_now)
+        *args = &hook->args;
+    return HS_OK;
+}
+
+/* What is in memory stays there, and there it ends. */
+static hs_code fail(const finite_guard *hook, hs_run_context *run, const char *why, hs_error *err)
+{
+    hs_raw_session_refuse_saves(hs_run_context_session(run), hook->found.first);
+    return hs_error_set(err, HS_FAILED_PRECONDITION, "%s%s", hook->found.first, why);
+}
+
+static hs_code stop(const finite_guard *hook, hs_run_context *run)
+{
+    hs_raw_session_refuse_saves(hs_run_context_session(run), hook->found.first);
+    hs_log(hook->session_env, HS_LOG_WARNING, "%s; stopping, and the state is not saved", hook->found.first);
+    hs_run_context_request_stop(run);
+    return HS_OK;
+}
+
+static hs_code go_back_later(finite_guard *hook, hs_run_context *run, hs_error *err)
+{
+    const hs__rollback *rollback = &hook->rollback;
+    if (!hs__rollback_is_left(rollback)) {
+        fail(hook, run, "", err);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks are used up%s%s", hook->found.first,
+                            (long long)rollback->most, rollback->history[0] ? ": " : "", rollback->history);
+    }
+    hs_raw_session_refuse_saves(hs_run_context_session(run), hook->found.first); /* savers may come first there */
+    hs_run_context_request_boundary(run);
+    hook->goes_back = true;
+    return HS_OK;
+}
+
+static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    if (hook->found.has_bad_parameter)
+        return fail(hook, run, "; a parameter is bad, and to leave an update out does not mend it", err);
+    if (hook->most_skips != HS_NEVER && hook->skips >= hook->most_skips)
+        return hs_error_set(err, fail(hook, run, "", err), "%s; %lld updates in a row were left out before",
+                            hook->found.first, (long long)hook->skips);
+    hook->skips++;
+    hs_log(hook->session_env, HS_LOG_WARNING, "%s; the update is left out, %lld in a row", hook->found.first,
+           (long long)hook->skips);
+    hs_raw_session_set_metric(session, "finite_guard/skipped_in_a_row", (double)hook->skips, hook->found.step, NULL);
+    return HS_OK;
+}
+
+static hs_code update(finite_guard *hook, hs_run_context *run, hs_error *err)
+{
+    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(hook->update_op),
+                              .feeds = hs_run_context_original_args(run)->feeds};
+    hook->skips = 0;
+    hs_code code = hs_raw_session_run(hs_run_context_session(run), &args, NULL, err);
+    if (code)
+        hs_error_prefix(err, "update_op '%s'", hook->update_op);
+    return code;
+}
+
+static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    const hs__finding *found = &hook->found;
+    if (found->offenders > 1)
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %zu more of the %zu watched tensors are not finite: %s",
+               (long long)found->step, found->offenders - 1, hook->watched.ends[HS__PARAMETERS], found->further);
+    hs__dump_make(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
+    switch (hook->policy) {
+    case HS_GUARD_STOP:
+        return stop(hook, run);
+    case HS_GUARD_ROLLBACK:
+        return go_back_later(hook, run, err);
+    case HS_GUARD_SKIP_STEP:
+        return leave_out(hook, run, err);
+    default:
+        return fail(hook, run, "", err);
+    }
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    finite_guard *hook = self;
+    int64_t runs = hook->runs++;
+    if (!hook->looks_now)
+        return HS_OK;
+    if (hook->periodic)
+        hs__timer_mark(&hook->timer, runs, hook->timer.every_ns ? hs_run_context_now(run) : 0, NULL, NULL);
+    hs_code code = hs__look(&hook->watched, run, values, &hook->copy, &hook->found, err);
+    if (code)
+        return code;
+    if (hook->found.offenders)
+        return trip(hook, run, values, err);
+    return hook->update_op ? update(hook, run, err) : HS_OK;
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    finite_guard *hook = self;
+    if (!hook->goes_back || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
+        return HS_OK;
+    hook->goes_back = false;
+    return hs__rollback_make(&hook->rollback, run, hook->found.step, hook->found.first, err);
+}
+
+static void close_hook(void *self, const hs_outcome *outcome)
+{
+    finite_guard *hook = self;
+    (void)outcome;
+    hs__rollback_close(&hook->rollback);
+}
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    const finite_guard *hook = self;
+    const record now = {hook->rollback.count, hook->skips, hook->runs};
+    hs_code code = hs_state_write(out, &now, sizeof now, err);
+    return code ? code : hs__timer_save(&hook->timer, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    finite_guard *hook = self;
+    record loaded;
+    hs_code code = hs_state_read(in, &loaded, sizeof loaded, err);
+    if (code)
+        return code;
+    if (loaded.skips < 0 || loaded.skips > MOST_RUNS || loaded.runs < 0 || loaded.runs > MOST_RUNS)
+        return hs_error_set(err, HS_DATA_LOSS, "%lld runs, %lld updates left out", (long long)loaded.runs,
+                            (long long)loaded.skips);
+    if ((code = hs__rollback_load(&hook->rollback, &loaded.rollback, err)))
+        return code;
+    hook->skips = loaded.skips;
+    hook->runs = loaded.runs;
+    code = hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
+    hs__timer_forget_later(&hook->timer, hook->runs);
+    return code;
+}
+
+static void destroy(void *self)
+{
+    finite_guard *hook = self;
+    const hs_env *env = &hook->base.env;
+    hs_host_copy_free(&hook->copy);
+    hs_env_free(env, (void *)hook->watched.names);
+    hs_env_free(env, hook->update_op);
+    hs_env_free(env, hook->dump.directory);
+    hs_env_free(env, hook->rollback.learning_rate);
+    hs_env_free(env, hook->rollback.skip_op);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS,
+    .name = "finite_guard",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .before_run = before_run,
+    .after_run = after_run,
+    .boundary = boundary,
+    .close = close_hook,
+    .save_state = save_state,
+    .load_state = load_state,
+    .destroy = destroy,
+    .state_bytes = sizeof(record) + sizeof(int64_t),
+};
+
+/* The making. */
+
+/* All the names in one list. */
+static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
+{
+    const char *const *const lists[HS__STAGES] = {o->inputs, o->activations, o->gradients, o->parameters, o->dump_also};
+    size_t n = 0;
+    for (int stage = 0; stage < HS__STAGES; stage++) {
+        for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
+            n++;
+        hook->watched.ends[stage] = n;
+    }
+    const char **all = hs_env_alloc(&hook->base.env, (n + 1) * sizeof *all);
+    if (!all)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the hook's names");
+    n = 0;
+    for (int stage = 0; stage < HS__STAGES; stage++)
+        for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
+            all[n++] = lists[stage][i];
+    hook->watched.names = hs__hook_names(hook, all, err);
+    hs_env_free(&hook->base.env, all);
+    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->watched.names};
+    return hook->watched.names ? HS_OK : HS_RESOURCE_EXHAUSTED;
+}
+
+static int64_t or_default(int64_t given, int64_t otherwise)
+{
+    return given ? given : otherwise;
+}
+
+static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_error *err)
+{
+    return !text || !*text || (*to = hs__hook_text(hook, text, err)) ? HS_OK : HS_RESOURCE_EXHAUSTED;
+}
+
+static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
+{
+    hook->policy = (hs_guard_policy)o->policy;
+    hook->periodic = o->every_n_steps || o->every_n_secs != 0;
+    if (hook->periodic)
+        hs__timer_init(&hook->timer, o->every_n_secs, o->every_n_steps, "", "", NULL);
+    hook->most_skips = or_default(o->most_skips, MOST_SKIPS);
+    hook->dump.most = or_default(o->most_dumps, MOST_DUMPS);
+    hook->copy.env = &hook->base.env;
+    hook->rollback = (hs__rollback){.saver = o->saver,
+                                    .scaffold = o->scaffold,
+                                    .most = or_default(o->most_rollbacks, MOST_ROLLBACKS),
+                                    .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
+                                    .skip_batches = o->skip_batches,
+                                    .copy_limit = or_default(o->copy_limit, COPY_LIMIT)};
+    hs_code code = copy_names(hook, o, err);
+    if (!code && !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
+        !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
+        !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
+        code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);
+    return code;
+}
+
+hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
+{
+    hs_finite_guard_options options = {0};
+    finite_guard *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_finite_guard_options", "HS_FINITE_GUARD", &error) &&
+        !hs__finite_check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

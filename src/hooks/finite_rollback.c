@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/finite_rollback.h"
+
+#include "hooks/make.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const hs_env *env_of(const hs_raw_session *session)
+{
+    return hs_backend_env(hs_raw_session_backend(session));
+}
+
+/* The beginning. */
+
+static hs_code find_learning_rate(hs__rollback *rollback, hs_backend backend, hs_error *err)
+{
+    const char *name = rollback->learning_rate;
+    hs_variable found;
+    size_t i = 0;
+    while (hs_backend_variable(backend, i, &found) && strcmp(found.name, name) != 0)
+        i++;
+    if (!hs_backend_variable(backend, i, &found))
+        return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is no variable", name);
+    if ((found.dtype != HS_FLOAT && found.dtype != HS_DOUBLE) || found.shape.rank != 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is no scalar of type float or double", name);
+    if (found.flags & HS_VARIABLE_LOCAL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is a local variable, which no checkpoint has",
+                            name);
+    if (!backend.ops->read_variable || !backend.ops->write_variable)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set the variable '%s'", backend.ops->name, name);
+    rollback->variable = i;
+    rollback->dtype = found.dtype;
+    return HS_OK;
+}
+
+hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error *err)
+{
+    hs_node node;
+    rollback->count = rollback->restored = (hs__rollback_count){0, 0};
+    rollback->history[0] = '\0';
+    rollback->wants_copy = true;
+    hs_code code = hs__need_global_step(backend, err);
+    if (!code && rollback->learning_rate)
+        code = find_learning_rate(rollback, backend, err);
+    return code || !rollback->skip_op ? code : hs_backend_find(backend, rollback->skip_op, &node, err);
+}
+
+/* What there is to go back to. */
+
+/* The saver that was given, the scaffold's, or the only one of the graph; NULL: there is none. */
+static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *session)
+{
+    const void *item = NULL;
+    hs_saver *saver = rollback->saver ? rollback->saver : rollback->scaffold ? hs_scaffold_saver(rollback->scaffold) : NULL;
+    if (saver)
+        return saver;
+    size_t n = hs_backend_collection(hs_raw_session_backend(session), HS_SAVERS, &item, 1);
+    return n == 1 ? (hs_saver *)item : NULL;
+}
+
+/* What a checkpoint would take for variables. */
+static uint64_t state_bytes(hs_backend backend)
+{
+    hs_variable variable;
+    uint64_t bytes = 0;
+    for (size_t i = 0; hs_backend_variable(backend, i, &variable); i++)
+        if (!(variable.flags & HS_VARIABLE_LOCAL))
+            bytes += (uint64_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
+    return bytes;
+}
+
+hs_code hs__rollback_prepare(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+{
+    hs_saver *saver = find_saver(rollback, session);
+    uint64_t bytes = state_bytes(hs_raw_session_backend(session));
+    rollback->wants_copy = false;
+    if (saver && (hs_saver_checkpoint(saver, 0) || hs_raw_session_restored_from(session)))
+        return HS_OK;
+    if (rollback->copy_limit == HS_NEVER || bytes <= (uint64_t)rollback->copy_limit)
+        return hs_raw_session_copy_state(session, &rollback->copy, err);
+    hs_log(env_of(session), HS_LOG_WARNING,
+           "the state, of %llu bytes, is not copied (copy_limit is %lld): until there is a checkpoint, there is nothing to "
+           "go back to",
+           (unsigned long long)bytes, (long long)rollback->copy_limit);
+    return HS_OK;
+}
+
+static bool is_copy_outdated(const hs__rollback *rollback, const hs_raw_session *session)
+{
+    return hs_raw_session_saved_step(session) > hs_state_copy_step(rollback->copy);
+}
+
+void hs__rollback_release(hs__rollback *rollback, const hs_raw_session *session)
+{
+    if (is_copy_outdated(rollback, session))
+        hs__rollback_close(rollback);
+}
+
+bool hs__rollback_is_left(const hs__rollback *rollback)
+{
+    return rollback->most == HS_NEVER || rollback->count.rollbacks < rollback->most;
+}
+
+/* HS_NOT_FOUND: it cannot be read, and another one is to be tried. */
+static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const char *prefix, hs_error *err)
+{
+    hs_code code = hs_saver_restore(saver, session, prefix, NULL, err);
+    if (code != HS_DATA_LOSS && code != HS_NOT_FOUND)
+        return code;
+    hs_log(env_of(session), HS_LOG_WARNING, "not going back to '%s': %s", prefix, err->message);
+    return HS_NOT_FOUND;
+}
+
+static hs_code restore_checkpoint(const hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+{
+    hs_saver *saver = find_saver(rollback, session);
+    const char *from = hs_raw_session_restored_from(session);
+    hs_code code = HS_NOT_FOUND;
+    size_t n = 0;
+    while (saver && hs_saver_checkpoint(saver, n))
+        n++;
+    while (code == HS_NOT_FOUND && n)
+        code = try_checkpoint(saver, session, hs_saver_checkpoint(saver, --n), err);
+    if (code == HS_NOT_FOUND && saver && from)
+        code = try_checkpoint(saver, session, from, err);
+    return code;
+}
+
+static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+{
+    rollback->restored = (hs__rollback_count){0, 0}; /* unless the state says otherwise */
+    hs_code code = restore_checkpoint(rollback, session, err);
+    if (code != HS_NOT_FOUND)
+        return code;
+    if (rollback->copy && !is_copy_outdated(rollback, session))
+        return hs_raw_session_restore_copy(session, rollback->copy, err);
+    int64_t saved = hs_raw_session_saved_step(session);
+    if (saved >= 0) /* to begin again would be worse than to fail */
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "step %lld was saved, but the guard's saver has no checkpoint that can be read; give the guard "
+                            "the saver that saves (saver, scaffold)",
+                            (long long)saved);
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "there is nothing to go back to: no checkpoint was saved, and there is no copy in memory (save "
+                        "sooner, or raise copy_limit)");
+}
+
+/* What follows is to be another than it was. */
+
+static double read_number(const hs__rollback *rollback, hs_raw_session *session, hs_error *err)
+{
+    hs_backend backend = hs_raw_session_backend(session);
+    hs_host_copy copy = {.env = env_of(session)};
+    hs_tensor value, host;
+    double number = NAN;
+    if (!backend.ops->read_variable(hs_raw_session_handle(session), rollback->variable, &value, err) &&
+        !hs_tensor_host(&value, &copy, &host, err))
+        number = hs_tensor_number(&host, 0);
+    hs_host_copy_free(&copy);
+    return number;
+}
+
+/* Times the factor for each rollback that the restored state does not know of. */
+static hs_code slow_down(const hs__rollback *rollback, hs_raw_session *session, char *told, size_t bytes, hs_error *err)
+{
+    hs_backend backend = hs_raw_session_backend(session);
+    hs_error_clear(err);
+    double before = read_number(rollback, session, err);
+    if (err->code)
+        return err->code;
+    double now = before * pow(rollback->factor, (double)(rollback->count.rollbacks - rollback->restored.rollbacks));
+    float single = (float)now;
+    hs_tensor value = hs_tensor_of(rollback->dtype, HS_SCALAR, rollback->dtype == HS_FLOAT ? (void *)&single : &now);
+    snprintf(told, bytes, "; %.64s is %.6g instead of %.6g", rollback->learning_rate, now, before);
+    return backend.ops->write_variable(hs_raw_session_handle(session), rollback->variable, &value, err);
+}
+
+/* Up to the end of the data, which ends the training, or a stop request. */
+static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(rollback->skip_op)};
+    for (int64_t i = 0; i < batches && !hs_raw_session_stop_requested(session); i++) {
+        hs_code code = hs_raw_session_run(session, &args, NULL, err);
+        if (code == HS_OUT_OF_RANGE) {
+            hs_log(env_of(session), HS_LOG_WARNING, "the data ended while batches were skipped; stopping");
+            hs_run_context_request_stop(run);
+            return HS_OK;
+        }
+        if (code) {
+            hs_error_prefix(err, "skip_op '%s'", rollback->skip_op);
+            return code;
+        }
+        rollback->count.skipped++;
+    }
+    return HS_OK;
+}
+
+/* The batch of the bad step is that of its number, and so many later as were skipped before. */
+static int64_t batches_to_skip(const hs__rollback *rollback, int64_t skipped_before, int64_t bad_step, int64_t step)
+{
+    int64_t again = skipped_before - rollback->restored.skipped;
+    int64_t more = rollback->skip_batches ? rollback->skip_batches : bad_step - step;
+    return (again > 0 ? again : 0) + (more > 0 ? more : 0);
+}
+
+static void remember(hs__rollback *rollback, int64_t from, int64_t to)
+{
+    size_t used = strlen(rollback->history);
+    snprintf(rollback->history + used, sizeof rollback->history - used, "%sstep %lld to %lld", used ? ", " : "",
+             (long long)from, (long long)to);
+}
+
+static void tell(const hs__rollback *rollback, hs_raw_session *session, int64_t step, int64_t skipped, const char *rate,
+                 const char *why)
+{
+    const char *from = hs_raw_session_restored_from(session);
+    char most[32] = "";
+    if (rollback->most != HS_NEVER)
+        snprintf(most, sizeof most, " of at most %lld", (long long)rollback->most);
+    hs_log(env_of(session), HS_LOG_WARNING, "%s; rollback %lld%s: back at step %lld (%s)%s; %lld batches skipped", why,
+           (long long)rollback->count.rollbacks, most, (long long)step, from ? from : "the copy in memory", rate,
+           (long long)skipped);
+    hs_raw_session_set_metric(session, "finite_guard/rollbacks", (double)rollback->count.rollbacks, step, NULL);
+}
+
+static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_t skipped_before, int64_t bad_step,
+                             const char *why, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    char rate[192] = "";
+    int64_t step, after, batches = 0;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    if (!code && rollback->learning_rate)
+        code = slow_down(rollback, session, rate, sizeof rate, err);
+    if (!code && rollback->skip_op) {
+        batches = batches_to_skip(rollback, skipped_before, bad_step, step);
+        code = skip(rollback, run, batches, err);
+    }
+    if (code || (code = hs_raw_session_step(session, &after, err)))
+        return code;
+    if (after != step)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "skip_op '%s' advances the global step; name the op that draws a batch", rollback->skip_op);
+    remember(rollback, bad_step, step);
+    tell(rollback, session, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
+    return HS_OK;
+}
+
+hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t bad_step, const char *why, hs_error *err)
+{
+    hs_raw_session *session = hs_run_context_session(run);
+    hs_error error = {0};
+    int64_t rollbacks = rollback->count.rollbacks + 1, skipped_before = rollback->count.skipped;
+    hs_code code = restore(rollback, session, &error);
+    rollback->count = (hs__rollback_count){rollbacks, rollback->restored.skipped};
+    if (!code)
+        code = change_course(rollback, run, skipped_before, bad_step, why, &error);
+    if (!code)
+        return HS_OK;
+    hs_raw_session_refuse_saves(session, why); /* nobody knows what is in memory */
+    return hs_error_set(err, code, "%s; going back failed: %s", why, error.message);
+}
+
+/* Going back, in whatever way, never gives rollbacks back; the position in the data is that of the state. */
+hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err)
+{
+    if (loaded->rollbacks < 0 || loaded->skipped < 0)
+        return hs_error_set(err, HS_DATA_LOSS, "%lld rollbacks, and %lld batches skipped", (long long)loaded->rollbacks,
+                            (long long)loaded->skipped);
+    rollback->restored = *loaded;
+    rollback->count.skipped = loaded->skipped;
+    if (loaded->rollbacks > rollback->count.rollbacks)
+        rollback->count.rollbacks = loaded->rollbacks;
+    return HS_OK;
+}
+
+void hs__rollback_close(hs__rollback *rollback)
+{
+    hs_state_copy_free(rollback->copy);
+    rollback->copy = NULL;
+}

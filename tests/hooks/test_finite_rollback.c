@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/poisoned.h"
+
+#include <math.h>
+
+#define GUARD(...) hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK, __VA_ARGS__)
+
+/* Where the model is: this step, trained on batches that come to this sum, and so many drawn. */
+static void is_at(const poisoned *p, int64_t step, double weight, int64_t position)
+{
+    assert_int_equal(hs_session_step(p->s->session), step);
+    assert_true((double)p->weight == weight);
+    assert_int_equal(p->position, position);
+}
+
+static void going_back_without_a_checkpoint(void **state)
+{
+    poisoned *p = *state;
+    hs_hook guard = GUARD(.skip_op = "draw");
+    p->bad[0] = 3;
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 3), &p->s->err);
+    is_at(p, 0, 0, 3);
+    assert_contains(p->s->t.log, "WARNING: gradient 'gradient', float [2,3], is not finite at step 3: first at [1,2]");
+    assert_contains(p->s->t.log, "; rollback 1 of at most 3: back at step 0 (the copy in memory); 3 batches skipped");
+    stage_close(p->s);
+}
+
+/* In whatever place of the list the saver is: what is bad is not saved, and what follows is trained and saved as if the bad
+ * batch and those before it had never been drawn. */
+static void going_back_to_a_checkpoint(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 6;
+    for (size_t first = 0; first < 2; first++) {
+        p->weight = 0;
+        p->position = 0;
+        hs_hook hooks[2];
+        hooks[first] = poisoned_saver(p, .save_steps = 2);
+        hooks[1 - first] = GUARD(.skip_op = "draw");
+        assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
+        assert_ok(poisoned_run(p, "train", 6), &p->s->err);
+        is_at(p, 4, 1 + 2 + 3 + 4, 6); /* the save of step 4 */
+        assert_null(hs_raw_session_saves_refused(hs_session_raw(p->s->session)));
+        assert_int_equal(latest_step(p->s->directory), 4);
+        assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+        is_at(p, 6, 1 + 2 + 3 + 4 + 7 + 8, 8);
+        assert_int_equal(latest_step(p->s->directory), 6);
+        stage_close(p->s);
+        test_remove_directory(p->s->directory);
+        p->s->directory = test_make_directory();
+    }
+}
+
+static void a_save_in_the_background_is_waited_for(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 5;
+    hs_hook hooks[] = {poisoned_saver(p, .save_steps = 2, .background = true), GUARD(.skip_op = "draw")};
+    assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 5), &p->s->err); /* step 4's is on its way */
+    is_at(p, 4, 1 + 2 + 3 + 4, 5);
+    stage_close(p->s);
+    assert_int_equal(latest_step(p->s->directory), 4);
+}
+
+/* The second time the batches of the first are in the way again. */
+static void each_rollback_to_one_state_leads_further(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 2;
+    p->bad[1] = 3;
+    p->bad[2] = 5;
+    hs_hook guard = GUARD(.skip_op = "draw");
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    is_at(p, 0, 0, 2);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    is_at(p, 0, 0, 3);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    is_at(p, 0, 0, 5);
+    assert_ok(poisoned_run(p, "train", 3), &p->s->err);
+    is_at(p, 3, 6 + 7 + 8, 8);
+    double rollbacks = 0;
+    assert_true(hs_raw_session_metric(hs_session_raw(p->s->session), "finite_guard/rollbacks", &rollbacks, NULL));
+    assert_true(rollbacks == 3);
+    stage_close(p->s);
+}
+
+static void so_many_batches_as_are_asked_for(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 2;
+    p->bad[1] = 6;
+    hs_hook guard = GUARD(.skip_op = "draw", .skip_batches = 4);
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    is_at(p, 0, 0, 4);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    is_at(p, 0, 0, 8);
+    stage_close(p->s);
+}
+
+static void the_learning_rate_shrinks_with_each(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 2;
+    p->bad[1] = 3;
+    hs_hook hooks[] = {GUARD(.skip_op = "draw", .learning_rate = "rate", .learning_rate_factor = 0.25),
+                       poisoned_saver(p, .save_steps = 1)};
+    assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    assert_true(p->rate == 0.25F);
+    assert_contains(p->s->t.log, "; rate is 0.25 instead of 1;");
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err); /* back to the same checkpoint, which has 1 */
+    assert_true(p->rate == 0.0625F);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    is_at(p, 2, 1 + 4 * 0.0625, 4);
+    p->bad[0] = 5; /* from here on checkpoints have it shrunk */
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_true(p->rate == 0.015625F);
+    stage_close(p->s);
+}
+
+static void without_an_op_the_same_batch_comes_again(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 2;
+    hs_hook guard = GUARD(.most_rollbacks = 2);
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    is_at(p, 0, 0, 0);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err,
+                 "all 2 rollbacks are used up: step 2 to 0, step 2 to 0");
+    assert_non_null(hs_raw_session_saves_refused(hs_session_raw(p->s->session)));
+}
+
+/* What was used rides in the checkpoints, and is used in the next process too. */
+static void the_budget_is_that_of_the_whole_training(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 2;
+    hs_hook first[] = {GUARD(.skip_op = "draw", .most_rollbacks = 1), poisoned_saver(p, .save_steps = 1)};
+    assert_ok(poisoned_open(p, true, first, 2), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 3), &p->s->err);
+    is_at(p, 2, 1 + 3, 3);
+    stage_close(p->s);
+    p->bad[0] = 5;
+    hs_hook second[] = {GUARD(.skip_op = "draw", .most_rollbacks = 1), poisoned_saver(p, .save_steps = 1)};
+    assert_ok(poisoned_open(p, true, second, 2), &p->s->err);
+    assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err, "all 1 rollbacks are used up");
+    hs_session_close(p->s->session, NULL);
+    p->s->session = NULL;
+    assert_int_equal(latest_step(p->s->directory), 3);
+}
+
+static void there_may_be_no_limit(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 1;
+    p->all_bad = true;
+    hs_hook guard = GUARD(.skip_op = "draw", .most_rollbacks = HS_NEVER);
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 100), &p->s->err);
+    is_at(p, 0, 0, 100);
+    stage_close(p->s);
+}
+
+static void a_damaged_checkpoint_is_passed_over(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 5;
+    hs_hook hooks[] = {GUARD(.skip_op = "draw"), poisoned_saver(p, .save_steps = 2)};
+    assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 4), &p->s->err);
+    assert_int_equal(latest_step(p->s->directory), 4);
+    test_write_file(test_path(p->s->directory, "model.ckpt-4.data-00000-of-00001"), "damage", 6);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_contains(p->s->t.log, "WARNING: not going back to '");
+    is_at(p, 2, 1 + 2, 5);
+    stage_close(p->s);
+}
+
+/* The savers of the session do not know of a checkpoint, but it was restored from one. */
+static void what_was_restored_is_gone_back_to(void **state)
+{
+    poisoned *p = *state;
+    hs_hook saver = poisoned_saver(p, .save_steps = 10);
+    assert_ok(poisoned_open(p, false, &saver, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 3), &p->s->err);
+    stage_close(p->s);
+    p->bad[0] = 5;
+    hs_hook guard = GUARD(.skip_op = "draw");
+    assert_ok(poisoned_open(p, true, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    is_at(p, 3, 1 + 2 + 3, 5);
+    stage_close(p->s);
+}
+
+static void nothing_to_go_back_to(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 2;
+    hs_hook guard = GUARD(.copy_limit = 8);
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_contains(p->s->t.log, "WARNING: the state, of 16 bytes, is not copied (copy_limit is 8)");
+    assert_fails(poisoned_run(p, "train", 1), HS_FAILED_PRECONDITION, &p->s->err,
+                 "is not finite at step 2: first at [1,2] (element 5)");
+    assert_contains(p->s->err.message, "going back failed: there is nothing to go back to");
+    assert_non_null(hs_raw_session_saves_refused(hs_session_raw(p->s->session)));
+}
+
+/* To begin anew, because the guard looks for checkpoints elsewhere, would throw away what was saved. */
+static void a_saver_that_the_guard_does_not_know(void **state)
+{
+    poisoned *p = *state;
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &p->s->t.env}, &p->s->err);
+    const struct {
+        hs_hook guard;
+        const char *says;
+    } cases[] = {{GUARD(.skip_op = "draw"), "step 2 was saved, but the guard's saver has no checkpoint"},
+                 {GUARD(.skip_op = "draw", .saver = saver), NULL}};
+    p->bad[0] = 4;
+    for (size_t i = 0; i < 2; i++) {
+        p->weight = 0;
+        p->position = 0;
+        hs_hook hooks[] = {poisoned_saver(p, .save_steps = 2, .saver = saver), cases[i].guard};
+        assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
+        hs_code code = poisoned_run(p, "train", 4);
+        if (cases[i].says)
+            assert_fails(code, HS_FAILED_PRECONDITION, &p->s->err, cases[i].says);
+        else
+            is_at(p, 2, 1 + 2, 4);
+        hs_session_close(p->s->session, NULL);
+        p->s->session = NULL;
+    }
+    hs_saver_free(saver);
+}
+
+/* A queue's thread reads ahead: it is set back with the rest, and its dequeue is what batches are skipped by. */
+
+typedef struct {
+    int64_t produced;
+    float sum;
+} numbers;
+
+static hs_code produce(void *self, hs_op *op, hs_error *err)
+{
+    (void)err;
+    *(float *)hs_op_output(op, 0)->data = (float)++((numbers *)self)->produced;
+    return HS_OK;
+}
+
+static hs_code save_produced(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_write(out, &((numbers *)self)->produced, sizeof(int64_t), err);
+}
+
+static hs_code load_produced(void *self, hs_state_reader *in, hs_error *err)
+{
+    return hs_state_read(in, &((numbers *)self)->produced, sizeof(int64_t), err);
+}
+
+static hs_code consume(void *self, hs_op *op, hs_error *err)
+{
+    float number = *(const float *)hs_op_input(op, 0)->data, *loss = hs_op_output(op, 0)->data;
+    (void)err;
+    *loss = number == 5 ? INFINITY : number;
+    ((numbers *)self)->sum += number;
+    return HS_OK;
+}
+
+static void batches_of_a_queue(void **state)
+{
+    poisoned *p = *state;
+    numbers n = {0};
+    hs_graph *g = hs_graph_new(&p->s->t.env);
+    hs_state_provider position = {HS_STATE_PROVIDER, .name = "produced", .save = save_produced, .load = load_produced,
+                                  .self = &n};
+    hs_graph_variable(g, "sum", HS_FLOAT, HS_SCALAR, &n.sum);
+    hs_graph_queue(g, .name = "input", .capacity = 3, .produce = produce, .self = &n,
+                   .components = HS_OUTPUTS({.dtype = HS_FLOAT}), .position = &position);
+    hs_graph_op(g, .name = "train", .run = consume, .self = &n, .inputs = HS_NAMES("input/dequeue:0"),
+                .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}), .advances_step = true);
+    hs_hook hooks[] = {
+        hs_finite_guard(.activations = HS_NAMES("train:0"), .policy = HS_GUARD_ROLLBACK, .skip_op = "input/dequeue"),
+        poisoned_saver(p, .save_steps = 3)};
+    assert_ok(stage_try(p->s, hs_graph_backend(g), hooks, 2), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 5 + 2), &p->s->err); /* the fifth goes back to step 3, and skips 4 and 5 */
+    assert_int_equal(hs_session_step(p->s->session), 5);
+    assert_true(n.sum == 1 + 2 + 3 + 6 + 7);
+    stage_close(p->s);
+    hs_graph_free(g);
+}
+
+static void the_data_end_while_batches_are_skipped(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 3;
+    p->length = 4;
+    hs_hook guard = GUARD(.skip_op = "draw", .skip_batches = 9);
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 9), &p->s->err);
+    assert_true(hs_session_should_stop(p->s->session));
+    assert_contains(p->s->t.log, "the data ended while batches were skipped");
+    is_at(p, 0, 0, 4);
+    stage_close(p->s);
+}
+
+/* A stop that another hook asks for in the bad run: it ends where it was good, and that is saved. */
+static void a_stop_in_the_bad_run(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 5;
+    hs_hook hooks[] = {poisoned_saver(p, .save_steps = 2), GUARD(.skip_op = "draw"), hs_stop_at_step(.last_step = 5)};
+    assert_ok(poisoned_open(p, false, hooks, 3), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 9), &p->s->err);
+    stage_close(p->s);
+    assert_int_equal(p->s->outcome.step, 4);
+    assert_int_equal(latest_step(p->s->directory), 4);
+    assert_true(p->weight == 1 + 2 + 3 + 4);
+}
+
+static void an_op_that_trains_is_none_to_skip_with(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 2;
+    hs_hook guard = GUARD(.skip_op = "train");
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err, "skip_op 'train' advances");
+}
+
+static void what_is_refused_at_the_opening(void **state)
+{
+    poisoned *p = *state;
+    const struct {
+        hs_hook hook;
+        hs_code code;
+        const char *message;
+    } cases[] = {
+        {GUARD(.learning_rate = "unknown"), HS_NOT_FOUND, "learning_rate 'unknown' is no variable"},
+        {GUARD(.learning_rate = "global_step"), HS_INVALID_ARGUMENT, "no scalar of type float or double"},
+        {GUARD(.skip_op = "unknown"), HS_NOT_FOUND, "'unknown'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_fails(poisoned_open(p, false, &cases[i].hook, 1), cases[i].code, &p->s->err, cases[i].message);
+}
+
+static hs_code train_over_a_bad_batch(test_env *t, void *user)
+{
+    poisoned p = {.bad = {2}};
+    hs_error err = {0};
+    (void)user;
+    poisoned_build(&p, &t->env);
+    hs_hook hook = GUARD(.skip_op = "draw", .learning_rate = "rate", .env = &t->env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session *session = hs_session_open(hs_graph_backend(p.graph), &options, &err);
+    for (int i = 0; i < 4 && session && !hs_session_run(session, "train", &err); i++)
+        continue;
+    hs_session_close(session, &err);
+    hs_graph_free(p.graph);
+    if (!err.code)
+        assert_true(p.weight == 0.5F * (3 + 4));
+    return err.code == HS_FAILED_PRECONDITION && strstr(err.message, "no memory") ? HS_RESOURCE_EXHAUSTED : err.code;
+}
+
+static void each_allocation(void **state)
+{
+    (void)state;
+    test_each_allocation(train_over_a_bad_batch, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_poisoned(going_back_without_a_checkpoint),
+        with_poisoned(going_back_to_a_checkpoint),
+        with_poisoned(a_save_in_the_background_is_waited_for),
+        with_poisoned(each_rollback_to_one_state_leads_further),
+        with_poisoned(so_many_batches_as_are_asked_for),
+        with_poisoned(the_learning_rate_shrinks_with_each),
+        with_poisoned(without_an_op_the_same_batch_comes_again),
+        with_poisoned(the_budget_is_that_of_the_whole_training),
+        with_poisoned(there_may_be_no_limit),
+        with_poisoned(a_damaged_checkpoint_is_passed_over),
+        with_poisoned(what_was_restored_is_gone_back_to),
+        with_poisoned(nothing_to_go_back_to),
+        with_poisoned(a_saver_that_the_guard_does_not_know),
+        with_poisoned(batches_of_a_queue),
+        with_poisoned(the_data_end_while_batches_are_skipped),
+        with_poisoned(a_stop_in_the_bad_run),
+        with_poisoned(an_op_that_trains_is_none_to_skip_with),
+        with_poisoned(what_is_refused_at_the_opening),
+        cmocka_unit_test(each_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
