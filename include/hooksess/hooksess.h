@@ -40,6 +40,7 @@
 #include <hooksess/supervisor.h>
 #include <hooksess/tensor.h>
 #include <hooksess/training_session.h>
+#include <hooksess/trigger.h>
 #include <hooksess/verify_resume.h>
 #include <hooksess/version.h>
 

@@ -13,7 +13,8 @@ HS_BEGIN_DECLS
  * saver, both where there is a directory for it, and a checkpoint saver, where there is a checkpoint_dir. Of each pair of
  * secs and steps at most one may be given, both are HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves in the
  * background or with a metric, give a checkpoint_saver of your own among the hooks, and save_checkpoint_secs
- * HS_NEVER.
+ * HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given besides it is HS_INVALID_ARGUMENT, and
+ * HS_NEVER in the pair says nothing that the trigger does not: the trigger alone counts.
  *
  * A worker has `hooks` alone, and waits for the chief to initialise or restore; nothing of the above is its own, but for
  * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
@@ -53,6 +54,8 @@ typedef struct hs_training_options {
     const hs_saver_listener *listeners; /* of the checkpoint saver; HS_INVALID_ARGUMENT where it is switched off */
     size_t n_listeners;
     double signal_grace_secs; /* as in hs_session_options */
+    const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
+    const hs_trigger *save_summaries_trigger;  /* instead of save_summaries_secs or _steps */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS .size = sizeof(hs_training_options)
 

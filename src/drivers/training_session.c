@@ -16,20 +16,30 @@ enum {
     MAX_WAIT_SECS = 7200
 };
 
-/* One of a pair of secs and steps: neither is the default, HS_NEVER for both or for the one that is given is off. */
+/* One of a pair of secs and steps: neither is the default, HS_NEVER for both or for the one that is given is off. Or a
+ * trigger, beside which HS_NEVER says nothing more. */
 typedef struct {
     double secs;
     int64_t steps;
+    const hs_trigger *trigger;
     bool off;
 } rhythm;
 
-static rhythm rhythm_of(double secs, int64_t steps, double default_secs, int64_t default_steps)
+static rhythm rhythm_of(double secs, int64_t steps, const hs_trigger *trigger, rhythm usual)
 {
+    if (trigger)
+        return (rhythm){.trigger = trigger};
     if (secs == 0 && steps == 0)
-        return (rhythm){default_secs, default_steps, false};
-    rhythm chosen = {secs < 0 ? 0 : secs, steps < 0 ? 0 : steps, false};
+        return usual;
+    rhythm chosen = {.secs = secs < 0 ? 0 : secs, .steps = steps < 0 ? 0 : steps};
     chosen.off = chosen.secs == 0 && chosen.steps == 0;
     return chosen;
+}
+
+static rhythm checkpoints(const hs_training_options *options)
+{
+    return rhythm_of(options->save_checkpoint_secs, options->save_checkpoint_steps, options->save_checkpoint_trigger,
+                     (rhythm){.secs = SAVE_CHECKPOINT_SECS});
 }
 
 static size_t add_all(hs_hook *to, const hs_hook *from, size_t n)
@@ -43,7 +53,8 @@ static size_t add_all(hs_hook *to, const hs_hook *from, size_t n)
 static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold,
                                  const hs_env *env)
 {
-    rhythm summaries = rhythm_of(options->save_summaries_secs, options->save_summaries_steps, 0, SAVE_SUMMARIES_STEPS);
+    rhythm summaries = rhythm_of(options->save_summaries_secs, options->save_summaries_steps,
+                                 options->save_summaries_trigger, (rhythm){.steps = SAVE_SUMMARIES_STEPS});
     const char *directory = options->summary_dir ? options->summary_dir : options->checkpoint_dir;
     int64_t count = options->log_step_count_steps ? options->log_step_count_steps : LOG_STEP_COUNT_STEPS;
     size_t n = 0;
@@ -53,18 +64,18 @@ static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *opti
         hooks[n++] = hs_step_counter(.every_n_steps = count, .output_dir = directory, .env = env);
     if (!summaries.off)
         hooks[n++] = hs_summary_saver(.scaffold = scaffold, .output_dir = directory, .save_secs = summaries.secs,
-                                      .save_steps = summaries.steps, .env = env);
+                                      .save_steps = summaries.steps, .trigger = summaries.trigger, .env = env);
     return n;
 }
 
 static size_t make_checkpoint_hook(hs_hook *hook, const hs_training_options *options, const char *directory,
                                    hs_scaffold *scaffold, const hs_env *env)
 {
-    rhythm save = rhythm_of(options->save_checkpoint_secs, options->save_checkpoint_steps, SAVE_CHECKPOINT_SECS, 0);
+    rhythm save = checkpoints(options);
     if (!directory || !*directory || save.off)
         return 0;
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold, .save_secs = save.secs,
-                                .save_steps = save.steps, .no_graph_def = options->no_graph_def,
+                                .save_steps = save.steps, .trigger = save.trigger, .no_graph_def = options->no_graph_def,
                                 .listeners = options->listeners, .n_listeners = options->n_listeners, .env = env);
     return 1;
 }
@@ -86,8 +97,16 @@ static size_t make_hooks(hs_hook *hooks, const hs_training_options *options, con
 static bool saves(const hs_training_options *options)
 {
     return options->checkpoint_dir && *options->checkpoint_dir &&
-           (!options->is_worker || options->worker_saves_checkpoints) &&
-           !rhythm_of(options->save_checkpoint_secs, options->save_checkpoint_steps, SAVE_CHECKPOINT_SECS, 0).off;
+           (!options->is_worker || options->worker_saves_checkpoints) && !checkpoints(options).off;
+}
+
+static hs_code check_trigger(const hs_trigger *trigger, double secs, int64_t steps, const char *what, hs_error *err)
+{
+    if (!trigger || (secs <= 0 && steps <= 0))
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "hs_training_options: each of save_%s_trigger and save_%s_%s is given; give exactly one of the two",
+                        what, what, steps > 0 ? "steps" : "secs");
 }
 
 static hs_code check_options(const hs_training_options *options, const hs_env *env, hs_error *err)
@@ -110,7 +129,11 @@ static hs_code check_options(const hs_training_options *options, const hs_env *e
         if (often[i] < 0 && often[i] != HS_NEVER)
             return hs_error_set(err, HS_INVALID_ARGUMENT,
                                 "hs_training_options: something is to be saved every %g; off is HS_NEVER", often[i]);
-    return HS_OK;
+    hs_code code = check_trigger(options->save_checkpoint_trigger, options->save_checkpoint_secs,
+                                 options->save_checkpoint_steps, "checkpoint", err);
+    return code ? code
+                : check_trigger(options->save_summaries_trigger, options->save_summaries_secs,
+                                options->save_summaries_steps, "summaries", err);
 }
 
 /* Hooks that are only the chief's, but for those that are among everybody's. */

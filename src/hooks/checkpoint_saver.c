@@ -20,7 +20,7 @@ typedef struct {
     hs_scaffold *scaffold;
     hs__listeners listeners;
     bool no_graph_def;
-    bool due;
+    bool due, requested; /* in the next boundary */
     int64_t saved_step;
     uint64_t restores; /* of the session, when that was so */
     bool left;         /* what is on its way in the background is of a history that was left since */
@@ -29,6 +29,7 @@ typedef struct {
     hs_busy_policy busy;
     int64_t copy_limit;
     hs_saver *pending; /* saves in the background; NULL: nothing is on its way */
+    int64_t pending_step;
     char *metric;
     bool is_tensor, was_said, was_missed; /* the metric can be fetched; it was on the board; it was not */
     hs_summary_writer *writer;
@@ -52,7 +53,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     checkpoint_saver *hook = self;
     hook->saved_step = NOT_SAVED;
     hook->left = false;
-    hook->due = false;
+    hook->due = hook->requested = false;
     hook->writer = NULL;
     hook->log = hs_backend_env(backend);
     hook->policy.tries = 0;
@@ -176,8 +177,10 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         (code = take_metric(hook, session, step, &options, err)) ||
         (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
         return code;
-    if (background)
+    if (background) {
         hook->pending = saver;
+        hook->pending_step = step;
+    }
     return background ? HS_OK : saved(hook, run, saver, step, err);
 }
 
@@ -238,29 +241,30 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
     return HS_OK;
 }
 
+/* Marks before it is saved: a save that fails is not tried again at once, unless the policy has it, or it is requested. */
+static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
+{
+    hook->requested |= hs__timer_is_requested(&hook->timer, run);
+    if (!hs__save_retries(&hook->policy))
+        return hs__timer_fires(&hook->timer, run, due, err);
+    hs__timer_take_request(&hook->timer, run);
+    *due = hook->requested || hs__save_retry_due(&hook->policy, run);
+    return HS_OK;
+}
+
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     checkpoint_saver *hook = self;
-    int64_t step;
+    bool fires;
     (void)values;
     hs_code code = collect(hook, run, err);
+    if (!code)
+        code = is_due(hook, run, &fires, err);
     if (code)
         return code;
-    if (hs__save_retries(&hook->policy)) {
-        if ((hook->due = hs__save_retry_due(&hook->policy, run)))
-            hs_run_context_request_boundary(run);
-        return HS_OK;
-    }
-    if (!hs__timer_may_be_due(&hook->timer, run))
-        return HS_OK;
-    if ((code = hs_run_context_step(run, &step, err)))
-        return code;
-    int64_t now = hook->timer.every_ns ? hs_run_context_now(run) : 0;
-    if (!hs__timer_due(&hook->timer, step, now))
-        return HS_OK;
-    hs__timer_mark(&hook->timer, step, now, NULL, NULL); /* before saving: one that fails is not tried again at once */
-    hook->due = true;
-    hs_run_context_request_boundary(run);
+    hook->due |= fires; /* still, where another hook's failure has kept the boundary from coming */
+    if (hook->due)
+        hs_run_context_request_boundary(run);
     return HS_OK;
 }
 
@@ -270,7 +274,8 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
     hs_error error = {0};
     bool again = hook->policy.tries > 0, ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
     bool background = hook->background && !again && !ends;
-    if (hook->pending && hook->busy == HS_BUSY_WAIT) { /* nobody is to miss what came of it */
+    bool waits = hook->busy == HS_BUSY_WAIT || (hook->busy == HS_BUSY_SKIP && hook->requested);
+    if (hook->pending && waits) { /* nobody is to miss what came of it */
         hs_saver_wait(hook->pending);
         hs_code before = collect(hook, run, err);
         if (before)
@@ -297,14 +302,18 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
 static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = HS_OK;
-    hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
-    if (just_restored(hook, hs_run_context_session(run), step))
+    hs__timer *timer = &hook->timer;
+    bool restored = just_restored(hook, hs_run_context_session(run), step);
+    hook->due = hook->requested = false; /* what was due when a session was lost is not, in the one that is made for it */
+    hs__timer_start(timer, step);
+    bool saves = !restored && (timer->first || hs__timer_is_listed(timer, step));
+    if (restored)
         hook->saved_step = step;
-    else
+    else if (saves)
         code = save(hook, run, step, false, err);
-    hs__timer_forget_later(&hook->timer, step);
-    if (!code && !hook->timer.marked) /* else it was restored, and goes on as it stood */
-        hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
+    if (!code && (restored || saves)) /* a rhythm that was restored goes on as it stood */
+        hs__timer_mark_in(timer, run, step, NULL);
+    hs__timer_begin(timer, run, step);
     return code;
 }
 
@@ -330,6 +339,12 @@ static bool is_refused(const hs_run_context *run, int64_t step)
     return why != NULL;
 }
 
+/* Or is it on its way? */
+static bool is_saved(const checkpoint_saver *hook, int64_t step)
+{
+    return step == hook->saved_step || (hook->pending && !hook->left && step == hook->pending_step);
+}
+
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     checkpoint_saver *hook = self;
@@ -349,8 +364,10 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
         return save_at_end(hook, run, step, err);
     default: {
         bool due = hs_run_context_agree(run, hook->due);
-        hook->due = false;
-        return due && step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
+        if (due && !is_saved(hook, step))
+            code = save_or_go_on(hook, run, step, err);
+        hook->due = hook->requested = false;
+        return code;
     }
     }
 }
@@ -377,7 +394,8 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs__timer_load(&((checkpoint_saver *)self)->timer, 0, in, err);
+    checkpoint_saver *hook = self;
+    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->log), in, err);
 }
 
 static void destroy(void *self)
@@ -387,6 +405,7 @@ static void destroy(void *self)
     hs_env_free(env, hook->directory);
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);
+    hs__timer_free(&hook->timer, env);
     hs__listeners_free(&hook->listeners, env);
     hs__hook_free(hook);
 }
@@ -420,7 +439,19 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
     if (options->on_failure < HS_SAVE_FAILURE_SKIP || options->on_failure > HS_SAVE_FAILURE_FAIL)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %lld, no hs_save_failure",
                             (long long)options->on_failure);
-    return hs__timer_init(&(hs__timer){0}, options->save_secs, options->save_steps, "save_secs", "save_steps", err);
+    return HS_OK;
+}
+
+static hs_code set_timer(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
+{
+    const hs__timing timing = {.secs = options->save_secs,
+                               .steps = options->save_steps,
+                               .trigger = options->trigger,
+                               .secs_name = "save_secs",
+                               .steps_name = "save_steps",
+                               .first = true,
+                               .on_request = true};
+    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
 }
 
 static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
@@ -429,7 +460,9 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
     size_t length = strlen(options->checkpoint_dir);
     while (length > 1 && options->checkpoint_dir[length - 1] == '/')
         length--;
-    hs__timer_init(&hook->timer, options->save_secs, options->save_steps, "", "", NULL);
+    hs_code code = set_timer(hook, options, err);
+    if (code)
+        return code;
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;

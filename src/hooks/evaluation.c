@@ -12,7 +12,7 @@ enum { LINE = 1900, NOT_EVALUATED = -1 };
 typedef struct {
     hs__hook_base base;
     hs__timer timer;
-    bool periodic, at_end, due;
+    bool at_end, due;
     char *name, *eval_op, *output_dir;
     const char *const *metrics, *const *reset_ops;
     char *tags; /* "NAME/METRIC", one behind the other with their zeros */
@@ -194,29 +194,21 @@ static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step,
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     evaluation *hook = self;
-    int64_t step;
+    bool fires;
     (void)values;
-    if (!hook->periodic || !hs__timer_may_be_due(&hook->timer, run))
-        return HS_OK;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
-        return code;
-    int64_t now = hook->timer.every_ns ? hs_run_context_now(run) : 0;
-    if (!hs__timer_due(&hook->timer, step, now))
-        return HS_OK;
-    hs__timer_mark(&hook->timer, step, now, NULL, NULL);
-    hook->due = true;
-    hs_run_context_request_boundary(run);
-    return HS_OK;
+    hs_code code = hs__timer_fires(&hook->timer, run, &fires, err);
+    hook->due |= fires; /* still, where another hook's failure has kept the boundary from coming */
+    if (!code && hook->due)
+        hs_run_context_request_boundary(run);
+    return code;
 }
 
 /* What was restored goes on as it stood. */
 static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
-    hs__timer_forget_later(&hook->timer, step);
-    if (!hook->timer.marked)
-        hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
+    hs__timer_start(&hook->timer, step);
+    hs__timer_begin(&hook->timer, run, step);
     return open_writer(hook, hs_run_context_session(run), err);
 }
 
@@ -246,7 +238,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     evaluation *hook = self;
     int64_t step;
-    if (!hook->at_end)
+    if (!hook->at_end && !hook->timer.last)
         return HS_OK;
     hs_code code = hs_raw_session_step(session, &step, err);
     if (code || is_evaluated(hook, session, step))
@@ -269,6 +261,7 @@ static void destroy(void *self)
 {
     evaluation *hook = self;
     const hs_env *env = &hook->base.env;
+    hs__timer_free(&hook->timer, env);
     hs_env_free(env, hook->name);
     hs_env_free(env, hook->eval_op);
     hs_env_free(env, hook->output_dir);
@@ -303,22 +296,23 @@ static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
     return HS_OK;
 }
 
-static bool is_periodic(const hs_evaluation_options *options)
-{
-    return options->every_n_steps || options->every_n_secs != 0;
-}
-
 static hs_code check(const hs_evaluation_options *options, hs_error *err)
 {
-    if (is_periodic(options)) {
-        hs_code code = hs__timer_init(&(hs__timer){0}, options->every_n_secs, options->every_n_steps, "every_n_secs",
-                                      "every_n_steps", err);
-        if (code)
-            return code;
-    } else if (!options->at_end) {
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "none of every_n_steps, every_n_secs and at_end is given");
-    }
+    if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "none of every_n_steps, every_n_secs and at_end is given, and no trigger");
     return check_what(options, err);
+}
+
+static hs_code set_timer(evaluation *hook, const hs_evaluation_options *options, hs_error *err)
+{
+    const hs__timing timing = {.secs = options->every_n_secs,
+                               .steps = options->every_n_steps,
+                               .trigger = options->trigger,
+                               .secs_name = "every_n_secs",
+                               .steps_name = "every_n_steps",
+                               .optional = options->at_end};
+    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
 }
 
 static hs_code make_tags(evaluation *hook, hs_error *err)
@@ -337,10 +331,10 @@ static hs_code make_tags(evaluation *hook, hs_error *err)
 
 static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_error *err)
 {
-    hook->periodic = is_periodic(options);
+    hs_code code = set_timer(hook, options, err);
+    if (code)
+        return code;
     hook->at_end = options->at_end;
-    if (hook->periodic)
-        hs__timer_init(&hook->timer, options->every_n_secs, options->every_n_steps, "", "", NULL);
     hook->n_batches = options->n_batches;
     hook->given_writer = options->summary_writer;
     hook->evaluate = options->evaluate;

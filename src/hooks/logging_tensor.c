@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LINE = 1900, SHOWN_ELEMENTS = 16 };
+enum { LINE = 1900, SHOWN_ELEMENTS = 16, NOT_LOGGED = -1 };
 
 static const int64_t MOST_RUNS = INT64_MAX / 2;
 
@@ -16,10 +16,11 @@ typedef struct {
     const char *const *tensors, *const *labels;
     hs_logging_formatter formatter;
     void *formatter_user;
-    bool at_end, periodic;
+    bool at_end;
     hs__timer timer;
-    int64_t runs; /* what the timer counts */
-    bool logs_now;
+    int64_t runs;   /* what the timer counts */
+    int64_t logged; /* after which of them there was a line */
+    bool started, logs_now;
     hs_run_args args;
     const hs_env *session_env;
 } logging_tensor;
@@ -30,6 +31,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = HS_OK;
     hook->session_env = hs_backend_env(backend);
     hook->runs = 0;
+    hook->logged = NOT_LOGGED;
+    hook->started = hook->logs_now = false;
     hs__timer_reset(&hook->timer);
     for (size_t i = 0; !code && hook->tensors[i]; i++)
         code = hs__need_tensor(backend, hook->tensors[i], err);
@@ -87,8 +90,12 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 {
     logging_tensor *hook = self;
     (void)err;
-    hook->logs_now = hook->periodic && hs__timer_may_be_due(&hook->timer, run) &&
-                     hs__timer_due(&hook->timer, hook->runs, hook->timer.every_ns ? hs_run_context_now(run) : 0);
+    if (!hook->started) {
+        hs__timer_start(&hook->timer, hook->runs);
+        hs__timer_begin(&hook->timer, run, hook->runs);
+        hook->started = true;
+    }
+    hook->logs_now = hs__timer_due_in(&hook->timer, run, hook->runs + 1);
     if (hook->logs_now)
         *args = &hook->args;
     return HS_OK;
@@ -99,11 +106,12 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     logging_tensor *hook = self;
     double elapsed;
     (void)err;
-    if (hook->logs_now) {
-        bool before = hs__timer_mark(&hook->timer, hook->runs, hs_run_context_now(run), &elapsed, NULL);
-        log_values(hook, values, before ? &elapsed : NULL);
-    }
     hook->runs++;
+    if (hook->logs_now) {
+        bool before = hs__timer_mark_in(&hook->timer, run, hook->runs, &elapsed);
+        log_values(hook, values, before ? &elapsed : NULL);
+        hook->logged = hook->runs;
+    }
     return HS_OK;
 }
 
@@ -111,7 +119,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     logging_tensor *hook = self;
     const hs_run_values *values;
-    if (!hook->at_end)
+    if (!hook->at_end && (!hook->timer.last || hook->logged == hook->runs))
         return HS_OK;
     hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
     if (!code)
@@ -136,14 +144,15 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     if (runs < 0 || runs > MOST_RUNS)
         return hs_error_set(err, HS_DATA_LOSS, "it has seen %lld runs", (long long)runs);
     hook->runs = runs;
-    code = hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
-    hs__timer_forget_later(&hook->timer, runs);
-    return code;
+    hook->logged = NOT_LOGGED;
+    hook->started = false;
+    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
 }
 
 static void destroy(void *self)
 {
     logging_tensor *hook = self;
+    hs__timer_free(&hook->timer, &hook->base.env);
     if (hook->labels != hook->tensors)
         hs_env_free(&hook->base.env, (void *)hook->labels);
     hs_env_free(&hook->base.env, (void *)hook->tensors);
@@ -166,12 +175,24 @@ static hs_code check(const hs_logging_tensor_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "no tensors are named");
     if (options->labels && labels != tensors)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "there are %zu labels for %zu tensors", labels, tensors);
-    if (options->every_n_iter || options->every_n_secs != 0)
-        return hs__timer_init(&(hs__timer){0}, options->every_n_secs, options->every_n_iter, "every_n_secs", "every_n_iter",
-                              err);
-    if (!options->at_end)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "none of every_n_iter, every_n_secs and at_end is given");
+    if (!options->every_n_iter && options->every_n_secs == 0 && !options->trigger && !options->at_end)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "none of every_n_iter, every_n_secs and at_end is given, and no trigger");
     return HS_OK;
+}
+
+static hs_code set_timer(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
+{
+    const hs__timing timing = {.secs = options->every_n_secs,
+                               .steps = options->every_n_iter,
+                               .trigger = options->trigger,
+                               .secs_name = "every_n_secs",
+                               .steps_name = "every_n_iter",
+                               .first = true,
+                               .optional = options->at_end};
+    hs_code code = hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
+    hook->timer.from_zero = true;
+    return code;
 }
 
 static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
@@ -179,9 +200,9 @@ static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *optio
     hook->formatter = options->formatter;
     hook->formatter_user = options->formatter_user;
     hook->at_end = options->at_end;
-    hook->periodic = options->every_n_iter || options->every_n_secs != 0;
-    if (hook->periodic)
-        hs__timer_init(&hook->timer, options->every_n_secs, options->every_n_iter, "", "", NULL);
+    hs_code code = set_timer(hook, options, err);
+    if (code)
+        return code;
     hook->tensors = hook->labels = hs__hook_names(hook, options->tensors, err);
     if (hook->tensors && options->labels)
         hook->labels = hs__hook_names(hook, options->labels, err);

@@ -49,15 +49,14 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     profiler *hook = self;
     hs__timer *timer = &hook->timer;
     hook->traces_now = hook->writes_now = false;
-    if (timer->every_steps && !hook->has_step) {
+    if (hs__timer_goes_by_steps(timer) && !hook->has_step) {
         hs_code code = hs_run_context_step(run, &hook->step, err);
         if (code)
             return code;
         hook->has_step = true;
-        hs__timer_forget_later(timer, hook->step);
+        hs__timer_start(timer, hook->step);
     }
-    hook->traces_now = timer->marked && hs__timer_may_be_due(timer, run) &&
-                       hs__timer_due(timer, hook->step + hook->per_run, timer->every_ns ? hs_run_context_now(run) : 0);
+    hook->traces_now = hs__timer_due_in(timer, run, hook->step + hook->per_run);
     if (hook->traces_now) {
         *args = &traced;
         hs_run_context_record_spans(run);
@@ -99,16 +98,16 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     profiler *hook = self;
     hs__timer *timer = &hook->timer;
     int64_t before = hook->step;
-    hs_code code = timer->every_steps || hook->traces_now ? hs_run_context_step(run, &hook->step, err) : HS_OK;
+    bool by_steps = hs__timer_goes_by_steps(timer);
+    hs_code code = by_steps || hook->traces_now ? hs_run_context_step(run, &hook->step, err) : HS_OK;
     if (code)
         return code;
-    if (timer->every_steps && hook->step > before)
+    if (by_steps && hook->step > before)
         hook->per_run = hook->step - before;
-    if (!timer->marked)
-        hs__timer_mark(timer, before, hs_run_context_now(run), NULL, NULL);
+    hs__timer_begin(timer, run, before);
     if (!hook->traces_now)
         return HS_OK;
-    hs__timer_mark(timer, hook->step, hs_run_context_now(run), NULL, NULL);
+    hs__timer_mark_in(timer, run, hook->step, NULL);
     keep(hook, run, values);
     return HS_OK;
 }
@@ -164,13 +163,14 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
     hook->per_run = per_run;
     hook->has_step = false;
-    return hs__timer_load(&hook->timer, 0, in, err);
+    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
 }
 
 static void destroy(void *self)
 {
     profiler *hook = self;
     drop_metadata(hook);
+    hs__timer_free(&hook->timer, &hook->base.env);
     hs_env_free(&hook->base.env, hook->output_dir);
     hs__hook_free(hook);
 }
@@ -193,13 +193,29 @@ static hs_code check(const hs_profiler_options *options, hs_error *err)
     if (options->max_bytes < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "max_bytes is %lld; it must be at least 0",
                             (long long)options->max_bytes);
-    return hs__timer_init(&(hs__timer){0}, options->save_secs, options->save_steps, "save_secs", "save_steps", err);
+    return HS_OK;
+}
+
+static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_error *err)
+{
+    const hs__timing timing = {.secs = options->save_secs,
+                               .steps = options->save_steps,
+                               .trigger = options->trigger,
+                               .secs_name = "save_secs",
+                               .steps_name = "save_steps"};
+    hs_code code = hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
+    if (!code && hook->timer.last)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "trigger: last is set, and no run comes at the end that could be traced");
+    return code;
 }
 
 static hs_code fill(profiler *hook, const hs_profiler_options *options, hs_error *err)
 {
     bool somewhere = options->output_dir && *options->output_dir;
-    hs__timer_init(&hook->timer, options->save_secs, options->save_steps, "", "", NULL);
+    hs_code code = set_timer(hook, options, err);
+    if (code)
+        return code;
     hook->max_bytes = options->max_bytes ? (size_t)options->max_bytes : DEFAULT_BYTES;
     hook->show_memory = options->show_memory;
     hook->output_dir = hs__hook_text(hook, somewhere ? options->output_dir : ".", err);

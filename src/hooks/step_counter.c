@@ -69,7 +69,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         return HS_OK;
     if ((code = hs_run_context_step(run, &step, err)) || (code = find_writer(hook, hs_run_context_session(run), err)))
         return code;
-    hs__timer_forget_later(&hook->timer, step);
+    hs__timer_start(&hook->timer, step);
     count_from(hook, step, hs_run_context_now(run));
     hook->last_step = -1;
     hook->started = true;
@@ -108,15 +108,28 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         return HS_OK;
     if ((code = hs_run_context_step(run, &step, err)))
         return code;
-    bool first = !hook->timer.marked;
+    bool begins = !hook->timer.marked, due = hs__timer_due_in(&hook->timer, run, step);
     look_for_standstill(hook, step);
-    if (!hs__timer_due(&hook->timer, step, hook->timer.every_ns ? hs_run_context_now(run) : 0))
+    if (!begins && !due)
         return HS_OK;
     int64_t now_ns = hs_run_context_now(run);
-    hs__timer_mark(&hook->timer, step, now_ns, NULL, NULL);
-    code = first ? HS_OK : tell_rate(hook, step, now_ns, err);
+    hs__timer_begin(&hook->timer, run, step);
+    if (due) {
+        hs__timer_mark_in(&hook->timer, run, step, NULL);
+        code = tell_rate(hook, step, now_ns, err);
+    }
     count_from(hook, step, now_ns);
     return code;
+}
+
+static hs_code end(void *self, hs_raw_session *session, hs_error *err)
+{
+    step_counter *hook = self;
+    int64_t step;
+    if (!hook->timer.last || !hook->started)
+        return HS_OK;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    return code || step == hook->from_step ? code : tell_rate(hook, step, hs_env_monotonic_ns(hook->session_env), err);
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
@@ -134,6 +147,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 static void destroy(void *self)
 {
     step_counter *hook = self;
+    hs__timer_free(&hook->timer, &hook->base.env);
     hs_env_free(&hook->base.env, hook->output_dir);
     hs__hook_free(hook);
 }
@@ -145,16 +159,21 @@ static const hs_hook_ops ops = {
     .after_create_session = after_create_session,
     .before_run = before_run,
     .after_run = after_run,
+    .end = end,
     .save_state = save_state,
     .load_state = load_state,
     .destroy = destroy,
 };
 
-static hs_code set_timer(hs__timer *timer, const hs_step_counter_options *options, hs_error *err)
+static hs_code set_timer(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
 {
-    bool neither = !options->every_n_steps && options->every_n_secs == 0;
-    return hs__timer_init(timer, options->every_n_secs, neither ? DEFAULT_STEPS : options->every_n_steps, "every_n_secs",
-                          "every_n_steps", err);
+    bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
+    const hs__timing timing = {.secs = options->every_n_secs,
+                               .steps = none ? DEFAULT_STEPS : options->every_n_steps,
+                               .trigger = options->trigger,
+                               .secs_name = "every_n_secs",
+                               .steps_name = "every_n_steps"};
+    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
 }
 
 static hs_code check(const hs_step_counter_options *options, hs_error *err)
@@ -162,12 +181,14 @@ static hs_code check(const hs_step_counter_options *options, hs_error *err)
     if (options->output_dir && options->summary_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "each of output_dir and summary_writer is given; give at most one of the two");
-    return set_timer(&(hs__timer){0}, options, err);
+    return HS_OK;
 }
 
 static hs_code fill(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
 {
-    set_timer(&hook->timer, options, NULL);
+    hs_code code = set_timer(hook, options, err);
+    if (code)
+        return code;
     hook->given_writer = options->summary_writer;
     if (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err)))
         return HS_RESOURCE_EXHAUSTED;

@@ -17,14 +17,17 @@ typedef struct {
     int64_t step;                   /* the global step after the last run */
     int64_t per_run;                /* what the last run that moved it added */
     bool has_step, started, wants_now;
+    bool wrote; /* in the last run */
     hs_run_args args;
+    const hs_env *session_env;
 } summary_saver;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     summary_saver *hook = self;
-    hook->started = hook->has_step = false;
+    hook->started = hook->has_step = hook->wrote = false;
     hook->writer = NULL;
+    hook->session_env = hs_backend_env(backend);
     hook->per_run = 1;
     hs__timer_reset(&hook->timer);
     return hs__need_global_step(backend, err);
@@ -52,6 +55,18 @@ static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err
     return code;
 }
 
+/* What is to be fetched, if there is anything. */
+static bool find_ops(summary_saver *hook)
+{
+    const char *const *names = hook->summary_ops;
+    if (!names) {
+        hook->scaffold_op[0] = hs_scaffold_summary_op(hook->scaffold);
+        names = hook->scaffold_op;
+    }
+    hook->args = (hs_run_args){HS_RUN_ARGS, .names = names};
+    return names[0];
+}
+
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     summary_saver *hook = self;
@@ -60,20 +75,13 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         if ((code = hs_run_context_step(run, &hook->step, err)))
             return code;
         hook->has_step = true;
-        hs__timer_forget_later(&hook->timer, hook->step);
+        hs__timer_start(&hook->timer, hook->step);
+        hs__timer_begin(&hook->timer, run, hook->step);
     }
     if (!hook->started && (code = start(hook, hs_run_context_session(run), err)))
         return code;
-    hook->wants_now =
-        hs__timer_may_be_due(&hook->timer, run) &&
-        hs__timer_due(&hook->timer, hook->step + hook->per_run, hook->timer.every_ns ? hs_run_context_now(run) : 0);
-    const char *const *names = hook->summary_ops;
-    if (!names) {
-        hook->scaffold_op[0] = hs_scaffold_summary_op(hook->scaffold);
-        names = hook->scaffold_op;
-    }
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = names};
-    if (hook->wants_now && names[0])
+    hook->wants_now = hs__timer_due_in(&hook->timer, run, hook->step + hook->per_run);
+    if (find_ops(hook) && hook->wants_now)
         *args = &hook->args;
     return HS_OK;
 }
@@ -88,6 +96,14 @@ static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, 
     return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->step, err) : HS_OK;
 }
 
+static hs_code write_summaries(const summary_saver *hook, const hs_run_values *values, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < hs_values_count(values); i++)
+        code = write_summary(hook, hs_values_tensor(values, i), i, err);
+    return code;
+}
+
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     summary_saver *hook = self;
@@ -97,19 +113,30 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         return code;
     if (hook->step > before)
         hook->per_run = hook->step - before;
+    hook->wrote = hook->wants_now;
     if (!hook->wants_now)
         return HS_OK;
-    hs__timer_mark(&hook->timer, hook->step, hs_run_context_now(run), NULL, NULL);
-    for (size_t i = 0; !code && i < hs_values_count(values); i++)
-        code = write_summary(hook, hs_values_tensor(values, i), i, err);
+    hs__timer_mark_in(&hook->timer, run, hook->step, NULL);
+    return write_summaries(hook, values, err);
+}
+
+/* What no run is made for any more. */
+static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error *err)
+{
+    const hs_run_values *values;
+    if (!hook->timer.last || !hook->has_step || hook->wrote || !find_ops(hook))
+        return HS_OK;
+    hs_code code = hs_raw_session_step(session, &hook->step, err);
+    if (!code && !(code = hs_raw_session_run(session, &hook->args, &values, err)))
+        code = write_summaries(hook, values, err);
     return code;
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     summary_saver *hook = self;
-    (void)session;
-    return hook->writer ? hs_summary_writer_flush(hook->writer, true, err) : HS_OK;
+    hs_code code = write_last(hook, session, err);
+    return code || !hook->writer ? code : hs_summary_writer_flush(hook->writer, true, err);
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
@@ -130,12 +157,13 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
     hook->per_run = per_run;
     hook->has_step = false;
-    return hs__timer_load(&hook->timer, 0, in, err);
+    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
 }
 
 static void destroy(void *self)
 {
     summary_saver *hook = self;
+    hs__timer_free(&hook->timer, &hook->base.env);
     hs_env_free(&hook->base.env, hook->output_dir);
     hs_env_free(&hook->base.env, (void *)hook->summary_ops);
     hs__hook_free(hook);
@@ -166,12 +194,25 @@ static hs_code check(const hs_summary_saver_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s of output_dir and summary_writer is given; give exactly one of the two",
                             options->output_dir ? "each" : "none");
-    return hs__timer_init(&(hs__timer){0}, options->save_secs, options->save_steps, "save_secs", "save_steps", err);
+    return HS_OK;
+}
+
+static hs_code set_timer(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
+{
+    const hs__timing timing = {.secs = options->save_secs,
+                               .steps = options->save_steps,
+                               .trigger = options->trigger,
+                               .secs_name = "save_secs",
+                               .steps_name = "save_steps",
+                               .first = true};
+    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
 }
 
 static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
 {
-    hs__timer_init(&hook->timer, options->save_secs, options->save_steps, "", "", NULL);
+    hs_code code = set_timer(hook, options, err);
+    if (code)
+        return code;
     hook->given_writer = options->summary_writer;
     hook->scaffold = options->scaffold;
     if (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err)))

@@ -35,6 +35,7 @@ FROZEN(hs_host_copy, 24);
 FROZEN(hs_saver_listener, 16);
 FROZEN(hs_write_guard, 24);
 FROZEN(hs_safetensors_pair, 16);
+ENDS(hs_trigger, reserved, 48);
 ENDS(hs_env, files, 104);
 ENDS(hs_file_system_ops, free_space, 120);
 ENDS(hs_memory, user, 40);
@@ -81,6 +82,7 @@ ENDS(hs_resume_report, fetch, 808);
 #endif
 
 BEGINS_WITH_SIZE(hs_env);
+BEGINS_WITH_SIZE(hs_trigger);
 BEGINS_WITH_SIZE(hs_file_system_ops);
 BEGINS_WITH_SIZE(hs_memory);
 BEGINS_WITH_SIZE(hs_state_provider);

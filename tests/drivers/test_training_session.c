@@ -176,6 +176,41 @@ static void ms_127s_both_secs_and_steps(void **state)
             HS_INVALID_ARGUMENT, "hook 'summary_saver', begin: each of save_secs and save_steps");
 }
 
+static void a_pair_and_a_trigger(void **state)
+{
+    stage *s = *state;
+    const hs_trigger *trigger = HS_TRIGGER(.every_steps = 5);
+    refuses(s,
+            (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_secs = 10,
+                                  .save_checkpoint_trigger = trigger},
+            HS_INVALID_ARGUMENT, "each of save_checkpoint_trigger and save_checkpoint_secs");
+    refuses(s,
+            (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_summaries_steps = 10,
+                                  .save_summaries_trigger = trigger},
+            HS_INVALID_ARGUMENT, "each of save_summaries_trigger and save_summaries_steps");
+}
+
+/* HS_NEVER says nothing more. */
+static void triggers_instead_of_the_pairs(void **state)
+{
+    for (int never = 0; never < 2; never++) {
+        stage *s = *state;
+        training t;
+        const hs_training_options options = {HS_TRAINING_OPTIONS,
+                                             .checkpoint_dir = s->directory,
+                                             .restore = HS_RESTORE_NEVER,
+                                             .save_checkpoint_steps = never ? HS_NEVER : 0,
+                                             .save_checkpoint_trigger = HS_TRIGGER(HS_AT_STEPS(2)),
+                                             .save_summaries_secs = never ? HS_NEVER : 0,
+                                             .save_summaries_trigger = HS_TRIGGER(.every_steps = 1)};
+        begin_training(&t, s, options);
+        stage_run(s, "train", 3, 0);
+        end_training(&t);
+        assert_true(test_exists(s->directory, "model.ckpt-2.index") && test_exists(s->directory, "model.ckpt-3.index"));
+        assert_false(test_exists(s->directory, "model.ckpt-0.index") || test_exists(s->directory, "model.ckpt-1.index"));
+    }
+}
+
 static void options_that_make_no_sense(void **state)
 {
     stage *s = *state;
@@ -560,6 +595,8 @@ int main(void)
         with_stage(ms_015_either_of_a_pair_may_be_never),
         with_stage(ms_017_no_graph_files),
         with_stage(ms_127s_both_secs_and_steps),
+        with_stage(a_pair_and_a_trigger),
+        with_stage(triggers_instead_of_the_pairs),
         with_stage(options_that_make_no_sense),
         with_stage(what_keeps_it_from_opening_is_logged_once),
         with_stage(without_a_backend_there_is_no_training),

@@ -3,6 +3,9 @@
 #include "hooks/stage.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 static hs_saver *own_saver(stage *s, hs_saver_options options)
 {
@@ -230,6 +233,77 @@ static void a_metric_that_there_is_not(void **state)
                   "hs_busy_policy");
 }
 
+/* Requests. */
+
+/* A file system that keeps whoever writes waiting while it is closed. */
+static atomic_bool gate_closed, at_gate;
+
+static hs_code gated_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
+{
+    while (atomic_load(&gate_closed)) {
+        atomic_store(&at_gate, true);
+        sched_yield();
+    }
+    return hs_env_default()->files.ops->write(user, file, data, bytes, err);
+}
+
+static void *open_gate(void *user)
+{
+    (void)user;
+    for (int i = 0; i < 100; i++)
+        sched_yield(); /* let the other be first, mostly */
+    atomic_store(&gate_closed, false);
+    return NULL;
+}
+
+/* One that comes when a save is on its way is not skipped: whoever asked for it wants what is there now. */
+static void a_requested_save_waits_where_others_are_skipped(void **state)
+{
+    stage *s = *state;
+    hs_file_system_ops ops = *hs_env_default()->files.ops;
+    hs_env env = {HS_ENV, .files = {&ops, NULL}};
+    pthread_t opener;
+    ops.write = gated_write;
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &env}, &s->err);
+    assert_non_null(saver);
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .background = true,
+                                      .busy = HS_BUSY_SKIP, .trigger = HS_TRIGGER(.every_steps = 1)));
+    atomic_store(&gate_closed, true);
+    stage_run(s, "train", 1, 0);
+    while (!atomic_load(&at_gate))
+        sched_yield();
+    stage_run(s, "train", 1, 0); /* skipped */
+    hs_session_request_save(s->session);
+    assert_int_equal(pthread_create(&opener, NULL, open_gate, NULL), 0);
+    stage_run(s, "train", 1, 0);
+    hs_saver_wait(saver);
+    pthread_join(opener, NULL);
+    assert_true(test_exists(s->directory, "model.ckpt-1.index"));
+    assert_false(test_exists(s->directory, "model.ckpt-2.index"));
+    assert_true(test_exists(s->directory, "model.ckpt-3.index"));
+    stage_close(s);
+    hs_saver_free(saver);
+}
+
+/* Runs that move nothing: the step is on its way already. */
+static void a_request_saves_no_step_twice(void **state)
+{
+    stage *s = *state;
+    told t = {.last = -1};
+    hs_saver_listener listener = {&telling, &t};
+    hs_script_op(s->script, "look");
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .background = true, .listeners = &listener,
+                                      .n_listeners = 1, .trigger = HS_TRIGGER(.on_request = true)));
+    stage_run(s, "train", 1, 0);
+    for (int i = 0; i < 3; i++) {
+        hs_session_request_save(s->session);
+        stage_run(s, "look", 1, 0);
+    }
+    stage_close(s);
+    assert_int_equal(t.before, 1);
+    assert_int_equal(t.last, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +318,8 @@ int main(void)
         with_stage(the_best_by_the_board_stay),
         with_stage(what_the_board_knows_is_not_fetched),
         with_stage(a_metric_that_there_is_not),
+        with_stage(a_requested_save_waits_where_others_are_skipped),
+        with_stage(a_request_saves_no_step_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

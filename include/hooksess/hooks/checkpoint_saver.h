@@ -3,10 +3,15 @@
 #define HOOKSESS_HOOKS_CHECKPOINT_SAVER_H
 
 #include <hooksess/scaffold.h>
+#include <hooksess/trigger.h>
 
-/* Saves checkpoints: after the session's creation, every so many seconds or steps, and at the end; never the same step
- * twice, and not what was just restored from the same place. By steps, the rhythm rides in the checkpoint: a run that was
- * stopped between two saves and resumed saves next when it would have. TensorFlow: CheckpointSaverHook.
+/* Saves checkpoints: after the session's creation, every so many seconds or steps, on request (hs_session_request_save),
+ * and at the end; never the same step twice, and not what was just restored from the same place. By steps, the rhythm rides
+ * in the checkpoint: a run that was stopped between two saves and resumed saves next when it would have. TensorFlow:
+ * CheckpointSaverHook.
+ *
+ * With a trigger, it is saved after the creation only if `first` is set, or the step is one of those listed. Requests and
+ * the end count whatever the trigger says; a requested save waits for one in the background, where others are skipped.
  *
  * Each creation of a session also writes graph.pbtxt and the graph's events, where the backend has a graph to show. Saving
  * happens at the boundary. A save that fails because the disk is full or sick is dealt with by the policy below; any other
@@ -45,7 +50,7 @@ typedef enum hs_save_failure {
 typedef struct hs_checkpoint_saver_options {
     size_t size;
     const char *checkpoint_dir; /* copied; made when it is missing */
-    double save_secs;           /* exactly one of the two */
+    double save_secs;           /* exactly one of the two, or of the two and trigger */
     int64_t save_steps;
     const char *checkpoint_basename;    /* NULL: "model.ckpt" */
     hs_saver *saver;                    /* at most one of saver and scaffold; without either, the one that the graph's */
@@ -66,6 +71,7 @@ typedef struct hs_checkpoint_saver_options {
     bool overlap;      /* and copies beside the runs that follow; only if nothing but ops changes variables */
     bool no_graph_def; /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
     unsigned char reserved[5];
+    const hs_trigger *trigger; /* instead of save_secs or save_steps; copied */
 } hs_checkpoint_saver_options;
 #define HS_CHECKPOINT_SAVER .size = sizeof(hs_checkpoint_saver_options)
 

@@ -3,16 +3,18 @@
 #define HOOKSESS_HOOKS_EVALUATION_H
 
 #include <hooksess/hook.h>
+#include <hooksess/trigger.h>
 
 /* Evaluates the model from time to time: runs an op over the batches of a data set, reads metrics and tells them to the
  * log, to the session's board of metrics (hs_raw_session_metric) as "NAME/METRIC", and to an event file. TensorFlow:
  * Estimator's InMemoryEvaluatorHook, evaluate_repeatedly. Several data sets are several hooks of other names.
  *
- * It happens at the boundary: the first time so many steps or seconds after the session's creation, which by steps rides in
- * the checkpoint, so that a resumed run evaluates when the run that it resumes would have. Hooks behind it in the list see
- * what it says in the same boundary (early_stopping, a checkpoint_saver with a metric). Its runs fire no hooks. A stop
- * that somebody else asks for before the last batch (a signal, another thread) abandons it: nothing is told then, and
- * whoever resumes evaluates when the next one is due. One by a hook of the same run, as at the last step, does not.
+ * It happens at the boundary: the first time so many steps or seconds after the session's creation (with a trigger's
+ * `first`, after the first run), which by steps rides in the checkpoint, so that a resumed run evaluates when the run that
+ * it resumes would have. Hooks behind it in the list see what it says in the same boundary (early_stopping, a
+ * checkpoint_saver with a metric). Its runs fire no hooks. A stop that somebody else asks for before the last batch (a
+ * signal, another thread) abandons it: nothing is told then, and whoever resumes evaluates when the next one is due. One
+ * by a hook of the same run, as at the last step, does not.
  *
  *     hs_evaluation(.every_n_steps = 500, .reset_ops = HS_NAMES("clear"), .eval_op = "eval_batch", .n_batches = 40,
  *                   .metrics = HS_NAMES("accuracy", "loss"))
@@ -27,7 +29,7 @@ typedef hs_code (*hs_evaluate_fn)(void *user, hs_raw_session *session, int64_t s
 
 typedef struct hs_evaluation_options {
     size_t size;
-    int64_t every_n_steps; /* at most one of the two; neither needs at_end */
+    int64_t every_n_steps; /* at most one of the two, or of the two and trigger; neither needs at_end */
     double every_n_secs;
     const char *name;             /* NULL: "eval". Copied, like all names */
     const char *const *metrics;   /* tensors, each a number: fetched in one run, after the last batch */
@@ -42,6 +44,7 @@ typedef struct hs_evaluation_options {
     const hs_env *env; /* the hook's own memory; NULL: malloc */
     bool at_end;       /* at the session's end, too, if the step then was not evaluated yet */
     unsigned char reserved[7];
+    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs; copied. `last` is at_end */
 } hs_evaluation_options;
 #define HS_EVALUATION .size = sizeof(hs_evaluation_options)
 

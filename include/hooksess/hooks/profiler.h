@@ -3,14 +3,16 @@
 #define HOOKSESS_HOOKS_PROFILER_H
 
 #include <hooksess/hook.h>
+#include <hooksess/trigger.h>
 
 /* Every so many steps or seconds, has a run traced (HS_TRACE_FULL) and writes output_dir/timeline-STEP.json: a trace in
  * Chrome's format, for chrome://tracing or Perfetto, of what the backend tells of its ops and of the hooks' callbacks.
  * The run's metadata go into the session's event file of that directory, too, under the tag "step_STEP", as TensorBoard
  * wants them. TensorFlow: ProfilerHook.
  *
- * The first run is never traced: the interval begins with it. By steps, the rhythm rides in the checkpoint, and a resumed
- * run is traced where the run that it resumes would have been, if need be at once; by seconds it begins anew.
+ * The first run is never traced, unless a trigger says so: the interval begins with it. By steps, the rhythm rides in the
+ * checkpoint, and a resumed run is traced where the run that it resumes would have been, if need be at once; by seconds it
+ * begins anew.
  *
  * The trace has a process "hooks", with a thread for each hook (the boundaries that come after the profiler's are not in
  * it), and one for each of the backend's devices, where ops that overlap lie beside each other; what threads do beside the
@@ -24,13 +26,15 @@ HS_BEGIN_DECLS
 
 typedef struct hs_profiler_options {
     size_t size;
-    int64_t save_steps; /* exactly one of the two */
+    int64_t save_steps; /* exactly one of the two, or of the two and trigger */
     double save_secs;
     const char *output_dir; /* copied; made when it is missing. NULL: the current directory */
     int64_t max_bytes;      /* of events in a file: later ones are dropped and counted. 0: 64 MiB */
     const hs_env *env;      /* the hook's own memory; NULL: malloc */
     bool show_memory;       /* what each op has asked of its allocators, where the backend tells it (TensorFlow does) */
     unsigned char reserved[7];
+    const hs_trigger *trigger; /* instead of save_steps or save_secs; copied. Its `last` is HS_INVALID_ARGUMENT: no run
+                                * comes at the end that could be traced */
 } hs_profiler_options;
 #define HS_PROFILER .size = sizeof(hs_profiler_options)
 

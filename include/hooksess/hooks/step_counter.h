@@ -3,13 +3,15 @@
 #define HOOKSESS_HOOKS_STEP_COUNTER_H
 
 #include <hooksess/hook.h>
+#include <hooksess/trigger.h>
 
 /* Measures how many global steps a second are made: a line in the log, and a scalar "global_step/sec" (the tag has the name
  * of the step's variable) in an event file, where it is given one. TensorFlow: StepCounterHook.
  *
  * The first run begins the count; what it took itself is not in it. By steps, the rhythm rides in the checkpoint: a resumed
  * run has its points where the run that it resumes would have had them, and the first rate is that of the steps since the
- * resumption. By seconds it begins anew.
+ * resumption. By seconds it begins anew. A trigger's intervals, too, begin with the first run; with its `first` set, that
+ * run's own rate is told. `last` tells the rate since the last one.
  *
  * A step that stands still though runs are made is a warning, one for each time that it comes to a stand: by steps in the
  * first run that moves nothing, by seconds after an interval without a step. Runs of kinds that the hook's flags do not
@@ -24,6 +26,7 @@ typedef struct hs_step_counter_options {
     const char *output_dir;            /* copied; the session's writer for it is used. Or */
     hs_summary_writer *summary_writer; /* this one, borrowed. At most one of the two; neither: the log alone */
     const hs_env *env;                 /* the hook's own memory; NULL: malloc */
+    const hs_trigger *trigger;         /* instead of the two; copied */
 } hs_step_counter_options;
 #define HS_STEP_COUNTER .size = sizeof(hs_step_counter_options)
 

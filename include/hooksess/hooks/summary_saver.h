@@ -3,25 +3,30 @@
 #define HOOKSESS_HOOKS_SUMMARY_SAVER_H
 
 #include <hooksess/scaffold.h>
+#include <hooksess/trigger.h>
 
 /* Fetches summary ops every so many steps or seconds, the first time in the first run, and writes what they give to an
  * event file. By steps, the rhythm rides in the checkpoint: a resumed run has the points that the run that it resumes would
  * have had. TensorFlow: SummarySaverHook.
  *
  * The first run writes a session log START at its step, so that TensorBoard drops what a run that crashed has written
- * beyond the checkpoint. The end flushes the file. */
+ * beyond the checkpoint. The end flushes the file.
+ *
+ * With a trigger, the first run is one that fetches only if `first` is set. `last` fetches at the end, in a run of its own,
+ * unless the last run was one that did, or none was made. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_summary_saver_options {
     size_t size;
-    int64_t save_steps; /* exactly one of the two */
+    int64_t save_steps; /* exactly one of the two, or of the two and trigger */
     double save_secs;
     const char *output_dir;            /* copied; the session's writer for it is used. Or */
     hs_summary_writer *summary_writer; /* this one, borrowed. Exactly one of the two */
     hs_scaffold *scaffold;             /* its summary op, borrowed (without one, only START is written); or */
     const char *const *summary_ops;    /* these, ended by NULL; copied. One event each. Exactly one of the two */
     const hs_env *env;                 /* the hook's own memory; NULL: malloc */
+    const hs_trigger *trigger;         /* instead of save_steps or save_secs; copied */
 } hs_summary_saver_options;
 #define HS_SUMMARY_SAVER .size = sizeof(hs_summary_saver_options)
 

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When hooks do what they do, by triggers of all kinds. */
+#include "checkpoint/model.h"
+#include "hooks/stage.h"
+#include "summary/events.h"
+
+enum { LAST = 10 };
+
+/* A model that has a loss, which is its step, a summary of it, and the steps at which something was done. */
+typedef struct {
+    stage *s;
+    model m;
+    double loss;
+    hs_summary *summary;
+    hs_string text;
+    char saved[256], evaluated[256];
+    int64_t request_at; /* before the run to this step something is requested; 0: nothing is */
+    int64_t lost_at;    /* that run fails, once, as if the session were lost; and in it, too, */
+    bool requests_then; /* something is requested */
+    double secs;        /* between the runs */
+} trainer;
+
+static void add_step(char *to, size_t bytes, int64_t step)
+{
+    size_t used = strlen(to);
+    snprintf(to + used, bytes - used, " %lld", (long long)step);
+}
+
+static hs_code step(void *self, hs_op *op, hs_error *err)
+{
+    trainer *t = self;
+    if (hs_op_step(op) + 1 == t->lost_at) {
+        t->lost_at = 0;
+        if (t->requests_then)
+            hs_session_request_save(t->m.session);
+        return hs_error_set(err, HS_ABORTED, "lost");
+    }
+    t->loss = (double)hs_op_step(op) + 1;
+    return HS_OK;
+}
+
+static hs_code summarize(void *self, hs_op *op, hs_error *err)
+{
+    trainer *t = self;
+    hs_summary_clear(t->summary);
+    hs_summary_scalar(t->summary, "loss", t->loss, err);
+    t->text = hs_summary_serialized(t->summary);
+    hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, &t->text);
+    return hs_op_set_output(op, 0, &value, err);
+}
+
+static hs_code note_save(void *self, hs_raw_session *session, int64_t at, bool *stop, hs_error *err)
+{
+    trainer *t = self;
+    (void)session, (void)stop, (void)err;
+    add_step(t->saved, sizeof t->saved, at);
+    return HS_OK;
+}
+
+static hs_code note_evaluation(void *self, hs_raw_session *session, int64_t at, hs_error *err)
+{
+    trainer *t = self;
+    (void)session, (void)err;
+    add_step(t->evaluated, sizeof t->evaluated, at);
+    return HS_OK;
+}
+
+static trainer begin(void **state)
+{
+    return (trainer){.s = *state, .summary = hs_summary_new(NULL)};
+}
+
+static void build(trainer *t)
+{
+    hs_graph *graph = t->m.graph = hs_graph_new(&t->s->t.env);
+    hs_graph_global_step(graph, NULL, &t->m.step);
+    hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &t->loss);
+    hs_graph_op(graph, .name = "train", .run = step, .self = t, .writes = HS_NAMES("loss"), .advances_step = true);
+    hs_graph_op(graph, .name = "summary", .run = summarize, .self = t, .inputs = HS_NAMES("loss"),
+                .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+}
+
+/* A session with these hooks that trains to this step, restoring from the directory, and closes. */
+static void train_to(trainer *t, int64_t last, const hs_hook *hooks, size_t n, const char *directory)
+{
+    const hs_recovery recovery = {HS_RECOVERY};
+    const hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n, .checkpoint_dir = directory,
+                                        .recovery = &recovery};
+    t->m.step = 0;
+    build(t);
+    t->m.session = hs_session_open(hs_graph_backend(t->m.graph), &options, &t->m.err);
+    while (t->m.session && hs_session_step(t->m.session) < last) {
+        if (hs_session_step(t->m.session) + 1 == t->request_at)
+            hs_session_request_save(t->m.session);
+        assert_ok(hs_session_run(t->m.session, "train", &t->m.err), &t->m.err);
+        test_env_advance(&t->s->t, t->secs);
+    }
+    assert_ok(model_close(&t->m).error.code, &t->m.err);
+}
+
+/* The saver. */
+
+static hs_hook saver(trainer *t, const char *directory, const hs_trigger *trigger, int64_t pair)
+{
+    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = note_save};
+    return hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = pair, .trigger = trigger, .n_listeners = 1,
+                               .listeners = &(hs_saver_listener){&ops, t});
+}
+
+/* What a saver saves in so many steps, in a directory of its own. */
+static void assert_saves(trainer *t, const hs_trigger *trigger, int64_t pair, int64_t last, const char *expected)
+{
+    static int number;
+    char name[32];
+    snprintf(name, sizeof name, "saves-%d", number++);
+    char *directory = strdup(test_path(t->s->directory, name));
+    t->saved[0] = '\0';
+    hs_hook hook = saver(t, directory, trigger, pair);
+    train_to(t, last, &hook, 1, directory);
+    assert_string_equal(t->saved, expected);
+    free(directory);
+}
+
+static void the_saver_saves_at_the_end_and_no_step_twice(void **state)
+{
+    trainer t = begin(state);
+    assert_saves(&t, HS_TRIGGER(.every_steps = 4), 0, LAST, " 4 8 10");
+    assert_saves(&t, HS_TRIGGER(.every_steps = 4, .first = true), 0, LAST, " 0 4 8 10");
+    assert_saves(&t, HS_TRIGGER(.every_steps = 5, .last = true), 0, LAST, " 5 10");
+    assert_saves(&t, HS_TRIGGER(.every_steps = 1), 0, 3, " 1 2 3");
+    assert_saves(&t, HS_TRIGGER(HS_AT_STEPS(7, 0, 1, 10, 9, 7)), 0, LAST, " 0 1 7 9 10");
+    assert_saves(&t, HS_TRIGGER(.first = true), 0, LAST, " 0 10");
+    assert_saves(&t, HS_TRIGGER(.last = true), 0, LAST, " 10");
+    hs_summary_free(t.summary);
+}
+
+static void a_request_counts_whatever_the_trigger_says(void **state)
+{
+    trainer t = begin(state);
+    t.request_at = 1;
+    assert_saves(&t, HS_TRIGGER(.last = true), 0, LAST, " 1 10");
+    t.request_at = 4; /* what it does by steps is not shifted */
+    assert_saves(&t, HS_TRIGGER(.every_steps = 3), 0, LAST, " 3 4 6 9 10");
+    t.request_at = 6;
+    assert_saves(&t, NULL, 4, LAST, " 0 4 6 8 10");
+    t.request_at = 8;
+    assert_saves(&t, NULL, 4, LAST, " 0 4 8 10");
+    t.request_at = LAST - 1;
+    assert_saves(&t, HS_TRIGGER(.on_request = true), 0, LAST, " 9 10");
+    t.request_at = LAST;
+    assert_saves(&t, HS_TRIGGER(.on_request = true), 0, LAST, " 10");
+    hs_summary_free(t.summary);
+}
+
+static void all_at_once_is_once(void **state)
+{
+    trainer t = begin(state);
+    t.request_at = LAST;
+    t.secs = 3;
+    const hs_trigger *all = HS_TRIGGER(.every_steps = 5, .every_secs = 15, HS_AT_STEPS(10, 9, 1, 0), .on_request = true,
+                                       .first = true, .last = true);
+    assert_saves(&t, all, 0, LAST, " 0 1 5 9 10");
+    hs_summary_free(t.summary);
+}
+
+static void a_session_without_a_run_is_saved_once(void **state)
+{
+    trainer t = begin(state);
+    assert_saves(&t, HS_TRIGGER(.every_steps = 1), 0, 0, " 0");
+    assert_saves(&t, HS_TRIGGER(.first = true, .last = true, HS_AT_STEPS(0)), 0, 0, " 0");
+    hs_summary_free(t.summary);
+}
+
+/* A request while a failed save waits for its next try does not wait. */
+static void a_request_tries_a_failed_save_at_once(void **state)
+{
+    stage *s = *state;
+    stage_open(s,
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .on_failure = HS_SAVE_FAILURE_RETRY));
+    stage_run(s, "train", 1, 0);
+    s->t.fail_file_at = s->t.file_calls + 3;
+    s->t.fail_file_on = true;
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 0);
+    s->t.fail_file_at = 0;
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 0);
+    hs_session_request_save(s->session);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 4);
+    stage_close(s);
+}
+
+/* A hook that fails once, so that the boundary of that run does not come. */
+static hs_code fail_once(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    int *left = self;
+    (void)run, (void)values;
+    return (*left)-- == 1 ? hs_error_set(err, HS_INTERNAL, "no boundary") : HS_OK;
+}
+
+static void a_request_waits_for_the_next_boundary(void **state)
+{
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "fails", .after_run = fail_once};
+    stage *s = *state;
+    int left = 1;
+    const hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = HS_TRIGGER(.on_request = true)),
+                             {.ops = &ops, .self = &left}};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    hs_session_request_save(s->session);
+    assert_int_equal(stage_run_once(s, "train"), HS_INTERNAL);
+    assert_int_equal(latest_step(s->directory), -1);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 2);
+    stage_close(s);
+}
+
+/* The others, which all do it at the same steps. */
+
+/* What log or events say of the loss. */
+static const char *losses(const char *text, const char *mark)
+{
+    static char steps[2][256];
+    static int which;
+    char *to = steps[which = !which];
+    double loss;
+    to[0] = '\0';
+    for (const char *at = text; (at = strstr(at, mark)); at++)
+        if (sscanf(at + strlen(mark), "%lf", &loss) == 1)
+            add_step(to, sizeof steps[0], (int64_t)loss);
+    return to;
+}
+
+static void train_with(trainer *t, const hs_trigger *trigger, int64_t last)
+{
+    const char *directory = t->s->directory;
+    hs_hook hooks[] = {
+        hs_logging_tensor(.tensors = HS_NAMES("loss"), .trigger = trigger),
+        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .output_dir = directory, .trigger = trigger),
+        hs_evaluation(.evaluate = note_evaluation, .user = t, .trigger = trigger),
+        saver(t, directory, HS_TRIGGER(.every_steps = 2), 0),
+    };
+    train_to(t, last, hooks, 4, directory);
+}
+
+/* Where each of them has fired so far; then it is forgotten, but for what was saved. */
+static void assert_fired(trainer *t, const char *expected)
+{
+    assert_string_equal(losses(t->s->t.log, "INFO: loss = "), expected);
+    assert_string_equal(losses(events_text(t->s->directory), " loss="), expected);
+    assert_string_equal(t->evaluated, expected);
+}
+
+static void anew(trainer *t)
+{
+    test_remove_directory(t->s->directory);
+    t->s->directory = test_make_directory();
+    test_env_clear_log(&t->s->t);
+    t->evaluated[0] = '\0';
+}
+
+static void assert_fires(trainer *t, const hs_trigger *trigger, const char *expected)
+{
+    train_with(t, trigger, LAST);
+    assert_fired(t, expected);
+    anew(t);
+}
+
+static void each_condition_fires(void **state)
+{
+    trainer t = begin(state);
+    t.secs = 6;
+    assert_fires(&t, HS_TRIGGER(.every_steps = 4), " 4 8");
+    assert_fires(&t, HS_TRIGGER(.every_secs = 10), " 3 5 7 9");
+    assert_fires(&t, HS_TRIGGER(.every_secs = 1e-12), " 2 3 4 5 6 7 8 9 10");
+    assert_fires(&t, HS_TRIGGER(HS_AT_STEPS(10, 1, 0, 9)), " 1 9 10");
+    assert_fires(&t, HS_TRIGGER(.first = true), " 1");
+    assert_fires(&t, HS_TRIGGER(.last = true), " 10");
+    t.request_at = 1;
+    assert_fires(&t, HS_TRIGGER(.on_request = true), " 1");
+    t.request_at = LAST;
+    assert_fires(&t, HS_TRIGGER(.on_request = true), " 10");
+    hs_summary_free(t.summary);
+}
+
+static void any_of_several_fires(void **state)
+{
+    trainer t = begin(state);
+    t.secs = 6;
+    t.request_at = 9;
+    assert_fires(&t, HS_TRIGGER(.every_steps = 4, .first = true), " 1 5 9");
+    assert_fires(&t, HS_TRIGGER(.every_steps = 4, .last = true), " 4 8 10");
+    assert_fires(&t, HS_TRIGGER(.every_steps = 5, .last = true), " 5 10");
+    assert_fires(&t, HS_TRIGGER(.every_steps = 4, .every_secs = 10), " 3 4 6 8 10");
+    assert_fires(&t, HS_TRIGGER(.every_steps = 4, HS_AT_STEPS(3, 4), .on_request = true), " 3 4 8 9");
+    hs_summary_free(t.summary);
+}
+
+/* Whoever asks nothing of requests does not see them. */
+static void a_request_is_for_those_who_ask_for_it(void **state)
+{
+    trainer t = begin(state);
+    t.request_at = 2;
+    assert_fires(&t, HS_TRIGGER(.every_steps = 4), " 4 8");
+    hs_summary_free(t.summary);
+}
+
+/* Resumed, recovered. */
+
+static void assert_resumes(trainer *t, const hs_trigger *trigger, int64_t at, const char *expected)
+{
+    train_with(t, trigger, at);
+    train_with(t, trigger, at);
+    train_with(t, trigger, LAST);
+    assert_fired(t, expected);
+    anew(t);
+}
+
+static void a_resumed_run_goes_on_in_the_rhythm(void **state)
+{
+    trainer t = begin(state);
+    for (int64_t at = 1; at < LAST; at++) {
+        assert_resumes(&t, HS_TRIGGER(.every_steps = 4), at, " 4 8");
+        assert_resumes(&t, HS_TRIGGER(.every_steps = 4, .first = true), at, " 1 5 9");
+        assert_resumes(&t, HS_TRIGGER(HS_AT_STEPS(0, 4, 5, 9)), at, " 1 4 5 9");
+        assert_resumes(&t, HS_TRIGGER(HS_AT_STEPS(6), .first = true), at, " 1 6");
+        assert_resumes(&t, HS_TRIGGER(.every_steps = 4, HS_AT_STEPS(3, 5)), at, " 3 4 5 8");
+    }
+    hs_summary_free(t.summary);
+}
+
+/* A longer list than that of the run before, and one where there was none. */
+static void what_is_listed_anew_and_has_passed_does_not_fire(void **state)
+{
+    trainer t = begin(state);
+    train_with(&t, HS_TRIGGER(HS_AT_STEPS(2)), 5);
+    train_with(&t, HS_TRIGGER(HS_AT_STEPS(2, 3, 8)), LAST);
+    assert_fired(&t, " 2 8");
+    anew(&t);
+    train_with(&t, HS_TRIGGER(.every_steps = 4), 5);
+    train_with(&t, HS_TRIGGER(HS_AT_STEPS(2, 3, 8)), 9);
+    train_with(&t, HS_TRIGGER(.last = true), LAST);
+    assert_fired(&t, " 4 8 10");
+    hs_summary_free(t.summary);
+}
+
+/* The saver's last save before is of step 4. */
+static void after_a_recovery_the_steps_fire_again_and_requests_do_not(void **state)
+{
+    trainer t = begin(state);
+    t.lost_at = 6;
+    assert_fires(&t, HS_TRIGGER(HS_AT_STEPS(3, 5, 6)), " 3 5 5 6");
+    t.lost_at = 6;
+    t.request_at = 3;
+    assert_fires(&t, HS_TRIGGER(.on_request = true), " 3");
+    t.lost_at = 6;
+    t.request_at = 0;
+    t.requests_then = true; /* nobody has seen this one */
+    assert_fires(&t, HS_TRIGGER(.on_request = true), " 5");
+    hs_summary_free(t.summary);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(the_saver_saves_at_the_end_and_no_step_twice),
+        with_stage(a_request_counts_whatever_the_trigger_says),
+        with_stage(all_at_once_is_once),
+        with_stage(a_session_without_a_run_is_saved_once),
+        with_stage(a_request_tries_a_failed_save_at_once),
+        with_stage(a_request_waits_for_the_next_boundary),
+        with_stage(each_condition_fires),
+        with_stage(any_of_several_fires),
+        with_stage(a_request_is_for_those_who_ask_for_it),
+        with_stage(a_resumed_run_goes_on_in_the_rhythm),
+        with_stage(what_is_listed_anew_and_has_passed_does_not_fire),
+        with_stage(after_a_recovery_the_steps_fire_again_and_requests_do_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

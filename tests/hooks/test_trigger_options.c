@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Triggers as options: what is refused, what is copied, what each hook makes of them. When they fire is in test_trigger.c.
+ */
+#include "hooks/stage.h"
+#include "summary/events.h"
+
+/* Refusals. */
+
+/* Each hook that has a trigger, with its pair, and the names of the two. */
+enum { HOOKS = 6 };
+static const char *const pair_names[HOOKS][2] = {
+    {"save_steps", "save_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_iter", "every_n_secs"},
+    {"save_steps", "save_secs"}, {"save_steps", "save_secs"},       {"every_n_steps", "every_n_secs"},
+};
+
+static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trigger *trigger)
+{
+    const char *const *names = HS_NAMES("global_step");
+    switch (which) {
+    case 0:
+        return hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = steps, .save_secs = secs, .trigger = trigger);
+    case 1:
+        return hs_evaluation(.metrics = names, .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+    case 2:
+        return hs_logging_tensor(.tensors = names, .every_n_iter = steps, .every_n_secs = secs, .trigger = trigger);
+    case 3:
+        return hs_profiler(.save_steps = steps, .save_secs = secs, .trigger = trigger);
+    case 4:
+        return hs_summary_saver(.summary_ops = names, .output_dir = "x", .save_steps = steps, .save_secs = secs,
+                                .trigger = trigger);
+    default:
+        return hs_step_counter(.every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+    }
+}
+
+static void the_pair_and_a_trigger(void **state)
+{
+    const hs_trigger *trigger = HS_TRIGGER(.every_steps = 5);
+    char says[64];
+    for (size_t i = 0; i < HOOKS; i++) {
+        snprintf(says, sizeof says, "each of trigger and %s", pair_names[i][0]);
+        stage_refuses(*state, hook_with(i, 3, 0, trigger), HS_INVALID_ARGUMENT, says);
+        snprintf(says, sizeof says, "each of trigger and %s", pair_names[i][1]);
+        stage_refuses(*state, hook_with(i, 0, 3, trigger), HS_INVALID_ARGUMENT, says);
+        stage_refuses(*state, hook_with(i, HS_NEVER, 0, trigger), HS_INVALID_ARGUMENT, "each of trigger and");
+    }
+}
+
+static void a_trigger_that_never_fires(void **state)
+{
+    for (size_t i = 0; i < HOOKS; i++)
+        stage_refuses(*state, hook_with(i, 0, 0, HS_TRIGGER(.every_steps = 0)), HS_INVALID_ARGUMENT,
+                      "a trigger that never fires");
+    stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES("x"), .at_end = true, .trigger = HS_TRIGGER(.last = false)),
+                  HS_INVALID_ARGUMENT, "a trigger that never fires");
+}
+
+static void numbers_that_make_no_sense(void **state)
+{
+    const struct {
+        const hs_trigger *trigger;
+        const char *says;
+    } wrong[] = {
+        {HS_TRIGGER(.every_steps = -1), "trigger: every_steps is -1"},
+        {HS_TRIGGER(.every_secs = -1), "trigger: every_secs is -1"},
+        {HS_TRIGGER(.every_secs = strtod("nan", NULL)), "trigger: every_secs is"},
+        {HS_TRIGGER(.every_secs = 2e9), "trigger: every_secs is 2e+09"},
+        {HS_TRIGGER(HS_AT_STEPS(3, -2)), "trigger: at_steps[1] is -2"},
+        {HS_TRIGGER(HS_AT_STEPS(INT64_MAX)), "trigger: at_steps[0] is 9223372036854775807"},
+        {HS_TRIGGER(.n_at_steps = 2), "trigger: at_steps is NULL, and n_at_steps is 2"},
+        {HS_TRIGGER(.at_steps = (int64_t[]){1}, .first = true), "trigger: at_steps is given, and n_at_steps is 0"},
+        {&(const hs_trigger){.every_steps = 1}, "HS_TRIGGER"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        stage_refuses(*state, hook_with(i % HOOKS, 0, 0, wrong[i].trigger), HS_INVALID_ARGUMENT, wrong[i].says);
+}
+
+/* Memory. */
+
+static void a_trigger_is_copied(void **state)
+{
+    stage *s = *state;
+    int64_t steps[] = {3, 1};
+    hs_trigger trigger = {.size = sizeof trigger, .at_steps = steps, .n_at_steps = 2};
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = &trigger);
+    memset(&trigger, 0xff, sizeof trigger);
+    steps[0] = steps[1] = 100;
+    stage_open(s, hook);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 1);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 1);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 3);
+    stage_close(s);
+}
+
+/* Makes a hook, and a session with it. */
+static hs_code make_one(test_env *t, void *user)
+{
+    const hs_trigger *trigger = HS_TRIGGER(HS_AT_STEPS(2, 1));
+    const char *const *names = HS_NAMES("global_step");
+    const stage *s = ((void **)user)[0];
+    const hs_hook hooks[] = {
+        hs_logging_tensor(.tensors = names, .trigger = trigger, .env = &t->env),
+        hs_evaluation(.metrics = names, .trigger = trigger, .env = &t->env),
+        hs_step_counter(.trigger = trigger, .env = &t->env),
+        hs_profiler(.output_dir = s->directory, .trigger = trigger, .env = &t->env),
+        hs_summary_saver(.summary_ops = HS_NAMES("x"), .output_dir = s->directory, .trigger = trigger, .env = &t->env),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = trigger, .env = &t->env),
+    };
+    hs_error err = {0};
+    for (size_t i = 0; i < HOOKS && !err.code; i++)
+        if (hooks[i].ops->begin(hooks[i].self, hs_script_backend(s->script), &err) == HS_NOT_FOUND)
+            hs_error_clear(&err);
+    hs_hooks_destroy(hooks, HOOKS);
+    return err.code;
+}
+
+static void each_allocation(void **state)
+{
+    test_each_allocation(make_one, state);
+}
+
+/* What each makes of it. */
+
+/* Takes half a second in the first run. */
+static hs_code take_long(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    int64_t step = -1;
+    (void)args;
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (step == 0)
+        test_env_advance(self, 0.5);
+    return code;
+}
+
+/* The rates that it tells, in as many runs, the first of half a second, with a quarter between two. */
+static const char *rates(stage *s, const hs_trigger *trigger, int runs)
+{
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "slow", .before_run = take_long};
+    const hs_hook hooks[] = {hs_step_counter(.output_dir = s->directory, .trigger = trigger), {.ops = &ops, .self = &s->t}};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "train", runs, 0.25);
+    stage_close(s);
+    return events_text(s->directory);
+}
+
+/* It begins with the first run, which `first` tells of. */
+static void the_step_counters_first_and_last(void **state)
+{
+    assert_string_equal(rates(*state, HS_TRIGGER(.first = true, .last = true), 4),
+                        "version start@1 global_step/sec=2@1 global_step/sec=4@4");
+}
+
+static void the_step_counters_intervals_are_the_pairs(void **state)
+{
+    assert_string_equal(rates(*state, HS_TRIGGER(.every_steps = 2, .last = true), 5),
+                        "version start@1 global_step/sec=4@3 global_step/sec=4@5");
+}
+
+/* The runs that are traced, of five. */
+static const char *traced(stage *s, const hs_trigger *trigger, int request_at)
+{
+    static char text[64];
+    char name[64];
+    text[0] = '\0';
+    stage_open(s, hs_profiler(.output_dir = s->directory, .trigger = trigger));
+    for (int i = 1; i <= 5; i++) {
+        if (i == request_at)
+            hs_session_request_save(s->session);
+        stage_run(s, "train", 1, 0);
+        snprintf(name, sizeof name, "timeline-%d.json", i);
+        if (test_exists(s->directory, name))
+            snprintf(text + strlen(text), sizeof text - strlen(text), " %d", i);
+    }
+    stage_close(s);
+    return text;
+}
+
+static void the_profiler_traces_the_first_run_if_it_is_told(void **state)
+{
+    assert_string_equal(traced(*state, HS_TRIGGER(.every_steps = 3, .first = true), 0), " 1 4");
+}
+
+static void the_profilers_intervals_begin_before_the_first_run(void **state)
+{
+    assert_string_equal(traced(*state, HS_TRIGGER(.every_steps = 2, HS_AT_STEPS(5)), 0), " 2 4 5");
+}
+
+static void the_profiler_on_request(void **state)
+{
+    assert_string_equal(traced(*state, HS_TRIGGER(.on_request = true), 3), " 3");
+}
+
+static void the_profiler_has_no_last(void **state)
+{
+    stage_refuses(*state, hs_profiler(.trigger = HS_TRIGGER(.last = true, .every_steps = 1)), HS_INVALID_ARGUMENT,
+                  "trigger: last is set");
+}
+
+/* Evaluated already, or logged. */
+static void last_comes_beside_at_end(void **state)
+{
+    stage *s = *state;
+    hs_script_series(s->script, "loss", (double[]){1, 2, 3, 4}, 4);
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), .at_end = true,
+                                    .trigger = HS_TRIGGER(.every_steps = 2, .last = true)));
+    stage_run(s, "train", 2, 0);
+    stage_close(s);
+    assert_int_equal(count_of(s->t.log, "loss = "), 2);
+}
+
+/* A run that fails has not been logged. */
+static void last_after_the_end_of_the_input(void **state)
+{
+    stage *s = *state;
+    hs_script_series(s->script, "loss", (double[]){1, 2, 3, 4}, 4);
+    hs_script_fail_at(s->script, 2, HS_OUT_OF_RANGE, "no more");
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), .trigger = HS_TRIGGER(HS_AT_STEPS(2), .last = true)));
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(stage_run_once(s, "train"), HS_OUT_OF_RANGE);
+    stage_close(s);
+    assert_int_equal(count_of(s->t.log, "loss = "), 1);
+}
+
+/* Cost. */
+
+static void on_request_alone_never_reads_the_step(void **state)
+{
+    stage *s = *state;
+    counted c;
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = HS_TRIGGER(HS_AT_STEPS(1)));
+    assert_ok(stage_try(s, count_calls(&c, hs_script_backend(s->script)), &hook, 1), &s->err);
+    stage_run(s, "train", 1, 0);
+    c.step_reads = 0;
+    stage_run(s, "train", 5, 0); /* what was listed has passed */
+    assert_int_equal(c.step_reads, 0);
+    hs_session_request_save(s->session);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(c.step_reads, 1);
+    assert_int_equal(latest_step(s->directory), 7);
+    stage_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(the_pair_and_a_trigger),
+        with_stage(a_trigger_that_never_fires),
+        with_stage(numbers_that_make_no_sense),
+        with_stage(a_trigger_is_copied),
+        with_stage(each_allocation),
+        with_stage(the_step_counters_first_and_last),
+        with_stage(the_step_counters_intervals_are_the_pairs),
+        with_stage(the_profiler_traces_the_first_run_if_it_is_told),
+        with_stage(the_profilers_intervals_begin_before_the_first_run),
+        with_stage(the_profiler_on_request),
+        with_stage(the_profiler_has_no_last),
+        with_stage(last_comes_beside_at_end),
+        with_stage(last_after_the_end_of_the_input),
+        with_stage(on_request_alone_never_reads_the_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
