@@ -21,8 +21,10 @@
 #include <hooksess/hooks/finite_guard.h>
 #include <hooksess/hooks/global_step_waiter.h>
 #include <hooksess/hooks/logging_tensor.h>
+#include <hooksess/hooks/metrics_file.h>
 #include <hooksess/hooks/nan_tensor.h>
 #include <hooksess/hooks/profiler.h>
+#include <hooksess/hooks/progress.h>
 #include <hooksess/hooks/step_counter.h>
 #include <hooksess/hooks/stop_at_step.h>
 #include <hooksess/hooks/summary_saver.h>

@@ -68,10 +68,12 @@ static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
             err, HS_INVALID_ARGUMENT,
             "HS_GUARD_SKIP_STEP without update_op: what a run has done cannot be left out; let the training "
             "run compute gradients only, and name the op that applies them, for the guard to run");
-    if (o->every_n_steps || o->every_n_secs != 0)
+    if (o->every_n_steps || o->every_n_secs != 0 || o->trigger)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s is given with HS_GUARD_SKIP_STEP, which has to look at every training run",
-                            o->every_n_steps ? "every_n_steps" : "every_n_secs");
+                            o->trigger         ? "trigger"
+                            : o->every_n_steps ? "every_n_steps"
+                                               : "every_n_secs");
     return check_count("most_skips", o->most_skips, true, err);
 }
 
@@ -88,9 +90,6 @@ hs_code hs__finite_check(const hs_finite_guard_options *o, hs_error *err)
                             "nothing is watched: name tensors in inputs, activations, gradients or parameters");
     if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_SKIP_STEP)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %lld, no hs_guard_policy", (long long)o->policy);
-    if ((o->every_n_steps || o->every_n_secs != 0) &&
-        (code = hs__timer_init(&(hs__timer){0}, o->every_n_secs, o->every_n_steps, "every_n_secs", "every_n_steps", err)))
-        return code;
     if (!is_there(o->dump_dir) &&
         (code = REFUSE_IDLE("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"most_dumps", o->most_dumps})))
         return code;

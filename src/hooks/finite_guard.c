@@ -26,7 +26,7 @@ typedef struct {
     hs__watched watched;
     hs_run_args args;
     hs_guard_policy policy;
-    bool periodic;
+    bool periodic, started;
     hs__timer timer;
     int64_t runs, skips, most_skips;
     char *update_op;
@@ -46,7 +46,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = HS_OK;
     hook->session_env = hs_backend_env(backend);
     hook->runs = hook->skips = hook->dump.made = 0;
-    hook->goes_back = false;
+    hook->goes_back = hook->started = false;
     hs__timer_reset(&hook->timer);
     for (size_t i = 0; !code && hook->watched.names[i]; i++)
         code = hs__need_tensor(backend, hook->watched.names[i], err);
@@ -78,9 +78,12 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     } else if (hook->rollback.copy) {
         hs__rollback_release(&hook->rollback, hs_run_context_session(run));
     }
-    hook->looks_now =
-        !hook->periodic || (hs__timer_may_be_due(&hook->timer, run) &&
-                            hs__timer_due(&hook->timer, hook->runs, hook->timer.every_ns ? hs_run_context_now(run) : 0));
+    if (hook->periodic && !hook->started) {
+        hs__timer_start(&hook->timer, hook->runs);
+        hs__timer_begin(&hook->timer, run, hook->runs);
+        hook->started = true;
+    }
+    hook->looks_now = !hook->periodic || hs__timer_due_in(&hook->timer, run, hook->runs + 1);
     if (hook->looks_now)
         *args = &hook->args;
     return HS_OK;
@@ -163,11 +166,11 @@ static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     finite_guard *hook = self;
-    int64_t runs = hook->runs++;
+    hook->runs++;
     if (!hook->looks_now)
         return HS_OK;
     if (hook->periodic)
-        hs__timer_mark(&hook->timer, runs, hook->timer.every_ns ? hs_run_context_now(run) : 0, NULL, NULL);
+        hs__timer_mark_in(&hook->timer, run, hook->runs, NULL);
     hs_code code = hs__look(&hook->watched, run, values, &hook->copy, &hook->found, err);
     if (code)
         return code;
@@ -214,15 +217,15 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return code;
     hook->skips = loaded.skips;
     hook->runs = loaded.runs;
-    code = hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
-    hs__timer_forget_later(&hook->timer, hook->runs);
-    return code;
+    hook->started = false;
+    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
 }
 
 static void destroy(void *self)
 {
     finite_guard *hook = self;
     const hs_env *env = &hook->base.env;
+    hs__timer_free(&hook->timer, env);
     hs_host_copy_free(&hook->copy);
     hs_env_free(env, (void *)hook->watched.names);
     hs_env_free(env, hook->update_op);
@@ -285,9 +288,13 @@ static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_err
 static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
     hook->policy = (hs_guard_policy)o->policy;
-    hook->periodic = o->every_n_steps || o->every_n_secs != 0;
-    if (hook->periodic)
-        hs__timer_init(&hook->timer, o->every_n_secs, o->every_n_steps, "", "", NULL);
+    const hs__timing timing = {.secs = o->every_n_secs,
+                               .steps = o->every_n_steps,
+                               .trigger = o->trigger,
+                               .secs_name = "every_n_secs",
+                               .steps_name = "every_n_steps",
+                               .first = true};
+    hook->periodic = o->every_n_steps || o->every_n_secs != 0 || o->trigger;
     hook->most_skips = or_default(o->most_skips, MOST_SKIPS);
     hook->dump.most = or_default(o->most_dumps, MOST_DUMPS);
     hook->copy.env = &hook->base.env;
@@ -297,8 +304,8 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
                                     .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
                                     .skip_batches = o->skip_batches,
                                     .copy_limit = or_default(o->copy_limit, COPY_LIMIT)};
-    hs_code code = copy_names(hook, o, err);
-    if (!code && !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
+    hs_code code = hook->periodic ? hs__timer_init(&hook->timer, &timing, &hook->base.env, err) : HS_OK;
+    if (!code && !(code = copy_names(hook, o, err)) && !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
         !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
         code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);

@@ -20,7 +20,7 @@ FLOORS = {
     "tool": 6,
 }
 # What the hooks share may look further down than the hooks themselves.
-SHARED_BY_HOOKS = {"make.c", "make.h", "timer.c", "timer.h", "trace_file.c", "trace_file.h"}
+SHARED_BY_HOOKS = {"make.c", "make.h", "timer.c", "timer.h", "trace_file.c", "trace_file.h", "line_file.c", "line_file.h"}
 # Parts of a hook in files of their own, which know as little as the hook.
 PARTS_OF_HOOKS = {
     "finite_check.h",
@@ -28,6 +28,9 @@ PARTS_OF_HOOKS = {
     "finite_look.h",
     "finite_rollback.h",
     "graph_events.h",
+    "metrics_board.h",
+    "metrics_row.h",
+    "progress_line.h",
     "save_listeners.h",
     "save_policy.h",
 }

@@ -2,7 +2,7 @@
 /* Hooks that are made of no options at all. */
 #include "hooks/stage.h"
 
-#define HOOKS 7
+#define HOOKS 9
 
 static hs_hook of_null(size_t which)
 {
@@ -19,6 +19,10 @@ static hs_hook of_null(size_t which)
         return hs_summary_saver_hook(NULL);
     case 5:
         return hs_evaluation_hook(NULL);
+    case 6:
+        return hs_progress_hook(NULL);
+    case 7:
+        return hs_metrics_file_hook(NULL);
     default:
         return hs_early_stopping_hook(NULL);
     }
@@ -33,6 +37,8 @@ static void its_begin_says_so(void **state)
         "hook 'stop_at_step', begin: hs_stop_at_step_options: the pointer is NULL",
         "hook 'summary_saver', begin: hs_summary_saver_options: the pointer is NULL",
         "hook 'evaluation', begin: hs_evaluation_options: the pointer is NULL",
+        "hook 'progress', begin: hs_progress_options: the pointer is NULL",
+        "hook 'metrics_file', begin: hs_metrics_file_options: the pointer is NULL",
         "hook 'early_stopping', begin: hs_early_stopping_options: the pointer is NULL",
     };
     for (size_t i = 0; i < HOOKS; i++)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(module timer stop_at_step logging_tensor nan_tensor null_options)
+hooksess_test(hooks metrics_row)
+foreach(module timer stop_at_step logging_tensor nan_tensor null_options progress metrics_disk)
   hooksess_test(hooks ${module} hooks/stage.c)
 endforeach()
-foreach(module early_stopping evaluation summary_saver checkpoint_saver checkpoint_listeners checkpoint_files checkpoint_background resumed_rhythm trigger trigger_options)
+foreach(module early_stopping evaluation summary_saver checkpoint_saver checkpoint_listeners checkpoint_files checkpoint_background resumed_rhythm metrics_file trigger trigger_options)
   hooksess_test(hooks ${module} hooks/stage.c summary/events.c checkpoint/model.c)
 endforeach()
 foreach(module final_ops feed_fn global_step_waiter)

@@ -3,6 +3,7 @@
 #define HOOKSESS_HOOKS_FINITE_GUARD_H
 
 #include <hooksess/scaffold.h>
+#include <hooksess/trigger.h>
 
 /* Watches tensors, says which was the first to have a value that is not finite (NaN, an infinity), and does something about
  * it: fails, stops, goes back to the last good state, or leaves the update out. Beyond TensorFlow, which has NanTensorHook
@@ -92,7 +93,8 @@ typedef struct hs_finite_guard_options {
                             * that are not to be executed again. Copied */
     int64_t most_skips;    /* in a row; the number rides in checkpoints. 0: 10; HS_NEVER: no limit */
 
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
+    const hs_env *env;         /* the hook's own memory; NULL: malloc */
+    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs, its steps being training runs; copied */
 } hs_finite_guard_options;
 #define HS_FINITE_GUARD .size = sizeof(hs_finite_guard_options)
 

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOKS_METRICS_FILE_H
+#define HOOKSESS_HOOKS_METRICS_FILE_H
+
+#include <hooksess/hook.h>
+#include <hooksess/trigger.h>
+
+/* Writes scalars to a file that any program reads: a row each time it is due, the first in the first run, as
+ * comma-separated values or as a JSON object on a line. Beyond TensorFlow, whose Keras has a CSVLogger.
+ *
+ *     step,wall_time,loss,accuracy              {"step":1,"wall_time":1700000000.125,"loss":0.5,"accuracy":null}
+ *     1,1700000000.125,0.5,                     {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
+ *     11,1700000007.250,0.25,0.91
+ *
+ * Numbers have as many digits as it takes to read back the same, in any locale. What is not finite is nan, inf and -inf in
+ * CSV and the strings "NaN", "Infinity" and "-Infinity" in JSON, which has no such numbers (protobuf's JSON has them so).
+ * CSV has a header row; names that need it are quoted as RFC 4180 says; lines end with '\n'. Names are UTF-8.
+ *
+ * A metric of the session's board (hs_raw_session_set_metric) stands in the first row that is written after it was said,
+ * and in no other: elsewhere its place is empty in CSV and null in JSON.
+ *
+ * The file after a crash. A row is one write, and each checkpoint knows how many bytes of rows precede it, which are on the
+ * disk before it is saved. When it is restored (a rollback is a restore, too) the file is cut back to there, so that by
+ * steps, without wall_time, the file of a run that was killed and resumed is byte for byte that of one that was not. What
+ * is torn is cut. A file that is shorter than it should be is a warning, and goes on at its end. After a restore from a
+ * checkpoint without this hook's state, or where the step is not 0 for another reason, the rows beyond the step are cut.
+ * A file whose columns are others is HS_FAILED_PRECONDITION. A training that begins anew, at step 0, keeps the file of an
+ * earlier one aside: it is renamed to FILE.1, or the next number that is free. Cutting copies what stays to FILE.tmp and
+ * renames that.
+ *
+ * Failures name the file: a full disk is HS_RESOURCE_EXHAUSTED. They end the training, unless the hook is one of best
+ * effort (hs_hook_best_effort); the row that was not written, or half of it, is then completed before the next one. One
+ * process at a time writes to a file: among replicas, list the hook for the chief alone. Files are the environment's
+ * (hs_env.files).
+ */
+
+HS_BEGIN_DECLS
+
+typedef enum hs_metrics_format {
+    HS_METRICS_BY_NAME = 0, /* .csv, .jsonl or .json (JSON lines, too) */
+    HS_METRICS_CSV = 1,
+    HS_METRICS_JSON_LINES = 2
+} hs_metrics_format;
+
+typedef struct hs_metrics_file_options {
+    size_t size;
+    const char *path;           /* (required) copied; its directory is made if it is missing */
+    const char *const *tensors; /* of one number each, fetched in the runs that give a row; ended by NULL, copied */
+    const char *const *labels;  /* what they are called in the file, as many; copied. NULL: their names */
+    const char *const *metrics; /* of the session's board; ended by NULL, copied */
+    int64_t every_n_steps;      /* a row every so many steps; or */
+    double every_n_secs;        /* every so many seconds. At most one of the two; neither: 100 steps. By steps, the rhythm
+                                   rides in the checkpoint */
+    int64_t format;             /* an hs_metrics_format */
+    const hs_env *env;          /* the hook's own memory; NULL: malloc */
+    bool without_wall_time;     /* no column wall_time: seconds since 1970, UTC */
+    unsigned char reserved[7];
+    const hs_trigger
+        *trigger; /* instead of every_n_steps or every_n_secs; copied. `last`: a row at the end, of a run of its own */
+} hs_metrics_file_options;
+#define HS_METRICS_FILE .size = sizeof(hs_metrics_file_options)
+
+/* Options that make no sense (no path, no tensors and no metrics, two columns of one name), or no memory, are reported by
+ * the hook's begin. The graph needs a global step. A tensor that is not one number is HS_INVALID_ARGUMENT in the first run.
+ */
+HS_API hs_hook hs_metrics_file_hook(const hs_metrics_file_options *options);
+#define hs_metrics_file(...) hs_metrics_file_hook(&(const hs_metrics_file_options){HS_METRICS_FILE, __VA_ARGS__})
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HOOKS_PROGRESS_H
+#define HOOKSESS_HOOKS_PROGRESS_H
+
+#include <hooksess/hook.h>
+#include <hooksess/trigger.h>
+
+/* Shows people how far the training is: "step 1200/10000 12.0%, 85.3 steps/s, 1:43 left, loss = 0.25". Beyond TensorFlow,
+ * whose Keras has a ProgbarLogger.
+ *
+ * On a terminal it is one line that is rewritten in place, cut to the terminal's width, a few times a second. Elsewhere (a
+ * file, a pipe) it is whole lines at a slower pace, without a carriage return, so that logs can be read. The rate is that
+ * of this session's own steps, the latest half a minute above all, so it is right at once after a resume; a recovery or a
+ * step that goes back begins the count anew. A last line says how long it took, where the session ends well.
+ *
+ * The text goes to the descriptor as it is, not through the log callback and not through stdio: the one exception, which
+ * whoever lists this hook has asked for. A write that fails is never the training's failure, and raises no SIGPIPE: what a
+ * descriptor cannot take now is left out, and one that is closed or broken is not written to again.
+ *
+ * Who writes lines of his own to the same terminal, a log callback say, calls hs_progress_clear before; else they begin
+ * where the line ends. Nothing of this hook rides in the checkpoint. */
+
+HS_BEGIN_DECLS
+
+typedef struct hs_progress_options {
+    size_t size;
+    int64_t descriptor;         /* where to; stays the caller's. 0: 2, the standard error */
+    int64_t last_step;          /* the step at which the training is done: the percentage and the time left. 0: not known */
+    const char *const *tensors; /* shown by name, of larger ones the first element; ended by NULL, copied. Fetched only in
+                                   the runs after which a line is shown. NULL: none */
+    double times_a_second;      /* the most that the line of a terminal is rewritten, 0.001 to 1000; 0: 5 */
+    int64_t every_n_steps;      /* elsewhere: a line every so many steps; or */
+    double every_n_secs;        /* every so many seconds. At most one of the two; neither: 10 seconds */
+    const hs_env *env;          /* the hook's own memory; NULL: malloc */
+    bool plain;                 /* whole lines on a terminal too */
+    unsigned char reserved[7];
+    const hs_trigger *trigger; /* of plain lines, instead of every_n_steps or every_n_secs; copied */
+} hs_progress_options;
+#define HS_PROGRESS .size = sizeof(hs_progress_options)
+
+/* Options that make no sense, or no memory, are reported by the hook's begin. The graph needs a global step. */
+HS_API hs_hook hs_progress_hook(const hs_progress_options *options);
+#define hs_progress(...) hs_progress_hook(&(const hs_progress_options){HS_PROGRESS, __VA_ARGS__})
+
+/* Takes the line off its terminal; it comes again when it is due. Without effect where none is shown. Any thread, as long
+ * as the hook lives: with the session, or longer (hs_hook_hold). The hook must be one of hs_progress_hook. */
+HS_API void hs_progress_clear(hs_hook hook);
+
+HS_END_DECLS
+
+#endif

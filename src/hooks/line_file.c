@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/line_file.h"
+
+#include "base/files.h"
+
+#include <string.h>
+
+enum { PIECE = 1 << 16, MOST_ASIDE = 9999 };
+
+struct hs__line_file {
+    const hs_env *memory, *env;
+    char *path;
+    const char *head;
+    const hs__line_reader *reader;
+    hs__file file;  /* not open after a failure */
+    uint64_t bytes; /* of whole lines */
+    char *pending;  /* a line that could not be written, or only a part of it */
+    size_t n_pending;
+    bool opened; /* there was an opening that did not fail */
+    bool named;  /* the directory was synced since it has its name */
+    bool shaky;  /* a sync failed, and the system may take for written what is not */
+};
+
+hs__line_file *hs__line_file_new(const hs_env *memory, const char *path, const char *head, const hs__line_reader *reader,
+                                 size_t longest, hs_error *err)
+{
+    hs__line_file *file = hs__alloc(memory, 1, sizeof *file);
+    if (file) {
+        *file = (hs__line_file){.memory = memory, .head = head, .reader = reader};
+        file->path = hs__strdup(memory, path);
+        file->pending = hs__alloc(memory, longest, 1);
+        if (file->path && file->pending)
+            return file;
+    }
+    hs__no_memory(err, longest, path);
+    hs__line_file_free(file);
+    return NULL;
+}
+
+void hs__line_file_free(hs__line_file *file)
+{
+    if (!file)
+        return;
+    hs__line_file_close(file);
+    hs__free(file->memory, file->path);
+    hs__free(file->memory, file->pending);
+    hs__free(file->memory, file);
+}
+
+void hs__line_file_close(hs__line_file *file)
+{
+    hs_error error = {0};
+    if (hs__file_close(&file->file, &error))
+        hs_log(file->env, HS_LOG_WARNING, "%s; its last lines may be missing", error.message);
+    file->n_pending = 0;
+}
+
+uint64_t hs__line_file_bytes(const hs__line_file *file)
+{
+    return file->bytes;
+}
+
+static hs_code sync_name(hs__line_file *file, hs_error *err)
+{
+    char *directory = hs__path_directory(file->env, file->path);
+    hs_code code =
+        directory ? hs__sync_directory(file->env, directory, err) : hs__no_memory(err, strlen(file->path), "a path");
+    hs__free(file->env, directory);
+    file->named = !code;
+    return code;
+}
+
+/* Looking at what is there. */
+
+typedef struct {
+    uint64_t size;       /* the file's */
+    uint64_t most;       /* bytes that may stay */
+    int64_t most_step;   /* and steps */
+    uint64_t at, end;    /* where it is read; the end of the lines that stay */
+    bool in_line, found; /* within a line longer than a piece; the first that does not stay was found */
+} scan;
+
+/* Goes over the whole lines of a piece. Returns how many bytes of it are done with. */
+static size_t scan_lines(const hs__line_file *file, scan *s, const char *piece, size_t bytes)
+{
+    size_t done = 0;
+    const char *end;
+    while (!s->found && done < bytes && (end = memchr(piece + done, '\n', bytes - done))) {
+        size_t line = (size_t)(end - piece) - done;
+        int64_t step;
+        uint64_t after = s->at + done + line + 1;
+        s->found =
+            after > s->most || (s->most_step < INT64_MAX && !s->in_line &&
+                                file->reader->step(file->reader->user, piece + done, line, &step) && step > s->most_step);
+        if (!s->found)
+            s->end = after;
+        s->in_line = false;
+        done += line + 1;
+    }
+    return done;
+}
+
+static hs_code check_first(const hs__line_file *file, const char *piece, size_t bytes, hs_error *err)
+{
+    const char *end = memchr(piece, '\n', bytes);
+    if (end ? file->reader->fits(file->reader->user, piece, (size_t)(end - piece)) : bytes < PIECE)
+        return HS_OK; /* what is no whole line does not stay */
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "%s: has other columns than %s; rename it, or write the same columns, or to another file",
+                        file->path, file->reader->columns);
+}
+
+static hs_code scan_pieces(const hs__line_file *file, scan *s, hs__file *in, char *piece, hs_error *err)
+{
+    hs_code code = HS_OK;
+    while (!code && !s->found && s->at < s->size) {
+        size_t n = s->size - s->at < PIECE ? (size_t)(s->size - s->at) : PIECE;
+        if ((code = hs__file_read(in, s->at, piece, n, file->path, err)))
+            break;
+        if (s->at == 0 && (code = check_first(file, piece, n, err)))
+            break;
+        size_t done = scan_lines(file, s, piece, n);
+        if (!done) {
+            s->in_line = true;
+            done = n;
+        }
+        s->at += done;
+    }
+    return code;
+}
+
+/* Copies the lines that stay to a file beside it, which takes its name. */
+static hs_code copy_lines(hs__line_file *file, uint64_t bytes, hs__file *in, hs__file *out, char *piece, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (uint64_t at = 0; !code && at < bytes;) {
+        size_t n = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
+        if (!(code = hs__file_read(in, at, piece, n, file->path, err)))
+            code = hs__file_write(out, piece, n, err);
+        at += n;
+    }
+    return code ? code : hs__file_sync(out, err);
+}
+
+static hs_code cut(hs__line_file *file, uint64_t bytes, hs__file *in, char *piece, hs_error *err)
+{
+    char *aside = hs__format(file->env, "%s.tmp", file->path);
+    hs__file out = {0};
+    if (!aside)
+        return hs__no_memory(err, strlen(file->path), "a path");
+    hs_code code = hs__file_open(&out, file->env, aside, HS_OPEN_WRITE, err);
+    if (!code) {
+        code = copy_lines(file, bytes, in, &out, piece, err);
+        hs_code closed = hs__file_close(&out, code ? NULL : err);
+        if (!code && !(code = closed))
+            code = hs__file_place(file->env, aside, file->path, err);
+        if (code)
+            hs__file_remove(file->env, aside);
+    }
+    hs__free(file->env, aside);
+    return code;
+}
+
+/* The lines that stay are found, where it is not known how long they are, and what follows them is cut. */
+static hs_code rewrite(hs__line_file *file, scan *s, hs_error *err)
+{
+    hs__file in = {0};
+    char *piece = hs__alloc(file->env, PIECE, 1);
+    hs_code code =
+        piece ? hs__file_open(&in, file->env, file->path, HS_OPEN_READ, err) : hs__no_memory(err, PIECE, file->path);
+    if (!code && s)
+        code = scan_pieces(file, s, &in, piece, err);
+    if (!code && (!s || s->end < s->size))
+        code = cut(file, s ? s->end : file->bytes, &in, piece, err);
+    hs__file_close(&in, NULL);
+    hs__free(file->env, piece);
+    return code;
+}
+
+static hs_code keep_lines(hs__line_file *file, scan *s, hs_error *err)
+{
+    hs_code code = rewrite(file, s, err);
+    file->bytes = s->end;
+    return code;
+}
+
+/* Beginning anew. */
+
+static hs_code put_aside(hs__line_file *file, hs_error *err)
+{
+    hs_code code = HS_ALREADY_EXISTS;
+    for (int i = 1; code == HS_ALREADY_EXISTS && i <= MOST_ASIDE; i++) {
+        char *aside = hs__format(file->env, "%s.%d", file->path, i);
+        if (!aside)
+            return hs__no_memory(err, strlen(file->path), "a path");
+        if (hs__file_missing(file->env, aside) && !(code = hs__rename(file->env, file->path, aside, err)))
+            hs_log(file->env, HS_LOG_INFO, "%s: the training begins anew; what an earlier one wrote is now in %s",
+                   file->path, aside);
+        hs__free(file->env, aside);
+    }
+    if (code == HS_ALREADY_EXISTS)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: files .1 to .%d are there; move some away", file->path,
+                            MOST_ASIDE);
+    return code;
+}
+
+/* A file in which nobody has written a row yet needs not be kept. */
+static hs_code only_head(const hs__line_file *file, uint64_t size, bool *only, hs_error *err)
+{
+    size_t length = strlen(file->head);
+    char *data;
+    size_t bytes;
+    *only = size == 0;
+    if (!size || size > length)
+        return HS_OK;
+    hs_code code = hs__file_contents(file->env, file->path, length, &data, &bytes, err);
+    if (code)
+        return code;
+    *only = memcmp(data, file->head, bytes) == 0;
+    hs__free(file->env, data);
+    return HS_OK;
+}
+
+static hs_code begin_anew(hs__line_file *file, uint64_t size, hs_error *err)
+{
+    bool only;
+    hs_code code = only_head(file, size, &only, err);
+    if (code || only)
+        return code ? code : keep_lines(file, &(scan){.size = size, .most = UINT64_MAX, .most_step = INT64_MAX}, err);
+    file->bytes = 0;
+    return put_aside(file, err);
+}
+
+/* Opening. */
+
+static hs_code find(const hs__line_file *file, bool *there, uint64_t *size, hs_error *err)
+{
+    hs_file_stat found;
+    hs_code code = hs__stat(file->env, file->path, &found, err);
+    *there = !code;
+    *size = code ? 0 : found.bytes;
+    if (code == HS_NOT_FOUND) {
+        hs_error_clear(err);
+        return HS_OK;
+    }
+    if (!code && found.is_directory)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a directory", file->path);
+    return code;
+}
+
+static hs_code make_directory(const hs__line_file *file, hs_error *err)
+{
+    char *directory = hs__path_directory(file->env, file->path);
+    hs_code code =
+        directory ? hs__make_directories(file->env, directory, err) : hs__no_memory(err, strlen(file->path), "a path");
+    hs__free(file->env, directory);
+    return code;
+}
+
+static void warn_if_short(const hs__line_file *file, const hs__line_keep *keep)
+{
+    if (keep->kind == HS__KEEP_BYTES && file->bytes < keep->bytes)
+        hs_log(file->env, HS_LOG_WARNING,
+               "%s: has %llu bytes of rows, where the checkpoint knows of %llu, up to step %lld; rows are missing",
+               file->path, (unsigned long long)file->bytes, (unsigned long long)keep->bytes, (long long)keep->step);
+}
+
+static hs_code keep_what(hs__line_file *file, const hs__line_keep *keep, hs_error *err)
+{
+    bool there;
+    scan s = {.most = keep->kind == HS__KEEP_BYTES ? keep->bytes : UINT64_MAX,
+              .most_step = keep->kind == HS__KEEP_STEPS ? keep->step : INT64_MAX};
+    hs_code code = find(file, &there, &s.size, err);
+    if (code)
+        return code;
+    if (!there)
+        code = make_directory(file, err);
+    else if (keep->kind == HS__KEEP_ASIDE)
+        code = begin_anew(file, s.size, err);
+    else
+        code = keep_lines(file, &s, err);
+    if (!code)
+        warn_if_short(file, keep);
+    return code;
+}
+
+hs_code hs__line_file_open(hs__line_file *file, const hs_env *env, const hs__line_keep *keep, hs_error *err)
+{
+    file->env = env;
+    hs__line_file_close(file);
+    file->bytes = 0;
+    file->opened = file->named = file->shaky = false;
+    hs_code code = keep_what(file, keep, err);
+    if (!code)
+        code = hs__file_open(&file->file, env, file->path, HS_OPEN_APPEND, err);
+    file->opened = !code;
+    if (!code && !file->bytes)
+        code = hs__line_file_append(file, file->head, strlen(file->head), err);
+    if (code) {
+        file->opened = false;
+        hs__line_file_close(file);
+    }
+    return code;
+}
+
+/* Writing. */
+
+static hs_code write_pending(hs__line_file *file, size_t from, hs_error *err)
+{
+    hs_code code =
+        from < file->n_pending ? hs__file_write(&file->file, file->pending + from, file->n_pending - from, err) : HS_OK;
+    if (code) {
+        hs__file_close(&file->file, NULL);
+        return code;
+    }
+    file->bytes += file->n_pending;
+    file->n_pending = 0;
+    return HS_OK;
+}
+
+static hs_code reopen(hs__line_file *file, hs_error *err)
+{
+    uint64_t bytes = file->bytes;
+    const hs__line_keep rest = {.kind = HS__KEEP_BYTES, .bytes = bytes, .step = -1};
+    hs_log(file->env, HS_LOG_WARNING, "%s: was changed by somebody else", file->path);
+    hs_code code = hs__line_file_open(file, file->env, &rest, err);
+    if (code) {
+        file->bytes = bytes; /* to be tried again */
+        file->opened = true;
+    }
+    return code;
+}
+
+/* After a failure: how far the line that failed has come is what the file's length tells. */
+static hs_code go_on(hs__line_file *file, hs_error *err)
+{
+    bool there;
+    uint64_t size;
+    hs_code code = find(file, &there, &size, err);
+    if (code)
+        return code;
+    if (size < file->bytes || size > file->bytes + file->n_pending)
+        return reopen(file, err);
+    if ((code = hs__file_open(&file->file, file->env, file->path, HS_OPEN_APPEND, err)))
+        return code;
+    return write_pending(file, (size_t)(size - file->bytes), err);
+}
+
+static hs_code settle(hs__line_file *file, hs_error *err)
+{
+    if (!file->opened)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is not open", file->path);
+    return file->file.handle ? HS_OK : go_on(file, err);
+}
+
+hs_code hs__line_file_append(hs__line_file *file, const char *line, size_t bytes, hs_error *err)
+{
+    hs_code code = settle(file, err);
+    if (code || !bytes)
+        return code;
+    memcpy(file->pending, line, bytes);
+    file->n_pending = bytes;
+    return write_pending(file, 0, err);
+}
+
+/* What the system has in memory is written once more, to a new file. */
+static hs_code write_anew(hs__line_file *file, hs_error *err)
+{
+    hs__file_close(&file->file, NULL);
+    hs_code code = rewrite(file, NULL, err);
+    return code ? code : hs__file_open(&file->file, file->env, file->path, HS_OPEN_APPEND, err);
+}
+
+hs_code hs__line_file_sync(hs__line_file *file, hs_error *err)
+{
+    hs_code code = settle(file, err);
+    if (!code && file->shaky && (code = write_anew(file, err)))
+        return code;
+    if (!code && (code = hs__file_sync(&file->file, err)))
+        file->shaky = true;
+    else if (!code)
+        file->shaky = false;
+    if (!code && !file->named)
+        code = sync_name(file, err);
+    return code;
+}

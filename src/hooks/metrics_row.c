@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/metrics_row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An escaped byte of a name; a number, or what stands for one, with what is around it. */
+enum { ESCAPED = 6, NUMBER = 40 };
+
+size_t hs__metrics_row_longest(const char *const *names)
+{
+    size_t longest = NUMBER;
+    for (size_t i = 0; names[i]; i++)
+        longest += strlen(names[i]) * ESCAPED + NUMBER;
+    return longest;
+}
+
+static void put(hs__metrics_row *row, const char *text)
+{
+    size_t n = strlen(text);
+    memcpy(row->text + row->used, text, n + 1);
+    row->used += n;
+}
+
+/* Names. */
+
+static size_t json_name(char *to, const char *name)
+{
+    size_t n = 0;
+    to[n++] = '"';
+    for (; *name; name++) {
+        unsigned char byte = (unsigned char)*name;
+        if (byte < ' ')
+            n += (size_t)snprintf(to + n, ESCAPED + 1, "\\u%04x", byte);
+        else if (byte == '"' || byte == '\\')
+            to[n++] = '\\', to[n++] = *name;
+        else
+            to[n++] = *name;
+    }
+    to[n++] = '"';
+    return n;
+}
+
+static size_t csv_name(char *to, const char *name)
+{
+    size_t n = 0;
+    bool quoted = strpbrk(name, ",\"\r\n") || name[0] == ' ' || (*name && name[strlen(name) - 1] == ' ');
+    if (quoted)
+        to[n++] = '"';
+    for (; *name; name++) {
+        if (*name == '"')
+            to[n++] = '"';
+        to[n++] = *name;
+    }
+    if (quoted)
+        to[n++] = '"';
+    return n;
+}
+
+void hs__metrics_row_head(hs__metrics_row *row)
+{
+    row->used = 0;
+    row->text[0] = '\0';
+    for (size_t i = 0; !row->json && row->names[i]; i++) {
+        if (i)
+            put(row, ",");
+        row->used += csv_name(row->text + row->used, row->names[i]);
+    }
+    if (!row->json)
+        put(row, "\n");
+}
+
+/* Values. */
+
+void hs__metrics_row_begin(hs__metrics_row *row)
+{
+    row->used = row->column = 0;
+    if (row->json)
+        put(row, "{");
+}
+
+static void put_value(hs__metrics_row *row, const char *text)
+{
+    if (row->column)
+        put(row, ",");
+    if (row->json) {
+        row->used += json_name(row->text + row->used, row->names[row->column]);
+        put(row, ":");
+    }
+    put(row, text);
+    row->column++;
+}
+
+void hs__metrics_row_integer(hs__metrics_row *row, int64_t value)
+{
+    char text[NUMBER];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    put_value(row, text);
+}
+
+void hs__metrics_row_time(hs__metrics_row *row, int64_t ns)
+{
+    char text[NUMBER];
+    snprintf(text, sizeof text, "%lld.%03d", (long long)(ns / 1000000000), (int)(ns / 1000000 % 1000));
+    put_value(row, text);
+}
+
+void hs__metrics_row_nothing(hs__metrics_row *row)
+{
+    put_value(row, row->json ? "null" : "");
+}
+
+/* Whatever stands for the point in the program's locale becomes one. */
+static void unlocalize(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; at++) {
+        if (strchr("+-0123456789eE", *at))
+            *to++ = *at;
+        else if (to == text || to[-1] != '.')
+            *to++ = '.';
+    }
+    *to = '\0';
+}
+
+/* As few digits as read back the same. */
+static void put_finite(hs__metrics_row *row, double value, bool single)
+{
+    char text[NUMBER];
+    for (int digits = single ? 6 : 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (single ? (double)strtof(text, NULL) == value : strtod(text, NULL) == value)
+            break;
+    }
+    unlocalize(text);
+    put_value(row, text);
+}
+
+static void put_number(hs__metrics_row *row, double value, bool single)
+{
+    if (isfinite(value))
+        put_finite(row, value, single);
+    else if (isnan(value))
+        put_value(row, row->json ? "\"NaN\"" : "nan");
+    else if (value > 0)
+        put_value(row, row->json ? "\"Infinity\"" : "inf");
+    else
+        put_value(row, row->json ? "\"-Infinity\"" : "-inf");
+}
+
+void hs__metrics_row_number(hs__metrics_row *row, double value)
+{
+    put_number(row, value, false);
+}
+
+static bool is_integer(hs_dtype dtype)
+{
+    return dtype == HS_INT8 || dtype == HS_INT16 || dtype == HS_INT32 || dtype == HS_UINT8 || dtype == HS_UINT16 ||
+           dtype == HS_UINT32 || dtype == HS_BOOL;
+}
+
+static void put_unsigned(hs__metrics_row *row, uint64_t value)
+{
+    char text[NUMBER];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    put_value(row, text);
+}
+
+static void put_tensor(hs__metrics_row *row, const hs_tensor *value)
+{
+    double number = hs_tensor_number(value, 0);
+    uint64_t bits = 0;
+    if (value->dtype == HS_INT64 || value->dtype == HS_UINT64)
+        memcpy(&bits, value->data, sizeof bits);
+    if (value->dtype == HS_UINT64)
+        put_unsigned(row, bits);
+    else if (value->dtype == HS_INT64)
+        hs__metrics_row_integer(row, (int64_t)bits);
+    else if (is_integer(value->dtype))
+        hs__metrics_row_integer(row, (int64_t)number);
+    else
+        put_number(row, number, value->dtype != HS_DOUBLE);
+}
+
+bool hs__metrics_row_tensor(hs__metrics_row *row, const hs_tensor *value)
+{
+    hs_shape shape = hs_tensor_shape(value);
+    if (hs_shape_elements(&shape) != 1 || value->dtype == HS_STRING || value->dtype == HS_COMPLEX64 ||
+        value->dtype == HS_COMPLEX128 || value->bytes != hs_dtype_size(value->dtype))
+        return false;
+    put_tensor(row, value);
+    return true;
+}
+
+void hs__metrics_row_end(hs__metrics_row *row)
+{
+    put(row, row->json ? "}\n" : "\n");
+}
+
+/* Reading back. */
+
+static bool starts(const char **at, const char *end, const char *text, size_t bytes)
+{
+    if ((size_t)(end - *at) < bytes || memcmp(*at, text, bytes) != 0)
+        return false;
+    *at += bytes;
+    return true;
+}
+
+/* Names are compared as they are written; the values are numbers, null or words in quotes, without a comma or a brace. */
+bool hs__metrics_row_fits(const void *user, const char *line, size_t bytes)
+{
+    const hs__metrics_row *row = user;
+    const char *at = line, *end = line + bytes;
+    char *text = row->scratch; /* the row itself may be in use */
+    for (size_t i = 0; row->names[i]; i++) {
+        size_t n = row->json ? json_name(text, row->names[i]) : csv_name(text, row->names[i]);
+        if ((i || row->json) && !starts(&at, end, i ? "," : "{", 1))
+            return false;
+        if (!starts(&at, end, text, n) || (row->json && !starts(&at, end, ":", 1)))
+            return false;
+        while (row->json && at < end && *at != ',' && *at != '}')
+            at++;
+    }
+    return row->json ? end - at == 1 && *at == '}' : at == end;
+}
+
+bool hs__metrics_row_step(const void *user, const char *line, size_t bytes, int64_t *step)
+{
+    const hs__metrics_row *row = user;
+    const char *at = line, *end = line + bytes;
+    char number[NUMBER], *rest;
+    size_t n = 0;
+    if (row->json && !starts(&at, end, "{\"step\":", strlen("{\"step\":")))
+        return false;
+    while (at < end && n < sizeof number - 1 && *at != ',' && *at != '}')
+        number[n++] = *at++;
+    number[n] = '\0';
+    *step = strtoll(number, &rest, 10);
+    return n && !*rest;
+}

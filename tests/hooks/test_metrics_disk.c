@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of metrics on disks that fail, and lose their power. */
+#include "hooks/stage.h"
+#include "support/disk.h"
+
+#include "base/state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A session on a disk of this fake, with a hook whose failures nobody hears: what happens to a hook of best effort. */
+typedef struct {
+    disk d;
+    bool keeps_quiet; /* of its creation, too; the disk is made already */
+    hs_hook inner;
+    hs_hook_ops ops;
+    hs_error last;
+} muted;
+
+static hs_code muted_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    muted *m = self;
+    (void)err;
+    hs_error_clear(&m->last);
+    if (m->inner.ops->before_run(m->inner.self, run, args, &m->last))
+        *args = NULL;
+    return HS_OK;
+}
+
+static hs_code muted_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    muted *m = self;
+    (void)err;
+    if (!m->last.code)
+        m->inner.ops->after_run(m->inner.self, run, values, &m->last);
+    return HS_OK;
+}
+
+static hs_code muted_begin(void *self, hs_backend backend, hs_error *err)
+{
+    const muted *m = self;
+    return m->inner.ops->begin(m->inner.self, backend, err);
+}
+
+static hs_code muted_create(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    const muted *m = self;
+    hs_code code = m->inner.ops->after_create_session(m->inner.self, session, coordinator, err);
+    return m->keeps_quiet ? HS_OK : code;
+}
+
+static void muted_close(void *self, const hs_outcome *outcome)
+{
+    const muted *m = self;
+    m->inner.ops->close(m->inner.self, outcome);
+}
+
+static void muted_destroy(void *self)
+{
+    hs_hook_destroy(((muted *)self)->inner);
+}
+
+static void open_muted(stage *s, muted *m)
+{
+    if (!m->keeps_quiet)
+        disk_init(&m->d);
+    s->t.env.files = m->d.files;
+    hs_script_free(s->script);
+    s->script = hs_script_new(&s->t.env);
+    m->inner = hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"), .labels = HS_NAMES("x"),
+                               .every_n_steps = 1, .without_wall_time = true);
+    m->ops = (hs_hook_ops){HS_HOOK_OPS,
+                           .name = "muted",
+                           .begin = muted_begin,
+                           .after_create_session = muted_create,
+                           .before_run = muted_before,
+                           .after_run = muted_after,
+                           .close = muted_close,
+                           .destroy = muted_destroy};
+    hs_hook hook = {.ops = &m->ops, .self = m};
+    assert_ok(stage_try(s, hs_script_backend(s->script), &hook, 1), &s->err);
+}
+
+static void assert_on_disk(const disk *d, const char *text)
+{
+    char found[256] = {0};
+    void *file;
+    size_t got;
+    hs_error err;
+    const hs_file_system_ops *ops = d->files.ops;
+    assert_ok(ops->open(d->files.user, "/run/log.csv", HS_OPEN_READ, &file, &err), &err);
+    assert_ok(ops->read(d->files.user, file, 0, found, sizeof found - 1, &got, &err), &err);
+    assert_ok(ops->close(d->files.user, file, &err), &err);
+    assert_string_equal(found, text);
+}
+
+static void a_full_disk_tears_no_row_for_good(void **state)
+{
+    stage *s = *state;
+    static muted m; /* until the session is closed, in the teardown if the test fails */
+    m = (muted){0};
+    open_muted(s, &m);
+    stage_run(s, "train", 10, 0);
+    m.d.room = 50; /* within the row of step 11 */
+    stage_run(s, "train", 2, 0);
+    assert_says(&m.last, HS_RESOURCE_EXHAUSTED, "/run/log.csv");
+    m.d.room = 0;
+    stage_run(s, "train", 1, 0);
+    assert_ok(m.last.code, &m.last);
+    assert_on_disk(&m.d, "step,x\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n7,7\n8,8\n9,9\n10,10\n11,11\n13,13\n");
+    stage_close(s);
+    disk_free(&m.d);
+}
+
+/* The system takes for written what a sync that failed has not written. */
+static void a_sync_that_failed_is_made_good(void **state)
+{
+    stage *s = *state;
+    static muted m; /* until the session is closed, in the teardown if the test fails */
+    m = (muted){0};
+    hs_state_writer out = {0};
+    hs__buffer_init(&out.buffer, hs_env_default());
+    open_muted(s, &m);
+    stage_run(s, "train", 2, 0);
+    m.d.fail_what = "sync";
+    m.d.fail_at = m.d.fail_until = m.d.calls + 1;
+    m.d.fail_code = HS_DATA_LOSS;
+    assert_int_not_equal(m.inner.ops->save_state(m.inner.self, &out, &s->err), HS_OK);
+    m.d.fail_at = 0;
+    assert_ok(m.inner.ops->save_state(m.inner.self, &out, &s->err), &s->err);
+    stage_close(s);
+    disk_lose_power(&m.d, (disk_loss){.contents = DISK_ZEROES, .names = DISK_LOSES_NAMES});
+    assert_on_disk(&m.d, "step,x\n1,1\n2,2\n");
+    disk_free(&m.d);
+    hs__buffer_free(&out.buffer);
+}
+
+static void put_on_disk(disk *d, const char *text)
+{
+    hs_error err;
+    void *file;
+    const hs_file_system_ops *ops = d->files.ops;
+    assert_ok(ops->make_directory(d->files.user, "/run", &err), &err);
+    assert_ok(ops->sync_directory(d->files.user, "/", &err), &err);
+    assert_ok(ops->open(d->files.user, "/run/log.csv", HS_OPEN_NEW, &file, &err), &err);
+    assert_ok(ops->write(d->files.user, file, text, strlen(text), &err), &err);
+    assert_ok(ops->sync(d->files.user, file, &err), &err);
+    assert_ok(ops->close(d->files.user, file, &err), &err);
+    assert_ok(ops->sync_directory(d->files.user, "/run", &err), &err);
+}
+
+/* Goes on at step 5, until the power goes at this change of the disk. False: it did not. */
+static bool goes_on_until(stage *s, size_t change, disk_loss loss)
+{
+    disk d;
+    hs_env env = s->t.env;
+    disk_init(&d);
+    env.files = d.files;
+    put_on_disk(&d, "step,x\n1,1\n5,5\n6,6\n7,7\n");
+    hs_script *script = hs_script_new(&env);
+    hs_script_set_step(script, 5);
+    d.cut_at = d.changes + change;
+    hs_hook hook = hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"), .labels = HS_NAMES("x"),
+                                   .every_n_steps = 1, .without_wall_time = true);
+    hs_code code = stage_try(s, hs_script_backend(script), &hook, 1);
+    if (!code)
+        stage_run_once(s, "train");
+    if (s->session)
+        hs_session_close(s->session, NULL);
+    s->session = NULL;
+    hs_script_free(script);
+    bool went = d.off;
+    disk_lose_power(&d, loss);
+    const disk_file *file = disk_find(&d, "/run/log.csv");
+    assert_non_null(file);
+    assert_true(file->cached.size >= 15);
+    assert_memory_equal(file->cached.data, "step,x\n1,1\n5,5\n", 15);
+    disk_free(&d);
+    return went;
+}
+
+static void a_power_cut_while_rows_are_cut_takes_no_other(void **state)
+{
+    for (int contents = 0; contents < DISK_CONTENTS_LOSSES; contents++)
+        for (int names = 0; names < DISK_NAMES_LOSSES; names++) {
+            size_t change = 1;
+            while (goes_on_until(*state, change, (disk_loss){contents, names, change}))
+                change++;
+            assert_true(change > 4);
+        }
+}
+
+/* A hook of best effort is created later, when its first creation has failed: what it planned then still holds. */
+static void an_opening_that_failed_is_tried_again_as_it_was(void **state)
+{
+    stage *s = *state;
+    static muted m;
+    m = (muted){.keeps_quiet = true};
+    disk_init(&m.d);
+    put_on_disk(&m.d, "step,x\n1,9\n");
+    m.d.fail_what = "rename";
+    m.d.fail_at = m.d.calls + 1;
+    m.d.fail_until = SIZE_MAX;
+    m.d.fail_code = HS_UNAVAILABLE;
+    open_muted(s, &m);
+    stage_run(s, "train", 1, 0);
+    assert_says(&m.last, HS_UNAVAILABLE, "/run/log.csv");
+    m.d.fail_at = m.d.fail_until = 0;
+    stage_run(s, "train", 2, 0);
+    assert_on_disk(&m.d, "step,x\n2,2\n3,3\n");
+    assert_true(disk_exists(&m.d, "/run/log.csv.1"));
+    stage_close(s);
+    disk_free(&m.d);
+}
+
+/* The system's own limit: in a process of its own, for it holds for whatever that writes. */
+static void a_file_that_may_not_grow_is_named(void **state)
+{
+    stage *s = *state;
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 40, .rlim_max = 40});
+        signal(SIGXFSZ, SIG_IGN);
+        hs_hook hook = hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("global_step"),
+                                       .every_n_steps = 1, .labels = HS_NAMES("at"));
+        hs_code code = stage_try(s, hs_script_backend(s->script), &hook, 1);
+        for (int i = 0; i < 10 && !code; i++)
+            code = stage_run_once(s, "train");
+        _exit(code == HS_RESOURCE_EXHAUSTED && strstr(s->err.message, "x.csv") ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* A run that is resumed, in an environment that fails. */
+static hs_code run_and_resume(test_env *t, void *user)
+{
+    hs_error err = {0};
+    char *directory = user;
+    unlink(test_path(directory, "x.csv"));
+    for (int round = 0; round < 2 && !err.code; round++) {
+        hs_script *script = hs_script_new(&t->env);
+        if (!script)
+            return HS_RESOURCE_EXHAUSTED;
+        hs_script_set_step(script, round ? 5 : 0);
+        hs_hook hook =
+            hs_metrics_file(.path = test_path(directory, "x.csv"), .tensors = HS_NAMES("global_step"),
+                            .labels = HS_NAMES("at"), .metrics = HS_NAMES("m"), .every_n_steps = 1, .env = &t->env);
+        hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+        hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
+        for (int i = 0; i < 8 && session && !err.code; i++)
+            hs_session_run(session, "train", &err);
+        hs_session_close(session, err.code ? NULL : &err);
+        hs_script_free(script);
+    }
+    return err.code;
+}
+
+static void whole_lines_are_left(void *user)
+{
+    size_t bytes;
+    char *text = test_read_file(test_path(user, "x.csv"), &bytes);
+    if (text && bytes && text[bytes - 1] == '\n')
+        assert_memory_equal(text, "step,wall_time,at,m\n", 20);
+    free(text);
+}
+
+static void each_allocation_and_each_file_call(void **state)
+{
+    stage *s = *state;
+    test_each_allocation(run_and_resume, s->directory);
+    test_each_file_call(run_and_resume, whole_lines_are_left, ENOSPC, false, s->directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(a_full_disk_tears_no_row_for_good),
+        with_stage(a_sync_that_failed_is_made_good),
+        with_stage(a_power_cut_while_rows_are_cut_takes_no_other),
+        with_stage(an_opening_that_failed_is_tried_again_as_it_was),
+        with_stage(a_file_that_may_not_grow_is_named),
+        with_stage(each_allocation_and_each_file_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

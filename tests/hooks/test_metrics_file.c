@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/model.h"
+#include "hooks/stage.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A model with a loss, in the stage's directory, whose program says an accuracy at every fifth step. */
+typedef struct {
+    stage *s;
+    const char *name; /* of the file */
+    const char *const *tensors;
+    int64_t every, save_steps; /* save_steps 0: no checkpoints are saved */
+    bool no_hook;
+    model m;
+    float loss;
+} trainer;
+
+static trainer new_trainer(void **state, const char *name)
+{
+    static const char *const loss[] = {"loss", NULL};
+    return (trainer){.s = *state, .name = name, .tensors = loss, .every = 3, .save_steps = 7};
+}
+
+static hs_code step(void *self, hs_op *op, hs_error *err)
+{
+    trainer *t = self;
+    (void)err;
+    t->loss = 1 / (float)(hs_op_step(op) + 1);
+    return HS_OK;
+}
+
+static void build(trainer *t)
+{
+    hs_graph *graph = t->m.graph = hs_graph_new(&t->s->t.env);
+    t->m.step = 0;
+    hs_graph_variable(graph, "weights", HS_FLOAT, HS_SHAPE(2, 3), t->m.weights);
+    hs_graph_global_step(graph, NULL, &t->m.step);
+    hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &t->loss);
+    hs_graph_op(graph, .name = "train", .run = step, .self = t, .writes = HS_NAMES("loss"), .advances_step = true);
+}
+
+static hs_code try_open(trainer *t)
+{
+    const char *directory = t->s->directory;
+    build(t);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = t->save_steps ? t->save_steps : 1);
+    hs_hook sink = hs_metrics_file(.path = test_path(directory, t->name), .tensors = t->tensors,
+                                   .metrics = HS_NAMES("accuracy"), .every_n_steps = t->every, .without_wall_time = true);
+    hs_hook hooks[] = {t->no_hook ? saver : sink, saver};
+    if (t->no_hook)
+        hs_hook_destroy(sink);
+    else if (!t->save_steps)
+        hs_hook_destroy(saver);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = t->no_hook || !t->save_steps ? 1 : 2,
+                                  .checkpoint_dir = directory};
+    t->m.session = hs_session_open(hs_graph_backend(t->m.graph), &options, &t->m.err);
+    return t->m.session ? HS_OK : t->m.err.code;
+}
+
+static void train_on(trainer *t, int64_t last)
+{
+    while (t->m.step < last) {
+        assert_ok(hs_session_run(t->m.session, "train", &t->m.err), &t->m.err);
+        if (t->m.step % 5 == 0)
+            assert_ok(hs_raw_session_set_metric(hs_session_raw(t->m.session), "accuracy", (double)t->m.step / 100,
+                                                t->m.step, &t->m.err),
+                      &t->m.err);
+    }
+}
+
+static void train_to(trainer *t, int64_t last)
+{
+    assert_ok(try_open(t), &t->m.err);
+    train_on(t, last);
+    assert_ok(model_close(&t->m).error.code, &t->m.err);
+}
+
+/* The same in a process that is gone after that step. */
+static void train_and_die(trainer *t, int64_t last)
+{
+    pid_t child = fork();
+    int status;
+    assert_true(child >= 0);
+    if (!child) {
+        if (try_open(t))
+            _exit(1);
+        train_on(t, last);
+        _exit(7);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+/* Contents; one of a few static buffers. */
+static const char *text_of(const char *directory, const char *name)
+{
+    static char texts[2][1 << 14];
+    static int next;
+    char *text = texts[next++ % 2];
+    size_t bytes;
+    char *found = test_read_file(test_path(directory, name), &bytes);
+    if (!found)
+        fail_msg("there is no %s", name);
+    assert_true(found && bytes < sizeof texts[0]);
+    memcpy(text, found, bytes + 1);
+    free(found);
+    return text;
+}
+
+static void put_text(const trainer *t, const char *name, const char *text)
+{
+    test_write_file(test_path(t->s->directory, name), text, strlen(text));
+}
+
+static void append_text(const trainer *t, const char *text)
+{
+    char whole[1 << 14];
+    snprintf(whole, sizeof whole, "%s%s", text_of(t->s->directory, t->name), text);
+    put_text(t, t->name, whole);
+}
+
+static void assert_file(const trainer *t, const char *text)
+{
+    assert_string_equal(text_of(t->s->directory, t->name), text);
+}
+
+static const char upto_10[] = "step,loss,accuracy\n1,1,\n4,0.25,\n7,0.14285715,0.05\n10,0.1,\n";
+
+/* What is in it. */
+
+static void a_csv_file_has_a_header_and_rows(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    train_to(&t, 11);
+    assert_file(&t, upto_10);
+}
+
+static void a_json_file_has_an_object_a_line(void **state)
+{
+    trainer t = new_trainer(state, "log.jsonl");
+    train_to(&t, 8);
+    assert_file(&t, "{\"step\":1,\"loss\":1,\"accuracy\":null}\n{\"step\":4,\"loss\":0.25,\"accuracy\":null}\n"
+                    "{\"step\":7,\"loss\":0.14285715,\"accuracy\":0.05}\n");
+}
+
+static void the_time_is_in_thousandths_since_1970(void **state)
+{
+    stage *s = *state;
+    const char *path = test_path(s->directory, "run/time.csv");
+    stage_open(
+        s, hs_metrics_file(.path = path, .tensors = HS_NAMES("global_step"), .labels = HS_NAMES("at"), .every_n_secs = 2));
+    stage_run(s, "train", 4, 1.0625);
+    stage_close(s);
+    assert_string_equal(text_of(s->directory, "run/time.csv"),
+                        "step,wall_time,at\n1,1700000000.000,1\n3,1700000002.125,3\n");
+}
+
+static void what_is_not_one_number_is_refused(void **state)
+{
+    stage *s = *state;
+    static const float values[2] = {1, 2};
+    hs_tensor pair = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), values);
+    assert_ok(hs_script_constant(s->script, "pair", &pair), &s->err);
+    stage_open(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("pair")));
+    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'pair' is not one number");
+}
+
+/* After a crash. */
+
+static void assert_resumes_the_same(trainer t)
+{
+    char *elsewhere = test_make_directory(), *here = t.s->directory;
+    char whole[1 << 14];
+    train_to(&t, 40);
+    snprintf(whole, sizeof whole, "%s", text_of(here, t.name));
+    t.s->directory = elsewhere;
+    train_and_die(&t, 12); /* the newest checkpoint is of step 8 */
+    train_and_die(&t, 13);
+    train_and_die(&t, 24);
+    train_and_die(&t, 25);
+    train_to(&t, 40);
+    assert_string_equal(text_of(elsewhere, t.name), whole);
+    t.s->directory = here;
+    test_remove_directory(elsewhere);
+}
+
+static void a_resumed_csv_file_is_that_of_a_whole_run(void **state)
+{
+    assert_resumes_the_same(new_trainer(state, "log.csv"));
+}
+
+static void a_resumed_json_file_is_that_of_a_whole_run(void **state)
+{
+    assert_resumes_the_same(new_trainer(state, "log.jsonl"));
+}
+
+/* The restore clears the board. */
+static void what_was_said_before_a_stop_stands_in_the_row_after_it(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    train_to(&t, 5);
+    train_to(&t, 8);
+    train_to(&t, 11);
+    assert_file(&t, upto_10);
+}
+
+/* Steps 1 to 10, and a checkpoint of the end. */
+static trainer ten_steps(void **state, const char *name)
+{
+    trainer t = new_trainer(state, name);
+    train_to(&t, 10);
+    return t;
+}
+
+static void rows_and_torn_rows_beyond_the_checkpoint_are_cut(void **state)
+{
+    trainer t = ten_steps(state, "log.csv");
+    assert_file(&t, upto_10);
+    append_text(&t, "13,0.5,\n16,0.");
+    train_to(&t, 11);
+    assert_file(&t, upto_10);
+    assert_int_equal(test_count_files(t.s->directory, "log.csv"), 1);
+}
+
+static void a_file_that_is_too_short_is_a_warning(void **state)
+{
+    trainer t = ten_steps(state, "log.csv");
+    put_text(&t, "log.csv", "step,loss,accuracy\n1,1,\n4,0.2");
+    train_to(&t, 13);
+    assert_contains(t.s->t.log, "log.csv: has 24 bytes of rows, where the checkpoint knows of 58, up to step 10");
+    assert_file(&t, "step,loss,accuracy\n1,1,\n13,0.07692308,0.1\n");
+}
+
+static void a_file_that_is_gone_is_made_again(void **state)
+{
+    trainer t = ten_steps(state, "log.csv");
+    unlink(test_path(t.s->directory, "log.csv"));
+    train_to(&t, 13);
+    assert_contains(t.s->t.log, "log.csv: has 0 bytes of rows");
+    assert_file(&t, "step,loss,accuracy\n13,0.07692308,0.1\n");
+}
+
+static void assert_refuses_others(trainer t, const char *first_line)
+{
+    put_text(&t, t.name, first_line);
+    assert_fails(try_open(&t), HS_FAILED_PRECONDITION, &t.m.err, "has other columns than those of this hook; rename it");
+    model_close(&t.m);
+    assert_file(&t, first_line);
+}
+
+static void other_columns_are_refused(void **state)
+{
+    trainer t = ten_steps(state, "log.csv");
+    assert_refuses_others(t, "step,loss,precision\n1,1,1\n");
+    assert_refuses_others(t, "step,loss\n1,1\n");
+    assert_refuses_others(t, "step,loss,accuracy,more\n1,1\n");
+    t.name = "log.jsonl";
+    assert_refuses_others(t, "{\"step\":1,\"loss\":2}\n");
+    assert_refuses_others(t, "{\"step\":1,\"loss\":2,\"accuracy\":1,\"more\":1}\n");
+    assert_refuses_others(t, "not at all\n");
+}
+
+static void a_checkpoint_that_knows_no_file_cuts_by_steps(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    t.no_hook = true;
+    train_to(&t, 8);
+    t.no_hook = false;
+    put_text(&t, "log.csv", "step,loss,accuracy\n5,1,\n8,1,\n9,1,\n7,1,\n");
+    train_to(&t, 9);
+    assert_file(&t, "step,loss,accuracy\n5,1,\n8,1,\n9,0.11111111,\n");
+}
+
+static void json_is_cut_by_steps_too(void **state)
+{
+    trainer t = new_trainer(state, "log.json");
+    t.no_hook = true;
+    train_to(&t, 8);
+    t.no_hook = false;
+    put_text(&t, "log.json", "{\"step\":8,\"loss\":1,\"accuracy\":null}\n{\"step\":9,\"loss\":1,\"accuracy\":null}\n");
+    train_to(&t, 8);
+    assert_file(&t, "{\"step\":8,\"loss\":1,\"accuracy\":null}\n");
+}
+
+static void a_file_larger_than_what_is_read_at_once(void **state)
+{
+    enum { ROWS = 20000, ROW = 16 };
+    trainer t = ten_steps(state, "log.csv");
+    char *big = malloc((size_t)ROWS * ROW), *found;
+    size_t used = (size_t)sprintf(big, "step,loss,accuracy\n"), bytes;
+    for (int i = 0; i < ROWS; i++)
+        used += (size_t)sprintf(big + used, "%d,0.5,\n", 100 + i);
+    t.name = "big.csv"; /* of 58 bytes, the checkpoint says */
+    test_write_file(test_path(t.s->directory, t.name), big, used);
+    train_to(&t, 10);
+    found = test_read_file(test_path(t.s->directory, t.name), &bytes);
+    assert_int_equal(bytes, 55);
+    assert_memory_equal(found, big, bytes);
+    free(found);
+    free(big);
+}
+
+static void a_rollback_takes_its_rows_back(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    hs_state_copy *copy = NULL;
+    assert_ok(try_open(&t), &t.m.err);
+    train_on(&t, 5);
+    hs_raw_session *raw = hs_session_raw(t.m.session);
+    assert_ok(hs_raw_session_copy_state(raw, &copy, &t.m.err), &t.m.err);
+    train_on(&t, 8);
+    assert_ok(hs_raw_session_restore_copy(raw, copy, &t.m.err), &t.m.err);
+    assert_int_equal(t.m.step, 5);
+    train_on(&t, 11);
+    assert_file(&t, upto_10);
+    hs_state_copy_free(copy);
+    assert_ok(model_close(&t.m).error.code, &t.m.err);
+}
+
+/* Beginning anew. */
+
+static void an_earlier_file_is_kept_aside(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    t.save_steps = 0;
+    put_text(&t, "log.csv", "something\nelse\n");
+    train_to(&t, 3);
+    assert_string_equal(text_of(t.s->directory, "log.csv.1"), "something\nelse\n");
+    assert_contains(t.s->t.log, "an earlier one wrote is now in ");
+    train_to(&t, 11);
+    assert_string_equal(text_of(t.s->directory, "log.csv.2"), "step,loss,accuracy\n1,1,\n");
+    assert_file(&t, upto_10);
+}
+
+static void a_file_without_rows_is_none(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    t.save_steps = 0;
+    put_text(&t, "log.csv", "step,lo");
+    train_to(&t, 1);
+    assert_file(&t, "step,loss,accuracy\n1,1,\n");
+    put_text(&t, "log.csv", "step,loss,accuracy\n");
+    train_to(&t, 1);
+    assert_file(&t, "step,loss,accuracy\n1,1,\n");
+    assert_int_equal(test_count_files(t.s->directory, "log.csv"), 1);
+}
+
+/* Making one. */
+
+static void options_that_make_no_sense(void **state)
+{
+    stage *s = *state;
+    const char *const *loss = HS_NAMES("global_step");
+    stage_refuses(s, hs_metrics_file(.tensors = loss), HS_INVALID_ARGUMENT, "path is not given");
+    stage_refuses(s, hs_metrics_file(.path = "log.txt", .tensors = loss), HS_INVALID_ARGUMENT, "ends with none of .csv");
+    stage_refuses(s, hs_metrics_file(.path = "log.csv", .format = 3, .tensors = loss), HS_INVALID_ARGUMENT,
+                  "3 is no format");
+    stage_refuses(s, hs_metrics_file(.path = "log.csv"), HS_INVALID_ARGUMENT, "neither tensors nor metrics");
+    stage_refuses(s, hs_metrics_file(.path = "log.csv", .metrics = HS_NAMES("step")), HS_INVALID_ARGUMENT,
+                  "two columns would be named 'step'");
+    stage_refuses(s, hs_metrics_file(.path = "log.csv", .tensors = loss, .labels = HS_NAMES("a", "b")), HS_INVALID_ARGUMENT,
+                  "2 labels for 1 tensors");
+    stage_refuses(s, hs_metrics_file(.path = "log.csv", .tensors = loss, .every_n_steps = 1, .every_n_secs = 1),
+                  HS_INVALID_ARGUMENT, "each of every_n_secs and every_n_steps");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(a_csv_file_has_a_header_and_rows),
+        with_stage(a_json_file_has_an_object_a_line),
+        with_stage(the_time_is_in_thousandths_since_1970),
+        with_stage(what_is_not_one_number_is_refused),
+        with_stage(a_resumed_csv_file_is_that_of_a_whole_run),
+        with_stage(a_resumed_json_file_is_that_of_a_whole_run),
+        with_stage(what_was_said_before_a_stop_stands_in_the_row_after_it),
+        with_stage(rows_and_torn_rows_beyond_the_checkpoint_are_cut),
+        with_stage(a_file_that_is_too_short_is_a_warning),
+        with_stage(a_file_that_is_gone_is_made_again),
+        with_stage(other_columns_are_refused),
+        with_stage(a_checkpoint_that_knows_no_file_cuts_by_steps),
+        with_stage(json_is_cut_by_steps_too),
+        with_stage(a_file_larger_than_what_is_read_at_once),
+        with_stage(a_rollback_takes_its_rows_back),
+        with_stage(an_earlier_file_is_kept_aside),
+        with_stage(a_file_without_rows_is_none),
+        with_stage(options_that_make_no_sense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
