@@ -5,6 +5,7 @@
 #include "hooks/make.h"
 #include "hooks/save_listeners.h"
 #include "hooks/save_policy.h"
+#include "hooks/save_time.h"
 #include "hooks/timer.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ typedef struct {
     uint64_t restores; /* of the session, when that was so */
     bool left;         /* what is on its way in the background is of a history that was left since */
     hs__save_policy policy;
+    hs__save_time time;
     bool background, overlap;
     hs_busy_policy busy;
     int64_t copy_limit;
@@ -123,6 +125,7 @@ static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver
         hook->saved_step = step;
     hook->left = false;
     hook->policy.tries = 0;
+    hs__save_time_end(&hook->time, run);
     hs_raw_session_saved(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
@@ -172,6 +175,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
                                .copy_limit = hook->copy_limit};
     hs_saver *saver;
     hs_code code;
+    hs__save_time_begin(&hook->time, run);
     if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
         (code = hs__listeners_before_save(&hook->listeners, session, step, err)) ||
         (code = take_metric(hook, session, step, &options, err)) ||
@@ -262,7 +266,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         code = is_due(hook, run, &fires, err);
     if (code)
         return code;
-    hook->due |= fires; /* still, where another hook's failure has kept the boundary from coming */
+    hook->due |= fires || hs__save_time_due(
+                              &hook->time, run); /* still, where another hook's failure has kept the boundary from coming */
     if (hook->due)
         hs_run_context_request_boundary(run);
     return HS_OK;
@@ -307,6 +312,7 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
     hook->due = hook->requested = false; /* what was due when a session was lost is not, in the one that is made for it */
     hs__timer_start(timer, step);
     bool saves = !restored && (timer->first || hs__timer_is_listed(timer, step));
+    hs__save_time_tell(&hook->time, run);
     if (restored)
         hook->saved_step = step;
     else if (saves)

@@ -44,6 +44,7 @@ bool hs__save_passes(const hs__save_policy *policy, hs_code code, const hs_error
 void hs__go_on_unsaved(hs__save_policy *policy, hs_run_context *run, int64_t step, const hs_error *error)
 {
     policy->retry_ns = hs_run_context_now(run) + backoff_ns(policy);
+    hs_raw_session_report_failure(hs_run_context_session(run), "checkpoint_saver", error);
     hs_log(hs__env_of_run(run), HS_LOG_WARNING, "step %lld is not saved, and training goes on: %s", (long long)step,
            error->message);
 }

@@ -33,6 +33,7 @@ PARTS_OF_HOOKS = {
     "progress_line.h",
     "save_listeners.h",
     "save_policy.h",
+    "save_time.h",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

@@ -355,6 +355,9 @@ static void bh_087s_a_save_that_failed_waits_for_the_next_interval(void **state)
     assert_int_equal(saved_after_run(s, 0), 0);
     assert_int_equal(saved_after_run(s, 0), 6);
     assert_int_equal(test_count_files(s->directory, ".tmp"), 0);
+    stage_close(s);
+    assert_int_equal(s->outcome.failures, 1);
+    assert_contains(s->t.log, "'checkpoint_saver' failed 1 time, and the training went on");
 }
 
 static void a_failure_may_fail_the_run(void **state)

@@ -13,6 +13,9 @@
  * With a trigger, it is saved after the creation only if `first` is set, or the step is one of those listed. Requests and
  * the end count whatever the trigger says; a requested save waits for one in the background, where others are skipped.
  *
+ * Where the session heeds signals, a save that takes longer than the time there is after one is told of as soon as that is
+ * known, and then the state is saved more often than was asked for, for a twentieth of the time.
+ *
  * Each creation of a session also writes graph.pbtxt and the graph's events, where the backend has a graph to show. Saving
  * happens at the boundary. A save that fails because the disk is full or sick is dealt with by the policy below; any other
  * failure, and one of the first save, ends the run with its error. */

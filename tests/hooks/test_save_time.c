@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a save fits into the time that a signal leaves. */
+#include "hooks/stage.h"
+
+#include <hooksess/hooks/checkpoint_saver.h>
+
+/* A save that takes so long. */
+typedef struct {
+    stage *s;
+    double secs;
+} slow;
+
+static hs_code take_long(void *self, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    const slow *disk = self;
+    (void)session, (void)step, (void)err;
+    test_env_advance(&disk->s->t, disk->secs);
+    return HS_OK;
+}
+
+static const hs_saver_listener_ops slow_ops = {HS_SAVER_LISTENER_OPS, .before_save = take_long};
+
+static void open_slow(stage *s, slow *disk, bool signals, double grace)
+{
+    const hs_saver_listener listener = {&slow_ops, disk};
+    hs_hook hook =
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1000, .listeners = &listener, .n_listeners = 1);
+    disk->s = s;
+    s->session = hs_session_open(hs_script_backend(s->script),
+                                 &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .signals = signals,
+                                                       .signal_grace_secs = grace},
+                                 &s->err);
+    assert_ok(s->err.code, &s->err);
+}
+
+/* The step of the newest checkpoint after a run that comes so much later. */
+static int64_t saved_after(stage *s, double secs)
+{
+    test_env_advance(&s->t, secs);
+    stage_run(s, "train", 1, 0);
+    return latest_step(s->directory);
+}
+
+static void it_is_said_at_the_start_that_it_fits(void **state)
+{
+    stage *s = *state;
+    slow disk = {.secs = 2};
+    open_slow(s, &disk, true, 0);
+    assert_contains(s->t.log, "saving takes 2 s; after a signal there are 30 s");
+    assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 2);
+    assert_int_equal(saved_after(s, 10000), 0);
+    stage_close(s);
+}
+
+static void one_that_does_not_fit_is_made_more_often(void **state)
+{
+    stage *s = *state;
+    slow disk = {.secs = 40};
+    open_slow(s, &disk, true, 0);
+    assert_contains(s->t.log, "saving takes 40 s, and after a signal there are 30 s");
+    assert_int_equal(saved_after(s, 799), 0);
+    assert_int_equal(saved_after(s, 1), 2);
+    assert_int_equal(saved_after(s, 799), 2);
+    assert_int_equal(saved_after(s, 1), 4);
+    assert_int_equal(count_of(s->t.log, "saving takes"), 1);
+    stage_close(s);
+}
+
+static void a_disk_that_is_fast_again_is_known_after_a_while(void **state)
+{
+    stage *s = *state;
+    slow disk = {.secs = 40};
+    open_slow(s, &disk, true, 0);
+    disk.secs = 0;
+    for (int i = 0; i < 10; i++)
+        saved_after(s, 800);
+    assert_contains(s->t.log, "s; after a signal there are 30 s");
+    assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) < 30);
+    stage_close(s);
+}
+
+static void without_signals_or_a_limit_nobody_minds(void **state)
+{
+    stage *s = *state;
+    slow disk = {.secs = 40};
+    open_slow(s, &disk, false, 0);
+    stage_close(s);
+    open_slow(s, &disk, true, HS_NEVER);
+    assert_int_equal(saved_after(s, 10000), 0);
+    stage_close(s);
+    assert_lacks(s->t.log, "saving takes");
+}
+
+static void a_grace_that_is_no_time_is_refused(void **state)
+{
+    stage *s = *state;
+    assert_null(hs_session_open(hs_script_backend(s->script),
+                                &(hs_session_options){HS_SESSION_OPTIONS, .signals = true, .signal_grace_secs = -2},
+                                &s->err));
+    assert_contains(s->err.message, "signal_grace_secs is -2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(it_is_said_at_the_start_that_it_fits),
+        with_stage(one_that_does_not_fit_is_made_more_often),
+        with_stage(a_disk_that_is_fast_again_is_known_after_a_while),
+        with_stage(without_signals_or_a_limit_nobody_minds),
+        with_stage(a_grace_that_is_no_time_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
