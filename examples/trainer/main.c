@@ -9,7 +9,7 @@
  *   tester.c     a model that is only read: its own graph, to evaluate or predict with
  *   idx.c, input.c, rng.c     the data, and their order
  *   mlp.c, optimizer.c        the mathematics
- *   losses.c, progress.c      two hooks of the trainer's own
+ *   losses.c, log.c           a hook of the trainer's own, and the log beside a progress line
  *   options.c, fresh.c        the command line, and --fresh */
 #include "modes.h"
 #include "run.h"

@@ -14,7 +14,7 @@ int64_t or_never(int64_t n)
 /* The parts of the session that are not its defaults: how many checkpoints stay, and what TensorBoard is shown. */
 static hs_code make_scaffold(struct run *run, hs_error *err)
 {
-    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &run->progress.env, .max_to_keep = or_never(run->options.keep)};
+    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &run->log.env, .max_to_keep = or_never(run->options.keep)};
     if (!(run->saver = hs_saver_new(&saver, err)))
         return err->code;
     hs_scaffold_options scaffold = {HS_SCAFFOLD_OPTIONS, .saver = run->saver, .summary_op = "summary/loss"};
@@ -29,8 +29,8 @@ static hs_code start_anew(const struct run *run, hs_error *err)
     int length = snprintf(directory, sizeof directory, "%s/eval", run->options.model_dir);
     if (length < 0 || (size_t)length >= sizeof directory) /* what is cut short may be another directory */
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the name of the model's directory is too long");
-    hs_code code = fresh_start(&run->progress.env, run->options.model_dir, err);
-    return code ? code : fresh_start(&run->progress.env, directory, err);
+    hs_code code = fresh_start(&run->log.env, run->options.model_dir, err);
+    return code ? code : fresh_start(&run->log.env, directory, err);
 }
 
 hs_code run_prepare(struct run *run, hs_error *err)
@@ -40,11 +40,11 @@ hs_code run_prepare(struct run *run, hs_error *err)
     if (code)
         return code;
     options_fit(options, run->trainer.train.n, isatty(STDERR_FILENO));
-    progress_init(&run->progress, options->last_step, options->batch_size);
+    log_init(&run->log);
     run->losses.path = options->losses;
     if ((code = trainer_init(&run->trainer, options, err)) || (options->fresh && (code = start_anew(run, err))))
         return code;
-    run->graph = trainer_graph(&run->trainer, &run->progress.env);
+    run->graph = trainer_graph(&run->trainer, &run->log.env);
     return make_scaffold(run, err);
 }
 
@@ -55,15 +55,15 @@ size_t run_hooks(struct run *run, hs_hook *hooks)
     hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
     hooks[n++] = hs_nan_tensor(.tensor = "loss");
     if (options->log_steps)
-        hooks[n++] = hs_logging_tensor(.tensors = PROGRESS_TENSORS, .every_n_iter = options->log_steps,
-                                       .formatter = progress_format, .formatter_user = &run->progress);
+        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .labels = HS_NAMES("step", "loss"),
+                                       .every_n_iter = options->log_steps);
     if (options->eval_steps)
         hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy"), .output_dir = options->model_dir,
                                       .save_steps = options->eval_steps);
     if (options->losses)
         hooks[n++] = losses_hook(&run->losses);
     if (options->progress)
-        hooks[n++] = progress_hook(&run->progress);
+        hooks[n++] = log_progress(&run->log, options->last_step);
     if (run->trial)
         hooks[n++] = run->trial->hook;
     return n;
@@ -71,6 +71,7 @@ size_t run_hooks(struct run *run, hs_hook *hooks)
 
 void run_free(struct run *run)
 {
+    log_free(&run->log);
     hs_scaffold_free(run->scaffold);
     hs_saver_free(run->saver);
     hs_graph_free(run->graph);

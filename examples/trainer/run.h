@@ -2,15 +2,15 @@
 #ifndef TRAINER_RUN_H
 #define TRAINER_RUN_H
 
+#include "log.h"
 #include "losses.h"
-#include "progress.h"
 #include "trainer.h"
 
 /* What a session that trains works with. All of it outlives the session. */
 struct run {
     struct options options;
     struct trainer trainer;
-    struct progress progress;
+    struct log log;
     struct losses losses;
     hs_saver *saver;
     hs_scaffold *scaffold;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "log.h"
+
+#include <stdio.h>
+
+static void write_line(void *user, hs_log_level level, const char *text)
+{
+    static const char *const marks[] = {"", "", "warning: ", "error: "};
+    struct log *log = user;
+    if (level < HS_LOG_INFO)
+        return;
+    hs_progress_clear(log->progress);
+    fprintf(stderr, "%s%s\n", marks[level], text);
+}
+
+void log_init(struct log *log)
+{
+    *log = (struct log){.env = {HS_ENV, .logger = {write_line, log}}};
+}
+
+void log_free(struct log *log)
+{
+    if (log->progress.ops)
+        hs_hook_destroy(log->progress);
+    log->progress = (hs_hook){.ops = NULL};
+}
+
+hs_hook log_progress(struct log *log, int64_t last_step)
+{
+    log_free(log);
+    log->progress = hs_hook_hold(hs_progress(.last_step = last_step, .tensors = HS_NAMES("loss")));
+    return log->progress;
+}
