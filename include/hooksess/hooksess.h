@@ -14,6 +14,7 @@
 #include <hooksess/graph.h>
 #include <hooksess/hook.h>
 #include <hooksess/hooks/checkpoint_saver.h>
+#include <hooksess/hooks/control.h>
 #include <hooksess/hooks/early_stopping.h>
 #include <hooksess/hooks/evaluation.h>
 #include <hooksess/hooks/feed_fn.h>
@@ -25,7 +26,9 @@
 #include <hooksess/hooks/nan_tensor.h>
 #include <hooksess/hooks/profiler.h>
 #include <hooksess/hooks/progress.h>
+#include <hooksess/hooks/run_status.h>
 #include <hooksess/hooks/step_counter.h>
+#include <hooksess/hooks/stop_after.h>
 #include <hooksess/hooks/stop_at_step.h>
 #include <hooksess/hooks/summary_saver.h>
 #include <hooksess/outcome.h>

@@ -9,8 +9,9 @@
 
 HS_BEGIN_DECLS
 
-/* The hooks of the session, in their order: chief_only_hooks, hooks, a step counter (log_step_count_steps), a summary
- * saver, both where there is a directory for it, and a checkpoint saver, where there is a checkpoint_dir. Of each pair of
+/* The hooks of the session, in their order: a run_status, where there is a checkpoint_dir, chief_only_hooks, hooks, a step
+ * counter (log_step_count_steps), a summary saver, both where there is a directory for it, and a checkpoint saver, where
+ * there is a checkpoint_dir. Of each pair of
  * secs and steps at most one may be given, both are HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves in the
  * background or with a metric, give a checkpoint_saver of your own among the hooks, and save_checkpoint_secs
  * HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given besides it is HS_INVALID_ARGUMENT, and
@@ -44,7 +45,8 @@ typedef struct hs_training_options {
     bool
         worker_saves_checkpoints; /* this worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
     bool signals;                 /* as in hs_session_options */
-    unsigned char reserved[3];
+    bool no_run_status;           /* write neither status.json nor outcome.json */
+    unsigned char reserved[2];
     int64_t worker_index;         /* among the workers */
     int64_t log_step_count_steps; /* steps a second are logged, and written for TensorBoard, every so many steps; 0: 100 */
     const hs_recovery *recovery;  /* NULL: its defaults. max_attempts HS_NEVER: none */

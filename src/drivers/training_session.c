@@ -3,13 +3,14 @@
 #include <hooksess/training_session.h>
 
 #include <hooksess/hooks/checkpoint_saver.h>
+#include <hooksess/hooks/run_status.h>
 #include <hooksess/hooks/step_counter.h>
 #include <hooksess/hooks/summary_saver.h>
 
 #include "base/env.h"
 
 enum {
-    USUAL_HOOKS = 3,
+    USUAL_HOOKS = 4,
     SAVE_CHECKPOINT_SECS = 600,
     SAVE_SUMMARIES_STEPS = 100,
     LOG_STEP_COUNT_STEPS = 100,
@@ -80,12 +81,22 @@ static size_t make_checkpoint_hook(hs_hook *hook, const hs_training_options *opt
     return 1;
 }
 
+static size_t make_status_hook(hs_hook *hook, const hs_training_options *options, const hs_env *env)
+{
+    if (options->is_worker || options->no_run_status || !options->checkpoint_dir || !*options->checkpoint_dir)
+        return 0;
+    *hook = hs_run_status(.directory = options->checkpoint_dir, .env = env);
+    return 1;
+}
+
 /* The hooks in their order; how many they are. The array has room for all. `directory` is where this process saves. */
 static size_t make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
                          const hs_env *env)
 {
     bool chief = !options->is_worker;
-    size_t n = chief ? add_all(hooks, options->chief_only_hooks, options->n_chief_only_hooks) : 0;
+    size_t n = make_status_hook(hooks, options, env); /* the first, which is closed last */
+    if (chief)
+        n += add_all(hooks + n, options->chief_only_hooks, options->n_chief_only_hooks);
     n += add_all(hooks + n, options->hooks, options->n_hooks);
     if (chief || options->worker_saves_summaries)
         n += make_summary_hooks(hooks + n, options, scaffold, env);

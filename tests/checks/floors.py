@@ -20,9 +20,22 @@ FLOORS = {
     "tool": 6,
 }
 # What the hooks share may look further down than the hooks themselves.
-SHARED_BY_HOOKS = {"make.c", "make.h", "timer.c", "timer.h", "trace_file.c", "trace_file.h", "line_file.c", "line_file.h"}
+SHARED_BY_HOOKS = {
+    "line_file.c",
+    "line_file.h",
+    "make.c",
+    "make.h",
+    "status_file.c",
+    "status_file.h",
+    "timer.c",
+    "timer.h",
+    "trace_file.c",
+    "trace_file.h",
+}
 # Parts of a hook in files of their own, which know as little as the hook.
 PARTS_OF_HOOKS = {
+    "control_file.h",
+    "control_knobs.h",
     "finite_check.h",
     "finite_dump.h",
     "finite_look.h",

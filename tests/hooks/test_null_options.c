@@ -2,7 +2,7 @@
 /* Hooks that are made of no options at all. */
 #include "hooks/stage.h"
 
-#define HOOKS 9
+#define HOOKS 12
 
 static hs_hook of_null(size_t which)
 {
@@ -23,8 +23,14 @@ static hs_hook of_null(size_t which)
         return hs_progress_hook(NULL);
     case 7:
         return hs_metrics_file_hook(NULL);
-    default:
+    case 8:
         return hs_early_stopping_hook(NULL);
+    case 9:
+        return hs_stop_after_hook(NULL);
+    case 10:
+        return hs_run_status_hook(NULL);
+    default:
+        return hs_control_hook(NULL);
     }
 }
 
@@ -40,6 +46,9 @@ static void its_begin_says_so(void **state)
         "hook 'progress', begin: hs_progress_options: the pointer is NULL",
         "hook 'metrics_file', begin: hs_metrics_file_options: the pointer is NULL",
         "hook 'early_stopping', begin: hs_early_stopping_options: the pointer is NULL",
+        "hook 'stop_after', begin: hs_stop_after_options: the pointer is NULL",
+        "hook 'run_status', begin: hs_run_status_options: the pointer is NULL",
+        "hook 'control', begin: hs_control_options: the pointer is NULL",
     };
     for (size_t i = 0; i < HOOKS; i++)
         stage_refuses(*state, of_null(i), HS_INVALID_ARGUMENT, says[i]);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/control.h>
+
+#include "hooks/control_file.h"
+#include "hooks/control_knobs.h"
+#include "hooks/make.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char SPACES[] = " \t\r";
+static const double LONGEST_POLL = 1e9;
+
+typedef struct {
+    hs__hook_base base;
+    hs__control_file file;
+    hs__knobs knobs;
+    char *path, *aside, *summary_dir;
+    int64_t poll_ns, looked_ns;
+    bool has_looked;
+    hs_summary_writer *writer;
+    const hs_env *session_env;
+    hs_run_context *run; /* while orders are read */
+} control;
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    control *hook = self;
+    (void)err;
+    hook->session_env = hook->file.env = hs_backend_env(backend);
+    hook->has_looked = false;
+    hook->writer = NULL;
+    hs__knobs_reset(&hook->knobs);
+    hs__control_file_reset(&hook->file);
+    return HS_OK;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    control *hook = self;
+    (void)coordinator;
+    if (!hook->summary_dir)
+        return HS_OK;
+    hs_code code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
+    return code ? code : hs_raw_session_log_start(session, hook->writer, err);
+}
+
+/* Orders. */
+
+static int64_t step_of(hs_run_context *run)
+{
+    int64_t step;
+    return hs_run_context_step(run, &step, NULL) ? -1 : step;
+}
+
+static void refuse(control *hook, const char *order, const char *why)
+{
+    hs__control_refuse(&hook->file, order, strlen(order), why);
+}
+
+static void add_event(const control *hook, const hs__knob *knob, int64_t step)
+{
+    char tag[HS__KNOB_NAME + 16];
+    hs_error error = {0};
+    if (!hook->writer)
+        return;
+    snprintf(tag, sizeof tag, "control/%s", knob->name);
+    if (hs_summary_writer_scalar(hook->writer, tag, knob->now, step < 0 ? 0 : step, &error))
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s is not in the event file: %s", tag, error.message);
+}
+
+static void set_knob(control *hook, hs__knob *knob, const char *value, const char *order)
+{
+    char before[32], now[32];
+    hs_error error = {0};
+    int64_t step = step_of(hook->run);
+    hs__knob_text(knob, before, sizeof before);
+    if (hs__knob_set_text(knob, value, &error)) {
+        refuse(hook, order, error.message);
+        return;
+    }
+    hs__knob_text(knob, now, sizeof now);
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: the knob '%s' is set from %s to %s, as %s says", (long long)step,
+           knob->name, before, now, hook->path);
+    add_event(hook, knob, step);
+}
+
+/* NAME=VALUE, with spaces around them or without. */
+static void set(control *hook, const char *assignment, const char *order)
+{
+    char name[HS__KNOB_NAME + 1];
+    const char *equals = strchr(assignment, '=');
+    size_t length = strcspn(assignment, " \t\r=");
+    if (!equals || strspn(assignment + length, SPACES) != (size_t)(equals - assignment) - length) {
+        refuse(hook, order, "it should be set NAME=VALUE");
+        return;
+    }
+    hs__knob *knob = NULL;
+    if (length <= HS__KNOB_NAME) {
+        memcpy(name, assignment, length);
+        name[length] = '\0';
+        knob = hs__knob_find(&hook->knobs, name);
+    }
+    if (knob)
+        set_knob(hook, knob, equals + 1, order);
+    else
+        refuse(hook, order, "there is no knob of that name");
+}
+
+static bool is_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    return strncmp(text, word, length) == 0 && text[length + strspn(text + length, SPACES)] == '\0';
+}
+
+static void obey(void *user, const char *text)
+{
+    control *hook = user;
+    const char *order = text + strspn(text, SPACES);
+    if (is_word(order, "save")) {
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, as %s says", (long long)step_of(hook->run), hook->path);
+        hs_raw_session_request_save(hs_run_context_session(hook->run));
+    } else if (is_word(order, "stop")) {
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping, as %s says", (long long)step_of(hook->run),
+               hook->path);
+        hs_run_context_interrupt(hook->run);
+    } else if (strncmp(order, "set", 3) == 0 && (order[3] == ' ' || order[3] == '\t')) {
+        set(hook, order + 3 + strspn(order + 3, SPACES), order);
+    } else if (*order) {
+        refuse(hook, order, "it is none of save, stop, set NAME=VALUE");
+    }
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    control *hook = self;
+    int64_t now_ns = hs_run_context_now(run);
+    (void)values, (void)err;
+    if (hook->has_looked && now_ns - hook->looked_ns < hook->poll_ns)
+        return HS_OK;
+    hook->has_looked = true;
+    hook->looked_ns = now_ns;
+    hook->run = run;
+    hs__control_file_look(&hook->file);
+    hook->run = NULL;
+    return HS_OK;
+}
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs__knobs_save(&((const control *)self)->knobs, out, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    control *hook = self;
+    return hs__knobs_load(&hook->knobs, hook->session_env, in, err);
+}
+
+static void close_control(void *self, const hs_outcome *outcome)
+{
+    (void)outcome;
+    hs__control_file_reset(&((control *)self)->file);
+}
+
+static void destroy(void *self)
+{
+    control *hook = self;
+    hs__control_file_reset(&hook->file);
+    hs_env_free(&hook->base.env, hook->knobs.list);
+    hs_env_free(&hook->base.env, hook->summary_dir);
+    hs_env_free(&hook->base.env, hook->aside);
+    hs_env_free(&hook->base.env, hook->path);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS,
+    .name = "control",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .after_run = after_run,
+    .close = close_control,
+    .save_state = save_state,
+    .load_state = load_state,
+    .destroy = destroy,
+};
+
+static hs_code check(const hs_control_options *options, hs_error *err)
+{
+    if (!options->path || !*options->path)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "no path is given; name the file that orders will be put in");
+    if (!(options->poll_secs >= 0))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "poll_secs is %g; it must be at least 0", options->poll_secs);
+    return hs__knobs_check(options->knobs, options->n_knobs, err);
+}
+
+static hs_code copy_knobs(control *hook, const hs_control_options *options, hs_error *err)
+{
+    if (!options->n_knobs)
+        return HS_OK;
+    hook->knobs.list = options->n_knobs <= SIZE_MAX / sizeof *hook->knobs.list
+                           ? hs_env_alloc(&hook->base.env, options->n_knobs * sizeof *hook->knobs.list)
+                           : NULL;
+    if (!hook->knobs.list)
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no memory for %zu knobs", options->n_knobs);
+    hook->knobs.n = options->n_knobs;
+    hs__knobs_copy(&hook->knobs, options->knobs);
+    return HS_OK;
+}
+
+static hs_code fill(control *hook, const hs_control_options *options, hs_error *err)
+{
+    static const char ending[] = ".taken";
+    double poll = options->poll_secs > 0 ? options->poll_secs : 1;
+    hook->poll_ns = (int64_t)((poll < LONGEST_POLL ? poll : LONGEST_POLL) * 1e9);
+    size_t length = strlen(options->path);
+    if (!(hook->path = hs__hook_text(hook, options->path, err)) ||
+        (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err))))
+        return HS_RESOURCE_EXHAUSTED;
+    if (!(hook->aside = hs_env_alloc(&hook->base.env, length + sizeof ending)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no memory for a path");
+    memcpy(hook->aside, options->path, length);
+    memcpy(hook->aside + length, ending, sizeof ending);
+    hook->file.path = hook->path;
+    hook->file.aside = hook->aside;
+    hook->file.line = obey;
+    hook->file.user = hook;
+    return copy_knobs(hook, options, err);
+}
+
+hs_hook hs_control_hook(const hs_control_options *given)
+{
+    hs_control_options options = {0};
+    control *hook = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_control_options", "HS_CONTROL", &error) &&
+        !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook)
+        hook->file.fifo = -1;
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+}

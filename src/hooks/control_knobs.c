@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks/control_knobs.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double LARGEST_INTEGER = 9007199254740992.0; /* 2^53 */
+
+/* Checking. */
+
+static bool is_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    size_t length = name ? strlen(name) : 0;
+    return length > 0 && length <= HS__KNOB_NAME && strspn(name, letters) == length;
+}
+
+static hs_code check(const hs_knob *knob, hs_error *err)
+{
+    if (!is_name(knob->name))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "a knob's name is '%.70s'; it has 1 to %d letters, digits and characters of '_-./'",
+                            knob->name ? knob->name : "", HS__KNOB_NAME);
+    if (!knob->value && !knob->set)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' has neither a value nor a function", knob->name);
+    if (knob->kind < HS_KNOB_NUMBER || knob->kind > HS_KNOB_BOOL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' is of kind %lld, which is none", knob->name,
+                            (long long)knob->kind);
+    if (!(knob->min <= knob->max))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' goes from %g to %g", knob->name, knob->min, knob->max);
+    return HS_OK;
+}
+
+hs_code hs__knobs_check(const hs_knob *given, size_t n, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (n && !given)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the list of knobs is NULL, and its number is not 0");
+    for (size_t i = 0; !code && i < n; i++) {
+        code = check(&given[i], err);
+        for (size_t k = 0; !code && k < i; k++)
+            if (strcmp(given[i].name, given[k].name) == 0)
+                code = hs_error_set(err, HS_INVALID_ARGUMENT, "two knobs are named '%s'", given[i].name);
+    }
+    return code;
+}
+
+void hs__knobs_copy(hs__knobs *to, const hs_knob *given)
+{
+    for (size_t i = 0; i < to->n; i++) {
+        to->list[i] = (hs__knob){.knob = given[i]};
+        snprintf(to->list[i].name, sizeof to->list[i].name, "%s", given[i].name);
+        to->list[i].knob.name = to->list[i].name;
+    }
+}
+
+void hs__knobs_reset(hs__knobs *knobs)
+{
+    for (size_t i = 0; i < knobs->n; i++)
+        knobs->list[i].is_set = knobs->list[i].has_before = false;
+}
+
+hs__knob *hs__knob_find(const hs__knobs *knobs, const char *name)
+{
+    for (size_t i = 0; i < knobs->n; i++)
+        if (strcmp(knobs->list[i].name, name) == 0)
+            return &knobs->list[i];
+    return NULL;
+}
+
+/* Values. */
+
+/* False: only the program knows. */
+static bool value_of(const hs__knob *knob, double *value)
+{
+    const void *at = knob->knob.value;
+    if (!at)
+        *value = knob->now;
+    else if (knob->knob.kind == HS_KNOB_NUMBER)
+        *value = *(const double *)at;
+    else if (knob->knob.kind == HS_KNOB_INTEGER)
+        *value = (double)*(const int64_t *)at;
+    else
+        *value = *(const bool *)at;
+    return at || knob->is_set;
+}
+
+void hs__knob_text(const hs__knob *knob, char *to, size_t room)
+{
+    double value;
+    if (!value_of(knob, &value))
+        snprintf(to, room, "unknown");
+    else if (knob->knob.kind == HS_KNOB_BOOL)
+        snprintf(to, room, "%s", value != 0 ? "true" : "false");
+    else
+        snprintf(to, room, "%.16g", value);
+}
+
+/* Is this a value for the knob? */
+static hs_code fits(const hs__knob *knob, double value, hs_error *err)
+{
+    const hs_knob *k = &knob->knob;
+    bool limited = k->min != 0 || k->max != 0;
+    if (!isfinite(value))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "it is not finite");
+    if (k->kind == HS_KNOB_BOOL && value != 0 && value != 1)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is true or false", k->name);
+    if (k->kind == HS_KNOB_INTEGER && (value != floor(value) || fabs(value) > LARGEST_INTEGER))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an integer within +-2^53", k->name);
+    if (limited && (value < k->min || value > k->max))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' goes from %g to %g", k->name, k->min, k->max);
+    return HS_OK;
+}
+
+/* The function first: what it refuses is not written. */
+static hs_code put(hs__knob *knob, double value, hs_error *err)
+{
+    void *at = knob->knob.value;
+    hs_code code = knob->knob.set ? knob->knob.set(knob->knob.user, value, err) : HS_OK;
+    if (code) {
+        if (err && (!err->code || !err->message[0]))
+            hs_error_set(err, code, "the program's function failed with %s", hs_code_name(code));
+        return code;
+    }
+    if (at && knob->knob.kind == HS_KNOB_NUMBER)
+        *(double *)at = value;
+    else if (at && knob->knob.kind == HS_KNOB_INTEGER)
+        *(int64_t *)at = (int64_t)value;
+    else if (at)
+        *(bool *)at = value != 0;
+    return HS_OK;
+}
+
+static hs_code set(hs__knob *knob, double value, hs_error *err)
+{
+    double before;
+    bool knows = value_of(knob, &before);
+    hs_code code = fits(knob, value, err);
+    if (code || (code = put(knob, value, err)))
+        return code;
+    if (!knob->is_set) {
+        knob->has_before = knows;
+        knob->before = before;
+    }
+    knob->is_set = true;
+    knob->now = value;
+    return HS_OK;
+}
+
+/* As JSON writes numbers, which no locale changes. */
+hs_code hs__knob_set_text(hs__knob *knob, const char *text, hs_error *err)
+{
+    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+    bool is_bool = json_is_boolean(value), is_number = json_is_number(value);
+    double number = is_bool ? json_is_true(value) : json_number_value(value);
+    json_decref(value);
+    if (!is_number && !is_bool)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the value is no finite number");
+    if (is_bool && knob->knob.kind != HS_KNOB_BOOL)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is a number", knob->name);
+    return set(knob, number, err);
+}
+
+/* State: how many, and for each the length of its name, the name, the value. */
+
+hs_code hs__knobs_save(const hs__knobs *knobs, hs_state_writer *out, hs_error *err)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < knobs->n; i++)
+        n += knobs->list[i].is_set;
+    hs_code code = hs_state_write(out, &n, sizeof n, err);
+    for (size_t i = 0; !code && i < knobs->n; i++) {
+        const hs__knob *knob = &knobs->list[i];
+        uint64_t length = strlen(knob->name);
+        double value = knob->now;
+        if (!knob->is_set)
+            continue;
+        value_of(knob, &value);
+        if ((code = hs_state_write(out, &length, sizeof length, err)) ||
+            (code = hs_state_write(out, knob->name, length, err)))
+            return code;
+        code = hs_state_write(out, &value, sizeof value, err);
+    }
+    return code;
+}
+
+static hs_code read_one(hs_state_reader *in, char *name, double *value, hs_error *err)
+{
+    uint64_t length;
+    hs_code code = hs_state_read(in, &length, sizeof length, err);
+    if (code)
+        return code;
+    if (!length || length > HS__KNOB_NAME)
+        return hs_error_set(err, HS_DATA_LOSS, "a knob's name has %llu bytes", (unsigned long long)length);
+    if ((code = hs_state_read(in, name, length, err)))
+        return code;
+    name[length] = '\0';
+    if (!is_name(name) || strlen(name) != length)
+        return hs_error_set(err, HS_DATA_LOSS, "a knob's name is none");
+    return hs_state_read(in, value, sizeof *value, err);
+}
+
+/* What does not fit any more is the program's change, and no damage. */
+static void restore(hs__knob *knob, double value, const hs_env *env)
+{
+    char before[32], now[32];
+    hs_error error = {0};
+    hs__knob_text(knob, before, sizeof before);
+    if (set(knob, value, &error)) {
+        hs_log(env, HS_LOG_WARNING, "the knob '%s' stays %s, as the checkpoint's %.16g is refused: %s", knob->name, before,
+               value, error.message);
+        return;
+    }
+    hs__knob_text(knob, now, sizeof now);
+    hs_log(env, HS_LOG_INFO, "the knob '%s' is set to %s, as it was in the checkpoint (it was %s)", knob->name, now,
+           before);
+}
+
+/* It was set after the checkpoint was saved. */
+static void undo(hs__knob *knob, const hs_env *env)
+{
+    char before[32], now[32];
+    hs_error error = {0};
+    if (!knob->has_before)
+        return;
+    hs__knob_text(knob, before, sizeof before);
+    if (put(knob, knob->before, &error)) {
+        hs_log(env, HS_LOG_WARNING, "the knob '%s' stays %s: %s", knob->name, before, error.message);
+        return;
+    }
+    knob->is_set = false;
+    hs__knob_text(knob, now, sizeof now);
+    hs_log(env, HS_LOG_WARNING, "the knob '%s' is back at %s, as it was in the checkpoint (it was %s)", knob->name, now,
+           before);
+}
+
+hs_code hs__knobs_load(hs__knobs *knobs, const hs_env *env, hs_state_reader *in, hs_error *err)
+{
+    uint64_t n;
+    hs_code code = hs_state_read(in, &n, sizeof n, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < knobs->n; i++)
+        knobs->list[i].is_restored = false;
+    for (; n; n--) {
+        char name[HS__KNOB_NAME + 1];
+        double value;
+        if ((code = read_one(in, name, &value, err)))
+            return code;
+        hs__knob *knob = hs__knob_find(knobs, name);
+        if (!knob) {
+            hs_log(env, HS_LOG_INFO, "the checkpoint has %s=%.16g, which is no knob here; it is skipped", name, value);
+            continue;
+        }
+        restore(knob, value, env);
+        knob->is_restored = true;
+    }
+    for (size_t i = 0; i < knobs->n; i++)
+        if (knobs->list[i].is_set && !knobs->list[i].is_restored)
+            undo(&knobs->list[i], env);
+    return HS_OK;
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is in the place of a control file, and what is in the file. */
+#define _XOPEN_SOURCE 700 /* mkfifo, mknod */
+#include "hooks/stage.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *path_of(const stage *s)
+{
+    return test_path(s->directory, "control");
+}
+
+/* A session that looks after every run. */
+static void open_control(stage *s, double *knob)
+{
+    hs_knob knobs[] = {{.name = "lr", .value = knob, .min = 0, .max = 1}};
+    stage_open(s, hs_control(.path = path_of(s), .knobs = knobs, .n_knobs = 1, .poll_secs = 1e-9, .env = &s->t.env));
+}
+
+static void look(stage *s)
+{
+    test_env_advance(&s->t, 1);
+    assert_ok(stage_run_once(s, "train"), &s->err);
+}
+
+static void put_bytes(const stage *s, const void *bytes, size_t n)
+{
+    test_write_file(path_of(s), bytes, n);
+    assert_int_equal(chmod(path_of(s), 0600), 0);
+}
+
+static void put(const stage *s, const char *text)
+{
+    put_bytes(s, text, strlen(text));
+}
+
+/* What the knob is after these are found in the file. */
+static double after(stage *s, const char *text)
+{
+    double lr = 0.5;
+    open_control(s, &lr);
+    put(s, text);
+    look(s);
+    stage_close(s);
+    return lr;
+}
+
+static bool stops(stage *s)
+{
+    return hs_session_should_stop(s->session);
+}
+
+static int refusals(const stage *s)
+{
+    return (int)count_of(s->t.log, "WARNING: ");
+}
+
+static void options_must_make_sense(void **state)
+{
+    stage *s = *state;
+    double d = 0;
+    hs_knob bad[] = {{.name = "a b", .value = &d}, {.name = "a", .value = &d}, {.name = "a", .value = &d}};
+    hs_knob odd[] = {{.name = "a"}, {.name = "b", .value = &d, .min = 2, .max = 1}, {.name = "c", .value = &d, .kind = 9}};
+    stage_refuses(s, hs_control(.poll_secs = 1), HS_INVALID_ARGUMENT, "no path is given");
+    stage_refuses(s, hs_control(.path = "x", .poll_secs = -1), HS_INVALID_ARGUMENT, "poll_secs is -1");
+    stage_refuses(s, hs_control(.path = "x", .n_knobs = 1), HS_INVALID_ARGUMENT, "the list of knobs is NULL");
+    stage_refuses(s, hs_control(.path = "x", .knobs = bad, .n_knobs = 1), HS_INVALID_ARGUMENT, "a knob's name is 'a b'");
+    stage_refuses(s, hs_control(.path = "x", .knobs = bad + 1, .n_knobs = 2), HS_INVALID_ARGUMENT,
+                  "two knobs are named 'a'");
+    stage_refuses(s, hs_control(.path = "x", .knobs = odd, .n_knobs = 1), HS_INVALID_ARGUMENT, "neither a value nor");
+    stage_refuses(s, hs_control(.path = "x", .knobs = odd + 1, .n_knobs = 1), HS_INVALID_ARGUMENT, "goes from 2 to 1");
+    stage_refuses(s, hs_control(.path = "x", .knobs = odd + 2, .n_knobs = 1), HS_INVALID_ARGUMENT, "is of kind 9");
+    stage_refuses(s, hs_control_hook(&(hs_control_options){.path = "x"}), HS_INVALID_ARGUMENT, "HS_CONTROL");
+}
+
+/* Orders. */
+
+static void it_stops(void **state)
+{
+    stage *s = *state;
+    double lr = 0;
+    open_control(s, &lr);
+    look(s);
+    assert_false(stops(s));
+    put(s, "stop\n");
+    look(s);
+    assert_true(stops(s));
+    stage_close(s);
+    assert_true(s->outcome.interrupted);
+    assert_string_equal(s->outcome.hook, "control");
+    assert_int_equal(test_count_files(s->directory, "control"), 0);
+}
+
+/* What has come of requests, as a hook behind it sees it. */
+static hs_code see(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)values, (void)err;
+    *(uint32_t *)self = hs_run_context_requests(run);
+    return HS_OK;
+}
+
+static void it_has_it_saved(void **state)
+{
+    static const hs_hook_ops seeing = {HS_HOOK_OPS, .name = "seeing", .after_run = see};
+    stage *s = *state;
+    uint32_t requests = 0;
+    hs_hook hooks[] = {hs_control(.path = path_of(s)), {.ops = &seeing, .self = &requests}};
+    put(s, " save \r\n\n");
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    assert_int_equal(requests, 0);
+    look(s);
+    assert_int_equal(requests, 1);
+    look(s);
+    assert_int_equal(requests, 1);
+    assert_int_equal(refusals(s), 0);
+}
+
+static void it_sets(void **state)
+{
+    stage *s = *state;
+    assert_true(after(s, "set lr=0.25\n") == 0.25);
+    assert_contains(s->t.log, "INFO: step 1: the knob 'lr' is set from 0.5 to 0.25, as ");
+    assert_true(after(s, "set  lr = 1e-3 \n") == 1e-3);
+    assert_true(after(s, "set lr=0.125\nset lr=0.75\n") == 0.75);
+    assert_int_equal(refusals(s), 0);
+}
+
+static void it_is_looked_for_now_and_then(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_control(.path = path_of(s), .poll_secs = 10));
+    stage_run(s, "train", 1, 0);
+    put(s, "stop\n");
+    stage_run(s, "train", 5, 2);
+    assert_false(stops(s));
+    test_env_advance(&s->t, 2);
+    stage_run(s, "train", 1, 0);
+    assert_true(stops(s));
+}
+
+/* Lines. */
+
+static void what_is_no_order_is_refused(void **state)
+{
+    static const char *const lines[] = {
+        "halt",          "SAVE",           "save now",     "stopx",          "set",           "set lr",      "set lr 0.25",
+        "set l r=0.25",  "set =0.25",      "set other=1",  "set lr=",        "set lr=nan",    "set lr=inf",  "set lr=-inf",
+        "set lr=1e999",  "set lr=0x1",     "set lr=0.25x", "set lr=0,25",    "set lr=1.0001", "set lr=-0.1", "set lr=true",
+        "set lr=[0.25]", "set lr=0.1 0.2", "setlr=0.25",   "set lr=\"0.25\""};
+    stage *s = *state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s\n", lines[i]);
+        test_env_clear_log(&s->t);
+        assert_true(after(s, text) == 0.5);
+        assert_contains(s->t.log, lines[i]);
+        assert_int_equal(refusals(s), 1);
+        assert_false(s->outcome.interrupted);
+    }
+}
+
+static void the_other_lines_are_carried_out(void **state)
+{
+    stage *s = *state;
+    assert_true(after(s, "nonsense\nset lr=7\n\nset lr=0.25\nset x=1\n") == 0.25);
+    assert_int_equal(refusals(s), 3);
+}
+
+/* "set lr=0.0" may be on its way to be "set lr=0.001". */
+static void a_line_without_an_end_is_refused(void **state)
+{
+    stage *s = *state;
+    assert_true(after(s, "set lr=0.25\nset lr=0.0") == 0.25);
+    assert_contains(s->t.log, "'set lr=0.0' is refused: the line has no end");
+}
+
+static void a_zero_byte_is_refused(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    open_control(s, &lr);
+    put_bytes(s, "stop\0\nset lr=0.25\0x\nset lr=0.75\n", 32);
+    look(s);
+    assert_false(stops(s));
+    assert_true(lr == 0.75);
+    assert_contains(s->t.log, "'stop\\x00' is refused: there is a zero byte");
+    assert_int_equal(refusals(s), 2);
+}
+
+static void the_log_stays_whole(void **state)
+{
+    stage *s = *state;
+    after(s, "\x1b[2J\xff'\\%s%n\a\n");
+    assert_contains(s->t.log, "control: '\\x1b[2J\\xff\\x27\\x5c%s%n\\x07' is refused");
+}
+
+static void a_long_line_is_skipped(void **state)
+{
+    stage *s = *state;
+    char text[3000];
+    memset(text, 's', sizeof text);
+    memcpy(text + sizeof text - 13, "\nset lr=0.25\n", 14 - 1);
+    double lr = 0.5;
+    open_control(s, &lr);
+    put_bytes(s, text, sizeof text);
+    look(s);
+    assert_true(lr == 0.25);
+    assert_contains(s->t.log, "sss...' is refused: the line is too long");
+    assert_int_equal(refusals(s), 1);
+}
+
+static void an_endless_line_is_refused(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    char *text = malloc(65536);
+    assert_non_null(text);
+    memset(text, 'x', 65536);
+    open_control(s, &lr);
+    put_bytes(s, text, 65536);
+    free(text);
+    look(s);
+    assert_int_equal(refusals(s), 1);
+    assert_int_equal(test_count_files(s->directory, "control"), 0);
+}
+
+static void a_flood_is_cut(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    char text[2000];
+    for (size_t i = 0; i < sizeof text; i += 2)
+        memcpy(text + i, "x\n", 2);
+    open_control(s, &lr);
+    put_bytes(s, text, sizeof text);
+    look(s);
+    assert_int_equal(refusals(s), 21);
+    assert_contains(s->t.log, "980 lines more are refused");
+}
+
+/* Files that are not to be read. */
+
+/* It is refused once, however often it is looked at, stays where it is, and nothing comes of it. */
+static void is_refused(stage *s, const char *why)
+{
+    struct stat found;
+    double lr = 0.5;
+    open_control(s, &lr);
+    for (int i = 0; i < 3; i++)
+        look(s);
+    assert_false(stops(s));
+    assert_int_equal(refusals(s), 1);
+    assert_contains(s->t.log, "control is not read: ");
+    assert_contains(s->t.log, why);
+    assert_int_equal(lstat(path_of(s), &found), 0);
+}
+
+static void a_symbolic_link(void **state)
+{
+    stage *s = *state;
+    test_write_file(test_path(s->directory, "other"), "stop\n", 5);
+    chmod(test_path(s->directory, "other"), 0600);
+    assert_int_equal(symlink("other", path_of(s)), 0);
+    is_refused(s, "symbolic link");
+    assert_true(test_exists(s->directory, "other"));
+}
+
+static void a_dangling_link(void **state)
+{
+    stage *s = *state;
+    assert_int_equal(symlink("nowhere", path_of(s)), 0);
+    is_refused(s, "symbolic link");
+}
+
+static void a_directory(void **state)
+{
+    assert_int_equal(mkdir(path_of(*state), 0700), 0);
+    is_refused(*state, "neither a file nor a FIFO");
+}
+
+static void a_device(void **state)
+{
+    if (mknod(path_of(*state), S_IFCHR | 0600, (dev_t)(1 << 8 | 5)) != 0) /* zeros without end */
+        skip();
+    is_refused(*state, "neither a file nor a FIFO");
+}
+
+static void another_users(void **state)
+{
+    put(*state, "stop\n");
+    if (chown(path_of(*state), 12345, (gid_t)-1) != 0)
+        skip();
+    is_refused(*state, "belongs to another user");
+}
+
+static void one_that_others_may_write(void **state)
+{
+    put(*state, "stop\n");
+    chmod(path_of(*state), 0602);
+    is_refused(*state, "others may write to it");
+}
+
+static void one_that_the_group_may_write(void **state)
+{
+    put(*state, "stop\n");
+    chmod(path_of(*state), 0660);
+    is_refused(*state, "others may write to it");
+}
+
+static void one_with_another_name(void **state)
+{
+    stage *s = *state;
+    put(s, "stop\n");
+    assert_int_equal(link(path_of(s), test_path(s->directory, "other")), 0);
+    is_refused(s, "another name");
+}
+
+static void a_huge_one(void **state)
+{
+    put(*state, "stop\n");
+    assert_int_equal(truncate(path_of(*state), (off_t)1 << 40), 0);
+    is_refused(*state, "more than 64 KiB");
+}
+
+static void one_that_cannot_be_taken(void **state)
+{
+    stage *s = *state;
+    mkdir(test_path(s->directory, "control.taken"), 0700);
+    put(s, "stop\n");
+    is_refused(s, "cannot be taken");
+}
+
+static void one_that_was_mended_is_read(void **state)
+{
+    stage *s = *state;
+    put(s, "stop\n");
+    chmod(path_of(s), 0666);
+    is_refused(s, "others may write");
+    chmod(path_of(s), 0644);
+    look(s);
+    assert_true(stops(s));
+}
+
+static void another_one_is_refused_anew(void **state)
+{
+    stage *s = *state;
+    is_refused((symlink("nowhere", path_of(s)), s), "symbolic link");
+    unlink(path_of(s));
+    mkdir(path_of(s), 0700);
+    look(s);
+    look(s);
+    assert_int_equal(refusals(s), 2);
+}
+
+static void an_empty_one_is_being_written(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    open_control(s, &lr);
+    put(s, "");
+    look(s);
+    assert_true(test_exists(s->directory, "control"));
+    put(s, "set lr=0.25\n");
+    look(s);
+    assert_true(lr == 0.25);
+}
+
+/* Moves order after order into the place, each as soon as the one before was taken. */
+static void give_orders(const stage *s, int n)
+{
+    for (int i = 1; i <= n; i++) {
+        char text[32];
+        int length = snprintf(text, sizeof text, "set lr=%d\n", i);
+        test_write_file(test_path(s->directory, "order"), text, (size_t)length);
+        chmod(test_path(s->directory, "order"), 0600);
+        while (access(path_of(s), F_OK) == 0)
+            sched_yield();
+        if (rename(test_path(s->directory, "order"), path_of(s)) != 0)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+static hs_code count_up(void *user, double value, hs_error *err)
+{
+    int *last = user;
+    if (value != *last + 1)
+        return hs_error_set(err, HS_INTERNAL, "%g follows %d", value, *last);
+    (*last)++;
+    return HS_OK;
+}
+
+static void orders_of_another_process_are_each_read_once(void **state)
+{
+    enum { ORDERS = 200 };
+    stage *s = *state;
+    int last = 0, status = 0;
+    bool ended = false;
+    const hs_knob knob = {.name = "lr", .set = count_up, .user = &last};
+    stage_open(s, hs_control(.path = path_of(s), .knobs = &knob, .n_knobs = 1, .poll_secs = 1e-9));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child)
+        give_orders(s, ORDERS);
+    while (!ended || test_exists(s->directory, "control")) {
+        look(s);
+        ended = ended || waitpid(child, &status, WNOHANG) == child;
+    }
+    assert_int_equal(status, 0);
+    assert_int_equal(last, ORDERS);
+    assert_int_equal(refusals(s), 0);
+}
+
+/* FIFOs. */
+
+static int open_fifo(const stage *s)
+{
+    int writer = open(path_of(s), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(writer >= 0);
+    return writer;
+}
+
+static void say(int writer, const char *text)
+{
+    assert_int_equal(write(writer, text, strlen(text)), strlen(text));
+}
+
+/* One that nobody writes to does not hold the training up. */
+static void open_with_fifo(stage *s, double *lr)
+{
+    assert_int_equal(mkfifo(path_of(s), 0600), 0);
+    open_control(s, lr);
+    look(s);
+    look(s);
+    assert_int_equal(refusals(s), 0);
+}
+
+static void a_fifo_is_read_again_and_again(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    open_with_fifo(s, &lr);
+    for (int i = 0; i < 3; i++) {
+        int writer = open_fifo(s);
+        say(writer, i == 0 ? "set lr=0.125\n" : i == 1 ? "set lr=0.25\n" : "stop\n");
+        close(writer);
+        look(s);
+        assert_true(lr == (i == 0 ? 0.125 : 0.25));
+    }
+    assert_true(stops(s));
+    assert_true(test_exists(s->directory, "control"));
+}
+
+static void its_lines_may_come_in_pieces(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    open_with_fifo(s, &lr);
+    int writer = open_fifo(s);
+    say(writer, "set lr=0.");
+    look(s);
+    say(writer, "25");
+    look(s);
+    assert_true(lr == 0.5);
+    say(writer, "\nset lr=0");
+    look(s);
+    assert_true(lr == 0.25);
+    assert_int_equal(refusals(s), 0);
+    close(writer);
+    look(s); /* nobody will end the line */
+    assert_int_equal(refusals(s), 1);
+    writer = open_fifo(s);
+    say(writer, ".75\nstop\n");
+    close(writer);
+    look(s);
+    assert_true(stops(s));
+    assert_true(lr == 0.25);
+}
+
+static void an_endless_writer_holds_nothing_up(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    char junk[4096];
+    memset(junk, 'x', sizeof junk);
+    open_with_fifo(s, &lr);
+    int writer = open_fifo(s);
+    for (int i = 0; i < 40; i++) {
+        while (write(writer, junk, sizeof junk) > 0)
+            continue;
+        look(s);
+    }
+    say(writer, "\nset lr=0.25\n");
+    look(s);
+    close(writer);
+    assert_true(lr == 0.25);
+    assert_int_equal(refusals(s), 1);
+}
+
+static void a_fifo_for_everybody_is_refused(void **state)
+{
+    assert_int_equal(mkfifo(path_of(*state), 0600), 0);
+    chmod(path_of(*state), 0622);
+    is_refused(*state, "others may write to it");
+}
+
+/* It is no longer read, and what it had begun to say is none of the next one's. */
+static void another_fifo_may_take_its_place(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    open_with_fifo(s, &lr);
+    int old = open_fifo(s);
+    say(old, "set lr=");
+    look(s);
+    unlink(path_of(s));
+    assert_int_equal(mkfifo(path_of(s), 0600), 0);
+    look(s);
+    close(old);
+    int writer = open_fifo(s);
+    say(writer, "0.25\nset lr=0.75\n");
+    look(s);
+    close(writer);
+    assert_true(lr == 0.75);
+}
+
+static void a_file_may_take_its_place(void **state)
+{
+    stage *s = *state;
+    double lr = 0.5;
+    open_with_fifo(s, &lr);
+    put(s, "set lr=0.75\n"); /* into the pipe, whose reader the hook is */
+    look(s);
+    unlink(path_of(s));
+    put(s, "set lr=0.25\n");
+    look(s);
+    assert_true(lr == 0.25);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(options_must_make_sense),
+        with_stage(it_stops),
+        with_stage(it_has_it_saved),
+        with_stage(it_sets),
+        with_stage(it_is_looked_for_now_and_then),
+        with_stage(what_is_no_order_is_refused),
+        with_stage(the_other_lines_are_carried_out),
+        with_stage(a_line_without_an_end_is_refused),
+        with_stage(a_zero_byte_is_refused),
+        with_stage(the_log_stays_whole),
+        with_stage(a_long_line_is_skipped),
+        with_stage(an_endless_line_is_refused),
+        with_stage(a_flood_is_cut),
+        with_stage(a_symbolic_link),
+        with_stage(a_dangling_link),
+        with_stage(a_directory),
+        with_stage(a_device),
+        with_stage(another_users),
+        with_stage(one_that_others_may_write),
+        with_stage(one_that_the_group_may_write),
+        with_stage(one_with_another_name),
+        with_stage(a_huge_one),
+        with_stage(one_that_cannot_be_taken),
+        with_stage(one_that_was_mended_is_read),
+        with_stage(another_one_is_refused_anew),
+        with_stage(an_empty_one_is_being_written),
+        with_stage(orders_of_another_process_are_each_read_once),
+        with_stage(a_fifo_is_read_again_and_again),
+        with_stage(its_lines_may_come_in_pieces),
+        with_stage(an_endless_writer_holds_nothing_up),
+        with_stage(a_fifo_for_everybody_is_refused),
+        with_stage(another_fifo_may_take_its_place),
+        with_stage(a_file_may_take_its_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a control file sets. */
+#define _POSIX_C_SOURCE 200809L /* chmod */
+#include "checkpoint/model.h"
+#include "hooks/stage.h"
+#include "summary/events.h"
+
+#include "base/state.h"
+
+#include <sys/stat.h>
+
+/* A program with a knob of each kind, and a model to train. */
+typedef struct {
+    stage *s;
+    model m;
+    double lr;
+    int64_t batch;
+    bool augment;
+    double told; /* to a knob that is a function alone */
+    int calls;
+} program;
+
+static hs_code tell(void *user, double value, hs_error *err)
+{
+    program *p = user;
+    p->calls++;
+    if (value > 100)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no room for %g", value);
+    p->told = value;
+    return HS_OK;
+}
+
+static hs_hook make_hook(program *p, size_t n, const char *summary_dir)
+{
+    const hs_knob knobs[] = {
+        {.name = "lr", .value = &p->lr, .max = 10},
+        {.name = "told", .set = tell, .user = p},
+        {.name = "batch", .kind = HS_KNOB_INTEGER, .value = &p->batch, .min = 1, .max = 1e6},
+        {.name = "augment", .kind = HS_KNOB_BOOL, .value = &p->augment},
+    };
+    return hs_control(.path = test_path(p->s->directory, "control"), .knobs = knobs, .n_knobs = n, .poll_secs = 0.5,
+                      .summary_dir = summary_dir, .env = &p->s->t.env);
+}
+
+static hs_code try_begin(program *p, stage *s, size_t n_knobs, const char *summary_dir)
+{
+    *p = (program){.s = s, .lr = 0.5, .batch = 32};
+    model_set(&p->m, 0);
+    model_build(&p->m, &s->t.env);
+    hs_hook hooks[] = {make_hook(p, n_knobs, summary_dir),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .env = &s->t.env)};
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = s->directory};
+    p->m.session = hs_session_open(hs_graph_backend(p->m.graph), &options, &p->m.err);
+    return p->m.session ? HS_OK : p->m.err.code;
+}
+
+/* A process that starts, with the first so many of its knobs. */
+static void begin(program *p, stage *s, size_t n_knobs)
+{
+    assert_ok(try_begin(p, s, n_knobs, NULL), &p->m.err);
+}
+
+static void order(program *p, const char *text)
+{
+    const char *path = test_path(p->s->directory, "control");
+    test_write_file(path, text, strlen(text));
+    assert_int_equal(chmod(path, 0600), 0);
+    test_env_advance(&p->s->t, 1);
+    assert_ok(model_train(&p->m, 1), &p->m.err);
+}
+
+static void finish(program *p)
+{
+    p->s->outcome = model_close(&p->m);
+    assert_ok(p->s->outcome.error.code, &p->s->outcome.error);
+}
+
+static void each_kind_is_set(void **state)
+{
+    program p;
+    begin(&p, *state, 4);
+    order(&p, "set lr=2\nset batch=64\nset augment=true\nset told=7\n");
+    assert_true(p.lr == 2);
+    assert_int_equal(p.batch, 64);
+    assert_true(p.augment);
+    assert_true(p.told == 7);
+    assert_contains(p.s->t.log, "the knob 'augment' is set from false to true");
+    assert_contains(p.s->t.log, "the knob 'told' is set from unknown to 7");
+    order(&p, "set augment=0\nset batch=1e2\n");
+    assert_false(p.augment);
+    assert_int_equal(p.batch, 100);
+    finish(&p);
+}
+
+static void what_is_of_another_kind_is_refused(void **state)
+{
+    program p;
+    begin(&p, *state, 4);
+    order(&p, "set batch=1.5\nset batch=true\nset augment=2\nset batch=0\nset told=1e300000\n");
+    assert_int_equal(p.batch, 32);
+    assert_false(p.augment);
+    assert_int_equal(p.calls, 0);
+    assert_int_equal(count_of(p.s->t.log, "is refused: "), 5);
+    finish(&p);
+}
+
+static void a_function_may_refuse(void **state)
+{
+    program p;
+    begin(&p, *state, 4);
+    order(&p, "set told=7\nset told=101\n");
+    assert_true(p.told == 7);
+    assert_contains(p.s->t.log, "'set told=101' is refused: there is no room for 101");
+    finish(&p);
+}
+
+static void changes_are_in_the_event_file(void **state)
+{
+    stage *s = *state;
+    program p;
+    assert_ok(try_begin(&p, s, 4, s->directory), &p.m.err);
+    order(&p, "save\n");
+    order(&p, "set lr=2\n");
+    finish(&p);
+    assert_contains(events_text(s->directory), "control/lr=2@2");
+}
+
+/* Resuming. */
+
+static void a_resumed_run_has_what_was_set(void **state)
+{
+    program p;
+    begin(&p, *state, 4);
+    order(&p, "set lr=2\nset batch=64\nset told=7\n");
+    finish(&p);
+    begin(&p, *state, 4);
+    assert_true(p.lr == 2);
+    assert_int_equal(p.batch, 64);
+    assert_true(p.told == 7);
+    assert_contains(p.s->t.log, "INFO: the knob 'lr' is set to 2, as it was in the checkpoint (it was 0.5)");
+    finish(&p);
+    begin(&p, *state, 4); /* nothing was set in the run before */
+    assert_true(p.lr == 2);
+    finish(&p);
+}
+
+/* The step of which the last order was is what is resumed: with the value that the next step had. */
+static void it_replays_the_same_values(void **state)
+{
+    program p;
+    begin(&p, *state, 1);
+    for (int i = 1; i <= 4; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "set lr=%d\n", i);
+        order(&p, text);
+    }
+    hs_session_fail(p.m.session, HS_ABORTED, "killed");
+    model_close(&p.m);
+    begin(&p, *state, 1);
+    assert_true(p.lr == (double)p.m.step);
+    finish(&p);
+}
+
+/* The program was started with another one, say. */
+static void what_was_not_set_is_the_programs(void **state)
+{
+    program p;
+    begin(&p, *state, 4);
+    order(&p, "set lr=2\n");
+    p.batch = 128;
+    finish(&p);
+    begin(&p, *state, 4);
+    assert_int_equal(p.batch, 32);
+    finish(&p);
+}
+
+static void what_is_no_knob_any_more_is_skipped(void **state)
+{
+    program p;
+    begin(&p, *state, 4);
+    order(&p, "set lr=2\nset batch=64\n");
+    finish(&p);
+    begin(&p, *state, 1);
+    assert_true(p.lr == 2);
+    assert_contains(p.s->t.log, "the checkpoint has batch=64, which is no knob here; it is skipped");
+    finish(&p);
+}
+
+static void what_does_not_fit_any_more_is_skipped(void **state)
+{
+    stage *s = *state;
+    program p;
+    begin(&p, s, 4);
+    order(&p, "set lr=2\n");
+    finish(&p);
+    double lr = 0.5;
+    const hs_knob narrow = {.name = "lr", .value = &lr, .max = 1};
+    hs_hook hook = hs_control(.path = "none", .knobs = &narrow, .n_knobs = 1);
+    model_build(&p.m, &s->t.env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = s->directory};
+    assert_non_null(p.m.session = hs_session_open(hs_graph_backend(p.m.graph), &options, &p.m.err));
+    model_close(&p.m);
+    assert_true(lr == 0.5);
+    assert_contains(s->t.log, "WARNING: the knob 'lr' stays 0.5, as the checkpoint's 2 is refused: ");
+}
+
+static void going_back_undoes_what_was_set_since(void **state)
+{
+    program p;
+    hs_state_copy *copy = NULL;
+    begin(&p, *state, 4);
+    order(&p, "set batch=64\n");
+    assert_ok(hs_raw_session_copy_state(model_raw(&p.m), &copy, &p.m.err), &p.m.err);
+    order(&p, "set lr=2\nset batch=128\n");
+    assert_ok(hs_raw_session_restore_copy(model_raw(&p.m), copy, &p.m.err), &p.m.err);
+    hs_state_copy_free(copy);
+    assert_true(p.lr == 0.5);
+    assert_int_equal(p.batch, 64);
+    assert_contains(p.s->t.log, "WARNING: the knob 'lr' is back at 0.5, as it was in the checkpoint (it was 2)");
+    order(&p, "set lr=3\n");
+    assert_true(p.lr == 3);
+    finish(&p);
+}
+
+/* Failing. */
+
+static void assert_damaged(stage *s, const void *state, size_t bytes)
+{
+    program p = {.s = s, .lr = 0.5};
+    hs_state_reader in = {.at = state, .left = bytes};
+    hs_hook hook = make_hook(&p, 4, NULL);
+    hs_code code = hook.ops->load_state(hook.self, &in, &s->err);
+    hs_hook_destroy(hook);
+    assert_int_equal(code, HS_DATA_LOSS);
+    assert_true(p.lr == 0.5);
+}
+
+static void a_damaged_state_is_refused(void **state)
+{
+    struct {
+        uint64_t n, length;
+        char text[16];
+    } damaged[] = {{.n = 1, .length = 2, .text = "lr"},        /* without its value */
+                   {.n = 1, .length = 1000, .text = "lr"},     /* a name beyond all */
+                   {.n = 1, .length = 0},                      /* none */
+                   {.n = 1, .length = 8, .text = "l\0rrrrrr"}, /* none that can be */
+                   {.n = UINT64_MAX, .length = 2, .text = "zz"}};
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
+        assert_damaged(*state, &damaged[i], i == 0 ? 18 : sizeof damaged[i]);
+    assert_damaged(*state, damaged, 4);
+    assert_damaged(*state, damaged, 0);
+}
+
+static hs_code each_scenario(test_env *t, void *user)
+{
+    program p;
+    stage *s = user;
+    hs_error err = {0};
+    hs_script *script = hs_script_new(&t->env);
+    if (!script)
+        return HS_RESOURCE_EXHAUSTED;
+    p = (program){.s = s, .lr = 0.5};
+    const hs_knob knob = {.name = "lr", .value = &p.lr};
+    const char *path = test_path(s->directory, "control");
+    hs_hook hook = hs_control(.path = path, .knobs = &knob, .n_knobs = 1, .summary_dir = s->directory, .env = &t->env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    test_write_file(path, "set lr=2\nstop\n", 14);
+    chmod(path, 0600);
+    hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
+    if (session && !hs_session_run(session, "train", &err))
+        assert_true(p.lr == 2);
+    hs_session_close(session, &err);
+    hs_script_free(script);
+    return err.code;
+}
+
+static void each_allocation(void **state)
+{
+    test_each_allocation(each_scenario, *state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(each_kind_is_set),
+        with_stage(what_is_of_another_kind_is_refused),
+        with_stage(a_function_may_refuse),
+        with_stage(changes_are_in_the_event_file),
+        with_stage(a_resumed_run_has_what_was_set),
+        with_stage(it_replays_the_same_values),
+        with_stage(what_was_not_set_is_the_programs),
+        with_stage(what_is_no_knob_any_more_is_skipped),
+        with_stage(what_does_not_fit_any_more_is_skipped),
+        with_stage(going_back_undoes_what_was_set_since),
+        with_stage(a_damaged_state_is_refused),
+        with_stage(each_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

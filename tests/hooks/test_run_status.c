@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L /* fork, kill */
+#include "checkpoint/model.h"
+#include "hooks/stage.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A file of the directory, as JSON; NULL: there is none. To be let go of. */
+static json_t *read_json(const stage *s, const char *name)
+{
+    size_t bytes;
+    char *text = test_read_file(test_path(s->directory, name), &bytes);
+    json_t *root = text ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    assert_true(!text || root);
+    free(text);
+    return root;
+}
+
+static json_int_t number(const stage *s, const char *file, const char *key)
+{
+    json_t *root = read_json(s, file);
+    json_t *value = json_object_get(root, key);
+    assert_true(json_is_integer(value));
+    json_int_t found = json_integer_value(value);
+    json_decref(root);
+    return found;
+}
+
+static void assert_text(const stage *s, const char *file, const char *key, const char *expected)
+{
+    json_t *root = read_json(s, file);
+    json_t *value = json_object_get(root, key);
+    assert_non_null(json_string_value(value));
+    assert_string_equal(json_string_value(value), expected);
+    json_decref(root);
+}
+
+static hs_hook status(const stage *s)
+{
+    return hs_run_status(.directory = s->directory);
+}
+
+/* Says that the present step is durable. */
+static void save(const stage *s)
+{
+    hs_raw_session_saved(hs_session_raw(s->session), hs_session_step(s->session));
+}
+
+static void a_directory_is_needed(void **state)
+{
+    stage_refuses(*state, hs_run_status(.directory = ""), HS_INVALID_ARGUMENT, "no directory is given");
+    stage_refuses(*state, hs_run_status_hook(&(hs_run_status_options){.directory = "x"}), HS_INVALID_ARGUMENT,
+                  "HS_RUN_STATUS");
+}
+
+/* The status. */
+
+static void it_is_there_when_the_session_is_created(void **state)
+{
+    stage *s = *state;
+    hs_script_set_step(s->script, 4);
+    stage_open(s, status(s));
+    assert_int_equal(number(s, "status.json", "step"), 4);
+    assert_int_equal(number(s, "status.json", "last_durable_step"), -1);
+    assert_int_equal(number(s, "status.json", "pid"), getpid());
+    assert_text(s, "status.json", "phase", "init");
+    assert_text(s, "status.json", "time", "2023-11-14T22:13:20.000Z");
+    stage_run(s, "train", 1, 0);
+    assert_text(s, "status.json", "phase", "step");
+}
+
+static void it_follows_the_saves(void **state)
+{
+    stage *s = *state;
+    stage_open(s, status(s));
+    stage_run(s, "train", 3, 0);
+    save(s);
+    hs_raw_session_set_save_secs(hs_session_raw(s->session), 1.25);
+    stage_run(s, "train", 2, 0);
+    assert_int_equal(number(s, "status.json", "last_durable_step"), 3);
+    assert_int_equal(number(s, "status.json", "step"), 3);
+    json_t *root = read_json(s, "status.json");
+    assert_true(json_real_value(json_object_get(root, "save_secs")) == 1.25);
+    json_decref(root);
+}
+
+static void a_step_without_a_save_writes_nothing(void **state)
+{
+    stage *s = *state;
+    stage_open(s, status(s));
+    stage_run(s, "train", 9, 0);
+    hs_script_clear_calls(s->script);
+    size_t calls = s->t.file_calls, allocations = s->t.allocations;
+    stage_run(s, "train", 9, 0);
+    assert_int_equal(s->t.file_calls, calls);
+    assert_int_equal(s->t.allocations, allocations);
+}
+
+static void at_the_end_it_says_so(void **state)
+{
+    stage *s = *state;
+    stage_open(s, status(s));
+    stage_run(s, "train", 2, 0);
+    stage_close(s);
+    assert_text(s, "status.json", "phase", "end");
+    assert_int_equal(number(s, "status.json", "step"), 2);
+    assert_int_equal(test_count_files(s->directory, ".tmp"), 0);
+}
+
+static void a_resumed_run_knows_how_long_a_save_takes(void **state)
+{
+    stage *s = *state;
+    stage_open(s, status(s));
+    hs_raw_session_set_save_secs(hs_session_raw(s->session), 2.5);
+    stage_close(s);
+    stage_open(s, status(s));
+    assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 2.5);
+}
+
+static void what_makes_no_sense_is_not_believed(void **state)
+{
+    static const char *const texts[] = {
+        "", "{", "[]", "{\"save_secs\": -1}", "{\"save_secs\": 1e30}", "{\"save_secs\": \"3\"}"};
+    stage *s = *state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        test_write_file(test_path(s->directory, "status.json"), texts[i], strlen(texts[i]));
+        stage_open(s, status(s));
+        assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 0);
+        stage_close(s);
+    }
+}
+
+/* The outcome. */
+
+static void the_outcome_is_told(void **state)
+{
+    stage *s = *state;
+    hs_hook hooks[] = {status(s), hs_stop_at_step(.last_step = 2)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    stage_run(s, "train", 2, 0);
+    save(s);
+    stage_close(s);
+    assert_text(s, "outcome.json", "reason", "stopped");
+    assert_text(s, "outcome.json", "hook", "stop_at_step");
+    assert_text(s, "outcome.json", "time", "2023-11-14T22:13:20.000Z");
+    assert_int_equal(number(s, "outcome.json", "step"), 2);
+    assert_int_equal(number(s, "outcome.json", "last_saved_step"), 2);
+    assert_int_equal(number(s, "outcome.json", "exit_code"), 0);
+    assert_int_equal(number(s, "outcome.json", "signal"), 0);
+    json_t *root = read_json(s, "outcome.json");
+    assert_true(json_is_false(json_object_get(root, "interrupted")));
+    assert_true(json_is_null(json_object_get(root, "error")));
+    assert_int_equal(json_array_size(json_object_get(root, "failures")), 0);
+    json_decref(root);
+}
+
+static void an_interruption_is_told(void **state)
+{
+    stage *s = *state;
+    stage_open(s, status(s));
+    stage_run(s, "train", 1, 0);
+    save(s);
+    hs_session_request_stop(s->session);
+    stage_close(s);
+    json_t *root = read_json(s, "outcome.json");
+    assert_true(json_is_true(json_object_get(root, "interrupted")));
+    json_decref(root);
+    assert_int_equal(number(s, "outcome.json", "exit_code"), 75);
+}
+
+/* Whatever is in the message, a reader of JSON gets it. */
+static void an_error_is_told_in_sound_json(void **state)
+{
+    stage *s = *state;
+    json_error_t at;
+    stage_open(s, status(s));
+    stage_run(s, "train", 1, 0);
+    hs_session_fail(s->session, HS_DATA_LOSS, "a \"file\" of\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82");
+    hs_session_close(s->session, NULL);
+    s->session = NULL;
+    json_t *root = json_load_file(test_path(s->directory, "outcome.json"), 0, &at);
+    json_t *error = json_object_get(root, "error");
+    assert_string_equal(json_string_value(json_object_get(root, "reason")), "failed");
+    assert_string_equal(json_string_value(json_object_get(error, "code")), "DATA_LOSS");
+    assert_int_equal(json_integer_value(json_object_get(error, "number")), HS_DATA_LOSS);
+    assert_contains(
+        json_string_value(json_object_get(error, "message")),
+        "a \"file\" of\n\\ \x01 \xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd");
+    assert_int_equal(json_integer_value(json_object_get(root, "exit_code")), 1);
+    json_decref(root);
+}
+
+static void failures_that_were_got_over_are_told(void **state)
+{
+    static const hs_error sick = {.code = HS_UNAVAILABLE, .message = "no \"net\""};
+    stage *s = *state;
+    stage_open(s, status(s));
+    stage_run(s, "train", 1, 0);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &sick);
+    stage_run(s, "train", 1, 0);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "logger", &sick);
+    hs_raw_session_report_failure(hs_session_raw(s->session), "other", &sick);
+    stage_close(s);
+    json_t *root = read_json(s, "outcome.json");
+    json_t *failures = json_object_get(root, "failures"), *first = json_array_get(failures, 0);
+    assert_int_equal(json_array_size(failures), 2);
+    assert_string_equal(json_string_value(json_object_get(first, "hook")), "logger");
+    assert_int_equal(json_integer_value(json_object_get(first, "failures")), 2);
+    assert_int_equal(json_integer_value(json_object_get(first, "first_step")), 1);
+    assert_int_equal(json_integer_value(json_object_get(first, "last_step")), 2);
+    assert_true(json_is_false(json_object_get(first, "muted")));
+    assert_string_equal(json_string_value(json_object_get(json_object_get(first, "last"), "message")), "no \"net\"");
+    json_decref(root);
+}
+
+static void an_earlier_runs_outcome_is_not_this_ones(void **state)
+{
+    stage *s = *state;
+    stage_open(s, status(s));
+    stage_close(s);
+    assert_true(test_exists(s->directory, "outcome.json"));
+    stage_open(s, status(s));
+    assert_false(test_exists(s->directory, "outcome.json"));
+}
+
+static hs_code refuse(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)self, (void)session, (void)coordinator;
+    return hs_error_set(err, HS_ABORTED, "not today");
+}
+
+static void a_session_that_is_not_opened_has_an_outcome(void **state)
+{
+    static const hs_hook_ops refusing = {HS_HOOK_OPS, .name = "refusing", .after_create_session = refuse};
+    stage *s = *state;
+    hs_hook hooks[] = {status(s), {.ops = &refusing}};
+    assert_fails(stage_try(s, hs_script_backend(s->script), hooks, 2), HS_ABORTED, &s->err, "not today");
+    assert_text(s, "outcome.json", "reason", "failed");
+    assert_text(s, "outcome.json", "hook", "refusing");
+}
+
+/* A name that was mistyped, say. */
+static void what_was_not_opened_makes_no_directory(void **state)
+{
+    stage *s = *state;
+    hs_hook hooks[] = {hs_run_status(.directory = test_path(s->directory, "none")), hs_stop_at_step(.last_step = -1)};
+    stage_try(s, hs_script_backend(s->script), hooks, 2);
+    assert_null(s->session);
+    assert_false(test_exists(s->directory, "none"));
+}
+
+static void a_directory_is_made(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_run_status(.directory = test_path(s->directory, "a/b")));
+    stage_close(s);
+    assert_true(test_exists(s->directory, "a/b/outcome.json"));
+}
+
+/* Failing. */
+
+static void a_sick_disk_is_got_over(void **state)
+{
+    stage *s = *state;
+    hs_hook_failure failure;
+    stage_open(s, status(s));
+    s->t.fail_file_at = s->t.file_calls + 1;
+    s->t.fail_file_on = true;
+    s->t.fail_file_errno = EIO;
+    for (int i = 0; i < 3; i++) {
+        stage_run(s, "train", 1, 0);
+        save(s);
+    }
+    assert_int_equal(count_of(s->t.log, "WARNING: status.json is not written: "), 1);
+    assert_true(hs_raw_session_failure(hs_session_raw(s->session), 0, &failure));
+    assert_string_equal(failure.hook, "run_status");
+    assert_int_equal(failure.failures, 3);
+    stage_close(s);
+    assert_int_equal(s->outcome.failing_hooks, 1);
+    assert_text(s, "status.json", "phase", "init"); /* the last that could be written, whole */
+}
+
+/* Another process saves to the directory, until it is killed. */
+static pid_t hold(const stage *s)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        void *lock = NULL;
+        hs_file_system files = hs_env_default()->files;
+        bool held = !files.ops->lock(files.user, test_path(s->directory, ".hooksess.lock"), &lock, NULL);
+        if (write(ready[1], held ? "y" : "n", 1) == 1)
+            pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    assert_int_equal(byte, 'y');
+    return child;
+}
+
+static void a_directory_that_another_process_saves_to_is_left_alone(void **state)
+{
+    stage *s = *state;
+    test_write_file(test_path(s->directory, "outcome.json"), "{}", 2);
+    pid_t child = hold(s);
+    stage_open(s, status(s));
+    stage_run(s, "train", 1, 0);
+    stage_close(s);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_contains(s->t.log, "WARNING: another process saves to '");
+    assert_false(test_exists(s->directory, "status.json"));
+    json_t *root = read_json(s, "outcome.json");
+    assert_int_equal(json_object_size(root), 0);
+    json_decref(root);
+}
+
+static hs_code each_scenario(test_env *t, void *user)
+{
+    const stage *s = user;
+    hs_error err = {0};
+    hs_script *script = hs_script_new(&t->env);
+    if (!script)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_hook hook = hs_run_status(.directory = s->directory, .env = &t->env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
+    for (int i = 0; i < 2 && session && !err.code; i++) {
+        hs_session_run(session, "train", &err);
+        hs_raw_session_saved(hs_session_raw(session), hs_session_step(session));
+    }
+    hs_session_close(session, &err);
+    hs_script_free(script);
+    return err.code;
+}
+
+static void each_allocation(void **state)
+{
+    test_each_allocation(each_scenario, *state);
+}
+
+/* Whatever fails, there is a status, and it is whole. */
+static void is_whole(void *user)
+{
+    json_decref(read_json(user, "status.json"));
+    json_decref(read_json(user, "outcome.json"));
+}
+
+static void each_file_call(void **state)
+{
+    test_each_file_call(each_scenario, is_whole, ENOSPC, false, *state);
+    test_each_file_call(each_scenario, is_whole, EIO, true, *state);
+}
+
+/* In a training session. */
+
+static void train(const stage *s, hs_training_options options)
+{
+    model m;
+    model_set(&m, 0);
+    model_build(&m, &s->t.env);
+    options.checkpoint_dir = s->directory;
+    options.log_step_count_steps = options.save_summaries_steps = HS_NEVER;
+    assert_non_null(m.session = hs_training_session_open(hs_graph_backend(m.graph), &options, &m.err));
+    assert_ok(model_train(&m, 3), &m.err);
+    model_close(&m);
+}
+
+static void a_training_session_has_it(void **state)
+{
+    stage *s = *state;
+    train(s, (hs_training_options){HS_TRAINING_OPTIONS});
+    assert_int_equal(number(s, "status.json", "last_durable_step"), 3);
+    assert_int_equal(number(s, "outcome.json", "last_saved_step"), 3);
+}
+
+static void a_training_session_may_do_without(void **state)
+{
+    stage *s = *state;
+    train(s, (hs_training_options){HS_TRAINING_OPTIONS, .no_run_status = true});
+    assert_int_equal(test_count_files(s->directory, ".json"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(a_directory_is_needed),
+        with_stage(it_is_there_when_the_session_is_created),
+        with_stage(it_follows_the_saves),
+        with_stage(a_step_without_a_save_writes_nothing),
+        with_stage(at_the_end_it_says_so),
+        with_stage(a_resumed_run_knows_how_long_a_save_takes),
+        with_stage(what_makes_no_sense_is_not_believed),
+        with_stage(the_outcome_is_told),
+        with_stage(an_interruption_is_told),
+        with_stage(an_error_is_told_in_sound_json),
+        with_stage(failures_that_were_got_over_are_told),
+        with_stage(an_earlier_runs_outcome_is_not_this_ones),
+        with_stage(a_session_that_is_not_opened_has_an_outcome),
+        with_stage(what_was_not_opened_makes_no_directory),
+        with_stage(a_directory_is_made),
+        with_stage(a_sick_disk_is_got_over),
+        with_stage(a_directory_that_another_process_saves_to_is_left_alone),
+        with_stage(each_allocation),
+        with_stage(each_file_call),
+        with_stage(a_training_session_has_it),
+        with_stage(a_training_session_may_do_without),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
