@@ -38,6 +38,9 @@ static const char help[] =
     "  --learning-rate X   of the first epoch; the n-th has 2/(n+1) of it (sgd 0.3, momentum 0.05, adam 0.001)\n"
     "  --seed N            makes the first weights and the order of the images (1)\n"
     "  --threads N         of the matrix products (one for each processor, at most 2)\n"
+    "  --stop-after X      stops, saved, before X seconds of this start are over; started again, it goes on\n"
+    "  --non-finite WHAT   where the loss is not finite: fail (the default), or rollback: goes back to the last checkpoint, at\n"
+    "                      most three times, and leaves the batches out that led there\n"
     "  --save-steps N      a checkpoint every N steps, or\n"
     "  --save-secs X       every X seconds (1); 0: none, not even at the end\n"
     "  --keep N            how many checkpoints stay (5; 0: all)\n"
@@ -46,9 +49,17 @@ static const char help[] =
     "  --eval-steps N      the test accuracy for TensorBoard every N steps (one epoch's; 0: never)\n"
     "  --fresh             start anew: deletes the checkpoints and event files in the model's directory\n"
     "  --no-progress       no progress line, on a terminal either\n"
+    "  --metrics FILE      step and loss every --log-steps steps, as .csv or .jsonl, cut back to the checkpoint when resumed\n"
+    "                      (MODEL-DIR/metrics.csv)\n"
     "  --losses FILE       a line \"STEP LOSS\" each step, the loss as a hexadecimal float\n"
     "  --verify-resume N   train nothing, but try whether N steps that are resumed in their middle are the same, to the bit\n"
-    "  --help              this text\n";
+    "  --help              this text\n"
+    "\n"
+    "On by default while it trains: SIGTERM and Ctrl-C save and stop, within 30 seconds (exit status 75: start it again; a\n"
+    "second one saves nothing any more); SIGUSR1 saves at once. MODEL-DIR/control takes the lines save, stop and\n"
+    "set learning_rate=X (write it elsewhere, and mv it there). MODEL-DIR/status.json says how far it is and what is durable,\n"
+    "outcome.json how it ended. A loss that is not finite never gets into a checkpoint. What only shows the training (log\n"
+    "lines, charts, metrics) may fail, on a full disk say, and the training goes on.\n";
 
 /* Options that are a whole number. */
 static const struct {
@@ -84,7 +95,10 @@ enum {
     MODE,
     IMAGES,
     THROTTLE_SECS,
-    TIMEOUT_SECS
+    TIMEOUT_SECS,
+    STOP_AFTER,
+    NON_FINITE,
+    METRICS
 };
 
 /* Those that are not in `numbers`. */
@@ -103,6 +117,9 @@ static const struct option others[] = {
     {"images", required_argument, NULL, IMAGES},
     {"throttle-secs", required_argument, NULL, THROTTLE_SECS},
     {"timeout-secs", required_argument, NULL, TIMEOUT_SECS},
+    {"stop-after", required_argument, NULL, STOP_AFTER},
+    {"non-finite", required_argument, NULL, NON_FINITE},
+    {"metrics", required_argument, NULL, METRICS},
 };
 
 enum { N_OTHERS = sizeof others / sizeof *others };
@@ -186,6 +203,14 @@ static bool take(struct options *options, int option, const char *text)
         return parse_positive(text, true, &options->throttle_secs);
     case TIMEOUT_SECS:
         return parse_positive(text, false, &options->timeout_secs);
+    case STOP_AFTER:
+        return parse_positive(text, false, &options->stop_after_secs);
+    case NON_FINITE:
+        options->rollback = strcmp(text, "rollback") == 0;
+        return options->rollback || strcmp(text, "fail") == 0;
+    case METRICS:
+        options->metrics = text;
+        return *text;
     case HIDDEN:
         return parse_hidden(text, options);
     case OPTIMIZER:

@@ -16,15 +16,16 @@ struct options {
     const char *images; /* of the test set, to predict: "0,5,17" */
     double throttle_secs, timeout_secs;
     const char *data, *model_dir, *losses; /* losses NULL: none */
+    const char *metrics;                   /* NULL: in model_dir */
     int hidden[MOST_HIDDEN], n_hidden;
     const struct optimizer_kind *optimizer;
     double learning_rate;
-    bool fresh, progress;
+    bool fresh, progress, rollback;
     int64_t batch_size, seed, threads, keep, verify_resume;   /* verify_resume 0: trains */
     int64_t save_steps, log_steps, summary_steps, eval_steps; /* 0: never */
-    double save_secs;
-    int64_t epochs, max_steps; /* 0: not given */
-    int64_t last_step;         /* which ends the training; known after options_fit */
+    double save_secs, stop_after_secs;                        /* stop_after_secs 0: not given */
+    int64_t epochs, max_steps;                                /* 0: not given */
+    int64_t last_step;                                        /* which ends the training; known after options_fit */
 };
 
 /* Returns GO_ON, or what main is to return: after --help, or a mistake, which it explains on stderr. Strings are argv's. */

@@ -48,22 +48,68 @@ hs_code run_prepare(struct run *run, hs_error *err)
     return make_scaffold(run, err);
 }
 
+/* A loss that is not finite. */
+static hs_hook guard(const struct run *run)
+{
+    if (!run->options.rollback)
+        return hs_finite_guard(.activations = HS_NAMES("loss"));
+    return hs_finite_guard(.activations = HS_NAMES("loss"), .policy = HS_GUARD_ROLLBACK, .saver = run->saver,
+                           .skip_op = "input/dequeue");
+}
+
+/* Orders from outside. */
+static hs_hook control(struct run *run)
+{
+    char path[4096];
+    const hs_knob rate = {.name = "learning_rate", .value = &run->trainer.optimizer.rate, .min = 1e-9, .max = 1e3};
+    int length = snprintf(path, sizeof path, "%s/control", run->options.model_dir);
+    return hs_control(.path = length > 0 && (size_t)length < sizeof path ? path : NULL, .knobs = &rate, .n_knobs = 1,
+                      .summary_dir = run->options.model_dir);
+}
+
+static hs_hook metrics(const struct run *run)
+{
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/metrics.csv", run->options.model_dir);
+    const char *standard = length > 0 && (size_t)length < sizeof path ? path : NULL;
+    return hs_metrics_file(.path = run->options.metrics ? run->options.metrics : standard, .tensors = HS_NAMES("loss"),
+                           .every_n_steps = run->options.log_steps);
+}
+
+/* Those without which the training can do. */
+static size_t show(struct run *run, hs_hook *hooks)
+{
+    const struct options *options = &run->options;
+    size_t n = 0;
+    if (options->log_steps) {
+        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .labels = HS_NAMES("step", "loss"),
+                                       .every_n_iter = options->log_steps);
+        if (!run->trial)
+            hooks[n++] = metrics(run);
+    }
+    if (options->eval_steps)
+        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy"), .output_dir = options->model_dir,
+                                      .save_steps = options->eval_steps);
+    if (options->progress)
+        hooks[n++] = log_progress(&run->log, options->last_step);
+    for (size_t i = 0; i < n; i++)
+        hooks[i] = hs_hook_best_effort(hooks[i], 0);
+    return n;
+}
+
 size_t run_hooks(struct run *run, hs_hook *hooks)
 {
     const struct options *options = &run->options;
     size_t n = 0;
     hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
-    hooks[n++] = hs_nan_tensor(.tensor = "loss");
-    if (options->log_steps)
-        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .labels = HS_NAMES("step", "loss"),
-                                       .every_n_iter = options->log_steps);
-    if (options->eval_steps)
-        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy"), .output_dir = options->model_dir,
-                                      .save_steps = options->eval_steps);
+    hooks[n++] = guard(run);
+    if (!run->trial)
+        hooks[n++] = control(run);
+    if (options->stop_after_secs > 0)
+        hooks[n++] = hs_stop_after(.this_run_secs = options->stop_after_secs);
+    n += show(run, hooks + n);
     if (options->losses)
         hooks[n++] = losses_hook(&run->losses);
-    if (options->progress)
-        hooks[n++] = log_progress(&run->log, options->last_step);
     if (run->trial)
         hooks[n++] = run->trial->hook;
     return n;

@@ -18,7 +18,7 @@ struct run {
     const hs_resume_trial *trial; /* NULL: it is no trial */
 };
 
-enum { MOST_HOOKS = 8 };
+enum { MOST_HOOKS = 16 };
 
 /* 0 is never on the command line, HS_NEVER in the library. */
 int64_t or_never(int64_t n);
