@@ -69,7 +69,8 @@ HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def
 /* The usual case: the program's host memory. */
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 
-/* Memory that ops write and hooks read (a loss), not saved. It must stay until the session is closed. */
+/* Memory that ops write and hooks read (a loss), not saved. It must stay until the session is closed. It is the host's:
+ * what lies on a device is a variable with HS_VARIABLE_LOCAL, its `data` and its `memory`. */
 HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 
 /* A tensor that is fed. Dimensions of -1 take any size, HS_ANY_SHAPE any rank. A run that needs it without a feed is

@@ -137,12 +137,20 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * hs_step_begin calls every hook's before_run, for a run of kind TRAIN. False: the loop is to end (hs_session_should_stop),
  * or a hook failed. hs_step_end advances the global step by one, fetches what the hooks have asked for, and calls their
  * after_run, and boundaries where they ask for them; an error is returned, ends the loop, and shows when the session is
- * closed, so that nobody needs to look at it. Between the two, hs_session_step is the step before; raw runs may be made,
- * and no others. A session that is closed between the two was left in the middle of a step: it is not saved.
+ * closed, so that nobody needs to look at it: the first one counts, and no more runs are made after it. What hooks feed is
+ * there for what hooks fetch; the memory that the step works on is not touched by it. Between the two, hs_session_step is
+ * the step before; raw runs may be made, and no others. A session that is closed between the two was left in the middle of
+ * a step: it is not saved. One that is begun before the last was ended is an error of the loop's, and so is an end without
+ * a beginning.
  *
- * The graph needs a global step (hs_graph_global_step makes one; a training session sees to it), and its backend has to be
- * able to advance it: HS_UNIMPLEMENTED. What a lost session (hs_recovery) would need to be made again here, the caller's
- * step, is the caller's: hs_step_end recovers, returns HS_ABORTED, and the loop goes on from the step that was restored. */
+ * The memory is the caller's from hs_step_end on: copies that a save takes beside the runs (overlap) are finished before it
+ * returns.
+ *
+ * The graph needs a global step (hs_graph_global_step; a training session makes one for a graph without ops), and its
+ * backend has to be able to advance it: HS_UNIMPLEMENTED. What a lost session (hs_recovery) would need to be made again
+ * here, the caller's step, is the caller's: hs_step_end recovers, returns HS_ABORTED, and the loop goes on from the step
+ * that was restored. What was lost before the step began, hs_step_begin recovers from, and the step is the restored one's.
+ */
 HS_API bool hs_step_begin(hs_session *session);
 HS_API hs_code hs_step_end(hs_session *session);
 

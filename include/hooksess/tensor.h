@@ -59,7 +59,9 @@ typedef struct hs_shape {
 #define HS_ANY_SHAPE ((hs_shape){.rank = -1})
 
 /* Memory that is not the host's: how to bring bytes to the host and back. `user` is passed to both functions. It must
- * outlive the tensors that point at it. Both copies are finished when the function returns. */
+ * outlive the tensors that point at it. Both copies are finished when the function returns. They are made by the thread
+ * that reads or sets the tensor: of a session's, by the one that runs it, also for a save in the background. What else has
+ * gone wrong on the device by then may be their error, too. */
 typedef struct hs_memory {
     size_t size;
     int32_t device_type; /* as in DLPack: 2 is CUDA, 10 ROCm */

@@ -7,6 +7,7 @@
 #include <hooksess/hooks/step_counter.h>
 #include <hooksess/hooks/summary_saver.h>
 
+#include "backends/graph/graph.h"
 #include "base/env.h"
 
 enum {
@@ -240,6 +241,8 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         not_opened(env, &error, err);
     } else {
         hs_session_options session = session_options(&options, &standard);
+        if (hs_graph_of(backend))
+            hs__graph_ensure_step(hs_graph_of(backend));
         session.n_hooks = make_hooks(made.hooks, &options, made.directory, made.scaffold, env);
         session.hooks = session.n_hooks ? made.hooks : NULL;
         session.scaffold = made.scaffold;

@@ -66,8 +66,10 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
                             hook->tensor, hs_dtype_name(value->dtype));
     if (value->memory) {
         hs_code code = hs_tensor_host(value, &hook->copy, &copy, err);
-        if (code)
+        if (code) {
+            hs_error_prefix(err, "tensor '%s'", hook->tensor);
             return code;
+        }
         value = &copy;
     }
     hs_nonfinite found = hs_tensor_nonfinite(value);

@@ -181,7 +181,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
 {
     if (!session)
         return no_session(err);
-    if (session->own_step)
+    if (session->own_step && !session->in_backend && !session->in_step)
         hs__leave_own_step(session);
     if (session->level || session->in_backend || session->in_step || session->closing || session->creating) {
         hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};

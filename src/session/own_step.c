@@ -4,50 +4,89 @@
 
 #include <string.h>
 
-/* An error of a loop whose owner looks at none: it is kept, and ends it. */
-static hs_code fails(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+/* An error of a loop whose owner looks at none: the first is kept, and ends it. */
+static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
 {
-    session->last = *error;
+    if (session->step_failed)
+        return session->last.code;
+    hs__error_copy(&session->last, error);
     session->last.code = code;
     session->step_stop = true;
-    return hs__error_copy(err, &session->last);
+    session->step_failed = !hs__is_clean(code);
+    session->threads_failed_first = session->step_failed && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
+    return code;
+}
+
+/* A callback, an op or a step function has no steps of its own. That is its mistake, not the loop's. */
+static bool is_callback(hs_session *session, const char *function)
+{
+    bool inside = session->in_backend || session->in_step || session->closing || session->creating ||
+                  (session->level && !session->own_step);
+    if (inside)
+        hs_log(&session->env, HS_LOG_ERROR, "%s was called from a callback: it does nothing there", function);
+    return inside;
+}
+
+/* It was recovered from what happened: nothing of the step has been made yet, so that it may begin as if nothing had. */
+static hs_code made_good(hs_session *session, hs_code code, hs_error *err)
+{
+    if (code != HS_ABORTED || !session->restored)
+        return code;
+    session->restored = false;
+    hs__clear(err);
+    return HS_OK;
 }
 
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
     static const hs_run_args nothing = {HS_RUN_ARGS};
-    if (!session->raw.ops.advance_step || !hs_backend_global_step_name(session->raw.backend))
+    if (!session->raw.ops.advance_step)
         return hs_error_set(err, HS_UNIMPLEMENTED,
-                            "hs_step_begin needs a global step that it can advance, and backend '%s' has none: add one to "
-                            "the graph (hs_graph_global_step)",
+                            "hs_step_begin: backend '%s' cannot advance the global step; only its ops do",
                             session->raw.ops.name);
-    hs_code code = hs__heal(session, err);
-    return code ? code : hs__begin_hooked(session, &nothing, &session->own_frame, err);
+    if (!hs_backend_global_step_name(session->raw.backend))
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "hs_step_begin: the graph has no global step; give it one (hs_graph_global_step)");
+    hs_code code = made_good(session, hs__heal(session, err), err);
+    while (!code) {
+        session->failed_hook[0] = '\0';
+        if (!(code = hs__begin_hooked(session, &nothing, &session->own_frame, err)))
+            break;
+        code = made_good(session, hs__recover_own(session, code, err), err);
+    }
+    return code;
 }
 
 bool hs_step_begin(hs_session *session)
 {
-    hs_error error = {0};
-    if (!session)
+    hs_error error; /* large: it is not cleared to its end in each step */
+    if (!session || is_callback(session, "hs_step_begin"))
         return false;
+    hs__clear(&error);
     hs_code code = hs__check_runnable(session, &error);
     if (code) {
-        if (!session->stop && !session->lost) /* a stop is no mistake of the caller's */
-            fails(session, code, &error, NULL);
+        if (session->own_step) /* what else there is, is no mistake of the caller's */
+            fails(session, code, &error);
         return false;
     }
     if (hs_session_should_stop(session))
         return false;
-    session->failed_hook[0] = '\0';
     session->restored = false;
     code = begin_step(session, &error);
     if (code) {
-        fails(session, code, &error, NULL);
+        fails(session, code, &error);
         return false;
     }
     session->own_step = true;
     hs__enter(session, HS_PHASE_DATA);
     return true;
+}
+
+/* From here on the caller writes into the variables, of which nobody hears: who copies them beside the runs is done now. */
+static void give_memory_back(hs_raw_session *raw)
+{
+    if (raw->ops.guard)
+        raw->ops.guard(raw->handle, (hs_write_guard){NULL, NULL, NULL});
 }
 
 static hs_code end_step(hs_session *session, hs_error *err)
@@ -57,6 +96,7 @@ static hs_code end_step(hs_session *session, hs_error *err)
     hs_code code = hs__settle(raw->ops.advance_step(raw->handle, err), "advancing the global step", err);
     if (!code)
         code = hs__end_hooked(session, session->own_frame, err);
+    give_memory_back(raw);
     session->level = 0;
     hs__enter(session, HS_PHASE_DATA);
     return code;
@@ -64,19 +104,20 @@ static hs_code end_step(hs_session *session, hs_error *err)
 
 hs_code hs_step_end(hs_session *session)
 {
-    hs_error error = {0};
-    if (!session)
+    hs_error error;
+    if (!session || is_callback(session, "hs_step_end"))
         return HS_FAILED_PRECONDITION;
+    hs__clear(&error);
     if (!session->own_step) {
         hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_step_end without an hs_step_begin that returned true");
-        return fails(session, error.code, &error, NULL);
+        return fails(session, error.code, &error);
     }
     session->own_step = false;
     hs_code code = hs__recover_own(session, end_step(session, &error), &error);
     if (code == HS_ABORTED && session->restored)
         return code; /* the loop goes on from where it was restored */
-    if (code)
-        return fails(session, code, &error, NULL);
+    if (code || session->step_failed)
+        return fails(session, code, &error);
     session->last.code = HS_OK;
     return HS_OK;
 }

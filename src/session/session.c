@@ -28,6 +28,9 @@ hs_code hs__check_runnable(const hs_session *session, hs_error *err)
     if (session->lost)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the session was lost and could not be made anew: it runs no more (hs_session_should_stop)");
+    if (session->step_failed)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "a step of the caller's own has failed: the session runs no more (hs_session_should_stop)");
     if (session->stop)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the session was asked to stop%s%s: it runs no more (hs_session_should_stop)",

@@ -146,8 +146,9 @@ struct hs_session {
     hs_run_values raw_values[3]; /* of raw runs: made by the caller; made in a callback, or by a guest; within these */
     hs_run_context context;
 
-    hs__stop stop;  /* a hook's, which the caller could see when its last run returned */
-    bool step_stop; /* a step function asked to stop */
+    hs__stop stop;    /* a hook's, which the caller could see when its last run returned */
+    bool step_stop;   /* a step function asked to stop, or a step of the caller's own has ended the loop */
+    bool step_failed; /* by an error, which is in `last` and stays there */
     bool already_done;
     /* From any thread or signal handler, a word for each, as compilers read bools together. */
     atomic_int stop_request; /* an hs__stop_request */

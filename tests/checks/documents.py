@@ -27,7 +27,7 @@ shown = re.search(r"```c\n(.*?)```", (root / "README.md").read_text(), re.S)
 if not shown or squeeze(shown[1]) != squeeze(example):
     wrong.append("README.md: its program is not the one in examples/first_program")
 
-for document in (root / "README.md", root / "CHANGELOG.md", root / "tests/conformance/deviations.md"):
+for document in (root / "README.md", root / "CHANGELOG.md", root / "examples/adopt/README.md", root / "tests/conformance/deviations.md"):
     for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
         path, _, heading = link.partition("#")
         target = document.parent / path if path else document

@@ -231,7 +231,8 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
     loss.memory = &memory;
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "1 NaN");
     memory.user = &memory;
-    assert_fails(run_on_value(s, &loss), HS_UNAVAILABLE, &s->err, "hook 'nan_tensor', after_run at step 2: no device");
+    assert_fails(run_on_value(s, &loss), HS_UNAVAILABLE, &s->err,
+                 "hook 'nan_tensor', after_run at step 2: tensor 'loss': no device");
 }
 
 static void options_that_make_no_sense(void **state)

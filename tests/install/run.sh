@@ -32,6 +32,14 @@ try "read_ahead, build" cmake --build "$work/ahead"
 try "read_ahead, run" "$work/ahead/read_ahead" "$work/line"
 grep -q "is restored" "$work/log" || { echo "FAILED: read_ahead did not end with the best"; cat "$work/log"; exit 1; }
 
+adopt=$source/examples/adopt
+mkdir "$work/adopted"
+try "adopt, configure" cmake -S "$adopt" -B "$work/adopt" -DCMAKE_PREFIX_PATH="$prefix"
+try "adopt, build" cmake --build "$work/adopt"
+(cd "$work/adopted" && "$work/adopt/adopt_after" 2>"$work/log" >"$work/after.txt") || { echo "FAILED: adopt"; cat "$work/log"; exit 1; }
+"$work/adopt/adopt_before" | cmp - "$work/after.txt" || { echo "FAILED: adopt: its losses are not those of before"; exit 1; }
+echo "ok: adopt, run"
+
 if [ -x "$prefix/bin/hooksess" ]; then
     try "the tool, moved" env -u LD_LIBRARY_PATH "$prefix/bin/hooksess" checkpoint verify "$work/model"
 fi

@@ -2,3 +2,11 @@
 # Programs as people are to write them.
 hooksess_test(programs feeds)
 hooksess_test(programs hook_without_model)
+
+if(TARGET adopt_after)
+  add_test(NAME programs/adopt COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_adopt.py -v)
+  set_tests_properties(
+    programs/adopt
+    PROPERTIES TIMEOUT 300
+               ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/adopt;ADOPT_BEFORE=$<TARGET_FILE:adopt_before>;ADOPT_AFTER=$<TARGET_FILE:adopt_after>;PYTHONDONTWRITEBYTECODE=1")
+endif()

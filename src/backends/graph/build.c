@@ -219,6 +219,15 @@ hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *data)
     return hs__graph_keep(graph, &error);
 }
 
+void hs__graph_ensure_step(hs_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->builtin)
+            return;
+    if (!graph->global_step && !graph->finalized && !graph->error.code && !hs__graph_node_of(graph, "global_step"))
+        hs_graph_global_step(graph, NULL, NULL);
+}
+
 static hs_code check_outputs(const char *name, const hs_output_def *outputs, size_t *n, hs_error *err)
 {
     hs_code code = HS_OK;

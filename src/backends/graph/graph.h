@@ -134,6 +134,10 @@ hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *provider, 
 hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
                               const char **given, hs_error *err);
 
+/* A graph without ops is one of a program that computes its steps itself: makes the global step for it, if it has none. An
+ * error is kept. */
+void hs__graph_ensure_step(hs_graph *graph);
+
 /* Adds an item to a collection; a name is copied. */
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),
                           hs_error *err);

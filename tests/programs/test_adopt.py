@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adopted loop of examples/adopt: its losses are those of the loop before, wherever it is killed."""
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ["ADOPT_SOURCE"])
+BEFORE, AFTER = os.environ["ADOPT_BEFORE"], os.environ["ADOPT_AFTER"]
+MOST_ADDED = 20
+
+
+def run(program, directory):
+    """All lines that it prints, and its exit status."""
+    done = subprocess.run([program], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return done.stdout.splitlines(), done.returncode
+
+
+def kill(directory, number, at):
+    """Runs it until it has printed so many lines, and kills it, in the middle: it waits for us to read what it has printed, as
+    the pipe takes little. The lines that got out, whole, and its exit status."""
+    process = subprocess.Popen(
+        [AFTER], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, pipesize=4096)
+    lines = [process.stdout.readline() for _ in range(at)]
+    process.send_signal(number)
+    lines += process.stdout.readlines()
+    process.stdout.close()
+    return [line.strip() for line in lines if line.endswith("\n")], process.wait()
+
+
+class Adopt(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.undisturbed, status = run(BEFORE, "/")
+        assert status == 0 and len(cls.undisturbed) > 1000
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = temporary.name
+
+    def test_the_losses_are_those_of_before(self):
+        self.assertEqual(run(AFTER, self.directory), (self.undisturbed, 0))
+
+    def test_what_is_done_is_not_done_again(self):
+        run(AFTER, self.directory)
+        self.assertEqual(run(AFTER, self.directory), ([], 0))
+
+    def test_checkpoints_and_event_files_are_there(self):
+        run(AFTER, self.directory)
+        names = os.listdir(os.path.join(self.directory, "run"))
+        last = len(self.undisturbed)
+        self.assertIn(f"model.ckpt-{last}.index", names)
+        events = [name for name in names if "tfevents" in name]
+        written = b"".join(pathlib.Path(self.directory, "run", name).read_bytes() for name in events)
+        self.assertEqual(written.count(b"train/loss"), last // 100)
+
+    def test_after_sigterm_it_goes_on_as_if_nothing_had_been(self):
+        first, status = kill(self.directory, signal.SIGTERM, 50)
+        self.assertEqual(status, 75)
+        self.assertGreaterEqual(len(first), 50)
+        self.assertLess(len(first), len(self.undisturbed))
+        second, status = run(AFTER, self.directory)
+        self.assertEqual(status, 0)
+        self.assertEqual(first + second, self.undisturbed)
+
+    def test_three_signals_later_too(self):
+        lines = []
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+            some, status = kill(self.directory, number, 20)
+            self.assertEqual(status, 75)
+            lines += some
+        rest, status = run(AFTER, self.directory)
+        self.assertEqual((lines + rest, status), (self.undisturbed, 0))
+
+    def test_after_kill_9_it_goes_on_from_its_checkpoint(self):
+        first, status = kill(self.directory, signal.SIGKILL, 1500)
+        self.assertEqual(status, -signal.SIGKILL)
+        self.assertEqual(first, self.undisturbed[: len(first)])
+        second, status = run(AFTER, self.directory)
+        self.assertEqual(status, 0)
+        begun = int(second[0].split()[0]) - 1
+        self.assertGreaterEqual(begun, 1000)
+        self.assertEqual(begun % 1000, 0)
+        self.assertEqual(second, self.undisturbed[begun:])
+
+    def test_killed_again_and_again_it_comes_to_its_end(self):
+        random_numbers = random.Random(7)
+        for _ in range(6):
+            lines, status = kill(self.directory, signal.SIGKILL, random_numbers.randrange(1, 1200))
+            self.assertEqual(status, -signal.SIGKILL)
+            begun = int(lines[0].split()[0]) - 1
+            self.assertEqual(lines, self.undisturbed[begun : begun + len(lines)])
+        self.assertEqual(run(AFTER, self.directory)[0][-1], self.undisturbed[-1])
+
+    def test_what_cannot_be_opened_has_no_steps(self):
+        pathlib.Path(self.directory, "run").write_text("in the way")
+        self.assertEqual(run(AFTER, self.directory), ([], 1))
+
+    def test_the_readme_shows_the_difference(self):
+        readme = (SOURCE / "README.md").read_text()
+        shown = re.search(r"```diff\n(.*?)```", readme, re.S)[1]
+        diff = subprocess.run(
+            ["diff", "-u", "--label", "before.c", "--label", "after.c", "before.c", "after.c"],
+            cwd=SOURCE, stdout=subprocess.PIPE, text=True,
+        ).stdout
+        self.assertEqual(shown, diff)
+        added = [line for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
+        self.assertLessEqual(len(added), MOST_ADDED)
+        self.assertIn(f"{len(added)} lines more", readme)
+
+
+if __name__ == "__main__":
+    unittest.main()
