@@ -29,8 +29,8 @@ static enum kind kind_of(const char *name)
         return STATE_FILE;
     if (strncmp(name, "events.out.tfevents.", 20) == 0)
         return EVENTS;
-    if (strcmp(name, "status.json") == 0 || strcmp(name, "outcome.json") == 0 || strcmp(name, "checkpoint.tmp") == 0 ||
-        strcmp(name, "graph.pbtxt") == 0 || strcmp(name, "graph.pbtxt.tmp") == 0)
+    if (strcmp(name, "status.json") == 0 || strcmp(name, "outcome.json") == 0 || strcmp(name, "heartbeat.json") == 0 ||
+        strcmp(name, "checkpoint.tmp") == 0 || strcmp(name, "graph.pbtxt") == 0 || strcmp(name, "graph.pbtxt.tmp") == 0)
         return OTHER;
     sscanf(name, "model.ckpt-%*[0-9]%n", &end);
     return end ? kind_of_part(name + end) : NOT_OURS;

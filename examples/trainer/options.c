@@ -58,8 +58,9 @@ static const char help[] =
     "On by default while it trains: SIGTERM and Ctrl-C save and stop, within 30 seconds (exit status 75: start it again; a\n"
     "second one saves nothing any more); SIGUSR1 saves at once. MODEL-DIR/control takes the lines save, stop and\n"
     "set learning_rate=X (write it elsewhere, and mv it there). MODEL-DIR/status.json says how far it is and what is durable,\n"
-    "outcome.json how it ended. A loss that is not finite never gets into a checkpoint. What only shows the training (log\n"
-    "lines, charts, metrics) may fail, on a full disk say, and the training goes on.\n";
+    "outcome.json how it ended, heartbeat.json whether it is alive; where it hangs, the log says in what. A loss that is not\n"
+    "finite never gets into a checkpoint. What only shows the training (log lines, charts, metrics) may fail, on a full disk\n"
+    "say, and the training goes on.\n";
 
 /* Options that are a whole number. */
 static const struct {

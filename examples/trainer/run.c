@@ -57,21 +57,33 @@ static hs_hook guard(const struct run *run)
                            .skip_op = "input/dequeue");
 }
 
+/* The name of a file in the model's directory; "" where it would be cut short. */
+static const char *in_directory(const struct run *run, const char *name, char *path, size_t bytes)
+{
+    int length = snprintf(path, bytes, "%s/%s", run->options.model_dir, name);
+    return length > 0 && (size_t)length < bytes ? path : "";
+}
+
+/* Says when a step, a save or the data take far longer than ever, and whether the process is alive. */
+static hs_hook watchdog(const struct run *run)
+{
+    char path[4096];
+    return hs_watchdog(.heartbeat = in_directory(run, "heartbeat.json", path, sizeof path));
+}
+
 /* Orders from outside. */
 static hs_hook control(struct run *run)
 {
     char path[4096];
     const hs_knob rate = {.name = "learning_rate", .value = &run->trainer.optimizer.rate, .min = 1e-9, .max = 1e3};
-    int length = snprintf(path, sizeof path, "%s/control", run->options.model_dir);
-    return hs_control(.path = length > 0 && (size_t)length < sizeof path ? path : NULL, .knobs = &rate, .n_knobs = 1,
+    return hs_control(.path = in_directory(run, "control", path, sizeof path), .knobs = &rate, .n_knobs = 1,
                       .summary_dir = run->options.model_dir);
 }
 
 static hs_hook metrics(const struct run *run)
 {
     char path[4096];
-    int length = snprintf(path, sizeof path, "%s/metrics.csv", run->options.model_dir);
-    const char *standard = length > 0 && (size_t)length < sizeof path ? path : NULL;
+    const char *standard = in_directory(run, "metrics.csv", path, sizeof path);
     return hs_metrics_file(.path = run->options.metrics ? run->options.metrics : standard, .tensors = HS_NAMES("loss"),
                            .every_n_steps = run->options.log_steps);
 }
@@ -101,10 +113,12 @@ size_t run_hooks(struct run *run, hs_hook *hooks)
 {
     const struct options *options = &run->options;
     size_t n = 0;
+    if (!run->trial) {
+        hooks[n++] = watchdog(run);
+        hooks[n++] = control(run);
+    }
     hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
     hooks[n++] = guard(run);
-    if (!run->trial)
-        hooks[n++] = control(run);
     if (options->stop_after_secs > 0)
         hooks[n++] = hs_stop_after(.this_run_secs = options->stop_after_secs);
     n += show(run, hooks + n);

@@ -123,6 +123,10 @@ typedef struct hs_join_options {
  * not stop, if there are any. Not to be called by one of the threads. */
 HS_API hs_code hs_coordinator_join(hs_coordinator *coordinator, const hs_join_options *options, hs_error *err);
 
+/* The threads that are registered and alive, as text for people: "'reader', 'writer' and 3 more", or "". Returns how many
+ * there are. `text` may be NULL where `size` is 0; with less than 40 bytes it may be cut short. Of NULL: none. */
+HS_API size_t hs_coordinator_live_threads(hs_coordinator *coordinator, char *text, size_t size);
+
 /* Loopers. */
 
 typedef struct hs_looper_options {

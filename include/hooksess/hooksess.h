@@ -31,6 +31,7 @@
 #include <hooksess/hooks/stop_after.h>
 #include <hooksess/hooks/stop_at_step.h>
 #include <hooksess/hooks/summary_saver.h>
+#include <hooksess/hooks/watchdog.h>
 #include <hooksess/outcome.h>
 #include <hooksess/queue.h>
 #include <hooksess/queue_runner.h>

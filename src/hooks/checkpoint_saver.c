@@ -351,9 +351,8 @@ static bool is_saved(const checkpoint_saver *hook, int64_t step)
     return step == hook->saved_step || (hook->pending && !hook->left && step == hook->pending_step);
 }
 
-static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+static hs_code in_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
-    checkpoint_saver *hook = self;
     int64_t step;
     hs_code code = hs_run_context_step(run, &step, err);
     if (code)
@@ -376,6 +375,14 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
         return code;
     }
     }
+}
+
+static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
+{
+    hs_phase before = hs_raw_session_enter_phase(hs_run_context_session(run), HS_PHASE_SAVE);
+    hs_code code = in_boundary(self, run, err);
+    hs_raw_session_enter_phase(hs_run_context_session(run), before);
+    return code;
 }
 
 /* However the session ended: what is on its way still belongs to it, and what comes of it is not lost. */

@@ -178,7 +178,9 @@ static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step,
 {
     pass p = {.hook = hook, .session = session, .step = step, .heeds = heeds};
     p.begin_ns = hs_env_monotonic_ns(hook->session_env);
+    hs_phase before = hs_raw_session_enter_phase(session, HS_PHASE_EVAL);
     hs_code code = hook->evaluate ? is_abandoned(&p) ? HS_OK : call(&p, err) : run_all(&p, err);
+    hs_raw_session_enter_phase(session, before);
     if (code) {
         hs_error_prefix(err, "'%s'", hook->name);
     } else if (p.abandoned) {

@@ -35,8 +35,11 @@ static void call_ends(hs_session *session, hs_error *first)
 static void call_closes(hs_session *session, const hs_outcome *outcome)
 {
     for (size_t i = session->n_hooks; i-- > 0;)
-        if (session->hooks[i].rest->begun && session->hooks[i].rest->ops.close)
+        if (session->hooks[i].rest->begun && session->hooks[i].rest->ops.close) {
+            hs__does(session, &session->hooks[i]);
             session->hooks[i].rest->ops.close(session->hooks[i].self, outcome);
+        }
+    hs__does(session, NULL);
 }
 
 static int32_t reason_of(const hs_session *session, hs_code last, const hs_error *error)

@@ -7,6 +7,17 @@ static bool stop_requested(void *user)
     return hs__stop_asked(user);
 }
 
+/* A run that waits for data is in the phase of those. Polling is no sign of life there: it goes on while the data stalls.
+ */
+static void waits(void *user, bool waiting)
+{
+    struct hs_session *session = user;
+    if (waiting)
+        session->waits_from = hs__enter(session, HS_PHASE_DATA);
+    else
+        hs__enter(session, session->waits_from);
+}
+
 static hs_code new_frame(struct hs_session *session, hs_error *err)
 {
     hs_code code = hs__reserve(&session->env, &session->frames, &session->frames_capacity, session->n_frames + 1,
@@ -18,6 +29,7 @@ static hs_code new_frame(struct hs_session *session, hs_error *err)
         return hs__no_memory(err, sizeof *made, "the plan of a run");
     hs__frame_init(made, &session->env);
     made->stop_requested = stop_requested;
+    made->waits = waits;
     made->stop_user = session;
     for (size_t i = 0; i < session->n_hooks && session->n_frames == 0; i++)
         session->hooks[i].values.frame = made; /* hooks are called at level 0 */

@@ -28,6 +28,8 @@ static hs_code run_raw(struct hs_session *session, size_t level, const hs_run_ar
     code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, level, err);
     session->in_backend = false;
     session->raw.moves++;
+    if (hs__is_watched(session))
+        hs__is_alive(session);
     hs__settle(code, "the run", err);
     if (!code && session->raw.sharing && !(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
         code = hs__frame_preserve(frame, err); /* others may run at once, while the caller looks at its values */

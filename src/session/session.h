@@ -159,6 +159,7 @@ struct hs_session {
     double save_secs;                /* 0: not known */
     atomic_bool watched;             /* somebody looks at the next three */
     atomic_uint phase;               /* an hs_phase */
+    hs_phase waits_from;             /* of before a run began to wait for data */
     atomic_ullong alive;             /* changes as long as something goes on */
     _Atomic(const hs__hook *) doing; /* the hook that is called */
     bool own_step;                   /* between hs_step_begin and hs_step_end */

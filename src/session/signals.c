@@ -106,9 +106,9 @@ hs_code hs__signals_begin(struct hs_session *session, hs_error *err)
     while (place < MOST_SESSIONS && atomic_load(&listeners[place]))
         place++;
     if (place < MOST_SESSIONS) {
+        atomic_store(&listeners[place], session); /* first: a signal that a handler of ours gets is somebody's */
         if (n_listeners++ == 0)
             install();
-        atomic_store(&listeners[place], session);
     }
     pthread_mutex_unlock(&lock);
     if (place < MOST_SESSIONS)
@@ -126,9 +126,9 @@ void hs__signals_end(struct hs_session *session)
     for (int i = 0; i < MOST_SESSIONS; i++) {
         if (atomic_load(&listeners[i]) != session)
             continue;
-        atomic_store(&listeners[i], NULL);
         if (--n_listeners == 0)
-            uninstall();
+            uninstall(); /* before there is nobody left to note what a handler of ours gets */
+        atomic_store(&listeners[i], NULL);
     }
     pthread_mutex_unlock(&lock);
     while (atomic_load(&handling)) /* in another thread: it may have this session still before it */

@@ -187,6 +187,28 @@ static hs_code take_options(hs_join_options *options, const hs_join_options *giv
     return HS_OK;
 }
 
+static void keep_registered(joining *j)
+{
+    hs__monitor_lock(&j->coordinator->monitor);
+    j->registered = hs__list_retain(j->coordinator->threads);
+    j->n = j->registered ? j->registered->n : 0;
+    hs__monitor_unlock(&j->coordinator->monitor);
+}
+
+size_t hs_coordinator_live_threads(hs_coordinator *coordinator, char *text, size_t size)
+{
+    char none[1];
+    joining j = {.coordinator = coordinator};
+    if (size)
+        text[0] = '\0';
+    if (!coordinator)
+        return 0;
+    keep_registered(&j);
+    size_t n = name_stragglers(&j, size ? text : none, size ? size : sizeof none);
+    hs__list_release(&coordinator->env, j.registered);
+    return n;
+}
+
 hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options *given, hs_thread *const *awaited, size_t n,
                              hs_error *err)
 {
@@ -197,10 +219,7 @@ hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options 
     hs_code code = take_options(&j.options, given, err);
     if (code)
         return code;
-    hs__monitor_lock(&coordinator->monitor);
-    j.registered = hs__list_retain(coordinator->threads);
-    j.n = j.registered ? j.registered->n : 0;
-    hs__monitor_unlock(&coordinator->monitor);
+    keep_registered(&j);
     wait_for_ends(&j);
     if (hs_coordinator_should_stop(coordinator))
         wait_for_stragglers(&j);

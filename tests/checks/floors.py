@@ -41,6 +41,7 @@ PARTS_OF_HOOKS = {
     "finite_look.h",
     "finite_rollback.h",
     "graph_events.h",
+    "heartbeat.h",
     "metrics_board.h",
     "metrics_row.h",
     "progress_line.h",

@@ -2,7 +2,7 @@
 /* Hooks that are made of no options at all. */
 #include "hooks/stage.h"
 
-#define HOOKS 12
+#define HOOKS 14
 
 static hs_hook of_null(size_t which)
 {
@@ -29,6 +29,10 @@ static hs_hook of_null(size_t which)
         return hs_stop_after_hook(NULL);
     case 10:
         return hs_run_status_hook(NULL);
+    case 11:
+        return hs_finite_guard_hook(NULL);
+    case 12:
+        return hs_watchdog_hook(NULL);
     default:
         return hs_control_hook(NULL);
     }
@@ -48,6 +52,8 @@ static void its_begin_says_so(void **state)
         "hook 'early_stopping', begin: hs_early_stopping_options: the pointer is NULL",
         "hook 'stop_after', begin: hs_stop_after_options: the pointer is NULL",
         "hook 'run_status', begin: hs_run_status_options: the pointer is NULL",
+        "hook 'finite_guard', begin: hs_finite_guard_options: the pointer is NULL",
+        "hook 'watchdog', begin: hs_watchdog_options: the pointer is NULL",
         "hook 'control', begin: hs_control_options: the pointer is NULL",
     };
     for (size_t i = 0; i < HOOKS; i++)

@@ -6,6 +6,11 @@ foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_o
 endforeach()
 hooksess_test(session session_manager backends/bare.c)
 hooksess_test(session queued_session)
+foreach(module IN ITEMS signals signal_rules)
+  hooksess_test(session ${module} session/stand.c session/signalled.c)
+  # A race in a process that the test starts is to be its failure.
+  set_tests_properties(session/${module} PROPERTIES ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
+endforeach()
 foreach(module IN ITEMS recovery recovery_threads)
   hooksess_test(session ${module} session/probe.c session/lost.c)
 endforeach()

@@ -227,8 +227,10 @@ void test_env_advance(test_env *t, double secs)
 
 void test_env_clear_log(test_env *t)
 {
+    pthread_mutex_lock(&lock);
     t->log_used = 0;
     t->log[0] = '\0';
+    pthread_mutex_unlock(&lock);
 }
 
 void test_each_allocation(test_scenario scenario, void *user)

@@ -377,6 +377,27 @@ static void after_a_second_it_is_told_for_whom_it_waits(void **state)
     free(t);
 }
 
+static void live_threads_have_names(void **state)
+{
+    char text[80], little[40];
+    hs_error err;
+    event go = EVENT;
+    assert_int_equal(hs_coordinator_live_threads(NULL, text, sizeof text), 0);
+    assert_int_equal(hs_coordinator_live_threads(*state, text, sizeof text), 0);
+    assert_string_equal(text, "");
+    for (int i = 0; i < 3; i++)
+        assert_ok(hs_coordinator_start(*state, &err, .name = i ? "more" : "reader", .run = wait_for_event, .user = &go),
+                  &err);
+    assert_int_equal(hs_coordinator_live_threads(*state, text, sizeof text), 3);
+    assert_string_equal(text, "'reader', 'more', 'more'");
+    assert_int_equal(hs_coordinator_live_threads(*state, little, sizeof little), 3);
+    assert_string_equal(little, "'reader' and 2 more");
+    assert_int_equal(hs_coordinator_live_threads(*state, NULL, 0), 3);
+    event_add(&go);
+    assert_ok(join(*state, &err), &err);
+    assert_int_equal(hs_coordinator_live_threads(*state, text, sizeof text), 0);
+}
+
 static void an_error_comes_before_stragglers(void **state)
 {
     static event go = EVENT;
@@ -630,6 +651,7 @@ int main(void)
         test(co_006_the_grace_period_ends),
         test(co_007_live_threads_may_be_ignored),
         test(after_a_second_it_is_told_for_whom_it_waits),
+        test(live_threads_have_names),
         test(an_error_comes_before_stragglers),
         test(co_008_join_gives_the_first_error),
         test(co_009_the_end_of_the_input_is_no_error),

@@ -129,6 +129,8 @@ hs_code hs__graph_check_open(hs_graph *graph, const char *what, const char *name
 hs_code hs__graph_check_name(const hs_graph *graph, const char *what, const char *name, hs_error *err);
 hs_code hs__graph_keep(hs_graph *graph, const hs_error *error);
 hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *def, hs_error *err);
+/* The run begins to wait for data, or has them. */
+void hs__op_waits(const hs_op *op, bool waiting);
 hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *provider, hs_error *err);
 /* Adds an op for the library's own use under a name that is free, even to a finalized graph. */
 hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,

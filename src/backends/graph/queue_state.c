@@ -213,10 +213,14 @@ static void wait_filled(hs__queue *queue)
 
 hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err)
 {
-    bool stopped = false;
     pthread_mutex_lock(&queue->lock);
+    bool stopped = false, waits = !queue->first && !is_over(queue);
+    if (waits)
+        hs__op_waits(op, true);
     while (!queue->first && !is_over(queue) && !(stopped = hs_op_stop_requested(op)))
         wait_filled(queue);
+    if (waits)
+        hs__op_waits(op, false);
     hs_code code = queue->first ? HS_OK
                    : stopped
                        ? hs_error_set(err, HS_STOP, "a stop was requested while queue '%s' was empty", queue->def->name)

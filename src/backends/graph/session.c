@@ -350,6 +350,13 @@ bool hs_op_stop_requested(const hs_op *op)
            call->stop_requested(call->stop_user);
 }
 
+void hs__op_waits(const hs_op *op, bool waiting)
+{
+    const hs_backend_call *call = op ? op->session->call : NULL;
+    if (call && call->size > offsetof(hs_backend_call, waits) && call->waits)
+        call->waits(call->stop_user, waiting);
+}
+
 const char *hs_op_name(const hs_op *op)
 {
     return op ? op->node->name : NULL;

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/watchdog.h>
+
+#include "hooks/heartbeat.h"
+#include "hooks/make.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { N_PHASES = HS_PHASE_END + 1, THREADS = 400 };
+static const double NS = 1e9;
+
+/* A time in which nothing moved. */
+typedef struct {
+    hs_phase phase;
+    const char *hook;
+    uint64_t progress;
+    int64_t since_ns, tells_ns; /* after so long it is told, or told again */
+    bool told;
+} stay;
+
+typedef struct {
+    hs__hook_base base;
+    double floor_secs[N_PHASES]; /* INFINITY: not watched */
+    double factor, period_secs, heartbeat_secs;
+    bool aborts;
+    char *path;
+    const hs_env *env;       /* the backend's: that of the threads */
+    hs_coordinator *threads; /* of this hook; the session's are joined before it has ended */
+    hs_thread *watch;
+    hs__heartbeat *heartbeat;
+    /* What the watching thread and the session's share. */
+    _Atomic(hs_raw_session *) session; /* NULL: hooks are not told of it yet */
+    _Atomic(hs_coordinator *) coordinator;
+    atomic_llong slowest_ns[N_PHASES]; /* of what has ended, and counts */
+    atomic_bool aborting;
+    /* The watching thread's own. */
+    stay now;
+    int64_t looked_ns;
+    hs_error abort; /* shared once `aborting` is true */
+} watchdog;
+
+/* Limits. */
+
+static double slowest_secs(watchdog *w, hs_phase phase)
+{
+    return (double)atomic_load_explicit(&w->slowest_ns[phase], memory_order_relaxed) / NS;
+}
+
+static double limit_secs(watchdog *w, hs_phase phase)
+{
+    double learnt = w->factor * slowest_secs(w, phase);
+    return learnt > w->floor_secs[phase] ? learnt : w->floor_secs[phase];
+}
+
+static void learn(watchdog *w, hs_phase phase, int64_t ns)
+{
+    long long before = atomic_load(&w->slowest_ns[phase]);
+    while (ns > before && !atomic_compare_exchange_weak(&w->slowest_ns[phase], &before, ns))
+        continue;
+}
+
+/* What makes no limit higher than its floor is not learnt: nearly all there is, and checkpoints of runs that are alike stay
+ * alike. */
+static bool counts(const watchdog *w, hs_phase phase, int64_t ns)
+{
+    return w->factor * (double)ns / NS > w->floor_secs[phase];
+}
+
+/* The watching thread. */
+
+static void describe_limit(watchdog *w, hs_phase phase, char *text, size_t size)
+{
+    double limit = limit_secs(w, phase);
+    if (limit > w->floor_secs[phase])
+        snprintf(text, size, "%.4g s, %g times the longest so far", limit, w->factor);
+    else
+        snprintf(text, size, "%.4g s, the floor of this phase", limit);
+}
+
+static void warn(watchdog *w, double secs)
+{
+    char limit[80], threads[THREADS] = "", hook[96] = "";
+    size_t n = hs_coordinator_live_threads(atomic_load(&w->coordinator), threads, sizeof threads);
+    describe_limit(w, w->now.phase, limit, sizeof limit);
+    if (*w->now.hook)
+        snprintf(hook, sizeof hook, " hook '%s' is being called;", w->now.hook);
+    hs_log(w->env, HS_LOG_WARNING,
+           "watchdog: no sign of life for %.4g s in phase '%s';%s the limit is %s; threads that are alive: %s", secs,
+           hs_phase_name(w->now.phase), hook, limit, n ? threads : "none");
+}
+
+/* Saves, and what else an end is for, are left to themselves. */
+static bool may_abort(const watchdog *w)
+{
+    return w->aborts && !atomic_load(&w->aborting) && w->now.phase != HS_PHASE_SAVE && w->now.phase != HS_PHASE_END &&
+           atomic_load(&w->session);
+}
+
+static void abort_run(watchdog *w, double secs)
+{
+    hs_error_set(&w->abort, HS_DEADLINE_EXCEEDED,
+                 "watchdog: the run was ended: no sign of life for %.4g s in phase '%s'%s%s%s", secs,
+                 hs_phase_name(w->now.phase), *w->now.hook ? ", hook '" : "", w->now.hook, *w->now.hook ? "'" : "");
+    atomic_store(&w->aborting, true);
+    hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort); /* the cause is there before anybody leaves */
+    hs_raw_session_request_stop(atomic_load(&w->session));
+    hs_log(w->env, HS_LOG_ERROR, "%s", w->abort.message);
+}
+
+static void publish(watchdog *w)
+{
+    if (!w->heartbeat)
+        return;
+    hs__pulse *pulse = hs__heartbeat_pulse(w->heartbeat);
+    atomic_store(&pulse->phase, (int)w->now.phase);
+    atomic_store(&pulse->hook, w->now.hook);
+    atomic_store(&pulse->progress, w->now.progress);
+    atomic_store(&pulse->since_ns, w->now.since_ns);
+    atomic_store(&pulse->stalled, w->now.told);
+}
+
+static void begin_stay(watchdog *w, const stay *next, int64_t now)
+{
+    double limit = limit_secs(w, next->phase);
+    w->now = *next;
+    w->now.since_ns = now;
+    w->now.tells_ns = limit < (double)INT64_MAX / NS / 4 ? (int64_t)(limit * NS) : INT64_MAX;
+}
+
+static void end_stay(watchdog *w, int64_t now)
+{
+    int64_t ns = now - w->now.since_ns;
+    if (w->now.told)
+        hs_log(w->env, HS_LOG_WARNING, "watchdog: there is life again: phase '%s' stood still for %.4g s",
+               hs_phase_name(w->now.phase), (double)ns / NS);
+    if (counts(w, w->now.phase, ns))
+        learn(w, w->now.phase, ns);
+}
+
+static void tell(watchdog *w, int64_t ns)
+{
+    double secs = (double)ns / NS;
+    w->now.told = true;
+    w->now.tells_ns = ns < INT64_MAX / 2 ? 2 * ns : INT64_MAX;
+    warn(w, secs);
+    if (may_abort(w))
+        abort_run(w, secs);
+}
+
+/* Where the watchdog itself did not come to look, the whole process stood, stopped or suspended: that is no stall. */
+static void leave_out_gap(watchdog *w, int64_t now)
+{
+    int64_t gap = now - w->looked_ns;
+    if (gap > 0 && (double)gap / NS > limit_secs(w, w->now.phase) / 2)
+        w->now.since_ns += gap;
+    w->looked_ns = now;
+}
+
+static void look(watchdog *w)
+{
+    stay next = {.phase = HS_PHASE_INIT, .hook = ""};
+    int64_t now = hs_env_monotonic_ns(w->env); /* first: what is seen afterwards has stood still until then */
+    hs_raw_session *session = atomic_load(&w->session);
+    if (session)
+        next.phase = hs_raw_session_phase(session, &next.hook, &next.progress);
+    leave_out_gap(w, now);
+    if (next.phase != w->now.phase || next.progress != w->now.progress || next.hook != w->now.hook) {
+        end_stay(w, now);
+        begin_stay(w, &next, now);
+    } else if (now - w->now.since_ns >= w->now.tells_ns) {
+        tell(w, now - w->now.since_ns);
+    }
+    publish(w);
+}
+
+static hs_code watch(void *self, hs_coordinator *coordinator, hs_error *err)
+{
+    watchdog *w = self;
+    (void)err;
+    w->looked_ns = hs_env_monotonic_ns(w->env);
+    begin_stay(w, &(stay){.phase = HS_PHASE_INIT, .hook = ""}, w->looked_ns);
+    do
+        look(w);
+    while (!hs_coordinator_wait_for_stop(coordinator, w->period_secs));
+    return HS_OK;
+}
+
+/* The hook. */
+
+static void stop(watchdog *w)
+{
+    hs_coordinator_request_stop(w->threads, NULL);
+    hs_thread_wait(w->watch, INFINITY); /* first: it writes what the heartbeat reads */
+    hs_thread_free(w->watch);
+    hs__heartbeat_end(w->heartbeat);
+    hs_coordinator_free(w->threads);
+    w->watch = NULL;
+    w->heartbeat = NULL;
+    w->threads = NULL;
+}
+
+static hs_code start_watch(watchdog *w, hs_error *err)
+{
+    const hs_thread_options options = {HS_THREAD_OPTIONS, .name = "watchdog", .run = watch, .user = w, .env = w->env};
+    if (!(w->watch = hs_thread_new(&options, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    hs_code code = hs_coordinator_register(w->threads, w->watch, err);
+    return code ? code : hs_thread_start(w->watch, err);
+}
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    watchdog *w = self;
+    hs_code code = HS_OK;
+    w->env = hs_backend_env(backend);
+    atomic_store(&w->aborting, false);
+    atomic_store(&w->session, NULL);
+    atomic_store(&w->coordinator, NULL);
+    if (!(w->threads = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = w->env}, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    if (w->path && !(w->heartbeat = hs__heartbeat_start(w->env, w->path, w->heartbeat_secs, w->threads, err)))
+        code = HS_RESOURCE_EXHAUSTED;
+    if (code || (code = start_watch(w, err)))
+        stop(w);
+    return code;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    watchdog *w = self;
+    (void)err;
+    hs_raw_session_phase(session, NULL, NULL); /* from now on steps tell of themselves */
+    atomic_store(&w->coordinator, coordinator);
+    atomic_store(&w->session, session);
+    if (atomic_load(&w->aborting)) /* a session that recovered has another one, which does not know it */
+        hs_coordinator_request_stop(coordinator, &w->abort);
+    return HS_OK;
+}
+
+static void close_hook(void *self, const hs_outcome *outcome)
+{
+    watchdog *w = self;
+    (void)outcome;
+    if (w->threads)
+        stop(w);
+}
+
+/* In whole seconds: it is to be much the same in each run. */
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    watchdog *w = self;
+    int64_t secs[N_PHASES];
+    for (int i = 0; i < N_PHASES; i++)
+        secs[i] = (int64_t)ceil(slowest_secs(w, (hs_phase)i));
+    return hs_state_write(out, secs, sizeof secs, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    const int64_t MOST = INT64_MAX / 1000000000;
+    watchdog *w = self;
+    int64_t secs[N_PHASES];
+    hs_code code = hs_state_read(in, secs, sizeof secs, err);
+    for (int i = 0; !code && i < N_PHASES; i++) {
+        if (secs[i] < 0 || secs[i] > MOST)
+            return hs_error_set(err, HS_DATA_LOSS, "phase '%s' is said to have taken %lld s", hs_phase_name((hs_phase)i),
+                                (long long)secs[i]);
+        learn(w, (hs_phase)i, secs[i] * 1000000000);
+    }
+    return code;
+}
+
+static void destroy(void *self)
+{
+    hs_env_free(&((watchdog *)self)->base.env, ((watchdog *)self)->path);
+    hs__hook_free(self);
+}
+
+static const hs_hook_ops ops = {
+    HS_HOOK_OPS,
+    .name = "watchdog",
+    .begin = begin,
+    .after_create_session = after_create_session,
+    .close = close_hook,
+    .save_state = save_state,
+    .load_state = load_state,
+    .destroy = destroy,
+    .state_bytes = N_PHASES * sizeof(int64_t),
+};
+
+static hs_code take_secs(double *to, double given, double usual, const char *name, hs_error *err)
+{
+    if (given != HS_NEVER && !(given >= 0 && given < 1e9))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be positive, 0 for %g, or HS_NEVER", name, given,
+                            usual);
+    *to = given == HS_NEVER ? (double)INFINITY : given > 0 ? given : usual;
+    return HS_OK;
+}
+
+static hs_code take_floors(watchdog *w, const hs_watchdog_options *options, hs_error *err)
+{
+    double usual = 600, smallest = 20;
+    const struct {
+        double given;
+        const char *name;
+    } floors[N_PHASES] = {
+        {options->init_floor_secs, "init_floor_secs"}, {options->data_floor_secs, "data_floor_secs"},
+        {options->step_floor_secs, "step_floor_secs"}, {options->eval_floor_secs, "eval_floor_secs"},
+        {options->save_floor_secs, "save_floor_secs"}, {options->end_floor_secs, "end_floor_secs"},
+    };
+    hs_code code = take_secs(&usual, options->floor_secs, usual, "floor_secs", err);
+    for (int i = 0; !code && i < N_PHASES; i++) {
+        code = take_secs(&w->floor_secs[i], floors[i].given, i == HS_PHASE_INIT ? 3 * usual : usual, floors[i].name, err);
+        smallest = fmin(smallest, w->floor_secs[i]);
+    }
+    w->period_secs = fmax(smallest / 20, 0.001);
+    return code;
+}
+
+static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *err)
+{
+    hs_code code = take_floors(w, options, err);
+    if (code)
+        return code;
+    if (options->factor != HS_NEVER && options->factor != 0 && !(options->factor >= 1 && options->factor < 1e6))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "factor is %g; it must be at least 1, 0 for 10, or HS_NEVER",
+                            options->factor);
+    if (options->action != HS_WATCHDOG_WARN && options->action != HS_WATCHDOG_ABORT_RUN)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "action is %lld, no hs_watchdog_action", (long long)options->action);
+    if (!(options->heartbeat_secs >= 0 && options->heartbeat_secs < 1e9))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat_secs is %g; it must be positive, or 0 for 10",
+                            options->heartbeat_secs);
+    if (options->heartbeat && !*options->heartbeat)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat is empty; name a file");
+    w->factor = options->factor == HS_NEVER ? 0 : options->factor > 0 ? options->factor : 10;
+    w->aborts = options->action == HS_WATCHDOG_ABORT_RUN;
+    w->heartbeat_secs = options->heartbeat_secs > 0 ? options->heartbeat_secs : 10;
+    if (options->heartbeat && !(w->path = hs__hook_text(w, options->heartbeat, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    return HS_OK;
+}
+
+hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
+{
+    hs_watchdog_options options = {0};
+    watchdog *w = NULL;
+    hs_error error = {0};
+    if (!hs_struct_take(&options, sizeof options, given, "hs_watchdog_options", "HS_WATCHDOG", &error))
+        w = hs__hook_new(options.env, sizeof *w, &error);
+    if (w && take(w, &options, &error)) {
+        destroy(w);
+        w = NULL;
+    }
+    return w ? (hs_hook){.ops = &ops, .self = w} : hs__broken_hook(ops.name, &error);
+}

@@ -1,0 +1,741 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The watchdog: sessions that stand still by a clock that is moved by hand, until the log says so. */
+#include "hooks/stage.h"
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FLOOR  0.1   /* seconds of that clock; it is looked at 20 times in as many of the real one */
+#define MOMENT 0.005 /* by which it is moved at once */
+#define WATCH  .floor_secs = FLOOR, .init_floor_secs = FLOOR
+
+typedef struct room room;
+
+/* A graph whose step does what a test wants, and a hook that does. */
+struct room {
+    stage *s;
+    hs_graph *graph;
+    int64_t step;
+    hs_code (*in_op)(room *r, hs_op *op, hs_error *err);
+    void (*in_hook)(room *r, const char *callback);
+    void (*in_produce)(room *r);
+    const char *waits_for; /* this in the log */
+    atomic_bool left;
+    int lost;
+};
+
+static void real_pause(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+/* A test that waits in vain must not wait for ever; it may do so in any thread. */
+static void check_patience(int *looks, const char *what)
+{
+    enum { MOST = 10000 };
+    if (++*looks < MOST)
+        return;
+    fprintf(stderr, "there never was: %s\n", what);
+    abort();
+}
+
+static void stand_still_until(stage *s, const char *text)
+{
+    for (int looks = 0; !test_env_logged(&s->t, text); check_patience(&looks, text)) {
+        test_env_advance(&s->t, MOMENT);
+        real_pause();
+    }
+}
+
+static void await_log(stage *s, const char *text)
+{
+    for (int looks = 0; !test_env_logged(&s->t, text); check_patience(&looks, text))
+        real_pause();
+}
+
+static hs_code run_op(void *self, hs_op *op, hs_error *err)
+{
+    room *r = self;
+    return r->in_op ? r->in_op(r, op, err) : HS_OK;
+}
+
+static hs_code produce(void *self, hs_op *op, hs_error *err)
+{
+    room *r = self;
+    (void)err;
+    if (r->in_produce)
+        r->in_produce(r);
+    *(int64_t *)hs_op_output(op, 0)->data = 1;
+    return HS_OK;
+}
+
+static void build(room *r, stage *s, bool queue)
+{
+    *r = (room){.s = s};
+    r->graph = hs_graph_new(&s->t.env);
+    hs_graph_global_step(r->graph, NULL, &r->step);
+    hs_graph_op(r->graph, .name = "train", .run = run_op, .self = r, .advances_step = true);
+    if (!queue)
+        return;
+    hs_graph_queue(r->graph, .name = "in", .capacity = 1, .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce,
+                   .self = r);
+}
+
+static void open_room(room *r, const hs_hook *hooks, size_t n, const char *directory)
+{
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n, .checkpoint_dir = directory,
+                                  .recovery = &(hs_recovery){HS_RECOVERY, .max_attempts = 2, .backoff_secs = 0.001}};
+    r->s->session = hs_session_open(hs_graph_backend(r->graph), &options, &r->s->err);
+    assert_ok(r->s->session ? HS_OK : r->s->err.code, &r->s->err);
+}
+
+static void open_one(room *r, hs_hook hook)
+{
+    open_room(r, &hook, 1, NULL);
+}
+
+static void train(room *r)
+{
+    assert_ok(hs_session_run(r->s->session, "train", &r->s->err), &r->s->err);
+}
+
+static void finish(room *r)
+{
+    if (r->s->session)
+        stage_close(r->s);
+    hs_graph_free(r->graph);
+}
+
+/* What stands still. */
+
+static hs_code op_waits(room *r, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    stand_still_until(r->s, r->waits_for);
+    return HS_OK;
+}
+
+static hs_code op_waits_thrice(room *r, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    for (int i = 0; i < 3; i++) {
+        stand_still_until(r->s, r->waits_for);
+        test_env_clear_log(&r->s->t);
+    }
+    return HS_OK;
+}
+
+static hs_code op_polls(room *r, hs_op *op, hs_error *err)
+{
+    while (!hs_op_stop_requested(op)) {
+        test_env_advance(&r->s->t, MOMENT);
+        real_pause();
+    }
+    return hs_error_set(err, HS_STOP, "asked to");
+}
+
+static hs_code op_is_lost(room *r, hs_op *op, hs_error *err)
+{
+    (void)op;
+    return r->lost-- > 0 ? hs_error_set(err, HS_ABORTED, "lost") : HS_OK;
+}
+
+static void producer_waits(room *r)
+{
+    stand_still_until(r->s, r->waits_for);
+}
+
+/* Until the run that waits for it has been left. */
+static void producer_stalls(room *r)
+{
+    while (!atomic_load(&r->left)) {
+        test_env_advance(&r->s->t, MOMENT);
+        real_pause();
+    }
+}
+
+/* A hook that waits in one of its callbacks, once. */
+
+typedef struct {
+    stage *s;
+    const char *callback, *waits_for;
+    bool polls, waited;
+} slow;
+
+static void call_slow(slow *x, const char *callback, hs_run_context *run)
+{
+    if (strcmp(x->callback, callback) != 0 || x->waited)
+        return;
+    x->waited = true;
+    for (int i = 0; x->polls && i < 500; i++) { /* for a hundred times the floor */
+        test_env_advance(&x->s->t, FLOOR / 5);
+        hs_raw_session_stop_requested(hs_run_context_session(run));
+        if (i % 20 == 0)
+            real_pause();
+    }
+    if (x->waits_for)
+        stand_still_until(x->s, x->waits_for);
+}
+
+static hs_code slow_begin(void *self, hs_backend backend, hs_error *err)
+{
+    (void)backend, (void)err;
+    call_slow(self, "begin", NULL);
+    return HS_OK;
+}
+
+static hs_code slow_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)values, (void)err;
+    call_slow(self, "after_run", run);
+    return HS_OK;
+}
+
+static void slow_close(void *self, const hs_outcome *outcome)
+{
+    (void)outcome;
+    call_slow(self, "close", NULL);
+}
+
+static hs_hook slow_hook(slow *x)
+{
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "slow", .begin = slow_begin, .after_run = slow_after,
+                                    .close = slow_close};
+    return (hs_hook){.ops = &ops, .self = x};
+}
+
+static void a_slow_hook(stage *s, const char *callback, const char *log)
+{
+    room r;
+    slow x = {.s = s, .callback = callback, .waits_for = log};
+    build(&r, s, false);
+    open_room(&r, (hs_hook[]){hs_watchdog(WATCH), slow_hook(&x)}, 2, NULL);
+    train(&r);
+    stage_close(s);
+    assert_true(x.waited);
+    finish(&r);
+}
+
+/* Options. */
+
+static void options_must_make_sense(void **state)
+{
+    stage *s = *state;
+    stage_refuses(s, hs_watchdog(.floor_secs = -2), HS_INVALID_ARGUMENT, "floor_secs is -2");
+    stage_refuses(s, hs_watchdog(.save_floor_secs = -3), HS_INVALID_ARGUMENT, "save_floor_secs is -3");
+    stage_refuses(s, hs_watchdog(.factor = 0.5), HS_INVALID_ARGUMENT, "factor is 0.5");
+    stage_refuses(s, hs_watchdog(.action = 2), HS_INVALID_ARGUMENT, "action is 2");
+    stage_refuses(s, hs_watchdog(.heartbeat_secs = -1), HS_INVALID_ARGUMENT, "heartbeat_secs is -1");
+    stage_refuses(s, hs_watchdog(.heartbeat = ""), HS_INVALID_ARGUMENT, "heartbeat is empty");
+    stage_refuses(s, hs_watchdog_hook(&(hs_watchdog_options){.factor = 2}), HS_INVALID_ARGUMENT, "HS_WATCHDOG");
+}
+
+/* Stalls. */
+
+static void a_stalled_op_is_told_with_its_limit(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH));
+    r.waits_for = "in phase 'step'; the limit is 0.1 s, the floor of this phase; threads that are alive: none";
+    r.in_op = op_waits;
+    train(&r);
+    await_log(r.s, "there is life again: phase 'step' stood still for");
+    finish(&r);
+}
+
+static void a_stall_is_told_again_when_it_has_doubled(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH));
+    r.waits_for = "no sign of life";
+    r.in_op = op_waits_thrice;
+    train(&r);
+    finish(&r);
+}
+
+static void a_stalled_hook_is_named(void **state)
+{
+    a_slow_hook(*state, "after_run", "in phase 'step'; hook 'slow' is being called;");
+}
+
+static void a_begin_that_stalls_is_seen(void **state)
+{
+    a_slow_hook(*state, "begin", "in phase 'init'");
+}
+
+static void a_close_that_stalls_is_seen(void **state)
+{
+    a_slow_hook(*state, "close", "in phase 'end'; hook 'slow' is being called;");
+}
+
+static void stalled_data_are_no_stalled_step(void **state)
+{
+    room r;
+    build(&r, *state, true);
+    r.in_produce = producer_waits;
+    r.waits_for = "in phase 'data'; the limit is 0.1 s, the floor of this phase; threads that are alive: "
+                  "'QueueRunnerThread-in-in/enqueue'";
+    open_one(&r, hs_watchdog(WATCH));
+    assert_ok(hs_session_run(r.s->session, "in/dequeue", &r.s->err), &r.s->err);
+    finish(&r);
+}
+
+static hs_code lazy(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)err;
+    hs_coordinator_wait_for_stop(coordinator, 1e9);
+    stand_still_until(user, "in phase 'end'; the limit is 0.1 s, the floor of this phase; threads that are alive: 'lazy'");
+    return HS_OK;
+}
+
+static void threads_that_do_not_end_are_named(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH));
+    assert_ok(
+        hs_coordinator_start(hs_session_coordinator(r.s->session), &r.s->err, .name = "lazy", .run = lazy, .user = r.s),
+        &r.s->err);
+    finish(&r);
+}
+
+static hs_code evaluate(void *user, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    (void)session, (void)step, (void)err;
+    stand_still_until(user, "in phase 'eval'; hook 'evaluation' is being called;");
+    return HS_OK;
+}
+
+static void an_evaluation_is_a_phase(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_room(&r, (hs_hook[]){hs_watchdog(WATCH), hs_evaluation(.every_n_steps = 1, .evaluate = evaluate, .user = r.s)}, 2,
+              NULL);
+    train(&r);
+    finish(&r);
+}
+
+static hs_code slow_save(void *self, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    room *r = self;
+    (void)session, (void)err;
+    if (step == 1)
+        stand_still_until(r->s, "in phase 'save'; hook 'checkpoint_saver' is being called;");
+    return HS_OK;
+}
+
+static hs_hook saver(room *r, const hs_saver_listener *listener)
+{
+    return hs_checkpoint_saver(.checkpoint_dir = r->s->directory, .save_steps = 1, .listeners = listener,
+                               .n_listeners = listener != NULL);
+}
+
+static hs_saver *add_saver(room *r)
+{
+    hs_saver *made = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &r->s->t.env}, &r->s->err);
+    assert_non_null(made);
+    hs_backend_ops const *ops = hs_graph_backend(r->graph).ops;
+    assert_ok(ops->add_to_collection(r->graph, HS_SAVERS, made, NULL, &r->s->err), &r->s->err);
+    return made;
+}
+
+/* What it does is what an end would be for. */
+static void a_save_that_stalls_is_not_ended(void **state)
+{
+    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .before_save = slow_save};
+    room r;
+    build(&r, *state, false);
+    hs_saver *made = add_saver(&r);
+    const hs_saver_listener listener = {&ops, &r};
+    open_room(
+        &r,
+        (hs_hook[]){hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN, .data_floor_secs = HS_NEVER), saver(&r, &listener)},
+        2, NULL);
+    train(&r);
+    assert_false(hs_session_should_stop(r.s->session));
+    stage_close(r.s);
+    hs_saver_free(made);
+    finish(&r);
+}
+
+static void who_polls_is_alive(void **state)
+{
+    stage *s = *state;
+    room r;
+    slow x = {.s = s, .callback = "after_run", .polls = true};
+    build(&r, s, false);
+    open_room(&r, (hs_hook[]){hs_watchdog(WATCH), slow_hook(&x)}, 2, NULL);
+    train(&r);
+    finish(&r);
+    assert_lacks(s->t.log, "no sign of life");
+}
+
+static hs_code op_takes_its_time(room *r, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    test_env_advance(&r->s->t, FLOOR / 5);
+    if (r->step % 20 == 0)
+        real_pause();
+    return HS_OK;
+}
+
+/* Though nobody polls any more, when a stop was asked for. */
+static void runs_of_hooks_are_signs_of_life(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_room(&r,
+              (hs_hook[]){hs_watchdog(WATCH), hs_evaluation(.at_end = true, .eval_op = "train", .n_batches = 500,
+                                                            .metrics = HS_NAMES("global_step"))},
+              2, NULL);
+    hs_session_request_stop(r.s->session);
+    r.in_op = op_takes_its_time;
+    finish(&r);
+    assert_int_equal(r.step, 500);
+    assert_lacks(r.s->t.log, "no sign of life");
+}
+
+static void a_phase_can_be_left_unwatched(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH, .data_floor_secs = HS_NEVER, .heartbeat = test_path(r.s->directory, "beat"),
+                             .heartbeat_secs = 0.002));
+    char *beat = NULL;
+    for (bool seen = false; !seen; free(beat)) { /* it is looked at, and stands still for long */
+        test_env_advance(&r.s->t, MOMENT);
+        beat = test_read_file(test_path(r.s->directory, "beat"), NULL);
+        const char *still = beat ? strstr(beat, "still_secs\": ") : NULL;
+        seen = strstr(beat ? beat : "", "\"data\"") && still && atof(still + 13) > 5 * FLOOR;
+        real_pause();
+    }
+    finish(&r);
+    assert_lacks(r.s->t.log, "no sign of life");
+}
+
+/* What is learnt. */
+
+static void stall_once(room *r, const char *log)
+{
+    r->waits_for = log;
+    r->in_op = op_waits;
+    train(r);
+    r->in_op = NULL;
+}
+
+static void limits_are_learnt(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH, .factor = 4));
+    stall_once(&r, "the floor of this phase");
+    await_log(r.s, "there is life again");
+    stall_once(&r, "4 times the longest so far");
+    finish(&r);
+}
+
+static void nothing_is_learnt_where_that_is_not_wanted(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH, .factor = HS_NEVER));
+    stall_once(&r, "the floor of this phase");
+    await_log(r.s, "there is life again");
+    test_env_clear_log(&r.s->t);
+    stall_once(&r, "the floor of this phase");
+    finish(&r);
+}
+
+static void limits_are_resumed(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    hs_saver *made = add_saver(&r);
+    for (int i = 0; i < 2; i++) {
+        open_room(&r, (hs_hook[]){hs_watchdog(WATCH, .factor = 2), saver(&r, NULL)}, 2, r.s->directory);
+        stall_once(&r, i ? "in phase 'step'; the limit is 2 s, 2 times the longest so far" : "in phase 'step'");
+        if (i == 0)
+            await_log(r.s, "there is life again: phase 'step'");
+        train(&r);
+        stage_close(r.s);
+    }
+    hs_saver_free(made);
+    finish(&r);
+}
+
+/* Runs of the same steps save the same bytes, unless there was something to learn. */
+static void nothing_is_saved_of_what_is_quick(void **state)
+{
+    const int64_t zero[6] = {0};
+    int64_t saved[6];
+    room r;
+    build(&r, *state, false);
+    hs_saver *made = add_saver(&r);
+    open_room(&r, (hs_hook[]){hs_watchdog(.action = HS_WATCHDOG_WARN), saver(&r, NULL)}, 2, NULL);
+    train(&r);
+    stage_close(r.s);
+    char *path = hs_latest_checkpoint(NULL, r.s->directory, NULL, &r.s->err);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path, &r.s->err);
+    assert_non_null(reader);
+    assert_ok(hs_checkpoint_read(reader, "hooksess/hook/watchdog", saved, sizeof saved, &r.s->err), &r.s->err);
+    assert_memory_equal(saved, zero, sizeof zero);
+    hs_checkpoint_close(reader);
+    hs_env_free(NULL, path);
+    hs_saver_free(made);
+    finish(&r);
+}
+
+/* Ending a run. */
+
+static void check_ended(room *r, const char *message)
+{
+    assert_true(hs_session_should_stop(r->s->session));
+    r->s->outcome = hs_session_close(r->s->session, &r->s->err);
+    r->s->session = NULL;
+    assert_int_equal(r->s->outcome.reason, HS_REASON_FAILED);
+    assert_says(&r->s->outcome.error, HS_DEADLINE_EXCEEDED, message);
+    assert_int_equal(hs_outcome_exit_code(&r->s->outcome), 1);
+}
+
+static void a_run_that_waits_for_data_is_ended(void **state)
+{
+    room r;
+    build(&r, *state, true);
+    r.in_produce = producer_stalls;
+    open_one(&r, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN));
+    hs_code code = hs_session_run(r.s->session, "in/dequeue", &r.s->err);
+    assert_true(code == HS_STOP || code == HS_OUT_OF_RANGE); /* as it sees the stop first, or the queue that is cancelled */
+    atomic_store(&r.left, true);
+    check_ended(&r, "in phase 'data'");
+    finish(&r);
+}
+
+static void an_op_that_polls_is_ended(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN));
+    r.in_op = op_polls;
+    assert_fails(hs_session_run(r.s->session, "train", &r.s->err), HS_STOP, &r.s->err, "asked to");
+    check_ended(&r, "in phase 'step'");
+    finish(&r);
+}
+
+/* Sessions that are lost, and several. */
+
+static void a_recovered_session_is_watched(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN));
+    r.lost = 1;
+    r.in_op = op_is_lost;
+    train(&r);
+    assert_int_equal(hs_session_recoveries(r.s->session), 1);
+    r.in_op = op_polls;
+    assert_int_equal(hs_session_run(r.s->session, "train", &r.s->err), HS_STOP);
+    check_ended(&r, "in phase 'step'");
+    finish(&r);
+}
+
+static hs_code op_stalls_and_is_lost(room *r, hs_op *op, hs_error *err)
+{
+    (void)op;
+    if (r->lost-- <= 0)
+        return HS_OK;
+    stand_still_until(r->s, "the run was ended");
+    return hs_error_set(err, HS_ABORTED, "lost");
+}
+
+static void a_recovery_does_not_forget_that_the_run_was_ended(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN));
+    r.lost = 1;
+    r.in_op = op_stalls_and_is_lost;
+    train(&r);
+    assert_int_equal(hs_session_recoveries(r.s->session), 1);
+    check_ended(&r, "in phase 'step'");
+    finish(&r);
+}
+
+static void each_session_has_its_own(void **state)
+{
+    room quiet, r;
+    stage s = {.directory = NULL};
+    build(&quiet, *state, false);
+    open_one(&quiet, hs_watchdog(WATCH, .action = HS_WATCHDOG_ABORT_RUN, .data_floor_secs = HS_NEVER));
+    test_env_init(&s.t);
+    build(&r, &s, false);
+    open_one(&r, hs_watchdog(WATCH));
+    r.waits_for = "in phase 'step'";
+    r.in_op = op_waits;
+    train(&r);
+    finish(&r);
+    assert_false(hs_session_should_stop(quiet.s->session));
+    finish(&quiet);
+    assert_lacks(quiet.s->t.log, "no sign of life");
+}
+
+/* The heartbeat. */
+
+static bool beat_says(const char *path, const char *phase, bool stalled)
+{
+    char *text = test_read_file(path, NULL);
+    json_t *beat = text ? json_loads(text, 0, NULL) : NULL;
+    assert_true(!text || beat); /* never half of one */
+    bool says = beat && strcmp(json_string_value(json_object_get(beat, "phase")), phase) == 0 &&
+                json_is_true(json_object_get(beat, "stalled")) == stalled &&
+                json_number_value(json_object_get(beat, "still_secs")) >= (stalled ? FLOOR : 0) &&
+                json_integer_value(json_object_get(beat, "pid")) == getpid() &&
+                json_is_integer(json_object_get(beat, "progress")) && json_is_string(json_object_get(beat, "hook")) &&
+                json_is_number(json_object_get(beat, "time"));
+    json_decref(beat);
+    free(text);
+    return says;
+}
+
+static hs_code op_waits_for_beat(room *r, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    while (!beat_says(r->waits_for, "step", true)) {
+        test_env_advance(&r->s->t, MOMENT);
+        real_pause();
+    }
+    return HS_OK;
+}
+
+static void the_heart_beats_through_a_stall(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    char path[512];
+    snprintf(path, sizeof path, "%s/new/beat.json", r.s->directory);
+    open_one(&r, hs_watchdog(WATCH, .heartbeat = path, .heartbeat_secs = 0.002));
+    r.waits_for = path;
+    r.in_op = op_waits_for_beat;
+    train(&r);
+    while (!beat_says(path, "data", false))
+        real_pause();
+    stage_close(r.s);
+    assert_true(beat_says(path, "closed", false));
+    remove(path);
+    snprintf(path, sizeof path, "%s/new", r.s->directory);
+    assert_int_equal(test_count_files(path, "beat"), 0);
+    assert_int_equal(rmdir(path), 0);
+    finish(&r);
+}
+
+static double beat_number(const char *path, const char *name)
+{
+    char *text = test_read_file(path, NULL);
+    json_t *beat = text ? json_loads(text, 0, NULL) : NULL;
+    double number = json_number_value(json_object_get(beat, name));
+    json_decref(beat);
+    free(text);
+    return number;
+}
+
+static hs_code op_is_suspended(room *r, hs_op *op, hs_error *err)
+{
+    const double SECS = 1000;
+    (void)op, (void)err;
+    double before = beat_number(r->waits_for, "time");
+    int looks = 0;
+    for (; !beat_says(r->waits_for, "step", false); check_patience(&looks, "a beat in the step"))
+        real_pause();
+    test_env_advance(&r->s->t, SECS);
+    for (; beat_number(r->waits_for, "time") < before + SECS || beat_number(r->waits_for, "still_secs") > SECS / 2;
+         check_patience(&looks, "a beat after the gap"))
+        real_pause();
+    return HS_OK;
+}
+
+static void time_in_which_nobody_ran_is_no_stall(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    char path[512];
+    snprintf(path, sizeof path, "%s/beat.json", r.s->directory);
+    open_one(&r, hs_watchdog(WATCH, .heartbeat = path, .heartbeat_secs = 0.002));
+    r.waits_for = path;
+    r.in_op = op_is_suspended;
+    train(&r);
+    finish(&r);
+    assert_lacks(r.s->t.log, "no sign of life");
+}
+
+static void a_sick_disk_is_told_once(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    r.s->t.fail_file_at = 1;
+    r.s->t.fail_file_on = true;
+    r.s->t.fail_file_errno = 5;
+    open_one(&r, hs_watchdog(.heartbeat = test_path(r.s->directory, "beat"), .heartbeat_secs = 0.001));
+    await_log(r.s, "the heartbeat cannot be written");
+    finish(&r); /* which beats once more */
+    assert_int_equal(count_of(r.s->t.log, "the heartbeat cannot be written"), 1);
+}
+
+static hs_code scenario(test_env *t, void *user)
+{
+    hs_error err;
+    room r = {.step = 0};
+    stage s = {.directory = user};
+    hs_graph *graph = hs_graph_new(&t->env);
+    if (!graph)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_graph_global_step(graph, NULL, &r.step);
+    hs_hook hook = hs_watchdog(.heartbeat = test_path(s.directory, "beat"), .env = &t->env);
+    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session *session = hs_session_open(hs_graph_backend(graph), &options, &err);
+    hs_code code = session ? HS_OK : err.code;
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    return code;
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    test_each_allocation(scenario, ((stage *)*state)->directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_stage(options_must_make_sense),
+        with_stage(a_stalled_op_is_told_with_its_limit),
+        with_stage(a_stall_is_told_again_when_it_has_doubled),
+        with_stage(a_stalled_hook_is_named),
+        with_stage(a_begin_that_stalls_is_seen),
+        with_stage(a_close_that_stalls_is_seen),
+        with_stage(stalled_data_are_no_stalled_step),
+        with_stage(threads_that_do_not_end_are_named),
+        with_stage(an_evaluation_is_a_phase),
+        with_stage(a_save_that_stalls_is_not_ended),
+        with_stage(who_polls_is_alive),
+        with_stage(runs_of_hooks_are_signs_of_life),
+        with_stage(a_phase_can_be_left_unwatched),
+        with_stage(limits_are_learnt),
+        with_stage(nothing_is_learnt_where_that_is_not_wanted),
+        with_stage(limits_are_resumed),
+        with_stage(nothing_is_saved_of_what_is_quick),
+        with_stage(a_run_that_waits_for_data_is_ended),
+        with_stage(an_op_that_polls_is_ended),
+        with_stage(a_recovered_session_is_watched),
+        with_stage(a_recovery_does_not_forget_that_the_run_was_ended),
+        with_stage(each_session_has_its_own),
+        with_stage(the_heart_beats_through_a_stall),
+        with_stage(time_in_which_nobody_ran_is_no_stall),
+        with_stage(a_sick_disk_is_told_once),
+        with_stage(each_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
