@@ -80,12 +80,11 @@ hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *
 {
     hs_predict_options options = {HS_PREDICT_OPTIONS};
     prediction p = {.options = &options};
-    hs__built built;
+    hs__built built = {.estimator = estimator};
     char *path = NULL;
     hs_error error = {0};
-    if (hs_struct_take(&options, sizeof options, given, "hs_predict_options", "HS_PREDICT_OPTIONS", err))
-        return HS_INVALID_ARGUMENT;
-    if (!hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, options.n_hooks, &error) &&
+    if (!hs_struct_take(&options, sizeof options, given, "hs_predict_options", "HS_PREDICT_OPTIONS", &error) &&
+        !hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, options.n_hooks, &error) &&
         !make_prediction(&p, &built, &error)) {
         const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_path);
         hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);

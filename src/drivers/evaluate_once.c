@@ -63,20 +63,15 @@ double hs_metrics_value(const hs_metrics *metrics, const char *name)
     return NAN;
 }
 
-int64_t hs_metrics_step(const hs_metrics *metrics)
-{
-    return metrics ? metrics->step : -1;
-}
+#define GETTER(type, name, none)                                                                                           \
+    type hs_metrics_##name(const hs_metrics *metrics)                                                                      \
+    {                                                                                                                      \
+        return metrics ? metrics->name : none;                                                                             \
+    }
 
-const char *hs_metrics_checkpoint(const hs_metrics *metrics)
-{
-    return metrics ? metrics->checkpoint : NULL;
-}
-
-int64_t hs_metrics_batches(const hs_metrics *metrics)
-{
-    return metrics ? metrics->batches : 0;
-}
+GETTER(int64_t, step, -1)
+GETTER(const char *, checkpoint, NULL)
+GETTER(int64_t, batches, 0)
 
 /* Opening. */
 
@@ -138,6 +133,7 @@ static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_ev
     hs_run_args batch = {HS_RUN_ARGS, .kind = HS_RUN_EVAL};
     const hs_run_values *values;
     hs_code code = HS_OK;
+    metrics->step = hs_session_step(session);
     if (!options->eval_op && !metrics->n_means)
         return HS_OK;
     for (size_t i = 0; !code && i < metrics->n_means; i++)
@@ -178,30 +174,29 @@ static hs_code fetch_metrics(hs_metrics *metrics, hs_session *session, hs_error 
     return code;
 }
 
+/* In events, where they are wanted, and in a line of the log. */
 static hs_code publish(const hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options,
                        hs_error *err)
 {
     hs_summary_writer *writer = options->summary_writer;
     const char *name;
+    char line[LINE] = "";
+    size_t used = 0;
     hs_code code = HS_OK;
     if (options->output_dir)
         code = hs_raw_session_summary_writer(hs_session_raw(session), options->output_dir, &writer, err);
-    if (!writer)
-        return code;
-    for (size_t i = 0; !code && (name = hs_metrics_name(metrics, i)); i++)
-        code = hs_summary_writer_scalar(writer, name, metrics->values[i], metrics->step, err);
-    return code ? code : hs_summary_writer_flush(writer, false, err);
-}
-
-static void tell(const hs_metrics *metrics)
-{
-    char line[LINE] = "";
-    size_t used = 0;
-    const char *name;
-    for (size_t i = 0; (name = hs_metrics_name(metrics, i)) && used < sizeof line; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, ", %s = %.6g", name, metrics->values[i]);
-    hs_log(&metrics->env, HS_LOG_INFO, "evaluated %s: step %lld, %lld batch%s%s", metrics->checkpoint,
-           (long long)metrics->step, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);
+    for (size_t i = 0; !code && (name = hs_metrics_name(metrics, i)); i++) {
+        if (writer)
+            code = hs_summary_writer_scalar(writer, name, metrics->values[i], metrics->step, err);
+        if (used < sizeof line)
+            used += (size_t)snprintf(line + used, sizeof line - used, ", %s = %.6g", name, metrics->values[i]);
+    }
+    if (!code && writer)
+        code = hs_summary_writer_flush(writer, false, err);
+    if (!code)
+        hs_log(&metrics->env, HS_LOG_INFO, "evaluated %s: step %lld, %lld batch%s%s", metrics->checkpoint,
+               (long long)metrics->step, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);
+    return code;
 }
 
 hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err)
@@ -209,18 +204,22 @@ hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *opt
     hs_metrics *metrics = new_metrics(hs_backend_env(backend), options, err);
     hs_session *session = metrics ? hs__restored_open(backend, options, &metrics->checkpoint, err) : NULL;
     hs_code code;
-    if (session) {
-        metrics->step = hs_session_step(session);
-        if ((code = run_batches(metrics, session, options, err)) || (code = fetch_metrics(metrics, session, err)) ||
-            (code = publish(metrics, session, options, err)))
-            hs_session_fail(session, code, err->message);
-        if (hs_session_close(session, err).reason != HS_REASON_FAILED) {
-            tell(metrics);
-            return metrics;
-        }
-    }
+    if (session && ((code = run_batches(metrics, session, options, err)) || (code = fetch_metrics(metrics, session, err)) ||
+                    (code = publish(metrics, session, options, err))))
+        hs_session_fail(session, code, err->message);
+    if (hs_session_close(session, err).reason != HS_REASON_FAILED)
+        return metrics;
     hs_metrics_free(metrics);
     return NULL;
+}
+
+hs_code hs__told(hs_metrics *metrics, hs_evaluated_fn evaluated, void *user, hs_error *err)
+{
+    if (!metrics)
+        return err->code;
+    hs_code code = evaluated ? hs__settle(evaluated(user, metrics, err), "evaluated", err) : HS_OK;
+    hs_metrics_free(metrics);
+    return code;
 }
 
 hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err)

@@ -12,24 +12,26 @@ typedef struct {
     const hs_env *env;
     hs_evaluation_loop_options options;
     hs_evaluate_once_options once;
-    char *last;     /* the checkpoint that was evaluated, or passed over */
-    int64_t made;   /* evaluations */
-    int64_t due_ns; /* when the next one may begin */
+    hs_summary_writer *writer; /* for the output_dir: one event file for all evaluations */
+    char *last;                /* the checkpoint that was evaluated */
+    int64_t made;              /* evaluations */
+    int64_t due_ns;            /* when the next one may begin */
 } loop;
 
-static hs_code evaluate_last(loop *l, hs_error *err)
+/* `found` is the last one from now on, unless it is passed over: then the one before may be the newest again. */
+static hs_code evaluate(loop *l, char *found, hs_error *err)
 {
-    l->once.checkpoint_path = l->last;
+    l->once.checkpoint_path = found;
     l->due_ns = hs_env_monotonic_ns(l->env) + (int64_t)(l->options.min_wait_secs * 1e9);
     hs_metrics *metrics = hs__evaluate(l->backend, &l->once, err);
-    if (!metrics) {
-        bool unread = err->code == HS_NOT_FOUND || err->code == HS_DATA_LOSS;
-        return unread && hs__is_gone(l->env, l->last) ? HS_OK : err->code;
+    if (!metrics && (err->code == HS_NOT_FOUND || err->code == HS_DATA_LOSS) && hs__is_gone(l->env, found)) {
+        hs__free(l->env, found);
+        return HS_OK;
     }
-    l->made++;
-    hs_code code = l->options.evaluated ? l->options.evaluated(l->options.user, metrics, err) : HS_OK;
-    hs_metrics_free(metrics);
-    return hs__settle(code, "evaluated", err);
+    hs__free(l->env, l->last);
+    l->last = found;
+    l->made += metrics != NULL;
+    return hs__told(metrics, l->options.evaluated, l->options.user, err);
 }
 
 static hs_code run(loop *l, hs_error *err)
@@ -44,9 +46,7 @@ static hs_code run(loop *l, hs_error *err)
             hs_env_sleep_ns(l->env, wait);
         if ((code = hs_wait_for_checkpoint(l->env, l->once.checkpoint_dir, l->last, timeout, &found, err)))
             return code;
-        hs__free(l->env, l->last);
-        l->last = found;
-        code = evaluate_last(l, err);
+        code = evaluate(l, found, err);
     }
     return code == HS_STOP ? HS_OK : code;
 }
@@ -64,34 +64,24 @@ static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *
     if (!(l->options.min_wait_secs >= 0 && l->options.min_wait_secs <= LONGEST_WAIT_SECS))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: min_wait_secs is %g; none is 0",
                             l->options.min_wait_secs);
-    return HS_OK;
-}
-
-/* One event file for all evaluations. */
-static hs_code run_with_writer(loop *l, hs_error *err)
-{
-    hs_summary_writer *writer = NULL;
-    hs_error late = {0};
-    if (l->once.output_dir) {
-        const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = l->env};
-        if (!(writer = hs_summary_writer_open(l->once.output_dir, &options, err)))
-            return err->code;
-        l->once.summary_writer = writer;
-        l->once.output_dir = NULL;
-    }
-    hs_code code = run(l, err);
-    return hs_summary_writer_close(writer, &late) && !code ? hs__error_copy(err, &late) : code;
+    if (!l->once.output_dir)
+        return HS_OK;
+    const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = l->env};
+    l->once.summary_writer = l->writer = hs_summary_writer_open(l->once.output_dir, &options, err);
+    l->once.output_dir = NULL;
+    return l->writer ? HS_OK : err->code;
 }
 
 hs_code hs_evaluation_loop(hs_backend backend, const hs_evaluation_loop_options *given, int64_t *evaluations, hs_error *err)
 {
     loop l = {.backend = backend, .env = hs_backend_env(backend)};
-    hs_error error = {0};
-    hs_code code = take(&l, given, &error);
-    if (!code && !(code = run_with_writer(&l, &error)))
+    hs_error error = {0}, late = {0};
+    if (!take(&l, given, &error) && !run(&l, &error))
         hs__clear(&error);
     if (evaluations)
         *evaluations = l.made;
+    if (hs_summary_writer_close(l.writer, &late) && !error.code)
+        error = late;
     hs__free(l.env, l.last);
     hs_hooks_destroy(l.once.hooks, l.once.n_hooks);
     return hs__error_copy(err, &error);

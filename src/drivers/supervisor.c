@@ -2,8 +2,6 @@
 /* Making a supervisor, and what it is asked. */
 #include "drivers/supervisor.h"
 
-#include "backends/backend.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -92,44 +90,37 @@ static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, 
     return HS_OK;
 }
 
-/* Among the variables, the one of this name or, where none is given, of the usual one. */
-static hs_code find_step(const hs_supervisor *sv, const char **name, hs_error *err)
+/* Is there a variable of this name (whose tensor it may be)? */
+static bool find_variable(hs_backend backend, const char *name, hs_variable *found)
 {
-    const char *wanted = *name ? *name : "global_step";
-    size_t length = strcspn(wanted, ":");
-    hs_variable v;
-    for (size_t i = 0; hs_backend_variable(sv->backend, i, &v); i++) {
-        if (strncmp(v.name, wanted, length) != 0 || v.name[length])
-            continue;
-        bool fits = (v.dtype == HS_INT64 || v.dtype == HS_INT32) && hs_shape_elements(&v.shape) == 1;
-        if (*name && !fits)
-            return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "hs_supervisor_options: the global step '%s' has %lld elements of type %s; name a variable "
-                                "of one int32 or int64",
-                                *name, (long long)hs_shape_elements(&v.shape), hs_dtype_name(v.dtype));
-        if (!fits)
-            hs_log(&sv->env, HS_LOG_WARNING, "the variable '%s' is no integer, and is not taken for the global step",
-                   wanted);
-        else if (!*name)
-            *name = v.name;
-    }
-    return HS_OK;
+    size_t length = strcspn(name, ":");
+    for (size_t i = 0; hs_backend_variable(backend, i, found); i++)
+        if (strncmp(found->name, name, length) == 0 && !found->name[length])
+            return true;
+    return false;
 }
 
-static hs_code take_step(hs_supervisor *sv, const char *name, hs_error *err)
+/* What is given, or else the backend's own, or a variable of the usual name. */
+static hs_code take_step(hs_supervisor *sv, const char *given, hs_error *err)
 {
-    const char *own = hs_backend_global_step_name(sv->backend);
+    const char *own = hs_backend_global_step_name(sv->backend), *name = given ? given : own ? own : "global_step";
+    hs_variable v;
     hs_node node;
-    hs_code code;
-    sv->backends_step = own && (!name || strcmp(name, own) == 0);
-    if (sv->backends_step)
-        name = own;
-    else if ((code = find_step(sv, &name, err)) || (named(name) && (code = hs_backend_find(sv->backend, name, &node, err))))
-        return code;
-    if (!named(name))
+    bool is_variable = find_variable(sv->backend, name, &v);
+    bool counts = is_variable && (v.dtype == HS_INT64 || v.dtype == HS_INT32) && hs_shape_elements(&v.shape) == 1;
+    if (is_variable && !counts && given)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_supervisor_options: the global step '%s' has %lld elements of type %s; name a variable "
+                            "of one int32 or int64",
+                            name, (long long)hs_shape_elements(&v.shape), hs_dtype_name(v.dtype));
+    if (is_variable && !counts)
+        hs_log(&sv->env, HS_LOG_WARNING, "the variable '%s' is no integer, and is not taken for the global step", name);
+    if (!*name || (!given && (is_variable ? !counts : !own)))
         return HS_OK;
-    sv->global_step = hs__strdup(&sv->env, name);
-    return sv->global_step ? HS_OK : hs__no_memory(err, strlen(name), "a name");
+    hs_code code = hs_backend_find(sv->backend, name, &node, err);
+    if (!code && !(sv->global_step = hs__strdup(&sv->env, name)))
+        code = hs__no_memory(err, strlen(name), "a name");
+    return code;
 }
 
 static bool has_saveables(const hs_supervisor *sv)
@@ -161,16 +152,11 @@ static hs_code take_manager(hs_supervisor *sv, const hs_supervisor_options *o, h
     return err->code;
 }
 
-static double interval(double secs, double standard)
-{
-    return secs == 0 ? standard : secs == HS_NEVER ? 0 : secs;
-}
-
 /* What is the chief's alone. */
 static hs_code take_logdir(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
-    sv->save_summaries_secs = interval(o->save_summaries_secs, SAVE_SUMMARIES_SECS);
-    sv->save_model_secs = interval(o->save_model_secs, SAVE_MODEL_SECS);
+    sv->save_summaries_secs = o->save_summaries_secs == 0 ? SAVE_SUMMARIES_SECS : fmax(o->save_summaries_secs, 0);
+    sv->save_model_secs = o->save_model_secs == 0 ? SAVE_MODEL_SECS : fmax(o->save_model_secs, 0); /* HS_NEVER is below */
     sv->writer = sv->given_writer = o->summary_writer;
     sv->no_writer = o->no_summary_writer || (!o->summary_writer && !named(o->logdir));
     if (!named(o->logdir))
@@ -183,40 +169,34 @@ static hs_code take_logdir(hs_supervisor *sv, const hs_supervisor_options *o, hs
 
 static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
-    hs_code code;
     sv->is_worker = sv->no_writer = o->is_worker;
     sv->init_fn = o->init_fn;
     sv->init_user = o->init_user;
     sv->stop_grace_secs = o->stop_grace_secs;
     sv->coordinator = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &sv->env}, err);
-    if (!sv->coordinator)
+    if (!sv->coordinator || make_scaffold(sv, o, err) || take_step(sv, o->global_step, err) || take_manager(sv, o, err))
         return err->code;
-    if ((code = make_scaffold(sv, o, err)) || (code = take_step(sv, o->global_step, err)) ||
-        (code = take_manager(sv, o, err)))
-        return code;
     sv->saves = !o->no_saver && (o->saver || has_saveables(sv));
     return sv->is_worker ? HS_OK : take_logdir(sv, o, err);
 }
 
 static hs_supervisor *make(hs_backend backend, hs_error *err)
 {
-    hs_backend_ops ops;
     hs_env env;
-    if (hs__backend_take(&ops, backend, err) || hs__env_take(&env, hs_backend_env(backend), err) ||
-        (ops.status && hs__settle(ops.status(backend.self, err), "the backend", err)))
+    if (hs__env_take(&env, hs_backend_env(backend), err))
         return NULL;
     hs_supervisor *sv = hs__alloc(&env, 1, sizeof *sv);
     bool writes = sv && pthread_mutex_init(&sv->writing, NULL) == 0;
-    if (!writes || pthread_mutex_init(&sv->saving, NULL) != 0) {
-        if (writes)
-            pthread_mutex_destroy(&sv->writing);
-        hs__free(&env, sv);
-        hs__no_memory(err, sizeof *sv, "a supervisor");
-        return NULL;
+    if (writes && pthread_mutex_init(&sv->saving, NULL) == 0) {
+        sv->env = env;
+        sv->backend = backend;
+        return sv;
     }
-    sv->env = env;
-    sv->backend = backend;
-    return sv;
+    if (writes)
+        pthread_mutex_destroy(&sv->writing);
+    hs__free(&env, sv);
+    hs__no_memory(err, sizeof *sv, "a supervisor");
+    return NULL;
 }
 
 hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err)
@@ -240,11 +220,9 @@ void hs_supervisor_free(hs_supervisor *sv)
     if (!sv)
         return;
     hs_env env = sv->env;
-    if (sv->coordinator) {
-        hs_coordinator_request_stop(sv->coordinator, NULL);
-        hs__supervisor_await_services(sv);
-        hs__supervisor_end_writer(sv, NULL);
-    }
+    hs_coordinator_request_stop(sv->coordinator, NULL);
+    hs__supervisor_await_services(sv);
+    hs__supervisor_end_writer(sv, NULL);
     hs_coordinator_free(sv->coordinator);
     if (sv->owns_manager)
         hs_session_manager_free(sv->manager);

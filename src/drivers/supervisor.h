@@ -20,7 +20,6 @@ struct hs_supervisor {
     hs_scaffold *scaffold;
     bool saves; /* with the scaffold's saver */
     char *global_step;
-    bool backends_step; /* it is the one that the backend reads without a run */
     hs_init_fn init_fn;
     void *init_user;
     hs_coordinator *coordinator;

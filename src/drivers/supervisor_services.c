@@ -5,29 +5,28 @@
 #include "session/session.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* The global step. */
 
-static hs_code fetch_step(const hs_supervisor *sv, hs_raw_session *session, int64_t *step, hs_error *err)
-{
-    const double MOST = 9007199254740992; /* a double has each step up to here */
-    const hs_run_values *values;
-    hs_code code = hs__run_aside(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(sv->global_step)}, &values, err);
-    double value = code ? 0 : hs_values_number(values, 0);
-    if (!(value >= 0 && value < MOST))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the global step '%s' is %g, no step", sv->global_step, value);
-    *step = (int64_t)value;
-    return code;
-}
-
 hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t *step, hs_error *err)
 {
+    const double MOST = 9007199254740992; /* a double has each step up to here */
+    const char *own = hs_backend_global_step_name(sv->backend);
+    const hs_run_values *values;
     *step = -1;
     if (!sv->global_step)
         return HS_OK;
-    hs_raw_session_enter(session);
-    hs_code code = sv->backends_step ? hs_raw_session_step(session, step, err) : fetch_step(sv, session, step, err);
+    if (own && strcmp(own, sv->global_step) == 0) /* which the backend may read without a run */
+        return hs_raw_session_step(session, step, err);
+    hs_raw_session_enter(session); /* the values stay while they are looked at */
+    hs_code code = hs__run_aside(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(sv->global_step)}, &values, err);
+    double value = code ? 0 : hs_values_number(values, 0);
     hs_raw_session_leave(session);
+    if (!(value >= 0 && value < MOST))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the global step '%s' is %g, no step", sv->global_step, value);
+    *step = (int64_t)value;
     return code;
 }
 
@@ -89,12 +88,9 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *sessio
                                        hs_error *err)
 {
     hs_code code;
-    hs_error_clear(err);
-    if (!sv || step < -1 || (summary.bytes && !summary.data))
+    if (!sv || step < -1)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_summary_computed: %s",
-                            !sv         ? "the supervisor is NULL"
-                            : step < -1 ? "the step is negative; -1 is the session's"
-                                        : "the summary has a size and no data");
+                            sv ? "the step is negative; -1 is the session's" : "the supervisor is NULL");
     if (sv->no_writer) /* a worker has none */
         return hs_error_set(err, HS_FAILED_PRECONDITION, "writing a summary requires %s",
                             sv->is_worker ? "a chief, and this is a worker's supervisor: leave it to the chief's"
@@ -131,7 +127,6 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
     hs_saver *saver = hs_supervisor_saver(sv);
     hs_error error = {0};
     int64_t step;
-    hs_error_clear(err);
     if (!sv || !session)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_save: there is no %s", sv ? "session" : "supervisor");
     if (sv->is_worker || !sv->save_path || !saver)
@@ -140,17 +135,16 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
                             : !sv->save_path ? "give the supervisor a logdir"
                                              : "the supervisor has no saver, or the graph no variables to be saved");
     enter_with_saver(sv, session);
-    hs_code code = hs__supervisor_step(sv, session, &step, err);
-    if (!code)
-        code = hs_saver_save(saver, session, sv->save_path, step, &options, err);
+    if (!hs__supervisor_step(sv, session, &step, &error))
+        hs_saver_save(saver, session, sv->save_path, step, &options, &error);
     hs_raw_session_leave(session); /* the copy is made */
     hs_saver_wait(saver);
-    if (!code && hs_saver_finished(saver, &(int64_t){0}, &error) && error.code)
-        code = hs__error_copy(err, &error);
-    if (!code)
-        code = log_session(sv, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), step, err);
+    if (!error.code)
+        hs_saver_finished(saver, &(int64_t){0}, &error);
+    if (!error.code)
+        log_session(sv, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), step, &error);
     pthread_mutex_unlock(&sv->saving);
-    return code;
+    return hs__error_copy(err, &error);
 }
 
 /* The services' loops. */
@@ -161,20 +155,15 @@ static hs_code save_now_and_then(void *user, hs_error *err)
     return hs_supervisor_save(sv, sv->session, err);
 }
 
-static hs_code run_summary_op(hs_supervisor *sv, hs_error *err)
+/* Where the writer was closed, and left this thread behind, it is dropped. */
+static hs_code write_summary(hs_supervisor *sv, const hs_tensor *value, int64_t step, hs_error *err)
 {
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(hs_supervisor_summary_op(sv)), .kind = HS_RUN_AUX};
-    const hs_run_values *values;
-    int64_t step;
-    hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
-    if (code || (code = hs_raw_session_run(sv->session, &args, &values, err)))
-        return code;
-    const hs_tensor *value = hs_values_tensor(values, 0);
     if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialised Summary",
-                            args.names[0]);
+                            hs_supervisor_summary_op(sv));
     const hs_string *summary = value->data;
-    hs_summary_writer *writer = begin_event(sv); /* NULL: it was closed, and left this thread behind */
+    hs_summary_writer *writer = begin_event(sv);
+    hs_code code = HS_OK;
     if (writer && summary->bytes)
         code = hs_summary_writer_summary(writer, *summary, step < 0 ? 0 : step, err);
     end_event(sv, step);
@@ -184,8 +173,13 @@ static hs_code run_summary_op(hs_supervisor *sv, hs_error *err)
 static hs_code compute_summary(void *user, hs_error *err)
 {
     hs_supervisor *sv = user;
+    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(hs_supervisor_summary_op(sv)), .kind = HS_RUN_AUX};
+    const hs_run_values *values;
+    int64_t step;
     hs_raw_session_enter(sv->session);
-    hs_code code = run_summary_op(sv, err);
+    hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
+    if (!code && !(code = hs_raw_session_run(sv->session, &args, &values, err)))
+        code = write_summary(sv, hs_values_tensor(values, 0), step, err);
     hs_raw_session_leave(sv->session);
     return code;
 }
@@ -197,19 +191,17 @@ static hs_code count_steps(void *user, hs_error *err)
     hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
     int64_t now = hs_env_monotonic_ns(&sv->env);
     double secs = (double)(now - sv->rate_ns) / 1e9, steps = (double)(step - sv->rate_step);
-    char *tag;
+    char tag[512];
     if (code || !(secs > 0)) /* a clock too coarse for a rate: the steps count in the next */
         return code;
     sv->rate_step = step;
     sv->rate_ns = now;
-    if (!(tag = hs__format(&sv->env, "%s/sec", sv->global_step)))
-        return hs__no_memory(err, 1, "a tag");
+    snprintf(tag, sizeof tag, "%s/sec", sv->global_step);
     hs_log(&sv->env, HS_LOG_INFO, "%s: %g", tag, steps / secs);
     hs_summary_writer *writer = begin_event(sv);
     if (writer)
         code = hs_summary_writer_scalar(writer, tag, steps / secs, step, err);
     end_event(sv, step);
-    hs__free(&sv->env, tag);
     return code;
 }
 
@@ -218,8 +210,9 @@ static hs_code count_steps(void *user, hs_error *err)
 static hs_thread *start_looper(hs_supervisor *sv, const char *name, double secs, hs_code (*loop)(void *user, hs_error *err),
                                void *user, hs_error *err)
 {
-    const hs_looper_options options = {
-        HS_LOOPER_OPTIONS, .coordinator = sv->coordinator, .name = name, .interval_secs = secs, .loop = loop, .user = user};
+    const hs_looper_options options = {HS_LOOPER_OPTIONS, .coordinator = hs_supervisor_coordinator(sv),
+                                       .name = name,      .interval_secs = secs,
+                                       .loop = loop,      .user = user};
     hs_thread *thread = hs_looper_new(&options, err);
     if (!thread || !hs_thread_start(thread, err))
         return thread;
@@ -230,31 +223,24 @@ static hs_thread *start_looper(hs_supervisor *sv, const char *name, double secs,
 hs_thread *hs_supervisor_loop(hs_supervisor *sv, double secs, hs_code (*fn)(void *user, hs_error *err), void *user,
                               hs_error *err)
 {
-    if (sv)
-        return start_looper(sv, "loop", secs, fn, user, err);
-    hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_loop: there is no supervisor");
-    return NULL;
+    return start_looper(sv, "loop", secs, fn, user, err);
 }
 
-static hs_code start_services(hs_supervisor *sv, hs_error *err)
+/* Every so many seconds; 0: it is not wanted. */
+static hs_code start_service(hs_supervisor *sv, const char *name, double secs, hs_code (*loop)(void *user, hs_error *err),
+                             hs_error *err)
 {
-    const bool events = sv->save_summaries_secs > 0 && !sv->no_writer;
-    const struct {
-        bool wanted;
-        const char *name;
-        double secs;
-        hs_code (*loop)(void *user, hs_error *err);
-    } all[HS__SERVICES] = {
-        {events && hs_supervisor_summary_op(sv), "summaries", sv->save_summaries_secs, compute_summary},
-        {events && sv->global_step, "step counter", sv->save_summaries_secs, count_steps},
-        {sv->saves && sv->save_model_secs > 0, "checkpoints", sv->save_model_secs, save_now_and_then},
-    };
-    hs_error error = {0};
-    for (size_t i = 0; !error.code && i < HS__SERVICES; i++)
-        if (all[i].wanted &&
-            (sv->services[sv->n_services] = start_looper(sv, all[i].name, all[i].secs, all[i].loop, sv, &error)))
-            sv->n_services++;
-    return hs__error_copy(err, &error);
+    if (secs > 0 && (sv->services[sv->n_services] = start_looper(sv, name, secs, loop, sv, err)))
+        sv->n_services++;
+    return err->code;
+}
+
+static void start_services(hs_supervisor *sv, hs_error *err)
+{
+    const double events = sv->no_writer ? 0 : sv->save_summaries_secs;
+    if (!start_service(sv, "summaries", hs_supervisor_summary_op(sv) ? events : 0, compute_summary, err) &&
+        !start_service(sv, "step counter", sv->global_step ? events : 0, count_steps, err))
+        start_service(sv, "checkpoints", sv->saves ? sv->save_model_secs : 0, save_now_and_then, err);
 }
 
 bool hs__supervisor_serves(const hs_supervisor *sv)
@@ -277,9 +263,8 @@ void hs__supervisor_await_services(hs_supervisor *sv)
 
 hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err)
 {
-    hs_code code;
+    hs_error error = {0};
     int64_t step;
-    hs_error_clear(err);
     if (!sv || !session)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_start_standard_services: there is no %s",
                             sv ? "session" : "supervisor");
@@ -292,17 +277,18 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
     hs__supervisor_await_services(sv); /* they have ended */
     if (!sv->logdir) {
         hs_log(&sv->env, HS_LOG_WARNING, "the standard services need a logdir: none of them is started");
-        return HS_OK;
+        return hs__error_copy(err, NULL);
     }
     sv->session = session;
-    if ((code = hs_raw_session_share(session, err)) || (code = hs__supervisor_open_writer(sv, err)) ||
-        (code = hs__supervisor_step(sv, session, &step, err)) ||
+    if (!hs_raw_session_share(session, &error) && !hs__supervisor_open_writer(sv, &error) &&
+        !hs__supervisor_step(sv, session, &step, &error) &&
         /* what TensorBoard has from there on is of another run: this one goes on with the step after what was restored */
-        (code = log_session(sv, HS_SESSION_START, NULL, step + 1, err)))
-        return code;
-    sv->rate_step = step;
-    sv->rate_ns = hs_env_monotonic_ns(&sv->env);
-    return start_services(sv, err);
+        !log_session(sv, HS_SESSION_START, NULL, step + 1, &error)) {
+        sv->rate_step = step;
+        sv->rate_ns = hs_env_monotonic_ns(&sv->env);
+        start_services(sv, &error);
+    }
+    return hs__error_copy(err, &error);
 }
 
 hs_thread *const *hs_supervisor_services(const hs_supervisor *sv, size_t *n)

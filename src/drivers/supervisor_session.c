@@ -17,15 +17,6 @@ static hs_code no_supervisor(hs_error *err)
 
 /* Preparing. */
 
-/* The events once a file. */
-static hs_code write_graph(hs_supervisor *sv, hs_error *err)
-{
-    hs_code code =
-        hs__show_graph(sv->backend, hs_supervisor_saver(sv), sv->logdir, sv->graph_written ? NULL : sv->writer, 0, err);
-    sv->graph_written = true;
-    return code;
-}
-
 static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
 {
     const hs_prepare_options prepare = {
@@ -48,8 +39,11 @@ static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervised_optio
 static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, hs_error *err)
 {
     hs_code code = hs_raw_session_share(session, err);
-    if (!code && !sv->is_worker)
-        code = write_graph(sv, err);
+    if (!code && !sv->is_worker) {
+        hs_summary_writer *writer = sv->graph_written ? NULL : sv->writer; /* the events once a file */
+        code = hs__show_graph(sv->backend, hs_supervisor_saver(sv), sv->logdir, writer, 0, err);
+        sv->graph_written = true;
+    }
     if (!code && !sv->is_worker && services)
         code = hs_supervisor_start_standard_services(sv, session, err);
     if (!code && services && hs_backend_collection(sv->backend, HS_QUEUE_RUNNERS, NULL, 0))
@@ -82,19 +76,17 @@ hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, con
     hs_supervised_options options = {HS_SUPERVISED_OPTIONS};
     hs_error error = {0};
     hs_raw_session *session = NULL;
-    if (take_options(&options, given, &error) || check(sv, &options, &error)) {
-        hs__error_copy(err, &error);
-        return NULL;
-    }
-    hs_coordinator_clear_stop(sv->coordinator);
-    sv->left_open = false;
-    if (!hs__supervisor_open_writer(sv, &error))
-        session = make_session(sv, &options, &error);
-    if (!session || begin(sv, session, !options.no_standard_services, &error)) {
-        hs_error why = error;
-        hs_supervisor_leave(sv, session, error.code, NULL, &why);
-        session = NULL;
-        hs_log(&sv->env, HS_LOG_ERROR, "the session was not opened: %s", error.message);
+    if (!take_options(&options, given, &error) && !check(sv, &options, &error)) {
+        hs_coordinator_clear_stop(sv->coordinator);
+        sv->left_open = false;
+        if (!hs__supervisor_open_writer(sv, &error))
+            session = make_session(sv, &options, &error);
+        if (!session || begin(sv, session, !options.no_standard_services, &error)) {
+            hs_error why = error;
+            hs_supervisor_leave(sv, session, error.code, NULL, &why);
+            session = NULL;
+            hs_log(&sv->env, HS_LOG_ERROR, "the session was not opened: %s", error.message);
+        }
     }
     hs__error_copy(err, &error);
     return session;
@@ -109,12 +101,8 @@ hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_superv
 
 hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads, hs_error *err)
 {
-    if (threads)
-        *threads = (hs_threads){NULL, 0, NULL};
-    if (!sv)
-        return no_supervisor(err);
     hs_raw_session_enter(session); /* a fork is made by whoever may run the session */
-    hs_code code = hs_start_queue_runners(session, sv->coordinator, true, threads, err);
+    hs_code code = hs_start_queue_runners(sv ? session : NULL, hs_supervisor_coordinator(sv), true, threads, err);
     hs_raw_session_leave(session);
     return code;
 }
@@ -131,8 +119,7 @@ bool hs_supervisor_should_stop(const hs_supervisor *sv)
 
 void hs_supervisor_wait_for_stop(hs_supervisor *sv)
 {
-    if (sv)
-        hs_coordinator_wait_for_stop(sv->coordinator, (double)INFINITY);
+    hs_coordinator_wait_for_stop(hs_supervisor_coordinator(sv), (double)INFINITY);
 }
 
 hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body, void *user, hs_error *err)
@@ -148,9 +135,8 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
     hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS};
     hs_error error = {0}, late = {0};
     hs_coordinator_request_stop(sv->coordinator, NULL);
-    if (given &&
-        hs_struct_take(&options, sizeof options, given, "hs_supervisor_stop_options", "HS_SUPERVISOR_STOP_OPTIONS", &error))
-        options = (hs_supervisor_stop_options){HS_SUPERVISOR_STOP_OPTIONS}; /* nobody is left behind because of them */
+    if (given) /* nobody is left behind because they cannot be read */
+        hs_struct_take(&options, sizeof options, given, "hs_supervisor_stop_options", "HS_SUPERVISOR_STOP_OPTIONS", &error);
     if (!options.threads && options.n_threads)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_supervisor_stop_options.n_threads is %zu, and threads is NULL",
                      options.n_threads);

@@ -27,12 +27,7 @@ static int64_t after(const course *c, double secs, int64_t standard)
 static hs_code evaluate(course *c, hs_error *err)
 {
     c->due_ns = after(c, c->spec.throttle_secs, THROTTLE_SECS);
-    hs_metrics *metrics = hs_estimator_evaluate(c->estimator, &c->evaluate, err);
-    if (!metrics)
-        return err->code;
-    hs_code code = c->spec.evaluated ? hs__settle(c->spec.evaluated(c->spec.user, metrics, err), "evaluated", err) : HS_OK;
-    hs_metrics_free(metrics);
-    return code;
+    return hs__told(hs_estimator_evaluate(c->estimator, &c->evaluate, err), c->spec.evaluated, c->spec.user, err);
 }
 
 /* Once a stop is asked for, it depends on how the training ends whether there is one evaluation more. */
@@ -60,6 +55,7 @@ static void evaluate_last(course *c, hs_outcome *outcome, hs_error *err)
     if (code && code != HS_STOP) {
         outcome->reason = HS_REASON_FAILED;
         outcome->error = *err;
+        outcome->hook[0] = '\0'; /* it may have stopped the training, but did not fail */
     } else
         hs__clear(err);
 }
@@ -91,8 +87,8 @@ static hs_code take(course *c, const hs_eval_spec *given, const hs_train_options
     if (!code)
         code = hs_struct_take(&c->evaluate, sizeof c->evaluate, c->spec.evaluate, "hs_evaluate_options",
                               "HS_EVALUATE_OPTIONS", err);
-    hs_error *train_err = code ? NULL : err;
-    if (train && hs_struct_take(&c->train, sizeof c->train, train, "hs_train_options", "HS_TRAIN_OPTIONS", train_err))
+    if (train &&
+        hs_struct_take(&c->train, sizeof c->train, train, "hs_train_options", "HS_TRAIN_OPTIONS", code ? NULL : err))
         return HS_INVALID_ARGUMENT;
     return code ? code : check(c, err);
 }

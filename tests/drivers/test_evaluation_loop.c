@@ -87,6 +87,57 @@ static void a_checkpoint_that_is_deleted_while_it_is_evaluated(void **state)
     assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; it is passed over");
 }
 
+/* Another process trains on when the first evaluation is told of, and takes back what it has saved before that is restored:
+ * the checkpoint is deleted, and the state file names the one before. */
+typedef struct {
+    shop *h;
+    char *state;
+    size_t bytes;
+} rollback;
+
+static hs_code train_to_9_once(void *user, const hs_metrics *metrics, hs_error *err)
+{
+    rollback *r = user;
+    shop_evaluated(r->h, metrics, err);
+    if (r->state)
+        return HS_OK;
+    r->state = test_read_file(test_path(r->h->s->directory, "checkpoint"), &r->bytes);
+    shop_train_to(r->h, 9);
+    return HS_OK;
+}
+
+static hs_code take_back(void *self, hs_backend backend, hs_error *err)
+{
+    rollback *r = self;
+    (void)backend;
+    if (r->state)
+        test_write_file(test_path(r->h->s->directory, "checkpoint"), r->state, r->bytes);
+    return hs_remove_checkpoint(NULL, test_path(r->h->s->directory, "model.ckpt-9"), err);
+}
+
+static void what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back(void **state)
+{
+    shop *h = *state;
+    static const char *const metrics[] = {"w", NULL};
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "rollback", .begin = take_back};
+    rollback r = {.h = h};
+    const hs_hook hook = {.ops = &ops, .self = &r};
+    shop_train_to(h, 5);
+    hs_graph *g = shop_graph(h, HS_MODE_EVAL);
+    shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
+    const hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = h->s->directory, .metrics = metrics,
+                                           .hooks = &hook, .n_hooks = 1};
+    const hs_evaluation_loop_options options = {
+        HS_EVALUATION_LOOP_OPTIONS, .once = &once,       .evaluated = train_to_9_once, .user = &r,
+        .timeout_secs = 3,          .max_evaluations = 3};
+    assert_fails(hs_evaluation_loop(hs_graph_backend(g), &options, NULL, &h->s->err), HS_DEADLINE_EXCEEDED, &h->s->err,
+                 "in 3 seconds");
+    assert_contains(h->s->t.log, "model.ckpt-9 was deleted before it was restored");
+    assert_int_equal(h->evaluations, 1);
+    hs_graph_free(g);
+    free(r.state);
+}
+
 static void a_checkpoint_that_is_deleted_gives_way_to_another(void **state)
 {
     shop *h = *state;
@@ -313,6 +364,15 @@ static void a_failing_evaluation_ends_the_training(void **state)
     assert_says(&h->s->err, HS_INTERNAL, "not good enough");
 }
 
+static void a_last_evaluation_that_fails_is_no_hooks_failure(void **state)
+{
+    shop *h = *state;
+    train_and_evaluate(h, 0, 0, refuse, 4);
+    assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
+    assert_says(&h->s->err, HS_INTERNAL, "not good enough");
+    assert_string_equal(h->s->outcome.hook, "");
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
     shop *h = *state;
@@ -439,6 +499,7 @@ int main(void)
         with_shop(so_many_evaluations),
         with_shop(time_between_evaluations),
         with_shop(a_checkpoint_that_is_deleted_while_it_is_evaluated),
+        with_shop(what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back),
         with_shop(a_checkpoint_that_is_deleted_gives_way_to_another),
         with_shop(a_damaged_checkpoint_is_an_error),
         with_shop(no_path_in_a_loop),
@@ -454,6 +515,7 @@ int main(void)
         with_shop(without_saving_there_is_nothing_to_evaluate),
         with_shop(the_callers_listeners_come_before_each_evaluation),
         with_shop(a_failing_evaluation_ends_the_training),
+        with_shop(a_last_evaluation_that_fails_is_no_hooks_failure),
         with_shop(what_makes_no_sense_is_refused),
         with_shop(a_step_function_makes_the_steps),
         with_shop(a_loop_needs_something_to_do),

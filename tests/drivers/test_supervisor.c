@@ -72,6 +72,13 @@ static void of_no_supervisor_there_is_nothing(void **state)
     assert_int_equal(hs_supervisor_leave(NULL, NULL, HS_OK, NULL, &err), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_supervisor_stop(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_supervisor_save(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
+    assert_null(hs_supervisor_loop(NULL, 1, NULL, NULL, &err));
+    assert_int_equal(err.code, HS_INVALID_ARGUMENT);
+    hs_threads threads = {.n = 1};
+    assert_int_equal(hs_supervisor_start_queue_runners(NULL, NULL, &threads, NULL), HS_INVALID_ARGUMENT);
+    assert_int_equal(threads.n, 0);
+    assert_int_equal(hs_supervisor_start_standard_services(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
+    hs_supervisor_wait_for_stop(NULL);
     assert_int_equal(hs_basic_train_loop(NULL, NULL, NULL, NULL, NULL), HS_INVALID_ARGUMENT);
 }
 
@@ -371,6 +378,16 @@ static void options_that_make_no_sense(void **state)
     assert_int_equal(f->err.code, HS_INVALID_ARGUMENT);
 }
 
+static void a_graph_that_was_built_wrong(void **state)
+{
+    supervised *f = *state;
+    hs_graph_op(f->graph, .name = "twice");
+    hs_graph_op(f->graph, .name = "twice");
+    assert_null(hs_supervisor_new(hs_graph_backend(f->graph), NULL, &f->err));
+    assert_int_not_equal(f->err.code, HS_OK);
+    assert_contains(f->err.message, "twice");
+}
+
 static void waiting_for_a_checkpoint_needs_a_place(void **state)
 {
     supervised *f = *state;
@@ -431,6 +448,7 @@ int main(void)
         supervised_test(sv_017_a_session_manager_of_the_programs),
         supervised_test(options_that_contradict_each_other),
         supervised_test(options_that_make_no_sense),
+        supervised_test(a_graph_that_was_built_wrong),
         supervised_test(waiting_for_a_checkpoint_needs_a_place),
         supervised_test(each_allocation_may_fail),
     };
