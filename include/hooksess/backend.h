@@ -31,7 +31,8 @@ typedef struct hs_variable {
     int32_t reserved;
     hs_shape shape;
     uint64_t flags;
-    void *reserved2;
+    const char *device; /* where it stands, in the backend's own words; "": it was given no place. NULL: the backend places
+                         * nothing */
 } hs_variable;
 
 typedef struct hs_backend_feed {

@@ -32,7 +32,8 @@
  * &err); printf("accuracy %g at step %lld\n", hs_metrics_value(m, "accuracy"), (long long)hs_metrics_step(m));
  *
  * Each call asks the model function for a graph, opens one session on it, and has the graph released when that is closed:
- * nothing is carried from call to call but what checkpoints in model_dir hold. One thread at a time uses an estimator. */
+ * nothing is carried from call to call but what checkpoints in model_dir hold. One thread at a time uses an estimator.
+ * One that is NULL is HS_INVALID_ARGUMENT, and then nothing is taken of what the caller gives. */
 
 HS_BEGIN_DECLS
 

@@ -43,14 +43,21 @@ void hs_estimator_free(hs_estimator *estimator)
         hs__free(&estimator->env, estimator);
 }
 
+bool hs__estimator_missing(const hs_estimator *estimator, hs_error *err)
+{
+    return !estimator && hs_error_set(err, HS_INVALID_ARGUMENT, "the estimator is NULL");
+}
+
 const char *hs_estimator_model_dir(const hs_estimator *estimator)
 {
-    return estimator->options.model_dir;
+    return estimator ? estimator->options.model_dir : NULL;
 }
 
 char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *err)
 {
-    return hs_latest_checkpoint(&estimator->env, estimator->options.model_dir, NULL, err);
+    return hs__estimator_missing(estimator, err)
+               ? NULL
+               : hs_latest_checkpoint(&estimator->env, estimator->options.model_dir, NULL, err);
 }
 
 /* Building. */
@@ -75,8 +82,8 @@ hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode,
     for (int i = 0; i < 3; i++) {
         for (size_t k = 0; built->hooks && k < lengths[i]; k++)
             built->hooks[built->n_hooks++] = lists[i][k];
-        if (!built->hooks)
-            hs_hooks_destroy(lists[i], lengths[i]);
+        if (!built->hooks) /* the model function may list what the caller lists */
+            hs__hooks_destroy_apart(lists[i], lengths[i], i == 1 ? hooks : NULL, n_hooks);
     }
     return code || built->hooks ? code : hs__no_memory(err, sizeof *built->hooks, "the hooks");
 }
@@ -184,6 +191,8 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *g
     hs_train_options options = {HS_TRAIN_OPTIONS};
     hs__built built = {.estimator = estimator};
     hs_error error = {0};
+    if (hs__estimator_missing(estimator, &error))
+        return hs__error_copy(err, &error), hs_session_close(NULL, &error);
     bool failed =
         (given && hs_struct_take(&options, sizeof options, given, "hs_train_options", "HS_TRAIN_OPTIONS", &error)) ||
         hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, options.n_hooks, &error) ||
@@ -216,7 +225,8 @@ hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_opt
     hs__built built;
     hs_metrics *metrics = NULL;
     hs_error error = {0};
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_evaluate_options", "HS_EVALUATE_OPTIONS", err))
+    if (hs__estimator_missing(estimator, err) ||
+        (given && hs_struct_take(&options, sizeof options, given, "hs_evaluate_options", "HS_EVALUATE_OPTIONS", err)))
         return NULL;
     hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, options.n_hooks, &error);
     const char *const loss[] = {built.spec.loss, NULL};

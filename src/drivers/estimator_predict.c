@@ -83,6 +83,8 @@ hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *
     hs__built built = {.estimator = estimator};
     char *path = NULL;
     hs_error error = {0};
+    if (hs__estimator_missing(estimator, err))
+        return HS_INVALID_ARGUMENT;
     if (!hs_struct_take(&options, sizeof options, given, "hs_predict_options", "HS_PREDICT_OPTIONS", &error) &&
         !hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, options.n_hooks, &error) &&
         !make_prediction(&p, &built, &error)) {

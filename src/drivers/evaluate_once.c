@@ -2,13 +2,13 @@
 /* One evaluation of a checkpoint. */
 #include "drivers/restored.h"
 
-#include "base/env.h"
+#include "session/session.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LINE = 1500, KINDS = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX };
+enum { LINE = 1500 };
 
 /* What an evaluation has found. */
 
@@ -75,19 +75,6 @@ GETTER(int64_t, batches, 0)
 
 /* Opening. */
 
-hs_hook *hs__hold_hooks(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err)
-{
-    hs_hook *held = hs__alloc(env, n + 1, sizeof *held);
-    if (!held)
-        hs__no_memory(err, n * sizeof *held, "the hooks");
-    for (size_t i = 0; held && hooks && i < n; i++) {
-        held[i] = hs_hook_hold(hooks[i]);
-        if (!(hooks[i].flags & KINDS)) /* a session that trains nothing has no runs of the kind they get by default */
-            held[i].flags |= HS_HOOK_EVAL;
-    }
-    return held;
-}
-
 bool hs__is_gone(const hs_env *env, const char *path)
 {
     if (hs_checkpoint_exists(env, path))
@@ -112,7 +99,7 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
 {
     const hs_env *env = hs_backend_env(backend);
     hs_session *session;
-    hs_hook *hooks = hs__hold_hooks(env, options->hooks, options->n_hooks, err);
+    hs_hook *hooks = hs__hooks_held(env, options->hooks, options->n_hooks, err);
     hs_session_options opening = {HS_SESSION_OPTIONS, .hooks = options->hooks ? hooks : NULL, .n_hooks = options->n_hooks,
                                   .scaffold = options->scaffold, .restore_options = options->restore_options};
     *path = NULL;

@@ -6,9 +6,6 @@
 
 /* What the drivers that read checkpoints share. */
 
-/* Copies of hooks, held, so that they serve several sessions; the array is for hs__free, and whoever has the hooks destroys
- * them. */
-hs_hook *hs__hold_hooks(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err);
 /* A session, with held hooks, on the checkpoint of the options; *path is which, for hs__free, also after a failure. */
 hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options *options, char **path, hs_error *err);
 /* The options, checked; `options` stays as it was if they cannot be read. */

@@ -3,7 +3,7 @@
 #include "drivers/estimator.h"
 #include "drivers/restored.h"
 
-#include "base/env.h"
+#include "session/session.h"
 
 enum { START_DELAY_SECS = 120, THROTTLE_SECS = 600 };
 
@@ -96,7 +96,7 @@ static hs_code take(course *c, const hs_eval_spec *given, const hs_train_options
 static hs_code listen(course *c, hs_error *err)
 {
     size_t n = c->train.listeners ? c->train.n_listeners : 0;
-    c->held = hs__hold_hooks(&c->estimator->env, c->evaluate.hooks, c->evaluate.n_hooks, err);
+    c->held = hs__hooks_held(&c->estimator->env, c->evaluate.hooks, c->evaluate.n_hooks, err);
     c->listeners = hs__alloc(&c->estimator->env, n + 1, sizeof *c->listeners);
     if (!c->held || !c->listeners)
         return hs__no_memory(err, n * sizeof *c->listeners, "the listeners");
@@ -116,6 +116,8 @@ hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options
     course c = {.estimator = estimator, .train = {HS_TRAIN_OPTIONS}, .evaluated_step = -1};
     hs_error error = {0};
     hs_outcome outcome;
+    if (!estimator) /* which says so */
+        return hs_estimator_train(NULL, NULL, err);
     hs_code code = take(&c, given, train, &error);
     const hs_hook *hooks = c.evaluate.hooks;
     if (code || listen(&c, &error)) {

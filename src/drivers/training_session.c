@@ -8,7 +8,7 @@
 #include <hooksess/hooks/summary_saver.h>
 
 #include "backends/graph/graph.h"
-#include "base/env.h"
+#include "session/session.h"
 
 enum {
     USUAL_HOOKS = 4,
@@ -151,17 +151,7 @@ static hs_code check_options(const hs_training_options *options, const hs_env *e
 /* Hooks that are only the chief's, but for those that are among everybody's. */
 static void destroy_chief_only(const hs_training_options *options)
 {
-    const hs_hook *hooks = options->hooks, *chief = options->chief_only_hooks;
-    size_t n = hooks ? options->n_hooks : 0;
-    for (size_t i = 0; chief && i < options->n_chief_only_hooks; i++) {
-        bool done = false;
-        for (size_t k = 0; k < n; k++)
-            done |= chief[i].self && hooks[k].self == chief[i].self;
-        for (size_t k = 0; k < i; k++)
-            done |= chief[i].self && chief[k].self == chief[i].self;
-        if (!done)
-            hs_hooks_destroy(&chief[i], 1);
-    }
+    hs__hooks_destroy_apart(options->chief_only_hooks, options->n_chief_only_hooks, options->hooks, options->n_hooks);
 }
 
 /* Hooks that no session took over. */

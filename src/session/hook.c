@@ -38,3 +38,30 @@ void hs_hooks_destroy(const hs_hook *hooks, size_t n)
             hs_hook_destroy(hooks[i]);
     }
 }
+
+void hs__hooks_destroy_apart(const hs_hook *hooks, size_t n, const hs_hook *others, size_t n_others)
+{
+    for (size_t i = 0; hooks && i < n; i++) {
+        bool elsewhere = false;
+        for (size_t k = 0; hooks[i].self && others && k < n_others; k++)
+            elsewhere |= others[k].self == hooks[i].self;
+        for (size_t k = 0; hooks[i].self && k < i; k++)
+            elsewhere |= hooks[k].self == hooks[i].self;
+        if (!elsewhere)
+            hs_hooks_destroy(&hooks[i], 1);
+    }
+}
+
+hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err)
+{
+    const uint64_t kinds = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX;
+    hs_hook *held = hs__alloc(env, n + 1, sizeof *held);
+    if (!held)
+        hs__no_memory(err, n * sizeof *held, "the hooks");
+    for (size_t i = 0; held && hooks && i < n; i++) {
+        held[i] = hs_hook_hold(hooks[i]);
+        if (!(hooks[i].flags & kinds)) /* a session that trains nothing has no runs of the kind they get by default */
+            held[i].flags |= HS_HOOK_EVAL;
+    }
+    return held;
+}

@@ -205,9 +205,25 @@ hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup,
     return hs__error_copy(err, &why), code;
 }
 
+/* What was given no place is where each process is, and nobody initialises a worker's. */
+static hs_code check_places(const hs_raw_session *raw, hs_error *err)
+{
+    hs_variable variable;
+    for (size_t i = 0; hs_backend_variable(raw->backend, i, &variable); i++)
+        if (variable.device && !*variable.device && !(variable.flags & HS_VARIABLE_LOCAL))
+            return hs_error_set(err, HS_INVALID_ARGUMENT,
+                                "variable '%s' stands on no device that chief and workers share: place it, on a parameter "
+                                "server, say, before a worker waits for it",
+                                variable.name);
+    return HS_OK;
+}
+
 hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
+    hs_code placed = check_places(raw, err);
+    if (placed)
+        return placed;
     double waited = 0, told = 0;
     hs_error why = {0};
     for (;;) {

@@ -176,6 +176,12 @@ struct hs_session {
 
 typedef enum hs__stop_request { HS__RUNS_ON = 0, HS__STOPS = 1, HS__STOPS_UNSAVED = 2 } hs__stop_request;
 
+/* hook.c. Destroys those that are not among the others, each once. */
+void hs__hooks_destroy_apart(const hs_hook *hooks, size_t n, const hs_hook *others, size_t n_others);
+/* Copies, held, for sessions that train nothing, so that they serve several of them; the array is for hs__free, and whoever
+ * has the hooks destroys them. */
+hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err);
+
 /* signals.c. From the first on, a handler notes signals in the session. */
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
 void hs__signals_end(struct hs_session *session);

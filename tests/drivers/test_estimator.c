@@ -331,9 +331,25 @@ static void a_key_that_is_none(void **state)
                  "score");
 }
 
+static void null_is_no_estimator(void **state)
+{
+    hs_error err = {0};
+    (void)state;
+    assert_int_equal(hs_estimator_train(NULL, NULL, &err).reason, HS_REASON_FAILED);
+    assert_says(&err, HS_INVALID_ARGUMENT, "the estimator is NULL");
+    assert_int_equal(hs_estimator_train(NULL, NULL, NULL).error.code, HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_train_and_evaluate(NULL, NULL, NULL, &err).error.code, HS_INVALID_ARGUMENT);
+    assert_null(hs_estimator_evaluate(NULL, NULL, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "the estimator is NULL");
+    assert_int_equal(hs_estimator_predict(NULL, NULL, &err), HS_INVALID_ARGUMENT);
+    assert_null(hs_estimator_latest_checkpoint(NULL, &err));
+    assert_null(hs_estimator_model_dir(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(null_is_no_estimator),
         with_shop(trains_up_to_max_steps),
         with_shop(steps_are_so_many_more),
         with_shop(max_steps_already_reached_makes_no_step),

@@ -328,6 +328,44 @@ static void a_worker_gives_up_in_the_end(void **state)
     assert_says(&f->err, HS_DEADLINE_EXCEEDED, "not ready");
 }
 
+/* A backend that places variables, as TensorFlow's does. */
+static const char *the_device;
+static bool (*inner_variable)(void *self, size_t index, hs_variable *out);
+
+static bool placed_variable(void *self, size_t index, hs_variable *out)
+{
+    bool is_there = inner_variable(self, index, out);
+    out->device = the_device;
+    return is_there;
+}
+
+static hs_code wait_on_device(supervised *f, const char *device)
+{
+    hs_backend backend = hs_graph_backend(f->graph);
+    hs_backend_ops ops = *backend.ops;
+    inner_variable = ops.variable;
+    ops.variable = placed_variable;
+    backend.ops = &ops;
+    the_device = device;
+    hs_supervisor *worker =
+        hs_supervisor_new(backend, &OPTIONS(.is_worker = true, .ready_op = "check", .recovery_wait_secs = 0.001), &f->err);
+    assert_non_null(worker);
+    assert_null(hs_supervisor_prepare_or_wait_for_session(worker, SUPERVISED(.max_wait_secs = 0.002), &f->err));
+    hs_supervisor_free(worker);
+    return f->err.code;
+}
+
+static void a_workers_variables_stand_where_it_can_reach_them(void **state)
+{
+    supervised *f = *state;
+    static double u;
+    add_shared(f);
+    hs_graph_variable(f->graph, "u", HS_DOUBLE, HS_SCALAR, &u);
+    assert_int_equal(wait_on_device(f, "/job:ps/task:0"), HS_DEADLINE_EXCEEDED);
+    assert_int_equal(wait_on_device(f, ""), HS_INVALID_ARGUMENT);
+    assert_contains(f->err.message, "stands on no device that chief and workers share");
+}
+
 static void sv_017_a_session_manager_of_the_programs(void **state)
 {
     supervised *f = *state;
@@ -445,6 +483,7 @@ int main(void)
         supervised_test(sv_026_a_local_init_op_that_leaves_one_out),
         supervised_test(sv_021_a_chief_and_a_worker_share_a_model),
         supervised_test(a_worker_gives_up_in_the_end),
+        supervised_test(a_workers_variables_stand_where_it_can_reach_them),
         supervised_test(sv_017_a_session_manager_of_the_programs),
         supervised_test(options_that_contradict_each_other),
         supervised_test(options_that_make_no_sense),

@@ -20,7 +20,7 @@ static hs_hook_failure failure_of(play *p, size_t index)
 static const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
 static const hs_run_args nothing_there = {HS_RUN_ARGS, .names = HS_NAMES("nowhere")};
 
-/* As long as it is told to, in one callback. */
+/* As long as it is told to, in one callback; static, as a session may be closed after its test. */
 typedef struct {
     probe_point point;
     bool fails;
@@ -43,7 +43,8 @@ static void open_sick(play *p, sickness *sick, int64_t most_failures)
 static void the_training_goes_on_without_it(void **state)
 {
     play *p = *state;
-    sickness sick = {PROBE_AFTER, true};
+    static sickness sick;
+    sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 0);
     assert_int_equal(play_train(p), 1);
     assert_string_equal(play_calls(p), "a.before b.before c.before run a.after b.after c.after");
@@ -57,7 +58,8 @@ static void the_training_goes_on_without_it(void **state)
 static void one_that_fails_before_the_run_is_left_out_of_it(void **state)
 {
     play *p = *state;
-    sickness sick = {PROBE_BEFORE, true};
+    static sickness sick;
+    sick = (sickness){PROBE_BEFORE, true};
     open_sick(p, &sick, 0);
     p->b.wants = &five;
     play_train(p);
@@ -78,7 +80,8 @@ static void what_it_cannot_fetch_is_its_own_failure(void **state)
 static void it_is_called_again_after_a_time_that_grows(void **state)
 {
     play *p = *state;
-    sickness sick = {PROBE_AFTER, true};
+    static sickness sick;
+    sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 0);
     const double waits[] = {1, 2, 4, 8, 16, 32, 64, 64};
     play_train(p);
@@ -96,7 +99,8 @@ static void it_is_called_again_after_a_time_that_grows(void **state)
 static void it_comes_back_when_it_works_again(void **state)
 {
     play *p = *state;
-    sickness sick = {PROBE_AFTER, true};
+    static sickness sick;
+    sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 0);
     play_train(p);
     assert_true(failure_of(p, 0).muted);
@@ -116,7 +120,8 @@ static void it_comes_back_when_it_works_again(void **state)
 static void one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs(void **state)
 {
     play *p = *state;
-    sickness sick = {PROBE_BOUNDARY, true};
+    static sickness sick;
+    sick = (sickness){PROBE_BOUNDARY, true};
     play_probe(p, b, .act = be_sick, .user = &sick);
     open_with_b(p, 0);
     assert_int_equal(p->b.calls[PROBE_BOUNDARY], 1);
@@ -129,7 +134,8 @@ static void one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs(vo
 static void after_the_last_failure_that_it_may_have_it_is_left_alone(void **state)
 {
     play *p = *state;
-    sickness sick = {PROBE_AFTER, true};
+    static sickness sick;
+    sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 2);
     play_train(p);
     hs_script_advance(p->script, 1);
@@ -163,7 +169,8 @@ static void a_begin_that_fails_is_final(void **state)
 static void a_creation_that_failed_is_told_later(void **state)
 {
     play *p = *state;
-    sickness sick = {PROBE_CREATE, true};
+    static sickness sick;
+    sick = (sickness){PROBE_CREATE, true};
     play_probe(p, b, .act = be_sick, .user = &sick);
     open_with_b(p, 0);
     hs_script_advance(p->script, 1);
@@ -194,7 +201,8 @@ static void its_end_is_no_failure_of_the_session(void **state)
 static void the_outcome_counts_and_the_log_tells(void **state)
 {
     play *p = *state;
-    sickness sick = {PROBE_AFTER, true};
+    static sickness sick;
+    sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 0);
     for (int i = 0; i < 3; i++, hs_script_advance(p->script, 10))
         play_train(p);
