@@ -28,6 +28,8 @@
  *                                        .user = &model, .model_dir = "run"}, &err);
  *     hs_outcome o = hs_estimator_train(e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = {images, &train}, .max_steps =
  *                                       10000}, &err);
+ *     if (o.interrupted || o.reason == HS_REASON_FAILED)
+ *         return hs_outcome_exit_code(&o);
  *     hs_metrics *m = hs_estimator_evaluate(e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS, .input = {images, &test}},
  * &err); printf("accuracy %g at step %lld\n", hs_metrics_value(m, "accuracy"), (long long)hs_metrics_step(m));
  *
@@ -85,7 +87,8 @@ typedef struct hs_estimator_options {
     int64_t log_steps;   /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
     int64_t max_to_keep; /* as in hs_saver_options; a saver of the scaffold's own comes before it */
     const hs_env *env;   /* the estimator's own memory, clock and files; copied; NULL: the system's own */
-    bool signals;        /* trainings heed signals, as in hs_session_options */
+    bool signals; /* trainings heed signals, as in hs_session_options: look at hs_outcome.interrupted before the next call,
+                   * which knows nothing of a signal that ended this one */
     unsigned char reserved[7];
     double signal_grace_secs;
 } hs_estimator_options;

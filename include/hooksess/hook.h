@@ -88,10 +88,10 @@ typedef struct hs_hook {
 HS_API hs_hook hs_hook_hold(hs_hook hook);
 /* The same hook, without which the training can do: a logger, say. Where one of its callbacks fails, what it asked for
  * cannot be fetched, or its state cannot be saved, the training goes on as if the hook were not there; it is called again
- * after 1, 2, 4 ... 64 seconds (after_create_session first, if that is what failed), and the log and the outcome say how
- * often that was so. After `most_failures` in a row it is left alone for good; 0: never. A begin that fails is final. What
- * it fetches is a part of the run: an op of its own that fails in there fails the run. At most 2^31 - 1 failures; a
- * negative number is 0. */
+ * after 1, 2, 4 ... 64 seconds (after_create_session first, if that is what failed; what there was to do meanwhile, such as
+ * rows of a file, is left out), and the log and the outcome say how often that was so. After `most_failures` in a row it is
+ * left alone for good; 0: never. A begin that fails is final. What it fetches is a part of the run: an op of its own that
+ * fails in there fails the run. At most 2^31 - 1 failures; a negative number is 0. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t most_failures);
 /* Destroys a hook that was held, or never came to a session. */
 HS_API void hs_hook_destroy(hs_hook hook);

@@ -140,8 +140,9 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * closed, so that nobody needs to look at it: the first one counts, and no more runs are made after it. What hooks feed is
  * there for what hooks fetch; the memory that the step works on is not touched by it. Between the two, hs_session_step is
  * the step before; raw runs may be made, and no others. A session that is closed between the two was left in the middle of
- * a step: it is not saved. One that is begun before the last was ended is an error of the loop's, and so is an end without
- * a beginning.
+ * a step: it is not saved, and was interrupted (hs_outcome). So end each step that was begun: a batch that is no good is
+ * drawn again within it, and who wants to leave asks for a stop (hs_session_request_stop) first. One that is begun before
+ * the last was ended is an error of the loop's, and so is an end without a beginning.
  *
  * The memory is the caller's from hs_step_end on: copies that a save takes beside the runs (overlap) are finished before it
  * returns.
@@ -163,6 +164,8 @@ HS_API hs_code hs_step_end(hs_session *session);
  *   SIGTERM, SIGINT   the first asks it to stop, and closing it saves; it has signal_grace_secs for that, and the log says
  *                     when saving takes longer than that, as soon as it is known (savers then save more often). After a
  *                     second one of these, closing saves nothing any more; a third finds the signals as they were before.
+ *                     What comes within half a second of the first is one with it: timeout, for one, signals a process
+ *                     and then its group.
  *   SIGUSR1           has it saved (hs_session_request_save).
  * Handlers that were there before are called too, and are back when the last session with signals is closed. A signal that
  * was ignored (SIGINT of a background job) stays so. The handlers do nothing but note the signal in memory; system calls

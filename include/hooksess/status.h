@@ -55,7 +55,8 @@ typedef struct hs_error {
 HS_API hs_code hs_error_set(hs_error *err, hs_code code, const char *format, ...) HS_PRINTF(3, 4);
 HS_API hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments) HS_PRINTF(3, 0);
 
-/* Sets an error from errno: its code by hs_code_from_errno, os_error, and the system's text after the message. */
+/* Sets an error from errno: its code by hs_code_from_errno, os_error, and the system's text after the message. An os_error
+ * of 0, as after a short write, which sets none, is HS_UNKNOWN. */
 HS_API hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...) HS_PRINTF(3, 4);
 
 /* Puts text and ": " before the message that is there; code and os_error stay. */

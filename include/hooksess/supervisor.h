@@ -20,6 +20,9 @@
  * called from any. Its sessions are shared (hs_raw_session_share), so that loops of the program's own may run them too.
  * Who has entered a session leaves it before anything is stopped.
  *
+ * It heeds no signals: set a flag in a handler of your own, look at it in the loop, and save (hs_supervisor_save) before
+ * leaving.
+ *
  * A session is not recovered where it is lost: that is what hs_basic_train_loop does, or hs_training_session_open. */
 
 HS_BEGIN_DECLS

@@ -58,7 +58,7 @@ typedef struct hs_training_options {
     double stop_grace_secs;
     const hs_saver_listener *listeners; /* of the checkpoint saver; HS_INVALID_ARGUMENT where it is switched off */
     size_t n_listeners;
-    double signal_grace_secs; /* as in hs_session_options */
+    double signal_grace_secs;                  /* as in hs_session_options */
     const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
     const hs_trigger *save_summaries_trigger;  /* instead of save_summaries_secs or _steps */
 } hs_training_options;

@@ -183,6 +183,7 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     atomic_init(&session->stop_request, HS__RUNS_ON);
     atomic_init(&session->requests, 0);
     atomic_init(&session->signal, 0);
+    atomic_init(&session->signal_ns, 0);
     atomic_init(&session->watched, false);
     atomic_init(&session->phase, HS_PHASE_INIT);
     atomic_init(&session->alive, 0);

@@ -126,6 +126,7 @@ void hs__leave_own_step(hs_session *session)
 {
     session->own_step = false;
     session->level = 0;
+    hs__request_stop_by(session, "", HS__INTERRUPTED); /* what it was at is not done */
     hs_raw_session_refuse_saves(&session->raw,
                                 "the session was closed in the middle of a step (hs_step_end was not called)");
 }

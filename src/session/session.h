@@ -154,6 +154,7 @@ struct hs_session {
     atomic_int stop_request; /* an hs__stop_request */
     atomic_uint requests;
     atomic_int signal;               /* the first that asked for a stop */
+    atomic_int_fast64_t signal_ns;   /* when, by the system\'s monotonic clock */
     bool signals;                    /* it is among those that signals are noted for */
     double grace_secs;               /* 0: no limit, or no signals */
     double save_secs;                /* 0: not known */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 enum { MOST_SESSIONS = 16, N_SIGNALS = 3, SAVES = 2 };
 static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
@@ -28,21 +29,33 @@ static int index_of(int signal)
     return -1;
 }
 
+/* clock_gettime may be called in a handler. */
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* The first asks for a stop, the second for one without a save; after that the signal finds what was there before. True: it
- * was the third. */
+ * was the third. Who signals a process and its group, as timeout does, means one signal where two come. */
 static bool note(struct hs_session *session, int signal)
 {
-    int none = 0, first = 0;
+    const int64_t APART_NS = 500000000;
+    int none = 0;
     if (signals[SAVES] == signal) {
         atomic_fetch_add_explicit(&session->requests, 1, memory_order_relaxed);
         return false;
     }
     if (atomic_compare_exchange_strong(&session->signal, &none, signal)) {
+        atomic_store(&session->signal_ns, now_ns());
         hs__note_stop(session, HS__STOPS);
         return false;
     }
-    first = atomic_exchange(&session->stop_request, HS__STOPS_UNSAVED);
-    return first == HS__STOPS_UNSAVED;
+    int64_t first_ns = atomic_load(&session->signal_ns); /* 0: another thread is noting the first just now */
+    if (!first_ns || now_ns() - first_ns < APART_NS)
+        return false;
+    return atomic_exchange(&session->stop_request, HS__STOPS_UNSAVED) == HS__STOPS_UNSAVED;
 }
 
 static void call(const struct sigaction *action, int signal, siginfo_t *info, void *context)

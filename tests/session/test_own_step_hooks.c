@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <time.h>
 
 /* With a saver of every so many steps, restoring what is there. */
 static void open_saving(own *o, int64_t steps)
@@ -160,7 +161,9 @@ static void left_in_the_middle_it_is_not_saved(void **state)
     assert_true(hs_step_begin(o->session));
     own_compute(o);
     own_close(o);
-    assert_int_equal(o->outcome.reason, HS_REASON_CLOSED);
+    assert_int_equal(o->outcome.reason, HS_REASON_STOPPED);
+    assert_true(o->outcome.interrupted);
+    assert_int_equal(hs_outcome_exit_code(&o->outcome), 1);
     assert_int_equal(o->outcome.step, 2);
     assert_int_equal(o->outcome.last_saved_step, 0);
     assert_contains(o->t.log, "step 2 is not saved: the session was closed in the middle of a step");
@@ -232,6 +235,7 @@ static void after_a_second_signal_nothing_is_saved(void **state)
     own_open(o, &(hs_session_options){HS_SESSION_OPTIONS, .signals = true}, &saver, 1);
     assert_true(hs_step_begin(o->session));
     raise(SIGTERM);
+    nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL); /* else it is one with the first */
     raise(SIGINT);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_false(hs_step_begin(o->session));

@@ -45,6 +45,8 @@ static void send_each(stand *s, trainer t, int (*body)(stand *s), int signal, in
     stand_start(s, t, body);
     for (int i = 0; i < times; i++) {
         assert_true(stand_await(s));
+        if (i == 1)
+            pause_us(600000); /* else it would be one with the first */
         kill(s->child, signal);
     }
     stand_finish(s);
@@ -59,6 +61,22 @@ static void after_a_second_signal_nothing_is_saved(void **state)
         assert_int_equal(s->record->outcome.step, 5);
         assert_int_equal(s->record->outcome.last_saved_step, 3);
         stand_resume(s, 3);
+        stand_clear(s);
+    }
+}
+
+/* As when a process and its group are sent it. */
+static void one_that_comes_at_once_again_is_no_second(void **state)
+{
+    stand *s = *state;
+    for (int i = 0; i < 20; i++) {
+        stand_start(s, (trainer){.at = AT_STEP, .at_step = 5}, NULL);
+        assert_true(stand_await(s));
+        for (int k = 0; k < 3; k++)
+            kill(s->child, SIGTERM);
+        stand_finish(s);
+        if (s->record->outcome.signal)
+            check_saved(s, SIGTERM);
         stand_clear(s);
     }
 }
@@ -310,6 +328,7 @@ int main(int argc, char **argv)
         with_stand(a_wait_for_data_without_end_is_left),
         with_stand(without_a_saver_it_is_ended_by_the_signal),
         with_stand(after_a_second_signal_nothing_is_saved),
+        with_stand(one_that_comes_at_once_again_is_no_second),
         with_stand(a_third_signal_kills),
         with_stand(a_request_saves_after_the_step),
         with_stand(a_handler_of_the_programs_is_called_with_its_info),

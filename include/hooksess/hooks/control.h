@@ -16,7 +16,7 @@
  *
  * A file is renamed aside (PATH.taken), read and removed, so that each is read once. Write it elsewhere in the same
  * directory and move it into place, as this alone is sure not to be read half-written:
- *     echo 'set learning_rate=0.001' > model/order && mv model/order model/control
+ *     echo 'set learning_rate=0.001' > model/order && chmod go-w model/order && mv model/order model/control
  * An empty file is left until there is something in it. A FIFO (mkfifo -m 600 model/control) is kept open, and read as long
  * as it is there: echo save > model/control. Nobody makes either: there need be none. What is there when the training
  * starts is carried out after its first step.

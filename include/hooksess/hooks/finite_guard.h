@@ -32,9 +32,10 @@ typedef enum hs_guard_policy {
     /* At the boundary of the bad run, which is HS_OK for its caller, variables and state are set to the newest checkpoint
      * that can be read of those that the saver keeps, or else to what the session was restored from, or to a copy in memory
      * of the state before the first run, which is taken where there is no checkpoint then, and kept until there is a later
-     * one. Training goes on from there; savers rename what is later aside when they save next. Where a stop was requested
-     * in the bad run, it ends there, and that state is saved. A queue whose producer had come to its end is then to be
-     * filled again by the program (hs_graph_queue). Each rollback is a warning in the log, and the metric
+     * one. Training goes on from there, and a loop that draws its own
+     * data learns of it by hs_raw_session_restores; savers rename what is later aside when they save next. Where a stop was
+     * requested in the bad run, it ends there, and that state is saved. A queue whose producer had come to its end is then
+     * to be filled again by the program (hs_graph_queue). Each rollback is a warning in the log, and the metric
      * "finite_guard/rollbacks" (hs_raw_session_metric) counts them. When most_rollbacks are used up, the next one fails as
      * HS_GUARD_FAIL does, and the message tells of those that this session made. */
     HS_GUARD_ROLLBACK = 2,
@@ -70,6 +71,7 @@ typedef struct hs_finite_guard_options {
      * that the graph's collection HS_SAVERS has. Borrowed: both must outlive the hook. */
     hs_saver *saver;
     hs_scaffold *scaffold;
+    /* These and what follows only with that policy: elsewhere they are HS_INVALID_ARGUMENT. */
     int64_t most_rollbacks; /* over the whole training: the number rides in checkpoints, and going back does not lower it
                              * (but a process that dies before the next save takes what it has used with it). 0: 3;
                              * HS_NEVER: no limit */

@@ -21,15 +21,16 @@
  *
  * The file after a crash. A row is one write, and each checkpoint knows how many bytes of rows precede it, which are on the
  * disk before it is saved. When it is restored (a rollback is a restore, too) the file is cut back to there, so that by
- * steps, without wall_time, the file of a run that was killed and resumed is byte for byte that of one that was not. What
- * is torn is cut. A file that is shorter than it should be is a warning, and goes on at its end. After a restore from a
- * checkpoint without this hook's state, or where the step is not 0 for another reason, the rows beyond the step are cut.
- * A file whose columns are others is HS_FAILED_PRECONDITION. A training that begins anew, at step 0, keeps the file of an
- * earlier one aside: it is renamed to FILE.1, or the next number that is free. Cutting copies what stays to FILE.tmp and
- * renames that.
+ * steps, without wall_time, the file of a run that was killed and resumed is byte for byte that of one that was not (but
+ * for rows that a trigger's `last` and `on_request` asked for). What is torn is cut. A file that is shorter than it should
+ * be is a warning, and goes on at its end. After a restore from a checkpoint without this hook's state, or where the step
+ * is not 0 for another reason, the rows beyond the step are cut. A file whose columns are others is HS_FAILED_PRECONDITION.
+ * A training that begins anew, at step 0, keeps the file of an earlier one aside: it is renamed to FILE.1, or the next
+ * number that is free. Cutting copies what stays to FILE.tmp and renames that.
  *
  * Failures name the file: a full disk is HS_RESOURCE_EXHAUSTED. They end the training, unless the hook is one of best
- * effort (hs_hook_best_effort); the row that was not written, or half of it, is then completed before the next one. One
+ * effort (hs_hook_best_effort); the row that was not written, or half of it, is then completed before the next one; rows
+ * that were due while the hook was left alone are not written. One
  * process at a time writes to a file: among replicas, list the hook for the chief alone. Files are the environment's
  * (hs_env.files).
  */

@@ -17,8 +17,9 @@
  * whoever lists this hook has asked for. A write that fails is never the training's failure, and raises no SIGPIPE: what a
  * descriptor cannot take now is left out, and one that is closed or broken is not written to again.
  *
- * Who writes lines of his own to the same terminal, a log callback say, calls hs_progress_clear before; else they begin
- * where the line ends. Nothing of this hook rides in the checkpoint. */
+ * Who writes lines of his own to the same terminal calls hs_progress_clear before; else they begin where the line ends. So
+ * does the standard log: give an environment with a logger that clears the line first (examples/trainer/log.c). Nothing of
+ * this hook rides in the checkpoint. */
 
 HS_BEGIN_DECLS
 

@@ -10,7 +10,7 @@
  *
  * status.json, when the session is created, before its first run and each that follows a save which became durable, and at
  * the end:
- *   step               the global step; -1 where it cannot be read
+ *   step               the global step, as of then; -1 where it cannot be read
  *   last_durable_step  the newest step that a crash would leave; -1: none
  *   phase              "init" after the creation, "step" while it trains, "end"
  *   time               of writing it, as in 2024-05-01T12:30:00.250Z
