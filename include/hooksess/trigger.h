@@ -39,7 +39,7 @@ typedef struct hs_trigger {
      * checkpoint_saver: when the session is created, unless it was just restored from what would be saved. */
     bool first;
     /* At the end of a session that ends well, unless it has fired at that step already. checkpoint_saver saves at the end
-     * in any case; profiler refuses it, for no run comes at the end. */
+     * in any case; profiler and finite_guard refuse it, for no run comes at the end. */
     bool last;
     unsigned char reserved[5];
 } hs_trigger;

@@ -21,6 +21,7 @@ typedef struct {
     hs_scaffold *scaffold;
     hs__listeners listeners;
     bool no_graph_def;
+    bool loaded;         /* the state was, and the timer is still to be started */
     bool due, requested; /* in the next boundary */
     int64_t saved_step;
     uint64_t restores; /* of the session, when that was so */
@@ -55,7 +56,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     checkpoint_saver *hook = self;
     hook->saved_step = NOT_SAVED;
     hook->left = false;
-    hook->due = hook->requested = false;
+    hook->loaded = hook->due = hook->requested = false;
     hook->writer = NULL;
     hook->log = hs_backend_env(backend);
     hook->policy.tries = 0;
@@ -248,6 +249,14 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
 /* Marks before it is saved: a save that fails is not tried again at once, unless the policy has it, or it is requested. */
 static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
 {
+    int64_t step;
+    if (hook->loaded) {
+        hs_code code = hs_run_context_step(run, &step, err);
+        if (code)
+            return code;
+        hs__timer_go_on(&hook->timer, run, step);
+        hook->loaded = false;
+    }
     hook->requested |= hs__timer_is_requested(&hook->timer, run);
     if (!hs__save_retries(&hook->policy))
         return hs__timer_fires(&hook->timer, run, due, err);
@@ -320,6 +329,7 @@ static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t
     if (!code && (restored || saves)) /* a rhythm that was restored goes on as it stood */
         hs__timer_mark_in(timer, run, step, NULL);
     hs__timer_begin(timer, run, step);
+    hook->loaded = false;
     return code;
 }
 
@@ -408,6 +418,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     checkpoint_saver *hook = self;
+    hook->loaded = true;
     return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->log), in, err);
 }
 

@@ -13,6 +13,7 @@ typedef struct {
     hs__hook_base base;
     hs__timer timer;
     bool at_end, due;
+    bool loaded; /* the state was, and the timer is still to be started */
     char *name, *eval_op, *output_dir;
     const char *const *metrics, *const *reset_ops;
     char *tags; /* "NAME/METRIC", one behind the other with their zeros */
@@ -45,7 +46,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     evaluation *hook = self;
     hook->session_env = hs_backend_env(backend);
-    hook->due = false;
+    hook->due = hook->loaded = false;
     hook->writer = NULL;
     hook->evaluated_step = NOT_EVALUATED;
     hs__timer_reset(&hook->timer);
@@ -197,8 +198,16 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     evaluation *hook = self;
     bool fires;
+    int64_t step;
+    hs_code code = HS_OK;
     (void)values;
-    hs_code code = hs__timer_fires(&hook->timer, run, &fires, err);
+    if (hook->loaded) {
+        if ((code = hs_run_context_step(run, &step, err)))
+            return code;
+        hs__timer_go_on(&hook->timer, run, step);
+        hook->loaded = false;
+    }
+    code = hs__timer_fires(&hook->timer, run, &fires, err);
     hook->due |= fires; /* still, where another hook's failure has kept the boundary from coming */
     if (!code && hook->due)
         hs_run_context_request_boundary(run);
@@ -211,6 +220,7 @@ static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_e
     hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
     hs__timer_start(&hook->timer, step);
     hs__timer_begin(&hook->timer, run, step);
+    hook->loaded = false;
     return open_writer(hook, hs_run_context_session(run), err);
 }
 
@@ -256,6 +266,8 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     evaluation *hook = self;
+    hook->due = false; /* at a step that was left */
+    hook->loaded = true;
     return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
 }
 

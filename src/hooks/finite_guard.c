@@ -305,6 +305,9 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
                                     .skip_batches = o->skip_batches,
                                     .copy_limit = or_default(o->copy_limit, COPY_LIMIT)};
     hs_code code = hook->periodic ? hs__timer_init(&hook->timer, &timing, &hook->base.env, err) : HS_OK;
+    if (!code && hook->timer.last)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "trigger: last is set, and no run comes at the end that could be looked at");
     if (!code && !(code = copy_names(hook, o, err)) && !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
         !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))

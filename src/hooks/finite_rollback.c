@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const int64_t MOST = INT64_MAX / 4; /* of what is counted: no sum of two overflows */
+
 static const hs_env *env_of(const hs_raw_session *session)
 {
     return hs_backend_env(hs_raw_session_backend(session));
@@ -267,7 +269,7 @@ hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t b
 /* Going back, in whatever way, never gives rollbacks back; the position in the data is that of the state. */
 hs_code hs__rollback_load(hs__rollback *rollback, const hs__rollback_count *loaded, hs_error *err)
 {
-    if (loaded->rollbacks < 0 || loaded->skipped < 0)
+    if (loaded->rollbacks < 0 || loaded->rollbacks > MOST || loaded->skipped < 0 || loaded->skipped > MOST)
         return hs_error_set(err, HS_DATA_LOSS, "%lld rollbacks, and %lld batches skipped", (long long)loaded->rollbacks,
                             (long long)loaded->skipped);
     rollback->restored = *loaded;

@@ -12,6 +12,7 @@ struct hs__line_file {
     char *path;
     const char *head;
     const hs__line_reader *reader;
+    size_t piece;   /* so much is read at once: a line, at least */
     hs__file file;  /* not open after a failure */
     uint64_t bytes; /* of whole lines */
     char *pending;  /* a line that could not be written, or only a part of it */
@@ -26,7 +27,8 @@ hs__line_file *hs__line_file_new(const hs_env *memory, const char *path, const c
 {
     hs__line_file *file = hs__alloc(memory, 1, sizeof *file);
     if (file) {
-        *file = (hs__line_file){.memory = memory, .head = head, .reader = reader};
+        *file =
+            (hs__line_file){.memory = memory, .head = head, .reader = reader, .piece = longest > PIECE ? longest : PIECE};
         file->path = hs__strdup(memory, path);
         file->pending = hs__alloc(memory, longest, 1);
         if (file->path && file->pending)
@@ -103,7 +105,7 @@ static size_t scan_lines(const hs__line_file *file, scan *s, const char *piece, 
 static hs_code check_first(const hs__line_file *file, const char *piece, size_t bytes, hs_error *err)
 {
     const char *end = memchr(piece, '\n', bytes);
-    if (end ? file->reader->fits(file->reader->user, piece, (size_t)(end - piece)) : bytes < PIECE)
+    if (end ? file->reader->fits(file->reader->user, piece, (size_t)(end - piece)) : bytes < file->piece)
         return HS_OK; /* what is no whole line does not stay */
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "%s: has other columns than %s; rename it, or write the same columns, or to another file",
@@ -114,7 +116,7 @@ static hs_code scan_pieces(const hs__line_file *file, scan *s, hs__file *in, cha
 {
     hs_code code = HS_OK;
     while (!code && !s->found && s->at < s->size) {
-        size_t n = s->size - s->at < PIECE ? (size_t)(s->size - s->at) : PIECE;
+        size_t n = s->size - s->at < file->piece ? (size_t)(s->size - s->at) : file->piece;
         if ((code = hs__file_read(in, s->at, piece, n, file->path, err)))
             break;
         if (s->at == 0 && (code = check_first(file, piece, n, err)))
@@ -134,7 +136,7 @@ static hs_code copy_lines(hs__line_file *file, uint64_t bytes, hs__file *in, hs_
 {
     hs_code code = HS_OK;
     for (uint64_t at = 0; !code && at < bytes;) {
-        size_t n = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
+        size_t n = bytes - at < file->piece ? (size_t)(bytes - at) : file->piece;
         if (!(code = hs__file_read(in, at, piece, n, file->path, err)))
             code = hs__file_write(out, piece, n, err);
         at += n;
@@ -165,9 +167,9 @@ static hs_code cut(hs__line_file *file, uint64_t bytes, hs__file *in, char *piec
 static hs_code rewrite(hs__line_file *file, scan *s, hs_error *err)
 {
     hs__file in = {0};
-    char *piece = hs__alloc(file->env, PIECE, 1);
+    char *piece = hs__alloc(file->env, file->piece, 1);
     hs_code code =
-        piece ? hs__file_open(&in, file->env, file->path, HS_OPEN_READ, err) : hs__no_memory(err, PIECE, file->path);
+        piece ? hs__file_open(&in, file->env, file->path, HS_OPEN_READ, err) : hs__no_memory(err, file->piece, file->path);
     if (!code && s)
         code = scan_pieces(file, s, &in, piece, err);
     if (!code && (!s || s->end < s->size))

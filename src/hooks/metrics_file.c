@@ -30,7 +30,8 @@ typedef struct {
     const hs_env *session_env;
     hs_raw_session *session;
     bool has_step, wants_now;
-    bool planned; /* the file is to be opened, with what `keep` says */
+    uint64_t restores; /* of the session, when the file was opened */
+    bool planned;      /* the file is to be opened, with what `keep` says */
     hs__line_keep keep;
     int64_t step, per_run; /* the global step after the last run; what the last run that moved it added */
     int64_t row_step;      /* of the last row; -1: none */
@@ -44,6 +45,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
         code = hs__need_tensor(backend, hook->tensors[i], err);
     hook->session_env = hs_backend_env(backend);
     hook->planned = hook->has_step = false;
+    hook->restores = 0;
     hook->per_run = 1;
     hook->row_step = -1;
     hs__metrics_board_clear(&hook->board);
@@ -69,6 +71,22 @@ static void plan(metrics_file *hook, const hs_raw_session *session, int64_t step
     hook->planned = true;
 }
 
+/* Opens it, where that is still to be done, or where the session was restored from what does not know the file. */
+static hs_code settle(metrics_file *hook, hs_error *err)
+{
+    int64_t step;
+    hs_code code = HS_OK;
+    uint64_t restores = hs_raw_session_restores(hook->session);
+    if (restores != hook->restores && !hook->planned) {
+        if ((code = hs_raw_session_step(hook->session, &step, err)))
+            return code;
+        plan(hook, hook->session, step);
+        hook->has_step = false;
+    }
+    hook->restores = restores;
+    return hook->planned ? open_file(hook, err) : HS_OK;
+}
+
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     metrics_file *hook = self;
@@ -82,7 +100,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
             return code;
         plan(hook, session, step);
     }
-    return open_file(hook, err);
+    return settle(hook, err);
 }
 
 /* Rows. */
@@ -132,8 +150,8 @@ static hs_code write_row(metrics_file *hook, const hs_run_values *values, hs_err
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     metrics_file *hook = self;
-    hs_code code = HS_OK;
-    if (hook->planned && (code = open_file(hook, err)))
+    hs_code code = settle(hook, err);
+    if (code)
         return code;
     if (!hook->has_step) {
         if ((code = hs_run_context_step(run, &hook->step, err)))
@@ -163,7 +181,9 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (!hook->wants_now)
         return HS_OK;
     hs__timer_mark_in(&hook->timer, run, hook->step, NULL);
-    return write_row(hook, values, err);
+    if ((code = write_row(hook, values, err)))
+        hook->has_step = false; /* it may be left alone for some steps */
+    return code;
 }
 
 /* A row of the last step, which has none yet. */
@@ -171,10 +191,10 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     metrics_file *hook = self;
     const hs_run_values *values = NULL;
-    if (!hook->timer.last || hook->planned)
-        return HS_OK;
-    hs_code code = hs_raw_session_step(session, &hook->step, err);
-    if (code || hook->step == hook->row_step)
+    hs_code code = settle(hook, err);
+    if (code || !hook->timer.last)
+        return code;
+    if ((code = hs_raw_session_step(session, &hook->step, err)) || hook->step == hook->row_step)
         return code;
     if (hook->n_tensors)
         code = hs_raw_session_run(session, &hook->args, &values, err);
@@ -194,11 +214,13 @@ static void close_hook(void *self, const hs_outcome *outcome)
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     metrics_file *hook = self;
-    hs_code code = hook->planned ? open_file(hook, err) : HS_OK;
+    hs_code code = settle(hook, err);
     if (!code)
         code = hs__line_file_sync(hook->file, err);
-    if (code)
+    if (code) {
+        hook->has_step = false;
         return code;
+    }
     if (hook->session)
         hs__metrics_board_look(&hook->board, hook->session);
     const int64_t head[] = {(int64_t)hs__line_file_bytes(hook->file), hook->row_step, hook->per_run};
@@ -320,6 +342,9 @@ static hs_code add_column(metrics_file *hook, const char *name, hs_error *err)
     for (; hook->names[n]; n++)
         if (strcmp(hook->names[n], name) == 0)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "two columns would be named '%s'; give one another label", name);
+    if (!hook->row.json && strchr(name, '\n'))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the column '%s' has a line's end in its name; give it a label",
+                            name);
     hook->names[n] = name;
     return HS_OK;
 }

@@ -103,6 +103,7 @@ void hs__metrics_row_integer(hs__metrics_row *row, int64_t value)
 void hs__metrics_row_time(hs__metrics_row *row, int64_t ns)
 {
     char text[NUMBER];
+    ns = ns > 0 ? ns : 0; /* a clock that was never set */
     snprintf(text, sizeof text, "%lld.%03d", (long long)(ns / 1000000000), (int)(ns / 1000000 % 1000));
     put_value(row, text);
 }

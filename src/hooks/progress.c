@@ -49,15 +49,19 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
-static void start(progress *hook, int64_t step, int64_t now_ns)
+/* What was requested was so, wherever the step is. */
+static void start(progress *hook, hs_run_context *run, int64_t step)
 {
+    uint32_t requests = hook->timer.requests;
     hook->started = true;
     hook->step = hook->first_step = hook->seen_step = step;
-    hook->from_ns = hook->seen_ns = now_ns;
+    hook->from_ns = hook->seen_ns = hs_run_context_now(run);
     hook->steps = hook->secs = 0;
     hook->per_run = 1;
     hs__timer_reset(&hook->timer);
+    hook->timer.requests = requests;
     hs__timer_start(&hook->timer, step);
+    hs__timer_begin(&hook->timer, run, step);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -68,7 +72,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (!hook->started) {
         if ((code = hs_run_context_step(run, &step, err)))
             return code;
-        start(hook, step, hs_run_context_now(run));
+        start(hook, run, step);
     }
     hook->run_ns = hook->timer.every_ns ? hs_run_context_now(run) : 0;
     hook->shows_now = !hook->line.dead && hs__timer_due_in(&hook->timer, run, hook->step + hook->per_run);
@@ -154,14 +158,15 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         return code;
     int64_t now_ns = hook->shows_now ? hs_run_context_now(run) : 0;
     if (step < before)
-        start(hook, step, hs_run_context_now(run)); /* it was set back */
+        start(hook, run, step); /* it was set back */
     else if (step > before)
         hook->per_run = step - before;
     hook->step = step;
     if (!hook->shows_now)
         return HS_OK;
     measure(hook, step, now_ns);
-    hs__timer_mark(&hook->timer, step, hook->run_ns, NULL, NULL); /* each of the steps that take longer is shown */
+    hs__timer_mark_in(&hook->timer, run, step, NULL);
+    hook->timer.last_ns = hook->run_ns; /* each of the steps that take longer is shown */
     show(hook, step, values);
     return HS_OK;
 }
@@ -194,6 +199,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
 static void destroy(void *self)
 {
     progress *hook = self;
+    hs__timer_free(&hook->timer, &hook->base.env);
     hs_env_free(&hook->base.env, (void *)hook->tensors);
     hs__hook_free(hook);
 }

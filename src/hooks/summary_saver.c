@@ -70,7 +70,9 @@ static bool find_ops(summary_saver *hook)
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     summary_saver *hook = self;
-    hs_code code = HS_OK;
+    hs_code code = hook->started ? HS_OK : start(hook, hs_run_context_session(run), err);
+    if (code)
+        return code;
     if (!hook->has_step) {
         if ((code = hs_run_context_step(run, &hook->step, err)))
             return code;
@@ -78,8 +80,6 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         hs__timer_start(&hook->timer, hook->step);
         hs__timer_begin(&hook->timer, run, hook->step);
     }
-    if (!hook->started && (code = start(hook, hs_run_context_session(run), err)))
-        return code;
     hook->wants_now = hs__timer_due_in(&hook->timer, run, hook->step + hook->per_run);
     if (find_ops(hook) && hook->wants_now)
         *args = &hook->args;
@@ -117,7 +117,9 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (!hook->wants_now)
         return HS_OK;
     hs__timer_mark_in(&hook->timer, run, hook->step, NULL);
-    return write_summaries(hook, values, err);
+    if ((code = write_summaries(hook, values, err)))
+        hook->has_step = false; /* it may be left alone for some steps */
+    return code;
 }
 
 /* What no run is made for any more. */

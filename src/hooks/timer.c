@@ -169,6 +169,13 @@ void hs__timer_begin(hs__timer *timer, hs_run_context *run, int64_t step)
         set_mark(timer, step, hs_run_context_now(run));
 }
 
+void hs__timer_go_on(hs__timer *timer, hs_run_context *run, int64_t step)
+{
+    hs__timer_start(timer, step);
+    if (!timer->marked)
+        set_mark(timer, step, hs_run_context_now(run));
+}
+
 static uint32_t requests_in(const hs__timer *timer, const hs_run_context *run)
 {
     return timer->on_request ? hs_run_context_requests(run) : timer->requests;

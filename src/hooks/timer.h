@@ -42,6 +42,8 @@ void hs__timer_reset(hs__timer *timer);
 void hs__timer_start(hs__timer *timer, int64_t step);
 /* The intervals begin here, unless they go on, or the first run is due. Reads the clock, if so. */
 void hs__timer_begin(hs__timer *timer, hs_run_context *run, int64_t step);
+/* Both, where the session was restored after its first run: what was done first is not done again. */
+void hs__timer_go_on(hs__timer *timer, hs_run_context *run, int64_t step);
 
 /* Does it need to know the step in every run? So it rides in the checkpoint, too. */
 bool hs__timer_goes_by_steps(const hs__timer *timer);

@@ -300,6 +300,7 @@ static void options_that_make_no_sense(void **state)
                 .update_op = "update", .every_n_steps = 2),
         REFUSED("update_op is given, which does nothing without HS_GUARD_SKIP_STEP", WATCH, .update_op = "update"),
         REFUSED("most_skips is -3", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .most_skips = -3),
+        {"trigger: last is set", hs_finite_guard(WATCH, .trigger = HS_TRIGGER(HS_AT_STEPS(1), .last = true))},
         {"hs_finite_guard_options: the pointer is NULL", hs_finite_guard_hook(NULL)},
         {"HS_FINITE_GUARD", hs_finite_guard_hook(&(hs_finite_guard_options){WATCH})},
     };

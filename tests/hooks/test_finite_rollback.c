@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/poisoned.h"
 
+#include "base/state.h"
+
 #include <math.h>
 
 #define GUARD(...) hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK, __VA_ARGS__)
@@ -348,6 +350,78 @@ static void what_is_refused_at_the_opening(void **state)
         assert_fails(poisoned_open(p, false, &cases[i].hook, 1), cases[i].code, &p->s->err, cases[i].message);
 }
 
+static hs_code note_step(void *user, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    char *steps = user;
+    size_t used = strlen(steps);
+    (void)session, (void)err;
+    snprintf(steps + used, 64 - used, " %lld", (long long)step);
+    return HS_OK;
+}
+
+/* What was due at the bad step is not, at the one that is gone back to. */
+static void an_evaluation_is_not_made_twice(void **state)
+{
+    poisoned *p = *state;
+    char steps[64] = "";
+    hs_hook hooks[] = {GUARD(.skip_op = "draw"), hs_evaluation(.evaluate = note_step, .user = steps, .every_n_steps = 2),
+                       poisoned_saver(p, .save_steps = 1)};
+    p->bad[0] = 4;
+    assert_ok(poisoned_open(p, false, hooks, 3), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 6), &p->s->err);
+    stage_close(p->s);
+    assert_string_equal(steps, " 2 4");
+}
+
+/* By seconds, which begin anew: neither never again, nor at once. */
+static void hooks_by_seconds_go_on(void **state)
+{
+    poisoned *p = *state;
+    char steps[64] = "";
+    const hs_trigger *often = HS_TRIGGER(.every_secs = 10);
+    for (size_t round = 0; round < 2; round++) {
+        double secs = round ? 10 : 0;
+        hs_hook hooks[] = {
+            GUARD(.skip_op = "draw"),
+            hs_evaluation(.evaluate = note_step, .user = steps, .every_n_secs = secs, .trigger = round ? NULL : often),
+            poisoned_saver(p, .save_secs = secs, .trigger = round ? NULL : often)};
+        steps[0] = '\0';
+        p->weight = 0;
+        p->position = 0;
+        p->bad[0] = 4;
+        assert_ok(poisoned_open(p, false, hooks, 3), &p->s->err);
+        assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+        test_env_advance(&p->s->t, 11);
+        assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+        assert_int_equal(latest_step(p->s->directory), 2);
+        assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+        assert_int_equal(hs_session_step(p->s->session), 3);
+        assert_int_equal(latest_step(p->s->directory), 2);
+        test_env_advance(&p->s->t, 11);
+        assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+        assert_int_equal(latest_step(p->s->directory), 4);
+        assert_string_equal(steps, " 2 4");
+        stage_close(p->s);
+        test_remove_directory(p->s->directory);
+        p->s->directory = test_make_directory();
+    }
+}
+
+static void a_damaged_count_is_refused(void **state)
+{
+    poisoned *p = *state;
+    const int64_t states[][5] = {{INT64_MAX, 0, 0, 0, -1}, {0, INT64_MAX, 0, 0, -1}, {-1, 0, 0, 0, -1}, {0, -1, 0, 0, -1}};
+    hs_hook guard = GUARD(.most_rollbacks = HS_NEVER, .skip_op = "draw");
+    p->bad[0] = 1;
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        hs_state_reader in = {.at = (const unsigned char *)states[i], .left = sizeof states[i]};
+        assert_fails(guard.ops->load_state(guard.self, &in, &p->s->err), HS_DATA_LOSS, &p->s->err, "batches skipped");
+    }
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    stage_close(p->s);
+}
+
 static hs_code train_over_a_bad_batch(test_env *t, void *user)
 {
     poisoned p = {.bad = {2}};
@@ -393,6 +467,9 @@ int main(void)
         with_poisoned(a_stop_in_the_bad_run),
         with_poisoned(an_op_that_trains_is_none_to_skip_with),
         with_poisoned(what_is_refused_at_the_opening),
+        with_poisoned(an_evaluation_is_not_made_twice),
+        with_poisoned(hooks_by_seconds_go_on),
+        with_poisoned(a_damaged_count_is_refused),
         cmocka_unit_test(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,30 @@ static void a_full_disk_tears_no_row_for_good(void **state)
     disk_free(&m.d);
 }
 
+/* The steps that it did not see were not those of one run. */
+static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
+{
+    stage *s = *state;
+    disk d;
+    disk_init(&d);
+    s->t.env.files = d.files;
+    hs_script_free(s->script);
+    s->script = hs_script_new(&s->t.env);
+    stage_open(
+        s, hs_hook_best_effort(hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"),
+                                               .labels = HS_NAMES("x"), .every_n_steps = 100, .without_wall_time = true),
+                               0));
+    stage_run(s, "train", 100, 0);
+    d.room = 14; /* within the row of step 101 */
+    stage_run(s, "train", 65, 0);
+    d.room = 0;
+    test_env_advance(&s->t, 2);
+    stage_run(s, "train", 150, 0);
+    stage_close(s);
+    assert_on_disk(&d, "step,x\n1,1\n101,101\n201,201\n301,301\n");
+    disk_free(&d);
+}
+
 /* The system takes for written what a sync that failed has not written. */
 static void a_sync_that_failed_is_made_good(void **state)
 {
@@ -280,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(a_full_disk_tears_no_row_for_good),
+        with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
         with_stage(a_sync_that_failed_is_made_good),
         with_stage(a_power_cut_while_rows_are_cut_takes_no_other),
         with_stage(an_opening_that_failed_is_tried_again_as_it_was),

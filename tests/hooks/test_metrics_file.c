@@ -318,6 +318,95 @@ static void a_rollback_takes_its_rows_back(void **state)
     assert_ok(model_close(&t.m).error.code, &t.m.err);
 }
 
+/* No state of the hook says how far the file is to be cut. */
+static void a_rollback_to_what_knows_no_file_cuts_by_steps(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    hs_saver *saver;
+    t.no_hook = true;
+    train_to(&t, 5);
+    t.no_hook = false;
+    t.every = 1;
+    t.save_steps = 100;
+    assert_ok(try_open(&t), &t.m.err);
+    train_on(&t, 8);
+    hs_raw_session *raw = hs_session_raw(t.m.session);
+    saver = hs_saver_new(NULL, &t.m.err);
+    assert_non_null(saver);
+    assert_ok(hs_saver_restore(saver, raw, test_path(t.s->directory, "model.ckpt-5"), NULL, &t.m.err), &t.m.err);
+    assert_int_equal(t.m.step, 5);
+    train_on(&t, 7);
+    assert_file(&t, "step,loss,accuracy\n6,0.16666667,\n7,0.14285715,\n");
+    assert_ok(model_close(&t.m).error.code, &t.m.err);
+    hs_saver_free(saver);
+}
+
+static void a_rollback_at_the_end_takes_its_rows_back_too(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    hs_state_copy *copy = NULL;
+    t.save_steps = 0;
+    t.every = 1;
+    assert_ok(try_open(&t), &t.m.err);
+    train_on(&t, 2);
+    hs_raw_session *raw = hs_session_raw(t.m.session);
+    assert_ok(hs_raw_session_copy_state(raw, &copy, &t.m.err), &t.m.err);
+    train_on(&t, 4);
+    assert_ok(hs_raw_session_restore_copy(raw, copy, &t.m.err), &t.m.err);
+    hs_state_copy_free(copy);
+    assert_ok(model_close(&t.m).error.code, &t.m.err);
+    assert_file(&t, "step,loss,accuracy\n1,1,\n2,0.5,\n");
+}
+
+static void resume_with_labels(stage *s, const char *name, const char *const *tensors, const char *const *labels)
+{
+    for (int64_t step = 0; step < 2; step++) {
+        hs_script_set_step(s->script, step);
+        stage_open(s, hs_metrics_file(.path = test_path(s->directory, name), .tensors = tensors, .labels = labels,
+                                      .every_n_steps = 1, .without_wall_time = true));
+        stage_run(s, "train", 1, 0);
+        stage_close(s);
+    }
+}
+
+static void names_may_have_odd_characters(void **state)
+{
+    stage *s = *state;
+    const char *const *tensors = HS_NAMES("global_step"), *const *labels = HS_NAMES("a\n\"b\",\r\nc");
+    resume_with_labels(s, "log.jsonl", tensors, labels);
+    assert_string_equal(text_of(s->directory, "log.jsonl"), "{\"step\":1,\"a\\u000a\\\"b\\\",\\u000d\\u000ac\":1}\n"
+                                                            "{\"step\":2,\"a\\u000a\\\"b\\\",\\u000d\\u000ac\":2}\n");
+    stage_refuses(s, hs_metrics_file(.path = "log.csv", .tensors = tensors, .labels = labels), HS_INVALID_ARGUMENT,
+                  "has a line's end in its name");
+    resume_with_labels(s, "log.csv", tensors, HS_NAMES("a \"b\",\rc"));
+    assert_string_equal(text_of(s->directory, "log.csv"), "step,\"a \"\"b\"\",\rc\"\n1,1\n2,2\n");
+}
+
+static void a_row_may_be_longer_than_what_is_read_at_once(void **state)
+{
+    enum { COLUMNS = 10, NAME = 10000 };
+    stage *s = *state;
+    const char *tensors[COLUMNS + 1] = {0}, *labels[COLUMNS + 1] = {0};
+    char *text = malloc(COLUMNS * (NAME + 1)), *found;
+    size_t csv, json;
+    for (size_t i = 0; i < COLUMNS; i++) {
+        char *name = text + i * (NAME + 1);
+        memset(name, 'a' + (int)i, NAME);
+        name[NAME] = '\0';
+        tensors[i] = "global_step";
+        labels[i] = name;
+    }
+    resume_with_labels(s, "log.csv", tensors, labels);
+    resume_with_labels(s, "log.jsonl", tensors, labels);
+    found = test_read_file(test_path(s->directory, "log.csv"), &csv);
+    free(found);
+    found = test_read_file(test_path(s->directory, "log.jsonl"), &json);
+    free(found);
+    free(text);
+    assert_int_equal(csv, 4 + COLUMNS * (NAME + 1) + 1 + 2 * (1 + 2 * COLUMNS + 1));
+    assert_int_equal(json, 2 * (9 + COLUMNS * (NAME + 5) + 2));
+}
+
 /* Beginning anew. */
 
 static void an_earlier_file_is_kept_aside(void **state)
@@ -383,6 +472,10 @@ int main(void)
         with_stage(json_is_cut_by_steps_too),
         with_stage(a_file_larger_than_what_is_read_at_once),
         with_stage(a_rollback_takes_its_rows_back),
+        with_stage(a_rollback_to_what_knows_no_file_cuts_by_steps),
+        with_stage(a_rollback_at_the_end_takes_its_rows_back_too),
+        with_stage(names_may_have_odd_characters),
+        with_stage(a_row_may_be_longer_than_what_is_read_at_once),
         with_stage(an_earlier_file_is_kept_aside),
         with_stage(a_file_without_rows_is_none),
         with_stage(options_that_make_no_sense),

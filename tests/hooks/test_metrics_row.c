@@ -61,6 +61,23 @@ static void what_is_not_finite_can_still_be_read(void **state)
     }
 }
 
+static void a_time_is_never_before_1970(void **state)
+{
+    static const char *const names[] = {"step", NULL};
+    static const struct {
+        int64_t ns;
+        const char *text;
+    } times[] = {{1700000000125999999, "1700000000.125"}, {-500000000, "0.000"}, {INT64_MIN, "0.000"}};
+    own_row o;
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        o.row = (hs__metrics_row){.names = names, .text = o.text, .scratch = o.scratch};
+        hs__metrics_row_begin(&o.row);
+        hs__metrics_row_time(&o.row, times[i].ns);
+        assert_string_equal(o.text, times[i].text);
+    }
+}
+
 static void names_are_quoted(void **state)
 {
     static const char *const names[] = {"step", "a,b", "say \"x\"", "plain", "tab\there", NULL};
@@ -88,6 +105,7 @@ int main(void)
         cmocka_unit_test(numbers_read_back_the_same),
         cmocka_unit_test(integers_have_all_their_digits),
         cmocka_unit_test(what_is_not_finite_can_still_be_read),
+        cmocka_unit_test(a_time_is_never_before_1970),
         cmocka_unit_test(names_are_quoted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

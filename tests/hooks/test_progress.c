@@ -296,6 +296,26 @@ static void or_every_so_many_steps(void **state)
     close_output(&o);
 }
 
+static void or_as_a_trigger_says(void **state)
+{
+    stage *s = *state;
+    output o = open_pipe();
+    pace p = {.secs = 0};
+    open_paced(
+        s, &p,
+        hs_progress(.descriptor = o.to, .trigger = HS_TRIGGER(.every_steps = 4, HS_AT_STEPS(6, 3), .on_request = true)));
+    stage_run(s, "train", 8, 0);
+    assert_string_equal(written(&o), "step 3\nstep 4\nstep 6\nstep 8\n");
+    hs_session_request_save(s->session);
+    stage_run(s, "train", 5, 0);
+    assert_string_equal(written(&o), "step 9\nstep 12\n");
+    hs_script_set_step(s->script, 4); /* it is set back, which is no request */
+    stage_run(s, "train", 3, 0);
+    assert_string_equal(written(&o), "step 6\n");
+    stage_close(s);
+    close_output(&o);
+}
+
 static void a_terminal_can_have_plain_lines_too(void **state)
 {
     stage *s = *state;
@@ -412,6 +432,7 @@ int main(void)
         with_stage(a_new_pace_is_seen_soon),
         with_stage(a_pipe_has_lines_every_ten_seconds),
         with_stage(or_every_so_many_steps),
+        with_stage(or_as_a_trigger_says),
         with_stage(a_terminal_can_have_plain_lines_too),
         with_stage(a_pipe_without_a_reader_is_left_alone),
         with_stage(a_pipe_that_is_full_is_tried_again),

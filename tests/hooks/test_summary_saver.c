@@ -310,6 +310,25 @@ static void bh_104s_a_scaffold_without_a_summary_op(void **state)
     assert_int_equal(c.counts[0], 0);
 }
 
+/* The steps that it did not see were not those of one run. */
+static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
+{
+    static const hs_string empty = {0};
+    stage *s = *state;
+    hs_tensor none = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &(double){0}), summary = hs_tensor_of(HS_STRING, HS_SCALAR, &empty);
+    hs_hook hook = hs_summary_saver(.save_steps = 100, .output_dir = s->directory, .summary_ops = HS_NAMES("summary"));
+    assert_ok(hs_script_constant(s->script, "summary", &none), &s->err);
+    stage_open(s, hs_hook_best_effort(hook, 0));
+    stage_run(s, "train", 66, 0);
+    assert_ok(hs_script_constant(s->script, "summary", &summary), &s->err);
+    test_env_advance(&s->t, 2);
+    stage_run(s, "train", 34, 0);
+    assert_lacks(hs_script_last_run(s->script), "summary");
+    stage_run(s, "train", 1, 0);
+    assert_contains(hs_script_last_run(s->script), "summary");
+    stage_close(s);
+}
+
 static void an_empty_summary_is_no_event(void **state)
 {
     stage *s = *state;
@@ -448,6 +467,7 @@ int main(void)
         with_stage(runs_of_several_steps),
         with_stage(bh_104s_a_scaffolds_summary_op),
         with_stage(bh_104s_a_scaffold_without_a_summary_op),
+        with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
         with_stage(an_empty_summary_is_no_event),
         with_stage(bh_105s_a_given_writer_is_flushed_and_stays_open),
         with_stage(bh_105s_used_again_it_starts_again),

@@ -96,7 +96,8 @@ typedef struct hs_finite_guard_options {
     int64_t most_skips;    /* in a row; the number rides in checkpoints. 0: 10; HS_NEVER: no limit */
 
     const hs_env *env;         /* the hook's own memory; NULL: malloc */
-    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs, its steps being training runs; copied */
+    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs, its steps being training runs; copied. Its
+                                * `last` is HS_INVALID_ARGUMENT: no run comes at the end */
 } hs_finite_guard_options;
 #define HS_FINITE_GUARD .size = sizeof(hs_finite_guard_options)
 

@@ -14,7 +14,8 @@
  *
  * Numbers have as many digits as it takes to read back the same, in any locale. What is not finite is nan, inf and -inf in
  * CSV and the strings "NaN", "Infinity" and "-Infinity" in JSON, which has no such numbers (protobuf's JSON has them so).
- * CSV has a header row; names that need it are quoted as RFC 4180 says; lines end with '\n'. Names are UTF-8.
+ * CSV has a header row; names that need it are quoted as RFC 4180 says, and have no line's end; lines end with '\n'. Names
+ * are UTF-8.
  *
  * A metric of the session's board (hs_raw_session_set_metric) stands in the first row that is written after it was said,
  * and in no other: elsewhere its place is empty in CSV and null in JSON.
