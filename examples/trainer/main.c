@@ -60,7 +60,7 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train", err) != HS_OK)
             break;
-    *accuracy = err->code == HS_OK ? measure(session) : 0;
+    *accuracy = err->code == HS_OK || err->code == HS_STOP ? measure(session) : 0;
     hs_outcome outcome = hs_session_close(session, err);
     run_free(run);
     return outcome;

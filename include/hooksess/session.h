@@ -169,7 +169,8 @@ HS_API hs_code hs_step_end(hs_session *session);
  *   SIGUSR1           has it saved (hs_session_request_save).
  * Handlers that were there before are called too, and are back when the last session with signals is closed. A signal that
  * was ignored (SIGINT of a background job) stays so. The handlers do nothing but note the signal in memory; system calls
- * are restarted. At most 16 sessions of a process at once: HS_RESOURCE_EXHAUSTED. */
+ * are restarted. In a process that is forked they do what they did before the session. At most 16 sessions of a process at
+ * once: HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_request_stop(hs_session *session);
 /* Asks every saver to save, and whatever has a trigger with on_request to do what it does, after the run that is being made
  * or the next one. Any thread, any signal handler. */

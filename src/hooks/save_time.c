@@ -10,7 +10,7 @@ enum { SHARE = 20 };
 
 void hs__save_time_begin(hs__save_time *time, const hs_run_context *run)
 {
-    time->began_ns = hs_env_monotonic_ns(hs__env_of_run(run));
+    time->began_ns = time->last_ns = hs_env_monotonic_ns(hs__env_of_run(run)); /* also where it fails */
 }
 
 void hs__save_time_end(hs__save_time *time, const hs_run_context *run)

@@ -60,6 +60,14 @@ static bool is_interrupted(const hs_session *session)
            (session->stop ? session->stop == HS__INTERRUPTED : session->asked != HS__RUNS_ON && !session->step_stop);
 }
 
+/* Has a second signal kept the last step from being saved, whatever the session was closed for? */
+static bool is_cut_off(const hs_session *session, const hs_outcome *outcome)
+{
+    return outcome->reason != HS_REASON_FAILED && outcome->reason != HS_REASON_ALREADY_DONE &&
+           outcome->step != outcome->last_saved_step &&
+           atomic_load(&((hs_session *)session)->stop_request) == HS__STOPS_UNSAVED;
+}
+
 static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)
 {
     hs_outcome outcome = {.reason = reason_of(session, last, error),
@@ -68,9 +76,13 @@ static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error
                           .failing_hooks = (int32_t)session->n_failures};
     for (size_t i = 0; i < session->n_failures; i++)
         outcome.failures += session->failures[i].failures;
-    bool may_be = outcome.reason == HS_REASON_STOPPED || (outcome.reason == HS_REASON_FAILED && hs__is_clean(last));
-    outcome.interrupted = may_be && is_interrupted(session);
-    outcome.signal = outcome.interrupted && session->asked ? atomic_load(&session->signal) : 0;
+    bool cut_off = is_cut_off(session, &outcome);
+    if (cut_off)
+        outcome.reason = HS_REASON_STOPPED;
+    bool may_be = outcome.reason == HS_REASON_STOPPED ||
+                  (outcome.reason == HS_REASON_FAILED && (hs__is_clean(last) || session->cut_short));
+    outcome.interrupted = cut_off || (may_be && is_interrupted(session));
+    outcome.signal = outcome.interrupted && (cut_off || session->asked) ? atomic_load(&session->signal) : 0;
     const char *hook = outcome.reason == HS_REASON_FAILED ? session->failed_hook : session->stop_hook;
     memcpy(outcome.hook, hook, strlen(hook) + 1);
     outcome.error = *error;

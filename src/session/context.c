@@ -92,7 +92,7 @@ bool hs_run_context_agree(hs_run_context *run, bool mine)
 
 void hs__request_stop_by(struct hs_session *session, const char *hook, hs__stop how)
 {
-    if (session->closing || how <= session->stop)
+    if (session->closing || how <= (hs__stop)session->stop)
         return; /* there is nothing left to stop, or it was stopped */
     if (!session->already_done)
         snprintf(session->stop_hook, sizeof session->stop_hook, "%s", hook);

@@ -185,6 +185,8 @@ static hs_code tell_hooks(struct hs_session *session, hs_error *err)
             code = hs__hook_failed(session, hook, "after_create_session", code, err);
             if (!hook->rest->best_effort || (code = hs__mute(session, hook, "after_create_session", err)))
                 return code;
+        } else if (hook->rest->in_a_row) {
+            hs__works_again(session, hook, "after_create_session");
         }
         hs__clear(err);
         if (!stopped && hs_coordinator_should_stop(session->coordinator) &&

@@ -123,10 +123,24 @@ static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_e
     return HS_OK;
 }
 
+/* What was added of a fragment, to what was there before. */
+static void take_back(hs__frame *frame, const hs__fragment *fragment, size_t n_fetches, size_t n_feeds)
+{
+    for (size_t i = 0; i < fragment->n_leaves; i++)
+        if (frame->seating[fragment->leaves[i]].fetch >= n_fetches)
+            frame->seating[fragment->leaves[i]].fetched_in = 0;
+    for (size_t i = 0; i < fragment->n_feeds; i++)
+        if (frame->seating[fragment->feeds[i]].feed >= n_feeds)
+            frame->seating[fragment->feeds[i]].fed_in = 0;
+    frame->n_fetches = n_fetches;
+    frame->n_feeds = n_feeds;
+}
+
 hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
                       const char *who, hs_error *err)
 {
     hs_code code = HS_OK;
+    const size_t n_fetches = frame->n_fetches, n_feeds = frame->n_feeds;
     if ((frame->n_seats < all->n_nodes && (code = grow_seating(frame, all->n_nodes, err))) ||
         (frame->n_fetches + fragment->n_leaves > frame->fetches_capacity &&
          (code = grow_fetches(frame, frame->n_fetches + fragment->n_leaves, err))))
@@ -143,6 +157,8 @@ hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__frag
         code = add_feeds(frame, all, fragment, args, who, err);
     if (!code && args->options)
         code = add_options(frame, args->options, err);
+    if (code)
+        take_back(frame, fragment, n_fetches, n_feeds);
     return code;
 }
 

@@ -52,7 +52,7 @@ void hs__frame_free(hs__frame *frame);
 /* Begins a run with nothing asked for. */
 void hs__frame_begin(hs__frame *frame, uint64_t run, const hs__fragments *all);
 /* Adds what `args`, compiled to `fragment`, asks for. `who` is named if somebody feeds a tensor that is fed:
- * FAILED_PRECONDITION. */
+ * FAILED_PRECONDITION. Failing, it adds nothing. */
 hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
                       const char *who, hs_error *err);
 /* Runs it. */

@@ -19,7 +19,7 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
         hs_error_prefix(err, "hook '%s', %s at step %lld", hook->rest->ops.name, callback, (long long)step);
     else
         hs_error_prefix(err, "hook '%s', %s", hook->rest->ops.name, callback);
-    if (!session->failed_hook[0])
+    if (!hook->rest->best_effort && !session->failed_hook[0]) /* the others' failures are not what the session fails of */
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->rest->ops.name);
     return code;
 }

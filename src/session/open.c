@@ -174,12 +174,16 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
         hs__no_memory(err, sizeof *session, "a session");
         return NULL;
     }
-    session->coordinator = coordinator;
+    atomic_init(&session->coordinator, coordinator);
     session->raw.backend = backend;
     session->raw.ops = *ops;
     session->raw.owner = session;
     session->raw.saved_step = session->furthest = -1;
     session->recovery.max_attempts = HS_NEVER;
+    atomic_init(&session->stop, HS__GOES_ON);
+    atomic_init(&session->step_stop, false);
+    atomic_init(&session->lost, false);
+    atomic_init(&session->input_ended, false);
     atomic_init(&session->stop_request, HS__RUNS_ON);
     atomic_init(&session->requests, 0);
     atomic_init(&session->signal, 0);

@@ -11,7 +11,8 @@ static hs_code fails(hs_session *session, hs_code code, const hs_error *error)
         return session->last.code;
     hs__error_copy(&session->last, error);
     session->last.code = code;
-    session->step_stop = true;
+    hs__note_end_of_input(session, code == HS_OUT_OF_RANGE);
+    hs__stop_step(session);
     session->step_failed = !hs__is_clean(code);
     session->threads_failed_first = session->step_failed && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
     return code;
@@ -119,6 +120,7 @@ hs_code hs_step_end(hs_session *session)
     if (code || session->step_failed)
         return fails(session, code, &error);
     session->last.code = HS_OK;
+    hs__note_end_of_input(session, false);
     return HS_OK;
 }
 

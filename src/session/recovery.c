@@ -155,6 +155,7 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
         if (!hs__one_more(&session->recovery, &session->attempts, &session->env, what, &last))
             return hs__error_copy(err, &last);
         if (!wait_before(session, session->attempts)) {
+            session->cut_short = true;
             hs__error_copy(err, &last);
             hs_error_prefix(err, "a stop was requested while it waited to recover");
             return last.code;

@@ -2,6 +2,7 @@
 /* What a session is asked between its opening and its closing. */
 #include "session/session.h"
 
+/* Other threads ask this, too. */
 static bool stop_requested(const hs_session *session)
 {
     return session->stop || session->step_stop || session->lost ||
@@ -11,7 +12,7 @@ static bool stop_requested(const hs_session *session)
 
 bool hs_session_should_stop(const hs_session *session)
 {
-    return !session || session->last.code == HS_OUT_OF_RANGE || stop_requested(session);
+    return !session || session->input_ended || stop_requested(session);
 }
 
 hs_code hs__check_runnable(const hs_session *session, hs_error *err)
@@ -41,6 +42,7 @@ hs_code hs__check_runnable(const hs_session *session, hs_error *err)
 /* Keeps what the run came to. The success is the fast path. */
 static hs_code ended(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
+    hs__note_end_of_input(session, code == HS_OUT_OF_RANGE);
     if (!code) {
         session->last.code = HS_OK;
         hs__clear(err);
@@ -130,6 +132,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
         return code;
     hs_error *error = &session->last;
     hs__clear(error);
+    hs__note_end_of_input(session, false);
     session->failed_hook[0] = '\0';
     session->restored = false;
     if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
@@ -192,7 +195,7 @@ static hs_code call_step(hs_session *session, hs_step_fn step, void *user, hs_er
     if (context.stop && !code)
         code = HS_STOP;
     if (code == HS_STOP) {
-        session->step_stop = true;
+        hs__stop_step(session);
         hs_error_set(error, code, "the step function asked to stop");
     } else if (code && !error->message[0]) {
         hs_error_set(error, code, "the step function failed with %s", hs_code_name(code));

@@ -106,10 +106,10 @@ struct hs_session {
     size_t n_hooks;
     hs_scaffold *scaffold;
     bool owns_scaffold, finalized_graph;
-    bool unhooked; /* a manager made it: it is a raw session, and no more */
-    hs_coordinator *coordinator;
-    uint64_t creations;       /* attempts at it */
-    hs_coordinator **retired; /* of before recoveries */
+    bool unhooked;                         /* a manager made it: it is a raw session, and no more */
+    _Atomic(hs_coordinator *) coordinator; /* other threads poll through it */
+    uint64_t creations;                    /* attempts at it */
+    hs_coordinator **retired;              /* of before recoveries */
     size_t n_retired, retired_capacity;
     bool coordinator_asked; /* the last one of these had been asked to stop, without an error */
     char *target;
@@ -120,8 +120,8 @@ struct hs_session {
     int64_t attempts;       /* to recover, since the training came further */
     int64_t furthest;       /* the step at which it was lost, the latest */
     int64_t recoveries;
-    bool lost;     /* and could not be made anew */
-    bool restored; /* it was made anew, and the last call was not made again: the caller is to */
+    bool cut_short; /* a stop ended the waiting for another attempt */
+    bool restored;  /* it was made anew, and the last call was not made again: the caller is to */
     hs__writer_cache writers;
 
     hs__fragments fragments;
@@ -146,11 +146,14 @@ struct hs_session {
     hs_run_values raw_values[3]; /* of raw runs: made by the caller; made in a callback, or by a guest; within these */
     hs_run_context context;
 
-    hs__stop stop;    /* a hook's, which the caller could see when its last run returned */
-    bool step_stop;   /* a step function asked to stop, or a step of the caller's own has ended the loop */
-    bool step_failed; /* by an error, which is in `last` and stays there */
+    bool step_failed; /* a step of the caller's own, by an error, which is in `last` and stays there */
     bool already_done;
-    /* From any thread or signal handler, a word for each, as compilers read bools together. */
+    /* What other threads read, a word for each, as compilers read bools together. */
+    atomic_int stop;        /* an hs__stop: a hook's, which the caller could see when its last run returned */
+    atomic_int step_stop;   /* a step function asked to stop, or a step of the caller's own has ended the loop */
+    atomic_int lost;        /* the backend's session, and could not be made anew */
+    atomic_int input_ended; /* the last run came to the end of the input */
+    /* From any thread or signal handler. */
     atomic_int stop_request; /* an hs__stop_request */
     atomic_uint requests;
     atomic_int signal;               /* the first that asked for a stop */
@@ -195,6 +198,18 @@ static inline void hs__note_stop(struct hs_session *session, hs__stop_request re
         atomic_compare_exchange_strong(&session->stop_request, &before, request);
     else
         atomic_store(&session->stop_request, request);
+}
+
+/* A step that ends the loop because of a request from outside is no reason of its own. */
+static inline void hs__stop_step(struct hs_session *session)
+{
+    if (atomic_load(&session->stop_request) == HS__RUNS_ON)
+        atomic_store(&session->step_stop, true);
+}
+
+static inline void hs__note_end_of_input(struct hs_session *session, bool ended)
+{
+    atomic_store_explicit(&session->input_ended, ended, memory_order_relaxed);
 }
 
 /* failures.c. A callback of a hook of best effort failed: it is not called for a while. HS_OK; the error is cleared. */

@@ -8,18 +8,27 @@
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { MOST_SESSIONS = 16, N_SIGNALS = 3, SAVES = 2 };
+enum { MOST_SESSIONS = 16, N_SIGNALS = 3, SAVES = 2, LAYERS = 2 };
 static const int signals[N_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
+/* Where somebody has put a handler over ours, and left it there after the session, it may call ours still: what is put over
+ * it for the next session is another one, so that neither comes back to itself. */
+static void handle(int signal, siginfo_t *info, void *context);
+static void handle_above(int signal, siginfo_t *info, void *context);
+static void (*const handlers[LAYERS])(int, siginfo_t *, void *) = {handle, handle_above};
 
 /* What a handler looks at. */
 static _Atomic(struct hs_session *) listeners[MOST_SESSIONS];
-static struct sigaction before[N_SIGNALS]; /* written while no handler of ours is there */
+static struct sigaction before[LAYERS][N_SIGNALS]; /* written while that handler is not there */
+static atomic_int layers[N_SIGNALS];               /* the handler that notes */
 static atomic_bool ours[N_SIGNALS];
+static atomic_long process; /* whose they are: not those of its forks */
 static atomic_int handling; /* handlers that are at work, in whichever threads */
 /* Guards all but that. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t n_listeners;
+static bool covered[LAYERS][N_SIGNALS]; /* somebody else's handler may call it */
 
 static int index_of(int signal)
 {
@@ -66,18 +75,18 @@ static void call(const struct sigaction *action, int signal, siginfo_t *info, vo
         action->sa_handler(signal);
 }
 
-static void handle(int signal, siginfo_t *info, void *context)
+static void pass(int layer, int signal, siginfo_t *info, void *context)
 {
     int error = errno, index = index_of(signal);
-    bool third = false;
+    bool elsewhere = getpid() != atomic_load(&process), third = false;
     atomic_fetch_add(&handling, 1);
-    for (int i = 0; i < MOST_SESSIONS; i++) {
+    for (int i = 0; i < MOST_SESSIONS && !elsewhere && layer == atomic_load(&layers[index]); i++) {
         struct hs_session *session = atomic_load(&listeners[i]);
         third |= session && note(session, signal);
     }
-    const struct sigaction action = before[index];
+    const struct sigaction action = before[layer][index];
     atomic_fetch_sub(&handling, 1); /* the one that was there before may never return */
-    if (third && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL) {
+    if ((third || elsewhere) && !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_DFL) {
         sigaction(signal, &action, NULL); /* it comes again when this handler returns */
         raise(signal);
     } else {
@@ -86,17 +95,48 @@ static void handle(int signal, siginfo_t *info, void *context)
     errno = error;
 }
 
-/* Under the lock. */
+static void handle(int signal, siginfo_t *info, void *context)
+{
+    pass(0, signal, info, context);
+}
+
+static void handle_above(int signal, siginfo_t *info, void *context)
+{
+    pass(1, signal, info, context);
+}
+
+/* Which of ours it is; -1: none. */
+static int layer_of(const struct sigaction *action)
+{
+    for (int i = 0; i < LAYERS; i++)
+        if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == handlers[i])
+            return i;
+    return -1;
+}
+
+/* Under the lock. One that lies over both of ours is left there: it is for it to call them. */
 static void install(void)
 {
-    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    action.sa_sigaction = handle;
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK}, now;
     sigemptyset(&action.sa_mask);
+    atomic_store(&process, getpid());
     for (int i = 0; i < N_SIGNALS; i++) {
-        if (sigaction(signals[i], NULL, &before[i]) != 0 ||
-            (!(before[i].sa_flags & SA_SIGINFO) && before[i].sa_handler == SIG_IGN))
+        if (sigaction(signals[i], NULL, &now) != 0 || (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_IGN))
             continue;
-        atomic_store(&ours[i], sigaction(signals[i], &action, NULL) == 0);
+        int layer = layer_of(&now); /* of ours, if who lay over it has put it back */
+        if (layer < 0 && covered[0][i] && covered[1][i])
+            continue;
+        bool is_there = layer >= 0;
+        if (!is_there)
+            layer = covered[0][i];
+        atomic_store(&layers[i], layer); /* before it is there: what it gets is noted */
+        if (!is_there) {
+            before[layer][i] = now;
+            action.sa_sigaction = handlers[layer];
+            if (sigaction(signals[i], &action, NULL) != 0)
+                continue;
+        }
+        atomic_store(&ours[i], true);
     }
 }
 
@@ -105,10 +145,12 @@ static void uninstall(void)
 {
     for (int i = 0; i < N_SIGNALS; i++) {
         struct sigaction now;
+        int layer = atomic_load(&layers[i]);
         if (!atomic_exchange(&ours[i], false) || sigaction(signals[i], NULL, &now) != 0)
             continue;
-        if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == handle)
-            sigaction(signals[i], &before[i], NULL);
+        covered[layer][i] = layer_of(&now) != layer;
+        if (!covered[layer][i])
+            sigaction(signals[i], &before[layer][i], NULL);
     }
 }
 

@@ -82,13 +82,19 @@ hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *
     return hs__state_provider_take(to, &given, "hook", err);
 }
 
-/* The state of a hook of best effort: without it a checkpoint is made, and restored, all the same. Empty is none. */
+/* The state of a hook of best effort: without it a checkpoint is made, and restored, all the same. Empty is none. One that
+ * is left alone for good is not asked: it may not even have begun. */
+
+static bool is_left_alone(const hs__hook *hook)
+{
+    return hook->rest->back_ns == INT64_MAX;
+}
 
 static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
 {
     hs__hook *hook = self;
     hs_error error = {0};
-    hs_code code = hook->rest->ops.save_state(hook->self, out, &error);
+    hs_code code = is_left_alone(hook) ? HS_OK : hook->rest->ops.save_state(hook->self, out, &error);
     if (!code)
         return HS_OK;
     hs__buffer_clear(&out->buffer);
@@ -101,7 +107,7 @@ static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
 {
     hs__hook *hook = self;
     hs_error error = {0};
-    hs_code code = hs_state_left(in) ? hook->rest->ops.load_state(hook->self, in, &error) : HS_OK;
+    hs_code code = hs_state_left(in) && !is_left_alone(hook) ? hook->rest->ops.load_state(hook->self, in, &error) : HS_OK;
     in->left = 0;
     hs__clear(err);
     if (!code)

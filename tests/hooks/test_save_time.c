@@ -8,14 +8,17 @@
 typedef struct {
     stage *s;
     double secs;
+    bool full; /* and fails */
+    int saves;
 } slow;
 
 static hs_code take_long(void *self, hs_raw_session *session, int64_t step, hs_error *err)
 {
-    const slow *disk = self;
-    (void)session, (void)step, (void)err;
+    slow *disk = self;
+    (void)session, (void)step;
+    disk->saves++;
     test_env_advance(&disk->s->t, disk->secs);
-    return HS_OK;
+    return disk->full ? hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the disk is full") : HS_OK;
 }
 
 static const hs_saver_listener_ops slow_ops = {HS_SAVER_LISTENER_OPS, .before_save = take_long};
@@ -66,6 +69,23 @@ static void one_that_does_not_fit_is_made_more_often(void **state)
     stage_close(s);
 }
 
+static void one_that_fails_is_not_made_again_in_every_step(void **state)
+{
+    stage *s = *state;
+    slow disk = {.secs = 40};
+    open_slow(s, &disk, true, 0);
+    disk.full = true;
+    saved_after(s, 800);
+    assert_int_equal(disk.saves, 2);
+    for (int i = 0; i < 10; i++)
+        saved_after(s, 10);
+    assert_int_equal(disk.saves, 2);
+    saved_after(s, 800);
+    assert_int_equal(disk.saves, 3);
+    disk.full = false;
+    stage_close(s);
+}
+
 static void a_disk_that_is_fast_again_is_known_after_a_while(void **state)
 {
     stage *s = *state;
@@ -105,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_stage(it_is_said_at_the_start_that_it_fits),
         with_stage(one_that_does_not_fit_is_made_more_often),
+        with_stage(one_that_fails_is_not_made_again_in_every_step),
         with_stage(a_disk_that_is_fast_again_is_known_after_a_while),
         with_stage(without_signals_or_a_limit_nobody_minds),
         with_stage(a_grace_that_is_no_time_is_refused),

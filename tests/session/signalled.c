@@ -169,10 +169,12 @@ static hs_code m_before(void *self, hs_run_context *run, const hs_run_args **arg
 static hs_code m_end(void *self, hs_raw_session *session, hs_error *err)
 {
     const trainer *t = self;
-    (void)session, (void)err;
+    (void)err;
     if (t->at == AT_END) {
         tell(t);
         pause_us(500);
+        while (t->does == AWAITS_SIGNALS && !hs_raw_session_saves_refused(session))
+            pause_us(100);
     }
     return HS_OK;
 }
@@ -249,7 +251,7 @@ static hs_session *open_session(trainer *t, hs_saver *saver, hs_error *err)
     const hs_saver_listener listener = {&ops, t};
     const hs_hook hooks[] = {
         marker(t),
-        hs_stop_at_step(.last_step = STEPS),
+        hs_stop_at_step(.last_step = t->last_step ? t->last_step : STEPS),
         hs_evaluation(.every_n_steps = EVAL_STEPS, .evaluate = evaluate, .user = t),
         hs_checkpoint_saver(.checkpoint_dir = t->directory, .save_steps = SAVE_STEPS, .saver = saver,
                             .listeners = &listener, .n_listeners = 1, .background = t->background),

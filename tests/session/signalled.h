@@ -20,7 +20,7 @@ typedef enum {
     AT_DATA,       /* the step waits for data, for some time */
     AT_NO_DATA,    /* the same, for ever */
     AT_SAVE,
-    AT_END /* a hook's end */
+    AT_END /* a hook's end; with AWAITS_SIGNALS until there were two */
 } moment;
 
 /* What its op does at that moment. */
@@ -53,6 +53,7 @@ typedef struct trainer {
     behaviour does;
     int pipe; /* the byte is written to it */
     bool background, unsaved;
+    int64_t last_step; /* 0: STEPS */
 
     /* its own */
     double weights[4];

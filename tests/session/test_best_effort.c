@@ -20,7 +20,7 @@ static hs_hook_failure failure_of(play *p, size_t index)
 static const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
 static const hs_run_args nothing_there = {HS_RUN_ARGS, .names = HS_NAMES("nowhere")};
 
-/* As long as it is told to, in one callback; static, as a session may be closed after its test. */
+/* As long as it is told to, in one callback. */
 typedef struct {
     probe_point point;
     bool fails;
@@ -43,7 +43,7 @@ static void open_sick(play *p, sickness *sick, int64_t most_failures)
 static void the_training_goes_on_without_it(void **state)
 {
     play *p = *state;
-    static sickness sick;
+    static sickness sick; /* its session is closed by the teardown */
     sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 0);
     assert_int_equal(play_train(p), 1);
@@ -58,7 +58,7 @@ static void the_training_goes_on_without_it(void **state)
 static void one_that_fails_before_the_run_is_left_out_of_it(void **state)
 {
     play *p = *state;
-    static sickness sick;
+    static sickness sick; /* its session is closed by the teardown */
     sick = (sickness){PROBE_BEFORE, true};
     open_sick(p, &sick, 0);
     p->b.wants = &five;
@@ -80,7 +80,7 @@ static void what_it_cannot_fetch_is_its_own_failure(void **state)
 static void it_is_called_again_after_a_time_that_grows(void **state)
 {
     play *p = *state;
-    static sickness sick;
+    static sickness sick; /* its session is closed by the teardown */
     sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 0);
     const double waits[] = {1, 2, 4, 8, 16, 32, 64, 64};
@@ -99,7 +99,7 @@ static void it_is_called_again_after_a_time_that_grows(void **state)
 static void it_comes_back_when_it_works_again(void **state)
 {
     play *p = *state;
-    static sickness sick;
+    static sickness sick; /* its session is closed by the teardown */
     sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 0);
     play_train(p);
@@ -120,7 +120,7 @@ static void it_comes_back_when_it_works_again(void **state)
 static void one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs(void **state)
 {
     play *p = *state;
-    static sickness sick;
+    static sickness sick; /* its session is closed by the teardown */
     sick = (sickness){PROBE_BOUNDARY, true};
     play_probe(p, b, .act = be_sick, .user = &sick);
     open_with_b(p, 0);
@@ -134,7 +134,7 @@ static void one_that_fails_in_its_boundaries_does_not_work_again_for_its_runs(vo
 static void after_the_last_failure_that_it_may_have_it_is_left_alone(void **state)
 {
     play *p = *state;
-    static sickness sick;
+    static sickness sick; /* its session is closed by the teardown */
     sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 2);
     play_train(p);
@@ -169,7 +169,7 @@ static void a_begin_that_fails_is_final(void **state)
 static void a_creation_that_failed_is_told_later(void **state)
 {
     play *p = *state;
-    static sickness sick;
+    static sickness sick; /* its session is closed by the teardown */
     sick = (sickness){PROBE_CREATE, true};
     play_probe(p, b, .act = be_sick, .user = &sick);
     open_with_b(p, 0);
@@ -201,7 +201,7 @@ static void its_end_is_no_failure_of_the_session(void **state)
 static void the_outcome_counts_and_the_log_tells(void **state)
 {
     play *p = *state;
-    static sickness sick;
+    static sickness sick; /* its session is closed by the teardown */
     sick = (sickness){PROBE_AFTER, true};
     open_sick(p, &sick, 0);
     for (int i = 0; i < 3; i++, hs_script_advance(p->script, 10))
@@ -270,6 +270,64 @@ static void its_state_fails_no_copy_of_the_rest(void **state)
     hs_state_copy_free(copy);
 }
 
+static int n_saves;
+
+static hs_code count_saves(void *self, hs_state_writer *out, hs_error *err)
+{
+    (void)self, (void)out;
+    n_saves++;
+    return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "its file is full");
+}
+
+/* It may have nothing to save from. */
+static void one_that_is_left_alone_is_not_asked_for_its_state(void **state)
+{
+    play *p = *state;
+    hs_state_copy *copy = NULL;
+    n_saves = 0;
+    play_probe(p, a, .fails_in = PROBE_BEGIN, .fails_at = 1);
+    play_probe(p, b, .fails_in = PROBE_AFTER, .fails_at = 1);
+    hs_hook hooks[] = {probe_hook(&p->a), probe_hook(&p->b)};
+    p->a.ops.save_state = p->b.ops.save_state = count_saves;
+    p->a.ops.load_state = p->b.ops.load_state = load_no_state;
+    hooks[0] = hs_hook_best_effort(hooks[0], 0);
+    hooks[1] = hs_hook_best_effort(hooks[1], 1);
+    play_open(p, hooks, 2);
+    play_train(p);
+    assert_ok(hs_raw_session_copy_state(hs_session_raw(p->session), &copy, &p->err), &p->err);
+    hs_state_copy_free(copy);
+    assert_int_equal(n_saves, 0);
+    assert_int_equal(failure_of(p, 0).failures, 1);
+    assert_int_equal(failure_of(p, 1).failures, 1);
+}
+
+/* What it wanted fed before it failed, and what fetched, is not in the run. */
+static void what_it_has_asked_for_before_it_failed_is_left_out(void **state)
+{
+    play *p = *state;
+    static const double mine = 1, callers = 2;
+    const hs_feed feeds[] = {play_feed("b", &mine), play_feed("a", &mine), {NULL}},
+                  given[] = {play_feed("a", &callers), {NULL}};
+    const hs_run_args wants = {HS_RUN_ARGS, .names = HS_NAMES("five"), .feeds = feeds};
+    play_probe(p, b, .wants = &wants);
+    open_with_b(p, 0);
+    assert_ok(play_run(p, (const char *const[]){"a", NULL}, given), &p->err);
+    assert_contains(p->t.log, "'a' is fed twice: by the caller and by b; the training goes on");
+    assert_string_equal(hs_script_last_run(p->script), "fetch a; feed a");
+    assert_true(hs_values_number(p->values, 0) == 2);
+}
+
+static void it_takes_nothing_from_the_failure_of_another(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1);
+    play_probe(p, b, .fails_in = PROBE_END, .fails_at = 1);
+    open_with_b(p, 0);
+    play_train(p);
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_string_equal(p->outcome.hook, "a");
+}
+
 static void null_is_no_session_and_no_failure(void **state)
 {
     (void)state;
@@ -294,6 +352,9 @@ int main(void)
         play_test(the_outcome_counts_and_the_log_tells),
         play_test(other_hooks_fail_the_run_as_ever),
         play_test(its_state_fails_no_copy_of_the_rest),
+        play_test(one_that_is_left_alone_is_not_asked_for_its_state),
+        play_test(what_it_has_asked_for_before_it_failed_is_left_out),
+        play_test(it_takes_nothing_from_the_failure_of_another),
         play_test(null_is_no_session_and_no_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

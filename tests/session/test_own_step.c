@@ -134,6 +134,18 @@ static void a_stop_asked_for_in_the_middle_comes_after_the_step(void **state)
     assert_int_equal(o->b.calls[PROBE_END], 1);
 }
 
+static void one_that_waits_no_longer_is_interrupted_too(void **state)
+{
+    own *o = *state;
+    own_probe(o, a, .fails_in = PROBE_AFTER, .fails_at = 1, .code = HS_STOP);
+    own_open_probes(o, NULL);
+    assert_true(hs_step_begin(o->session));
+    hs_session_request_stop(o->session);
+    assert_int_equal(hs_step_end(o->session), HS_STOP);
+    assert_int_equal(own_close(o)->reason, HS_REASON_STOPPED);
+    assert_int_not_equal(o->outcome.interrupted, 0);
+}
+
 static void of_no_session_there_is_no_step(void **state)
 {
     (void)state;
@@ -252,6 +264,7 @@ int main(void)
         own_test(a_good_loop_is_closed_well),
         own_test(stop_at_step_ends_the_loop_after_its_last_step),
         own_test(a_stop_asked_for_in_the_middle_comes_after_the_step),
+        own_test(one_that_waits_no_longer_is_interrupted_too),
         cmocka_unit_test(of_no_session_there_is_no_step),
         own_test(a_hook_that_fails_before_ends_the_loop),
         own_test(a_hook_that_fails_after_ends_the_loop),

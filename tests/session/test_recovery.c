@@ -2,6 +2,8 @@
 /* A session that is lost is made anew, and goes on. */
 #include "session/lost.h"
 
+#include <signal.h>
+
 static void ms_035_a_session_that_is_not_lost_runs_as_any(void **state)
 {
     lost *l = *state;
@@ -228,6 +230,32 @@ static hs_code ask_to_stop(void *user, const hs_scaffold *scaffold, hs_raw_sessi
     return hs_error_set(err, HS_UNAVAILABLE, "still away");
 }
 
+static hs_code ask_by_signal(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+{
+    const lost *l = user;
+    (void)scaffold, (void)session;
+    if (l->opens == 1)
+        return HS_OK;
+    raise(SIGTERM);
+    return hs_error_set(err, HS_UNAVAILABLE, "still away");
+}
+
+/* That is what it ended of, and not the session's loss. */
+static void a_signal_that_ends_the_waiting_is_in_the_outcome(void **state)
+{
+    lost *l = *state;
+    hs_scaffold *scaffold =
+        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = ask_by_signal, .init_user = l}, NULL);
+    l->recovery.backoff_secs = 1e6;
+    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true, .signals = true});
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_int_equal(lost_run(l, "fail"), HS_UNAVAILABLE);
+    assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
+    assert_int_equal(l->outcome.signal, SIGTERM);
+    assert_int_equal(hs_outcome_exit_code(&l->outcome), 128 + SIGTERM);
+}
+
 static void a_stop_ends_the_waiting(void **state)
 {
     lost *l = *state;
@@ -248,6 +276,27 @@ static hs_code stop_and_lose(probe *p, const probe_call *call)
         return HS_OK;
     hs_run_context_request_stop(call->run);
     return HS_OK;
+}
+
+static hs_code fail_at_the_first_creation(probe *p, const probe_call *call)
+{
+    return call->point == PROBE_CREATE && p->calls[PROBE_CREATE] == 1 ? hs_error_set(call->err, HS_INTERNAL, "not yet")
+                                                                      : HS_OK;
+}
+
+/* Its creation is told to it again before its time has come. */
+static void a_hook_of_best_effort_works_again_through_a_recovery(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, c, .act = fail_at_the_first_creation);
+    hs_hook hook = hs_hook_best_effort(probe_hook(&l->c), 0);
+    lost_try_open(l, NULL, &hook, 1);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_contains(l->t.log, "hook 'c' works again, after 1 failure in a row");
+    lost_inc(l);
+    assert_int_equal(l->c.calls[PROBE_CREATE], 2);
 }
 
 /* TensorFlow's is forgotten with the session that was lost. */
@@ -691,7 +740,9 @@ int main(void)
         lost_test(ms_138s_recovery_has_a_limit),
         lost_test(ms_138s_whoever_gets_further_may_go_on),
         lost_test(ms_138s_what_was_saved_is_further_too),
+        lost_test(a_signal_that_ends_the_waiting_is_in_the_outcome),
         lost_test(a_stop_ends_the_waiting),
+        lost_test(a_hook_of_best_effort_works_again_through_a_recovery),
         lost_test(a_stop_is_not_lost_with_the_session),
         lost_test(a_stop_of_the_coordinator_is_not_lost_either),
         lost_test(the_caller_may_make_its_batch_anew),

@@ -286,6 +286,65 @@ static void a_run_that_waits_for_data_ends_with_the_stop(void **state)
     assert_true(outcome.interrupted);
 }
 
+static hs_code produce_next(void *self, hs_op *op, hs_error *err)
+{
+    (void)err;
+    *(int64_t *)hs_op_output(op, 0)->data = ++*(int64_t *)self;
+    return HS_OK;
+}
+
+static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
+{
+    return hs_state_write(out, self, sizeof(int64_t), err);
+}
+
+static int64_t loaded;
+
+static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
+{
+    hs_code code = hs_state_read(in, self, sizeof(int64_t), err);
+    loaded = *(int64_t *)self;
+    return code;
+}
+
+/* The step is not made: what it has taken of another queue is for the next one, here and after a resume. */
+static void what_it_has_taken_while_it_waits_for_more_is_put_back(void **state)
+{
+    (void)state;
+    int64_t position = 0;
+    outsider o = {.session = NULL};
+    hs_state_copy *copy = NULL;
+    const hs_run_values *values;
+    pthread_t thread;
+    hs_error err = {0};
+    const hs_state_provider provider = {HS_STATE_PROVIDER, .name = "reader", .save = save_position, .load = load_position,
+                                        .self = &position};
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_queue(graph, .name = "x", .capacity = 2, .produce = produce_next, .self = &position, .position = &provider,
+                   .components = HS_OUTPUTS({.dtype = HS_INT64}));
+    hs_graph_op(graph, .name = "enter", .run = note_entry, .self = &o, .control_inputs = HS_NAMES("x/dequeue"));
+    hs_graph_queue(graph, .name = "y", .capacity = 1, .produce = produce_nothing, .self = &o,
+                   .components = HS_OUTPUTS({.dtype = HS_INT64}));
+    hs_graph_op(graph, .name = "train", .inputs = HS_NAMES("x/dequeue:0", "y/dequeue:0"),
+                .control_inputs = HS_NAMES("enter"));
+    o.session = hs_session_open(hs_graph_backend(graph), NULL, &err);
+    assert_ok(err.code, &err);
+    hs_raw_session *raw = hs_session_raw(o.session);
+    assert_ok(hs_session_run(o.session, "x/dequeue", &err), &err);
+    assert_int_equal(pthread_create(&thread, NULL, ask_to_stop, &o), 0);
+    assert_int_equal(hs_session_run(o.session, "train", &err), HS_STOP);
+    pthread_join(thread, NULL);
+    assert_ok(hs_raw_session_copy_state(raw, &copy, &err), &err);
+    assert_ok(hs_raw_session_run(raw, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("x/dequeue:0")}, &values, &err), &err);
+    assert_true(hs_values_number(values, 0) == 2);
+    assert_ok(hs_raw_session_restore_copy(raw, copy, &err), &err);
+    assert_int_equal(loaded, 1);
+    hs_state_copy_free(copy);
+    atomic_store(&o.over, true);
+    hs_session_close(o.session, NULL);
+    hs_graph_free(graph);
+}
+
 static void an_op_that_takes_long_can_ask(void **state)
 {
     (void)state;
@@ -312,6 +371,7 @@ int main(void)
         play_test(how_long_a_save_takes_is_known_once_said),
         play_test(others_see_what_it_does),
         cmocka_unit_test(a_run_that_waits_for_data_ends_with_the_stop),
+        cmocka_unit_test(what_it_has_taken_while_it_waits_for_more_is_put_back),
         cmocka_unit_test(an_op_that_takes_long_can_ask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,6 +150,17 @@ static void a_stop_from_outside_lets_the_step_be_finished(void **state)
     assert_true(hs_session_should_stop(p->session));
 }
 
+/* Or its run waits no longer, for that reason. */
+static void a_step_that_stops_because_of_a_stop_from_outside_is_interrupted(void **state)
+{
+    play *p = *state;
+    steps s = {.stop = true};
+    play_open_probes(p, 1);
+    hs_session_request_stop(p->session);
+    assert_int_equal(run_step(p, &s), HS_STOP);
+    assert_true(play_close(p)->interrupted);
+}
+
 static void the_end_of_input_comes_through_a_step(void **state)
 {
     play *p = *state;
@@ -256,6 +267,7 @@ int main(void)
         play_test(ms_085_a_single_session_does_not_try_a_step_again),
         play_test(a_hooks_stop_ends_the_step_after_its_run),
         play_test(a_stop_from_outside_lets_the_step_be_finished),
+        play_test(a_step_that_stops_because_of_a_stop_from_outside_is_interrupted),
         play_test(the_end_of_input_comes_through_a_step),
         play_test(a_step_may_forgive_its_run),
         play_test(the_code_is_the_one_returned),

@@ -100,6 +100,26 @@ static void another_thread_stops_the_loop(void **state)
     assert_int_equal(p->a.calls[PROBE_END], 1);
 }
 
+static void *poll_session(void *session)
+{
+    while (!hs_session_poll(session))
+        continue;
+    return NULL;
+}
+
+/* Through the runs, and through what the next ones find changed. */
+static void another_thread_polls(void **state)
+{
+    play *p = *state;
+    pthread_t thread;
+    play_probe(p, a, .stops_at = 200);
+    play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
+    assert_int_equal(pthread_create(&thread, NULL, poll_session, p->session), 0);
+    while (!hs_session_should_stop(p->session))
+        assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
+    pthread_join(thread, NULL);
+}
+
 static hs_code stop_in_the_middle(probe *p, const probe_call *call)
 {
     pthread_t thread;
@@ -170,6 +190,7 @@ int main(void)
         play_test(ms_032_closing_stops_the_threads_after_a_failed_run),
         play_test(ms_032_a_failed_opening_stops_the_threads_too),
         play_test(another_thread_stops_the_loop),
+        play_test(another_thread_polls),
         play_test(a_run_that_is_being_made_is_finished),
         play_test(a_signal_handler_stops_the_loop),
         play_test(a_threads_error_ends_the_loop_and_is_reported),

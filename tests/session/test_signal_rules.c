@@ -81,6 +81,22 @@ static void one_that_comes_at_once_again_is_no_second(void **state)
     }
 }
 
+/* It was done, but for its last checkpoint. */
+static void two_signals_while_it_is_closed_leave_it_unsaved_too(void **state)
+{
+    stand *s = *state;
+    stand_start(s, (trainer){.at = AT_END, .does = AWAITS_SIGNALS, .last_step = STEPS - 1}, NULL);
+    assert_true(stand_await(s));
+    kill(s->child, SIGTERM);
+    pause_us(600000);
+    kill(s->child, SIGINT);
+    stand_finish(s);
+    check_exit(s, 128 + (s->record->outcome.signal == SIGTERM ? SIGTERM : SIGINT));
+    assert_int_equal(s->record->outcome.reason, HS_REASON_STOPPED);
+    assert_int_equal(s->record->outcome.last_saved_step, STEPS - 3);
+    stand_resume(s, STEPS - 3);
+}
+
 static void a_third_signal_kills(void **state)
 {
     stand *s = *state;
@@ -200,6 +216,81 @@ static void what_is_ignored_stays_so(void **state)
     kill(s->child, SIGINT);
     stand_finish(s);
     check_done(s);
+}
+
+/* One that comes later, calls what it found, and stays. */
+
+static struct sigaction found;
+
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+    own_calls++;
+    found.sa_sigaction(signal, info, context);
+}
+
+static int with_one_above(stand *s)
+{
+    struct sigaction above = {.sa_flags = SA_SIGINFO};
+    hs_graph *graph = hs_graph_new(NULL);
+    const hs_session_options options = {HS_SESSION_OPTIONS, .signals = true};
+    (void)s;
+    handle(SIGTERM, NULL, own_handler);
+    above.sa_sigaction = pass_on;
+    sigemptyset(&above.sa_mask);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), &options, NULL);
+    sigaction(SIGTERM, &above, &found);
+    raise(SIGTERM);
+    bool right = hs_session_should_stop(session) && own_calls == 2;
+    hs_session_close(session, NULL);
+    raise(SIGTERM); /* nobody's but theirs */
+    right &= own_calls == 4 && now(SIGTERM).sa_sigaction == pass_on;
+    for (int i = 0; i < 2; i++) {
+        session = hs_session_open(hs_graph_backend(graph), &options, NULL);
+        raise(SIGTERM);
+        right &= hs_session_should_stop(session) && hs_session_outcome(session).signal == SIGTERM && own_calls == 6 + 2 * i;
+        right &= !hs_raw_session_saves_refused(hs_session_raw(session)); /* it is one signal */
+        hs_session_close(session, NULL);
+    }
+    hs_graph_free(graph);
+    return right ? 0 : 7;
+}
+
+static void a_handler_that_came_later_and_stays_is_called_once(void **state)
+{
+    stand *s = *state;
+    stand_run(s, (trainer){.at = AT_NO_MOMENT}, with_one_above);
+    check_exit(s, 0);
+}
+
+static int with_a_fork(stand *s)
+{
+    int status = 0;
+    hs_graph *graph = hs_graph_new(NULL);
+    (void)s;
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_session *session =
+        hs_session_open(hs_graph_backend(graph), &(hs_session_options){HS_SESSION_OPTIONS, .signals = true}, NULL);
+    pid_t fork_of_it = fork();
+    if (fork_of_it == 0) {
+        for (int i = 0; i < 100; i++)
+            pause_us(100000);
+        _exit(9);
+    }
+    kill(fork_of_it, SIGTERM);
+    waitpid(fork_of_it, &status, 0);
+    bool right = WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && !hs_session_should_stop(session);
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+    return right ? 0 : 7;
+}
+
+/* A process that reads data beside it, say, which nobody could end otherwise. */
+static void in_a_fork_they_do_what_they_did_before(void **state)
+{
+    stand *s = *state;
+    stand_run(s, (trainer){.at = AT_NO_MOMENT}, with_a_fork);
+    check_exit(s, 0);
 }
 
 /* Threads, and sessions side by side. */
@@ -329,12 +420,15 @@ int main(int argc, char **argv)
         with_stand(without_a_saver_it_is_ended_by_the_signal),
         with_stand(after_a_second_signal_nothing_is_saved),
         with_stand(one_that_comes_at_once_again_is_no_second),
+        with_stand(two_signals_while_it_is_closed_leave_it_unsaved_too),
         with_stand(a_third_signal_kills),
         with_stand(a_request_saves_after_the_step),
         with_stand(a_handler_of_the_programs_is_called_with_its_info),
         with_stand(a_plain_handler_is_called_each_time),
         with_stand(a_third_signal_is_left_to_the_handler),
         with_stand(what_is_ignored_stays_so),
+        with_stand(a_handler_that_came_later_and_stays_is_called_once),
+        with_stand(in_a_fork_they_do_what_they_did_before),
         with_stand(a_signal_to_the_main_thread),
         with_stand(two_sessions_stop_at_once),
         with_stand(the_seventeenth_session_is_refused),

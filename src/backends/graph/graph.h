@@ -205,6 +205,8 @@ hs_code hs__graph_prepare_fork(hs__graph_session *session, const hs_backend_call
 /* queue.c */
 void hs__queue_def_free(hs__queue_def *def);
 /* queue_state.c: a run failed. The queues that it was to fill remember why. */
+/* The run ends before it is made (HS_STOP): what it has taken of queues is there for the next one. */
+void hs__graph_untake(hs__graph_session *session);
 void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err);
 
 /* metadata.c: the run's RunMetadata, from session->trace and the graph. */

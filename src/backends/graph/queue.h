@@ -39,7 +39,8 @@ typedef struct hs__element {
     hs_tensor *values;   /* by component */
     void **owned;        /* by component: the memory of its own */
     size_t *capacity;    /* and how much that is */
-    hs__buffer position; /* the producer's, after it */
+    hs__buffer position; /* the producer's, after it; once it is taken, before it */
+    uint64_t run;        /* of the session, that has taken it */
 } hs__element;
 
 /* element.c. `values` of a new one, or one that was cleared: views of its own memory, or not set where they are open. */
@@ -81,6 +82,8 @@ hs_code hs__queue_end(hs__queue *queue, hs__element *element, hs_code code, hs_e
 /* Waits for an element, as long as nobody has asked the op's run to stop (HS_STOP). *held, if there is one, goes back to
  * the queue. */
 hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err);
+/* It was taken by a run that is not made: it is the first again, and the position that of before it. */
+void hs__queue_untake(hs__queue *queue, hs__element **held);
 void hs__queue_give_back(hs__queue *queue, hs__element *held);
 void hs__queue_close(hs__queue *queue, bool cancel);
 bool hs__queue_cancelled(hs__queue *queue);

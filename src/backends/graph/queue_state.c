@@ -211,6 +211,16 @@ static void wait_filled(hs__queue *queue)
     pthread_cond_timedwait(&queue->filled, &queue->lock, &until);
 }
 
+static void swap_position(hs__queue *queue, hs__element *element)
+{
+    if (!queue->def->saved.save)
+        return;
+    hs__buffer before = queue->position;
+    queue->position = element->position;
+    element->position = before;
+    queue->has_position = true;
+}
+
 hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs_error *err)
 {
     pthread_mutex_lock(&queue->lock);
@@ -230,14 +240,27 @@ hs_code hs__queue_take(hs__queue *queue, const hs_op *op, hs__element **held, hs
         *held = take_first(queue);
         pthread_cond_signal(&queue->emptied);
     }
-    if (!code && queue->def->saved.save) {
-        hs__buffer before = queue->position;
-        queue->position = (*held)->position;
-        (*held)->position = before;
-        queue->has_position = true;
+    if (!code) {
+        (*held)->run = op->session->run;
+        swap_position(queue, *held);
     }
     pthread_mutex_unlock(&queue->lock);
     return code;
+}
+
+void hs__queue_untake(hs__queue *queue, hs__element **held)
+{
+    pthread_mutex_lock(&queue->lock);
+    hs__element *element = *held;
+    *held = NULL;
+    swap_position(queue, element);
+    element->next = queue->first;
+    queue->first = element;
+    if (!queue->last)
+        queue->last = element;
+    queue->n_ready++;
+    pthread_cond_signal(&queue->filled);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 void hs__queue_give_back(hs__queue *queue, hs__element *held)
@@ -315,6 +338,13 @@ static bool is_end(const hs_backend_call *call, hs_code code)
         if (*end == code)
             return true;
     return false;
+}
+
+void hs__graph_untake(hs__graph_session *session)
+{
+    for (size_t i = 0; i < session->graph->n_queues; i++)
+        if (session->held[i] && session->held[i]->run == session->run)
+            hs__queue_untake(session->queues[i], &session->held[i]);
 }
 
 void hs__graph_blame_queues(hs__graph_session *session, const hs_backend_call *call, hs_code code, const hs_error *err)

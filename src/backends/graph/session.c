@@ -292,6 +292,8 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
     if (code || (code = mark(session, call, err)) ||
         (session->forked && (code = hs__graph_prepare_fork(session, call, err))) || (code = run_marked(session, call, err)))
         hs__graph_blame_queues(session, call, code, err);
+    if (code == HS_STOP)
+        hs__graph_untake(session);
     session->call = NULL;
     return code;
 }
