@@ -370,21 +370,18 @@ static hs_code in_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error
     notice_restore(hook, hs_run_context_session(run), step);
     if (hs_run_context_boundary(run) == HS_BOUNDARY_END && hook->pending)
         hs_saver_wait(hook->pending);
-    if ((code = collect(hook, run, err)) || (step != hook->saved_step && is_refused(run, step)))
+    if ((code = collect(hook, run, err)))
         return code;
-    switch (hs_run_context_boundary(run)) {
-    case HS_BOUNDARY_CREATED:
-        return save_created(hook, run, step, err);
-    case HS_BOUNDARY_END:
-        return save_at_end(hook, run, step, err);
-    default: {
-        bool due = hs_run_context_agree(run, hook->due);
-        if (due && !is_saved(hook, step))
+    if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) {
+        if (hs_run_context_agree(run, hook->due) && !is_saved(hook, step) && !is_refused(run, step))
             code = save_or_go_on(hook, run, step, err);
         hook->due = hook->requested = false;
         return code;
     }
-    }
+    if (step != hook->saved_step && is_refused(run, step))
+        return HS_OK;
+    bool ends = hs_run_context_boundary(run) == HS_BOUNDARY_END;
+    return ends ? save_at_end(hook, run, step, err) : save_created(hook, run, step, err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
