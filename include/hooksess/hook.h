@@ -249,12 +249,16 @@ HS_API hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_sta
 HS_API int64_t hs_state_copy_step(const hs_state_copy *copy);
 HS_API void hs_state_copy_free(hs_state_copy *copy);
 
-/* The session's event-file writer for a directory, which is made if it is missing: one for all hooks, opened when it is
- * first asked for, flushed before each boundary, closed with the session, whose it is. */
+/* The event-file writer for a directory, which is made if it is missing: the one that the process shares
+ * (hs_summary_writer_shared), got when it is first asked for, flushed before each boundary, closed with the session, whose
+ * it is. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
                                              hs_error *err);
 /* A writer of the program's own, to be flushed before each boundary too. It must outlive the session. */
 HS_API hs_code hs_raw_session_use_writer(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
+/* Flushes a writer (summary.h) for a hook. An error that the writer goes on from is none: it is counted and belongs to the
+ * outcome, under "summary writer" (hs_raw_session_report_failure). The session's thread. */
+HS_API hs_code hs_raw_session_flush_writer(hs_raw_session *session, hs_summary_writer *writer, bool sync, hs_error *err);
 /* Says in one of these that the run begins at the step after the present one (a session log START): TensorBoard then drops
  * what a run that crashed, or this session before it was lost, has written from there on. Once for each creation of the
  * session, however many ask: call it before the first event. HS_INVALID_ARGUMENT: the session does not know the writer. */

@@ -22,18 +22,36 @@ HS_API hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double va
 HS_API hs_string hs_summary_serialized(const hs_summary *summary);
 
 /* An event file that grows, written by a thread of its own: adding an event copies it into a queue. TensorBoard may read
- * the file meanwhile; a record is written whole or, at a crash, cut at the end of the file.
+ * the file meanwhile; a record is written whole or, at a crash, cut at the end of the file. TensorFlow: FileWriter.
  *
- * All functions but close may be called from any thread. An error of the disk comes back from the next flush and from
- * close; events are dropped from then on. */
+ * All functions but close may be called from any thread.
+ *
+ * An error of the disk does not end a training. It is told of once in the log, events wait in the queue, and what finds no
+ * place in it is dropped and counted; after 1, 2, 4 ... 64 seconds, and whenever somebody asks for a flush with a sync, it
+ * is tried again, with a new file, which goes on after the last whole record of the one before. The session reports it
+ * (hs_raw_session_report_failure) as "summary writer". Who wants to fail instead says so (on_error). */
 typedef struct hs_summary_writer hs_summary_writer;
+
+/* What adding does while the queue is full. */
+typedef enum hs_writer_when_full {
+    HS_WRITER_WAITS = 0, /* until there is room; but not for a disk that fails: then as below */
+    HS_WRITER_DROPS = 1  /* the event is lost, and counted; the caller never waits for the disk */
+} hs_writer_when_full;
+
+/* What an error of the disk is. */
+typedef enum hs_writer_on_error {
+    HS_WRITER_GOES_ON = 0, /* something to get over */
+    HS_WRITER_FAILS = 1    /* final: adding, flush and close return it, and nothing more is written */
+} hs_writer_on_error;
 
 typedef struct hs_summary_writer_options {
     size_t size;
-    const hs_env *env;       /* NULL: the system's own */
-    double flush_secs;       /* 0: 120. Events are in the file at most so long after they were added */
-    int64_t queue_bytes;     /* 0: 1 MiB. Adding waits while more than this is in the queue */
-    const char *name_suffix; /* NULL: none. Put at the end of the file's name */
+    const hs_env *env;             /* NULL: the system's own */
+    double flush_secs;             /* 0: 120. Events are in the file at most so long after they were added */
+    int64_t queue_bytes;           /* 0: 1 MiB. The queue is full with so much in it. As much again may be being written */
+    const char *name_suffix;       /* NULL: none. Put at the end of the file's name */
+    hs_writer_when_full when_full; /* left out, it waits */
+    hs_writer_on_error on_error;   /* left out, it goes on */
 } hs_summary_writer_options;
 #define HS_SUMMARY_WRITER_OPTIONS .size = sizeof(hs_summary_writer_options)
 
@@ -42,25 +60,58 @@ typedef struct hs_summary_writer_options {
  * last. Missing directories are made. `options` may be NULL. The caller's to close. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
-/* The file's path; the writer's. */
+/* The one writer that this process has for a directory, whoever asks for it, sessions and their hooks among them; opened by
+ * the first, whose options count, closed when the last has closed it. To be closed as often as it was got. Directories are
+ * one if their names are, but for slashes at the end. Each environment has writers of its own, for it need not live longer
+ * than whoever brought it. The list of these writers belongs to the process. Any thread. The errors are those of
+ * hs_summary_writer_open. TensorFlow: FileWriterCache. */
+HS_API hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *options,
+                                                   hs_error *err);
+/* The path of the file that is being written; valid until the writer is closed, but a writer may have begun another file
+ * meanwhile: after a reopen, an error of the disk, or if somebody removed the file. */
 HS_API const char *hs_summary_writer_path(const hs_summary_writer *writer);
-/* Writes what is queued, closes the file and frees the writer, also when it fails: with the first error since it was
- * opened. NULL is allowed. */
+/* Writes what is queued, closes the file and frees the writer, also when it fails: with the error that kept events from
+ * being written now, or with HS_WRITER_FAILS with the first since it was opened. A shared writer that others have got is
+ * flushed. NULL is allowed. There is no adding after it: TensorFlow's FileWriter warns of that, and can be opened again,
+ * for which there is hs_summary_writer_reopen. */
 HS_API hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err);
-/* Waits until all that was added is in the file (handed to the system; sync: on the disk). The first error since the
- * writer was opened. */
+/* Waits until all that was added is in the file (handed to the system; sync: on the disk). The error that keeps it from
+ * there, though it goes on being tried: without a sync at once, if it is known that the disk fails; with one after another
+ * attempt. What was in the file when a sync of it failed may be lost if the power goes, and no later sync can tell. With
+ * HS_WRITER_FAILS the first error since the writer was opened. */
 HS_API hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err);
+/* Syncs what was added to the file, closes that, and begins a new one in the same directory, with the same suffix: what is
+ * added from now on is there. Failing, it is tried again like any writing. */
+HS_API hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err);
 
-/* Each adds one event, stamped with the time of the call. HS_RESOURCE_EXHAUSTED if there is no memory, or the error that
- * stopped the writer. Data are copied. `step` is the global step that the event belongs to. */
+/* How it does. Frozen. */
+typedef struct hs_summary_writer_status {
+    int64_t events;   /* that were added; those that were dropped are among them */
+    int64_t dropped;  /* that found the queue full, or that a disk did not take until the end */
+    int64_t failures; /* attempts of the disk that failed */
+    int64_t files;    /* that were begun, the first included */
+    bool failing;     /* the last attempt failed */
+    bool goes_on;     /* HS_WRITER_GOES_ON: a failure is to be counted, not to end the training */
+    unsigned char reserved[30];
+    hs_error last_error; /* of the last attempt that failed */
+} hs_summary_writer_status;
+/* Of NULL: all zero. */
+HS_API hs_summary_writer_status hs_summary_writer_get_status(const hs_summary_writer *writer);
+
+/* Each adds one event, stamped with the time of the call. HS_RESOURCE_EXHAUSTED if there is no memory, or, with
+ * HS_WRITER_FAILS, the error that stopped the writer. An event that is dropped is no error. Data are copied. `step` is the
+ * global step that the event belongs to. */
 HS_API hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step,
                                         hs_error *err);
-/* A serialised Summary. */
+/* A serialised Summary, written as it is. HS_INVALID_ARGUMENT: it is none, and nothing is added. */
 HS_API hs_code hs_summary_writer_summary(hs_summary_writer *writer, hs_string summary, int64_t step, hs_error *err);
 /* A serialised GraphDef, and a serialised MetaGraphDef. */
 HS_API hs_code hs_summary_writer_graph(hs_summary_writer *writer, hs_bytes graph_def, int64_t step, hs_error *err);
 HS_API hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes meta_graph_def, int64_t step,
                                             hs_error *err);
+
+/* A whole serialised Event, with its own time and step, written as it is. HS_INVALID_ARGUMENT: it is none, or empty. */
+HS_API hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes event, hs_error *err);
 
 /* What a run tells of itself, a serialised RunMetadata, under a tag of its own ("step_12"). */
 HS_API hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata,

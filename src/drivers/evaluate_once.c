@@ -179,7 +179,7 @@ static hs_code publish(const hs_metrics *metrics, hs_session *session, const hs_
             used += (size_t)snprintf(line + used, sizeof line - used, ", %s = %.6g", name, metrics->values[i]);
     }
     if (!code && writer)
-        code = hs_summary_writer_flush(writer, false, err);
+        code = hs_raw_session_flush_writer(hs_session_raw(session), writer, false, err);
     if (!code)
         hs_log(&metrics->env, HS_LOG_INFO, "evaluated %s: step %lld, %lld batch%s%s", metrics->checkpoint,
                (long long)metrics->step, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);

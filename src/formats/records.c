@@ -25,6 +25,42 @@ void hs__record_end(hs__buffer *out, size_t begun)
     hs__buffer_fixed32(out, hs__crc32c_mask(crc));
 }
 
+void hs__record_end_unsealed(hs__buffer *out, size_t begun)
+{
+    if (hs__buffer_room(out, HS__RECORD_FOOTER)) {
+        hs__put64(out->data + begun, out->size - begun - HS__RECORD_HEADER);
+        out->size += HS__RECORD_FOOTER;
+    }
+}
+
+void hs__records_seal(unsigned char *records, size_t bytes)
+{
+    uint64_t length = 0;
+    uint32_t crc = hs__crc32c_mask(hs__crc32c(0, (unsigned char[8]){0}, 8)); /* of the length; one is often as the next */
+    for (unsigned char *at = records, *end = records + bytes; at < end;) {
+        uint64_t next = hs__get64(at);
+        if (next != length)
+            crc = hs__crc32c_mask(hs__crc32c(0, at, 8));
+        length = next;
+        hs__put32(at + 8, crc);
+        at += HS__RECORD_HEADER;
+        hs__put32(at + length, hs__crc32c_mask(hs__crc32c(0, at, (size_t)length)));
+        at += length + HS__RECORD_FOOTER;
+    }
+}
+
+size_t hs__records_count(const unsigned char *records, size_t limit, size_t *end)
+{
+    size_t n = 0, at = 0;
+    while (limit - at >= HS__RECORD_HEADER + HS__RECORD_FOOTER &&
+           hs__get64(records + at) <= limit - at - HS__RECORD_HEADER - HS__RECORD_FOOTER) {
+        at += HS__RECORD_HEADER + (size_t)hs__get64(records + at) + HS__RECORD_FOOTER;
+        n++;
+    }
+    *end = at;
+    return n;
+}
+
 void hs__record_append(hs__buffer *out, const void *data, size_t bytes)
 {
     size_t begun = hs__record_begin(out);

@@ -14,6 +14,12 @@ void hs__record_append(hs__buffer *out, const void *data, size_t bytes);
 /* The same in two steps, for data that are put together in place: begin gives the position to end with. */
 size_t hs__record_begin(hs__buffer *out);
 void hs__record_end(hs__buffer *out, size_t begun);
+/* Ends one whose checksums are left to hs__records_seal: for those who have no time. */
+void hs__record_end_unsealed(hs__buffer *out, size_t begun);
+/* Puts the checksums into records, all of them whole, that have none yet. */
+void hs__records_seal(unsigned char *records, size_t bytes);
+/* How many records, sealed or not, lie whole in the first `limit` bytes of some; *end is where the last of them ends. */
+size_t hs__records_count(const unsigned char *records, size_t limit, size_t *end);
 
 /* Reading a file of records from its beginning on. */
 typedef struct hs__record_reader {

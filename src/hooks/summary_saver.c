@@ -138,7 +138,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     summary_saver *hook = self;
     hs_code code = write_last(hook, session, err);
-    return code || !hook->writer ? code : hs_summary_writer_flush(hook->writer, true, err);
+    return code || !hook->writer ? code : hs_raw_session_flush_writer(session, hook->writer, true, err);
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)

@@ -68,14 +68,21 @@ static bool is_cut_off(const hs_session *session, const hs_outcome *outcome)
            atomic_load(&((hs_session *)session)->stop_request) == HS__STOPS_UNSAVED;
 }
 
+/* What the training got over. */
+static void count_failures(const hs_session *session, hs_outcome *outcome)
+{
+    outcome->failing_hooks = (int32_t)session->n_failures;
+    outcome->failures = 0;
+    for (size_t i = 0; i < session->n_failures; i++)
+        outcome->failures += session->failures[i].failures;
+}
+
 static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)
 {
     hs_outcome outcome = {.reason = reason_of(session, last, error),
                           .step = hs_session_step(session),
-                          .last_saved_step = session->raw.saved_step,
-                          .failing_hooks = (int32_t)session->n_failures};
-    for (size_t i = 0; i < session->n_failures; i++)
-        outcome.failures += session->failures[i].failures;
+                          .last_saved_step = session->raw.saved_step};
+    count_failures(session, &outcome);
     bool cut_off = is_cut_off(session, &outcome);
     if (cut_off)
         outcome.reason = HS_REASON_STOPPED;
@@ -130,7 +137,7 @@ void hs__session_free(hs_session *session)
 hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
 {
     hs_error late = {0};
-    if (hs__writer_cache_flush(&session->writers, &late) && !error->code)
+    if (hs__writer_cache_flush(&session->writers, hs__report_writer, session, &late) && !error->code)
         *error = late;
     hs__enter(session, HS_PHASE_END);
     hs__stop_threads(session);
@@ -138,8 +145,9 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
         hs_coordinator_error(session->coordinator, error);
     hs_outcome outcome = make_outcome(session, last, error);
     call_closes(session, &outcome);
-    if (hs__writer_cache_close(&session->writers, &late) && !error->code)
+    if (hs__writer_cache_close(&session->writers, hs__report_writer, session, &late) && !error->code)
         *error = late;
+    count_failures(session, &outcome);
     late = (hs_error){0};
     if (hs__close_raw(session, &late) && !error->code)
         *error = late;

@@ -48,6 +48,11 @@ void hs_raw_session_report_failure(hs_raw_session *raw, const char *who, const h
         count(raw->owner, who, error && error->code ? error : &unknown);
 }
 
+void hs__report_writer(void *session, const hs_error *error)
+{
+    hs_raw_session_report_failure(&((struct hs_session *)session)->raw, "summary writer", error);
+}
+
 bool hs_raw_session_failure(const hs_raw_session *raw, size_t index, hs_hook_failure *out)
 {
     if (!raw || !out || index >= raw->owner->n_failures)

@@ -128,7 +128,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         session->context.boundary = which;
     else
         begin_context(session, NULL, which);
-    hs_code first = hs__writer_cache_flush(&session->writers, err);
+    hs_code first = hs__writer_cache_flush(&session->writers, hs__report_writer, session, err);
     hs_error error = {0};
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->rest->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !wants(hook, session->context.kind)))

@@ -197,3 +197,12 @@ hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer
                             raw ? "writer" : "session");
     return hs__writer_cache_use(&raw->owner->writers, writer, err);
 }
+
+hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writer, bool sync, hs_error *err)
+{
+    hs__clear(err);
+    if (!raw || !writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_flush_writer: there is no %s",
+                            raw ? "writer" : "session");
+    return hs__writer_cache_flush_one(&raw->owner->writers, writer, sync, hs__report_writer, raw->owner, err);
+}

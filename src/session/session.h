@@ -219,6 +219,8 @@ void hs__unmute(struct hs_session *session);
 /* The callback did not fail. */
 void hs__works_again(struct hs_session *session, hs__hook *hook, const char *callback);
 void hs__tell_failures(const struct hs_session *session);
+/* For the writer cache: an error that a writer goes on from. */
+void hs__report_writer(void *session, const hs_error *error);
 
 /* phase.c. Steps pay for what others see of them from the first time on that somebody looks. */
 static inline bool hs__is_watched(const struct hs_session *session)

@@ -217,7 +217,7 @@ hs_code hs_raw_session_close(hs_raw_session *raw, hs_error *err)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "a session cannot be closed by an op that it is running, or while it is being made");
     hs_code code = hs__close_raw(session, err);
-    hs__writer_cache_close(&session->writers, NULL);
+    hs__writer_cache_close(&session->writers, NULL, NULL, NULL);
     hs__session_free(session);
     return code;
 }

@@ -44,17 +44,55 @@ void hs__encode_scalar(hs__buffer *out, const char *tag, size_t tag_bytes, doubl
     hs__buffer_fixed32(out, bits);
 }
 
-void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step)
+size_t hs__scalar_event_bytes_at_most(size_t tag_bytes)
+{
+    enum { TIME = 9, STEP = 11, HEADS = 3 * 11, VALUE = 5 };
+    return TIME + STEP + HEADS + tag_bytes + VALUE;
+}
+
+static unsigned char *put_event(unsigned char *to, int64_t realtime_ns, int64_t step)
 {
     double seconds = (double)realtime_ns / 1e9;
     uint64_t bits;
     memcpy(&bits, &seconds, sizeof bits);
-    put_tag(out, 1, FIXED64);
-    hs__buffer_fixed64(out, bits);
-    if (step) {
-        put_tag(out, 2, VARINT);
-        hs__buffer_varint(out, (uint64_t)step);
-    }
+    *to++ = 1 << 3 | FIXED64;
+    hs__put64(to, bits);
+    to += 8;
+    if (!step)
+        return to;
+    *to++ = 2 << 3 | VARINT;
+    return to + hs__put_varint(to, (uint64_t)step);
+}
+
+static unsigned char *put_head(unsigned char *to, uint32_t field, size_t bytes)
+{
+    *to++ = (unsigned char)(field << 3 | BYTES);
+    return to + hs__put_varint(to, bytes);
+}
+
+unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int64_t step, const char *tag, size_t tag_bytes,
+                                    double value)
+{
+    float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    to = put_event(to, realtime_ns, step);
+    to = put_head(to, HS__EVENT_SUMMARY, hs__encoded_scalar_bytes(tag_bytes));
+    to = put_head(to, 1, value_bytes(tag_bytes));
+    to = put_head(to, 1, tag_bytes);
+    memcpy(to, tag, tag_bytes);
+    to += tag_bytes;
+    *to++ = 2 << 3 | FIXED32;
+    hs__put32(to, bits);
+    return to + 4;
+}
+
+void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step)
+{
+    enum { AT_MOST = 9 + 11 };
+    unsigned char *to = hs__buffer_room(out, AT_MOST);
+    if (to)
+        out->size += (size_t)(put_event(to, realtime_ns, step) - to);
 }
 
 void hs__encode_session_log(hs__buffer *out, hs_session_status status, const char *checkpoint_path, const char *message)

@@ -22,7 +22,13 @@ enum {
     HS__EVENT_SESSION_LOG = 7,
     HS__EVENT_TAGGED_RUN_METADATA = 8,
     HS__EVENT_META_GRAPH_DEF = 9,
+    HS__EVENT_SOURCE_METADATA = 10,
 };
+
+/* A whole Event with one scalar, at most so many bytes; returns where it ends. */
+size_t hs__scalar_event_bytes_at_most(size_t tag_bytes);
+unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int64_t step, const char *tag, size_t tag_bytes,
+                                    double value);
 
 /* Appends what every Event begins with. */
 void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "summary/writer_cache.h"
 
+#include "base/error.h"
+#include "summary/writer_inside.h"
+
 #include <string.h>
 
 void hs__writer_cache_init(hs__writer_cache *cache, const hs_env *env)
@@ -12,24 +15,16 @@ static hs_code add(hs__writer_cache *cache, char *directory, hs_summary_writer *
 {
     hs_code code = hs__reserve(cache->env, &cache->items, &cache->capacity, cache->n + 1, sizeof *cache->items, err);
     if (!code)
-        cache->items[cache->n++] = (struct hs__cached_writer){directory, writer, 0};
+        cache->items[cache->n++] =
+            (struct hs__cached_writer){directory, writer, 0, hs_summary_writer_get_status(writer).failures};
     return code;
-}
-
-/* "run/" and "run" are one directory. */
-static size_t length_of(const char *directory)
-{
-    size_t length = strlen(directory);
-    while (length > 1 && directory[length - 1] == '/')
-        length--;
-    return length;
 }
 
 hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_summary_writer **writer, hs_error *err)
 {
     if (!directory || !*directory)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "an event-file writer needs a directory");
-    size_t length = length_of(directory);
+    size_t length = hs__directory_length(directory);
     for (size_t i = 0; i < cache->n; i++)
         if (cache->items[i].directory && strlen(cache->items[i].directory) == length &&
             memcmp(cache->items[i].directory, directory, length) == 0) {
@@ -42,7 +37,7 @@ hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_
     hs_summary_writer *opened = NULL;
     if (!kept)
         hs__no_memory(&error, length, "a path");
-    else if ((opened = hs_summary_writer_open(kept, &options, &error)))
+    else if ((opened = hs_summary_writer_shared(kept, &options, &error)))
         add(cache, kept, opened, &error);
     hs_code code = hs__error_copy(err, &error);
     if (code) {
@@ -81,23 +76,67 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
     return code;
 }
 
-hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs_error *err)
+/* Was there a failure that it goes on from, and that nobody has heard of? */
+static void report_new(hs_summary_writer *writer, int64_t *reported, hs__writer_report report, void *user)
+{
+    hs_summary_writer_status status = hs_summary_writer_get_status(writer);
+    if (report && status.goes_on && status.failures != *reported)
+        report(user, &status.last_error);
+    *reported = status.failures;
+}
+
+static hs_code flush(struct hs__cached_writer *item, bool sync, hs__writer_report report, void *user, hs_error *err)
+{
+    hs_code code = hs_summary_writer_flush(item->writer, sync, err);
+    report_new(item->writer, &item->failures, report, user);
+    if (!code || !hs_summary_writer_get_status(item->writer).goes_on)
+        return code;
+    if (err)
+        hs__clear(err);
+    return HS_OK;
+}
+
+hs_code hs__writer_cache_flush(hs__writer_cache *cache, hs__writer_report report, void *user, hs_error *err)
 {
     hs_code first = HS_OK;
     for (size_t i = 0; i < cache->n; i++) {
-        hs_code code = hs_summary_writer_flush(cache->items[i].writer, false, first ? NULL : err);
+        hs_code code = flush(&cache->items[i], false, report, user, first ? NULL : err);
         first = first ? first : code;
     }
     return first;
 }
 
-hs_code hs__writer_cache_close(hs__writer_cache *cache, hs_error *err)
+hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *writer, bool sync, hs__writer_report report,
+                                   void *user, hs_error *err)
+{
+    struct hs__cached_writer unknown = {.writer = writer};
+    unknown.failures = hs_summary_writer_get_status(writer).failures;
+    for (size_t i = 0; i < cache->n; i++)
+        if (cache->items[i].writer == writer)
+            return flush(&cache->items[i], sync, report, user, err);
+    return flush(&unknown, sync, report, user, err);
+}
+
+static hs_code close_one(struct hs__cached_writer *item, hs__writer_report report, void *user, hs_error *err)
+{
+    hs_error error = {0};
+    bool goes_on = hs_summary_writer_get_status(item->writer).goes_on;
+    report_new(item->writer, &item->failures, report, user);
+    hs_summary_writer_close(item->writer, &error);
+    if (!error.code || !goes_on)
+        return hs__error_copy(err, &error);
+    if (report)
+        report(user, &error);
+    return HS_OK;
+}
+
+hs_code hs__writer_cache_close(hs__writer_cache *cache, hs__writer_report report, void *user, hs_error *err)
 {
     hs_code first = HS_OK;
     for (size_t i = 0; i < cache->n; i++) {
         if (!cache->items[i].directory)
             continue;
-        hs_code code = hs_summary_writer_close(cache->items[i].writer, first ? NULL : err);
+        hs_code code = close_one(&cache->items[i], report, user, first ? NULL : err);
         first = first ? first : code;
         hs__free(cache->env, cache->items[i].directory);
     }

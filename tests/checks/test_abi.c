@@ -37,6 +37,7 @@ FROZEN(hs_knob, 72);
 FROZEN(hs_write_guard, 24);
 FROZEN(hs_safetensors_pair, 16);
 ENDS(hs_trigger, reserved, 48);
+FROZEN(hs_summary_writer_status, 1088);
 ENDS(hs_env, files, 104);
 ENDS(hs_file_system_ops, free_space, 120);
 ENDS(hs_memory, user, 40);

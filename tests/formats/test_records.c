@@ -118,6 +118,43 @@ static hs_code append_some(test_env *env, void *user)
     return code;
 }
 
+/* The same bytes as those that are sealed at once. */
+static void records_may_be_sealed_later(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 5, 5, 300, 0, 5};
+    unsigned char data[300];
+    hs__buffer later;
+    memset(data, 7, sizeof data);
+    hs__buffer_init(&later, &t.env);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        hs__record_append(&file, data, sizes[i]);
+        size_t begun = hs__record_begin(&later);
+        hs__buffer_append(&later, data, sizes[i]);
+        hs__record_end_unsealed(&later, begun);
+    }
+    assert_int_equal(later.size, file.size);
+    hs__records_seal(later.data, later.size);
+    assert_memory_equal(later.data, file.data, file.size);
+    hs__buffer_free(&later);
+}
+
+static void whole_records_are_counted(void **state)
+{
+    (void)state;
+    size_t end = 1;
+    assert_int_equal(hs__records_count(NULL, 0, &end), 0);
+    assert_int_equal(end, 0);
+    hs__record_append(&file, "hooks", 5);
+    hs__record_append(&file, "", 0);
+    for (size_t limit = 0; limit <= file.size; limit++) {
+        assert_int_equal(hs__records_count(file.data, limit, &end), (limit >= 21) + (limit >= 37));
+        assert_int_equal(end, limit >= 37 ? 37 : limit >= 21 ? 21 : 0);
+    }
+    memset(file.data, 0xff, 8); /* a length that is none */
+    assert_int_equal(hs__records_count(file.data, file.size, &end), 0);
+}
+
 static void every_allocation_of_writing_may_fail(void **state)
 {
     (void)state;
@@ -319,6 +356,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(known_records_have_these_bytes),
         TEST(records_are_put_together_in_place),
+        TEST(records_may_be_sealed_later),
+        TEST(whole_records_are_counted),
         TEST(every_allocation_of_writing_may_fail),
         TEST(records_of_every_size_come_back),
         TEST(an_empty_file_has_no_records),

@@ -403,21 +403,41 @@ static void an_op_that_is_not_there(void **state)
     assert_contains(s->err.message, "'unknown'");
 }
 
-static void a_disk_that_fails_makes_the_outcome_a_failure(void **state)
+/* The disk fails at the end of a run of one step. */
+static void end_on_a_bad_disk(stage *s, hs_hook hook)
 {
-    stage *s = *state;
     counters c;
-    open_counters(s, &c, every_eight(s));
+    open_counters(s, &c, hook);
     stage_run(s, "inc", 1, 0);
     s->t.fail_file_at = s->t.file_calls + 1;
     s->t.fail_file_on = true;
     s->outcome = hs_session_close(s->session, &s->err);
     s->session = NULL;
     counters_free(&c);
+}
+
+static void a_disk_that_fails_is_counted_and_no_failure(void **state)
+{
+    stage *s = *state;
+    end_on_a_bad_disk(s, every_eight(s));
+    assert_int_equal(s->err.code, HS_OK);
+    assert_int_equal(s->outcome.reason, HS_REASON_CLOSED);
+    assert_int_equal(s->outcome.failing_hooks, 1);
+    assert_true(s->outcome.failures > 0);
+    assert_contains(s->t.log, "the training goes on");
+}
+
+static void a_writer_that_is_to_fail_makes_the_outcome_a_failure(void **state)
+{
+    stage *s = *state;
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &s->t.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer *writer = hs_summary_writer_open(s->directory, &options, &s->err);
+    end_on_a_bad_disk(s, hs_summary_saver(.save_steps = 8, .summary_writer = writer, .summary_ops = HS_NAMES("summary1")));
     assert_says(&s->err, HS_RESOURCE_EXHAUSTED, "injected");
     assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
     assert_string_equal(s->outcome.hook, "summary_saver");
     assert_int_equal(s->outcome.error.os_error, ENOSPC);
+    hs_summary_writer_close(writer, NULL);
 }
 
 static hs_code run_twice(test_env *t, void *user)
@@ -474,7 +494,8 @@ int main(void)
         with_stage(hooks_of_one_directory_share_a_file),
         with_stage(what_is_no_summary_is_refused),
         with_stage(an_op_that_is_not_there),
-        with_stage(a_disk_that_fails_makes_the_outcome_a_failure),
+        with_stage(a_disk_that_fails_is_counted_and_no_failure),
+        with_stage(a_writer_that_is_to_fail_makes_the_outcome_a_failure),
         with_stage(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,29 @@ class CutOff(TestCase):
                 self.assertEqual(len(points(accumulate(directory), "loss")), len(steps))
 
 
+class Killed(TestCase):
+    def test_wr_030s_killed_at_a_hundred_instants_each_file_reads_to_its_last_whole_record(self):
+        instants = random.Random(2)
+        counts = []
+        for kill in range(100):
+            process = subprocess.Popen([program("write_events"), str(self.directory), "on"], text=True,
+                                       stdout=subprocess.PIPE)
+            path = process.stdout.readline().rstrip("\n")
+            time.sleep(instants.uniform(0, 0.02))
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            with self.subTest(kill=kill):
+                events = events_of(path)
+                self.assertEqual(events[0].file_version, "brain.Event:2")
+                self.assertEqual(steps_of(events), list(range(1, len(events))))
+                counts.append(len(events) - 1)
+        self.assertEqual(len(list(self.directory.glob("events.*"))), 100)
+        self.assertGreater(max(counts), 100)
+        # TensorBoard's reader goes through all of them, and has each whole record.
+        self.assertEqual(len(points(accumulate(self.directory), "loss")), sum(counts))
+
+
 class OneLine(TestCase):
     """A run that is killed at step 100, with a checkpoint of step 60, and goes on to 120. Its loss is the step, and half
     more in the second run."""

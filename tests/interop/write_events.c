@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* write_events DIRECTORY: an event file with everything that a writer takes. Writes ten steps of scalars and flushes for
- * each line of standard input, and answers with the file's path; closes at its end. */
+ * each line of standard input, and answers with the file's path; closes at its end.
+ *
+ * write_events DIRECTORY on: answers with the path at once, and writes steps until it is killed. */
 #include <hooksess/hooksess.h>
 
 #include <stdio.h>
@@ -55,13 +57,30 @@ static hs_code serve(hs_summary_writer *w, hs_error *err)
     return code ? code : hs_summary_writer_session_log(w, HS_SESSION_STOP, NULL, NULL, step, err);
 }
 
+/* In bursts, so that the file does not grow too large to be read. */
+static hs_code go_on(hs_summary_writer *w, hs_error *err)
+{
+    enum { BURST = 20, PAUSE_NS = 200000 };
+    hs_code code = HS_OK;
+    puts(hs_summary_writer_path(w));
+    fflush(stdout);
+    for (int64_t step = 1; !code; step++) {
+        code = hs_summary_writer_scalar(w, "loss", 1 / (double)step, step, err);
+        if (step % BURST == 0)
+            hs_env_sleep_ns(NULL, PAUSE_NS);
+    }
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     hs_error err = {0};
     if (argc < 2)
         return 2;
-    hs_summary_writer *w = hs_summary_writer_open(argv[1], NULL, &err);
-    hs_code code = w ? serve(w, &err) : err.code;
+    bool goes_on = argc > 2;
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = goes_on ? 1 << 11 : 0};
+    hs_summary_writer *w = hs_summary_writer_open(argv[1], &options, &err);
+    hs_code code = !w ? err.code : goes_on ? go_on(w, &err) : serve(w, &err);
     if (!code)
         code = hs_summary_writer_close(w, &err);
     if (code)

@@ -376,8 +376,8 @@ static void event_files_are_flushed_before_a_boundary(void **state)
     test_remove_directory(directory);
 }
 
-/* The disk fills up in the last moment: the first error there was is the outcome's. */
-static void an_event_file_that_fails_spoils_a_good_end(void **state)
+/* The disk fills up in the last moment. */
+static void an_event_file_that_fails_is_counted_and_spoils_no_end(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
@@ -390,9 +390,60 @@ static void an_event_file_that_fails_spoils_a_good_end(void **state)
     assert_ok(hs_summary_writer_scalar(writer, "tag", 1, 1, &p->err), &p->err);
     p->t.fail_file_at = p->t.file_calls + 1;
     p->t.fail_file_on = true;
+    assert_int_equal(play_close(p)->reason, HS_REASON_STOPPED);
+    assert_int_equal(p->outcome.failing_hooks, 1);
+    assert_true(p->outcome.failures > 0);
+    assert_int_equal(p->a.calls[PROBE_CLOSE], 1);
+    test_remove_directory(directory);
+}
+
+static hs_code request_a_boundary(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->point == PROBE_AFTER)
+        hs_run_context_request_boundary(call->run);
+    return HS_OK;
+}
+
+static void what_an_event_file_fails_of_is_reported_at_the_boundary(void **state)
+{
+    play *p = *state;
+    char *directory = test_make_directory();
+    hs_summary_writer *writer;
+    hs_hook_failure failure = {0};
+    play_probe(p, a, .act = request_a_boundary);
+    play_open_probes(p, 1);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    assert_ok(hs_raw_session_summary_writer(raw, directory, &writer, &p->err), &p->err);
+    assert_ok(hs_summary_writer_scalar(writer, "tag", 1, 1, &p->err), &p->err);
+    p->t.fail_file_at = p->t.file_calls + 1;
+    play_train(p);
+    assert_true(hs_raw_session_failure(raw, 0, &failure));
+    assert_string_equal(failure.hook, "summary writer");
+    assert_int_equal(failure.failures, 1);
+    assert_ok(hs_raw_session_flush_writer(raw, writer, true, &p->err), &p->err); /* it is tried again, and works */
+    assert_false(hs_summary_writer_get_status(writer).failing);
+    assert_fails(hs_raw_session_flush_writer(raw, NULL, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "no writer");
+    assert_fails(hs_raw_session_flush_writer(NULL, writer, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "no session");
+    assert_int_equal(play_close(p)->failures, 1);
+    test_remove_directory(directory);
+}
+
+static void a_writer_of_the_programs_that_is_to_fail_spoils_a_good_end(void **state)
+{
+    play *p = *state;
+    char *directory = test_make_directory();
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &p->t.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer *writer = hs_summary_writer_open(directory, &options, &p->err);
+    play_probe(p, a, .stops_at = 1);
+    play_open_probes(p, 1);
+    play_train(p);
+    assert_ok(hs_raw_session_use_writer(hs_session_raw(p->session), writer, &p->err), &p->err);
+    assert_ok(hs_summary_writer_scalar(writer, "tag", 1, 1, &p->err), &p->err);
+    p->t.fail_file_at = p->t.file_calls + 1;
     assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
     assert_int_equal(p->err.code, HS_RESOURCE_EXHAUSTED);
-    assert_int_equal(p->a.calls[PROBE_CLOSE], 1);
+    hs_summary_writer_close(writer, NULL);
     test_remove_directory(directory);
 }
 
@@ -432,7 +483,9 @@ int main(void)
         play_test(the_raw_session_keeps_what_is_saved),
         play_test(the_caller_may_make_raw_runs),
         play_test(event_files_are_flushed_before_a_boundary),
-        play_test(an_event_file_that_fails_spoils_a_good_end),
+        play_test(an_event_file_that_fails_is_counted_and_spoils_no_end),
+        play_test(what_an_event_file_fails_of_is_reported_at_the_boundary),
+        play_test(a_writer_of_the_programs_that_is_to_fail_spoils_a_good_end),
         play_test(a_directory_has_one_writer_for_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static hs_code add(hs_summary_writer *writer, int step, hs_error *err)
 
 static hs_summary_writer *open_writer(scene *s)
 {
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &s->t.env};
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &s->t.env, .on_error = HS_WRITER_FAILS};
     return hs_summary_writer_open(DIRECTORY, &options, &s->err);
 }
 
@@ -229,12 +229,121 @@ static void a_full_disk_leaves_a_beginning(void **state)
     }
 }
 
+/* Writers that go on. */
+
+/* The records of all files but their versions, in the order of their names, whatever is cut off; false: there is one that
+ * should not be there. */
+static size_t records_of_all(scene *s, bool *clean)
+{
+    size_t n = 0;
+    uint64_t events = 0;
+    *clean = true;
+    char before[DISK_PATH] = "";
+    for (;;) {
+        const disk_name *next = NULL;
+        for (size_t i = 0; i < s->disk.cached.n; i++) {
+            const disk_name *name = &s->disk.cached.items[i];
+            if (strstr(name->path, "tfevents") && strcmp(name->path, before) > 0 &&
+                (!next || strcmp(name->path, next->path) < 0))
+                next = name;
+        }
+        if (!next)
+            return n;
+        strcpy(before, next->path);
+        hs__record_reader reader;
+        hs_bytes record;
+        hs__record_reader_open(&reader, &s->t.env, before, NULL);
+        for (bool version = true; !hs__record_reader_next(&reader, &record, NULL); version = false) {
+            const unsigned char *data = record.data;
+            if (version)
+                continue;
+            /* Step 0 is not written. */
+            uint64_t step = data[9] == 0x10 ? data[10] : 0;
+            *clean &= step == events++;
+            n++;
+        }
+        hs__record_reader_close(&reader);
+    }
+}
+
+static hs_summary_writer *open_going_on(scene *s)
+{
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &s->t.env};
+    hs_summary_writer *writer = hs_summary_writer_open(DIRECTORY, &options, &s->err);
+    if (!writer)
+        wrong(s, "it cannot be opened");
+    return writer;
+}
+
+/* Wherever it fills up. Each event is there once, in its order, when there is room again. */
+static void a_full_disk_that_is_emptied_loses_nothing(void **state)
+{
+    (void)state;
+    for (size_t room = whole_bytes / 8; room < whole_bytes; room += 5) {
+        static scene s;
+        bool clean;
+        begin(&s, "room for", room);
+        hs_summary_writer *writer = open_going_on(&s);
+        s.disk.room = room;
+        for (int step = 0; step < EVENTS; step++) {
+            assert_ok(add(writer, step, &s.err), &s.err);
+            hs_summary_writer_flush(writer, step % 3 == 0, NULL);
+        }
+        s.disk.room = 0;
+        if (hs_summary_writer_close(writer, &s.err))
+            wrong(&s, "it did not get over it");
+        if (records_of_all(&s, &clean) != EVENTS || !clean)
+            wrong(&s, "not each event is there once");
+        end(&s);
+    }
+}
+
+/* Events of which some are synced, on a disk whose at-th call of a kind fails; how many are sure. */
+static size_t write_on(scene *s, const char *what, size_t at, bool *failed)
+{
+    hs_summary_writer *writer = open_going_on(s);
+    size_t sure = 0;
+    s->disk.fail_what = what;
+    s->disk.fail_at = s->disk.calls + at;
+    s->disk.fail_code = HS_RESOURCE_EXHAUSTED;
+    for (int step = 0; step < EVENTS; step++) {
+        assert_ok(add(writer, step, &s->err), &s->err);
+        if (!hs_summary_writer_flush(writer, step % 3 == 2, NULL) && step % 3 == 2)
+            sure = (size_t)step + 1;
+    }
+    *failed = s->disk.failed;
+    hs_summary_writer_close(writer, NULL);
+    return sure;
+}
+
+/* What a flush with a sync was good for is there after a power cut, though a write had failed before. */
+static void what_was_synced_after_a_failure_is_not_lost(void **state)
+{
+    (void)state;
+    enum { LOSSES = 8 * DISK_CONTENTS_LOSSES * DISK_NAMES_LOSSES, EVERY = 7 };
+    bool failed = true, clean;
+    for (size_t at = 1; failed; at++)
+        for (size_t n = at % EVERY; n < LOSSES; n += EVERY) {
+            static scene s;
+            begin(&s, "failing write", at);
+            size_t sure = write_on(&s, "write", at, &failed);
+            assert_true(sure > 0);
+            disk_lose_power(&s.disk, (disk_loss){(int)(n % DISK_CONTENTS_LOSSES),
+                                                 (int)(n / DISK_CONTENTS_LOSSES % DISK_NAMES_LOSSES), n});
+            if (records_of_all(&s, &clean) < sure || !clean)
+                wrong(&s, "what was synced is lost");
+            end(&s);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_power_cut_leaves_a_beginning_with_all_that_was_synced),
         cmocka_unit_test(a_failing_disk_is_told_of_and_leaves_a_beginning),
         cmocka_unit_test(a_full_disk_leaves_a_beginning),
+        cmocka_unit_test(a_full_disk_that_is_emptied_loses_nothing),
+        cmocka_unit_test(what_was_synced_after_a_failure_is_not_lost),
     };
     return cmocka_run_group_tests(tests, find_whole, NULL);
 }

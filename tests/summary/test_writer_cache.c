@@ -10,7 +10,16 @@ typedef struct {
     char *directory;
     hs__writer_cache cache;
     hs_error err;
+    int reports;
+    hs_error reported; /* last */
 } fixture;
+
+static void note(void *user, const hs_error *error)
+{
+    fixture *f = user;
+    f->reports++;
+    f->reported = *error;
+}
 
 static int setup(void **state)
 {
@@ -27,7 +36,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     fixture *f = *state;
-    hs__writer_cache_close(&f->cache, NULL);
+    hs__writer_cache_close(&f->cache, NULL, NULL, NULL);
     test_remove_directory(f->directory);
     size_t left = f->t.live;
     free(f);
@@ -60,7 +69,7 @@ static void flushing_flushes_each(void **state)
     fixture *f = *state;
     hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
     hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
-    assert_ok(hs__writer_cache_flush(&f->cache, &f->err), &f->err);
+    assert_ok(hs__writer_cache_flush(&f->cache, note, f, &f->err), &f->err);
     assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
 }
@@ -74,7 +83,7 @@ static void a_creation_has_one_start(void **state)
     assert_ok(hs__writer_cache_start(&f->cache, a, 8, 5, &f->err), &f->err);
     assert_fails(hs__writer_cache_start(&f->cache, NULL, 8, 5, &f->err), HS_INVALID_ARGUMENT, &f->err,
                  "does not know this writer");
-    hs__writer_cache_flush(&f->cache, NULL);
+    hs__writer_cache_flush(&f->cache, NULL, NULL, NULL);
     assert_string_equal(events_text(test_path(f->directory, "a")), "version start@1 start@5");
 }
 
@@ -83,7 +92,7 @@ static void closing_writes_what_is_queued(void **state)
     fixture *f = *state;
     hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
     hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
-    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
     assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
 }
@@ -96,9 +105,9 @@ static void a_writer_of_the_programs_is_flushed_and_not_closed(void **state)
     assert_ok(hs__writer_cache_use(&f->cache, own, &f->err), &f->err);
     assert_int_equal(f->cache.n, 1);
     hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
-    assert_ok(hs__writer_cache_flush(&f->cache, &f->err), &f->err);
+    assert_ok(hs__writer_cache_flush(&f->cache, note, f, &f->err), &f->err);
     assert_string_equal(events_text(f->directory), "version loss=1@1");
-    assert_ok(hs__writer_cache_close(&f->cache, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
     assert_ok(hs_summary_writer_scalar(own, "loss", 2, 2, &f->err), &f->err);
     assert_ok(hs_summary_writer_close(own, &f->err), &f->err);
     assert_string_equal(events_text(f->directory), "version loss=1@1 loss=2@2");
@@ -127,12 +136,64 @@ static void a_directory_that_cannot_be_used_is_not_kept(void **state)
 static void one_that_fails_keeps_none_from_being_written(void **state)
 {
     fixture *f = *state;
-    hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer *own = hs_summary_writer_open(test_path(f->directory, "a"), &options, &f->err);
+    assert_ok(hs__writer_cache_use(&f->cache, own, &f->err), &f->err);
+    hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
     hs_summary_writer_scalar(get(f, "b"), "loss", 2, 2, NULL);
     f->t.fail_file_at = f->t.file_calls + 1;
-    assert_fails(hs__writer_cache_flush(&f->cache, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
+    assert_fails(hs__writer_cache_flush(&f->cache, note, f, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
     assert_string_equal(events_text(test_path(f->directory, "b")), "version loss=2@2");
-    assert_fails(hs__writer_cache_close(&f->cache, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
+    assert_int_equal(f->reports, 0);
+    hs_summary_writer_close(own, NULL);
+}
+
+static void what_a_writer_goes_on_from_is_reported_once(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *a = get(f, "a");
+    hs_summary_writer_scalar(a, "loss", 1, 1, NULL);
+    f->t.fail_file_at = f->t.file_calls + 1;
+    assert_ok(hs__writer_cache_flush(&f->cache, note, f, &f->err), &f->err);
+    assert_int_equal(f->reports, 1);
+    assert_says(&f->reported, HS_RESOURCE_EXHAUSTED, "injected");
+    assert_ok(hs__writer_cache_flush(&f->cache, note, f, &f->err), &f->err);
+    assert_int_equal(f->reports, 1);
+    assert_ok(hs__writer_cache_flush_one(&f->cache, a, true, note, f, &f->err), &f->err);
+    assert_int_equal(f->reports, 1);
+    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
+    assert_string_equal(events_text(test_path(f->directory, "a")),
+                        "version version loss=1@1 DAMAGED"); /* the first file ends in it */
+}
+
+static void what_is_lost_at_the_end_is_reported(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer_scalar(get(f, "a"), "loss", 1, 1, NULL);
+    f->t.fail_file_at = f->t.file_calls + 1;
+    f->t.fail_file_on = true;
+    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
+    assert_int_equal(f->reports, 1);
+    assert_true(test_env_logged(&f->t, "1 of 1 events of"));
+}
+
+/* The program's, and another session's. */
+static void wr_014_a_directory_has_one_writer_in_all_the_process(void **state)
+{
+    fixture *f = *state;
+    hs__writer_cache other;
+    hs_summary_writer *theirs, *a = get(f, "a");
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->t.env};
+    hs_summary_writer *mine = hs_summary_writer_shared(test_path(f->directory, "a"), &options, &f->err);
+    hs__writer_cache_init(&other, &f->env);
+    assert_ok(hs__writer_cache_get(&other, test_path(f->directory, "a/"), &theirs, &f->err), &f->err);
+    assert_ptr_equal(mine, a);
+    assert_ptr_equal(theirs, a);
+    assert_ok(hs__writer_cache_close(&f->cache, note, f, &f->err), &f->err);
+    assert_ok(hs_summary_writer_close(mine, &f->err), &f->err);
+    assert_ok(hs_summary_writer_scalar(theirs, "loss", 1, 1, &f->err), &f->err);
+    assert_ok(hs__writer_cache_close(&other, note, f, &f->err), &f->err);
+    assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
 }
 
 static hs_code get_and_use(test_env *t, void *user)
@@ -148,7 +209,8 @@ static hs_code get_and_use(test_env *t, void *user)
         code = hs__writer_cache_get(&cache, user, &writer, &err);
     if (!code)
         code = hs_summary_writer_scalar(writer, "loss", 1, 1, &err);
-    hs_code flushed = hs__writer_cache_flush(&cache, &err), closed = hs__writer_cache_close(&cache, &err);
+    hs_code flushed = hs__writer_cache_flush(&cache, NULL, NULL, &err),
+            closed = hs__writer_cache_close(&cache, NULL, NULL, &err);
     return code ? code : flushed ? flushed : closed;
 }
 
@@ -170,6 +232,9 @@ int main(void)
         with_cache(a_directory_is_needed),
         with_cache(a_directory_that_cannot_be_used_is_not_kept),
         with_cache(one_that_fails_keeps_none_from_being_written),
+        with_cache(what_a_writer_goes_on_from_is_reported_once),
+        with_cache(what_is_lost_at_the_end_is_reported),
+        with_cache(wr_014_a_directory_has_one_writer_in_all_the_process),
         with_cache(each_allocation_and_each_file_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,7 +171,7 @@ static void many_threads_and_a_queue_that_is_always_full(void **state)
 
 /* The queue. */
 
-static void adding_waits_while_the_queue_is_full(void **state)
+static void wr_017s_adding_waits_while_the_queue_is_full(void **state)
 {
     enum { LIMIT = 4096, LEAST = 40, MOST = 64 }; /* bytes of an event */
     disk d;
@@ -213,7 +213,7 @@ static void events_are_written_after_flush_secs(void **state)
 }
 
 /* The thread looks for itself, by the system's clock, whatever the environment's says. */
-static void events_are_written_after_flush_secs_though_nobody_calls(void **state)
+static void wr_016s_events_are_written_though_nobody_calls(void **state)
 {
     disk d;
     hs_error err;
@@ -267,7 +267,7 @@ static void signals_are_not_the_writers(void **state)
 static hs_code write_some(test_env *t, void *user)
 {
     hs_error err = {0}, first = {0};
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t->env};
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t->env, .on_error = HS_WRITER_FAILS};
     events_remove(user); /* each file that is there makes looking for a free name longer */
     hs_summary_writer *writer = hs_summary_writer_open(user, &options, &first);
     if (!writer)
@@ -306,12 +306,12 @@ static void each_allocation(void **state)
     test_each_allocation(write_some, *state);
 }
 
-static void an_error_comes_back_from_flush_and_close(void **state)
+static void wr_010_wr_011_wr_012_an_error_comes_back(void **state)
 {
     static test_env t;
     hs_error err;
     test_env_init(&t);
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env};
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env, .on_error = HS_WRITER_FAILS};
     hs_summary_writer *writer = hs_summary_writer_open(*state, &options, &err);
     assert_ok(hs_summary_writer_scalar(writer, "loss", 1, 1, &err), &err);
     t.fail_file_at = t.file_calls + 1; /* this one alone */
@@ -329,8 +329,8 @@ static void what_waits_behind_a_torn_record_is_not_written(void **state)
     disk d;
     hs_error err;
     disk_init(&d);
-    hs_summary_writer *writer =
-        open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = 64});
+    hs_summary_writer *writer = open_on(
+        &d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = 64, .on_error = HS_WRITER_FAILS});
     hold(&d, true);
     assert_ok(hs_summary_writer_scalar(writer, "torn", 1, 1, &err),
               &err);        /* more than half a queue: it is written at once */
@@ -343,12 +343,13 @@ static void what_waits_behind_a_torn_record_is_not_written(void **state)
     assert_string_equal(events_text(*state), "version DAMAGED");
 }
 
-static void adding_to_a_broken_disk_does_not_hang(void **state)
+static void wr_026s_adding_to_a_broken_disk_does_not_hang(void **state)
 {
     static test_env t;
     hs_error err;
     test_env_init(&t);
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env, .queue_bytes = 256};
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env, .queue_bytes = 256,
+                                         .on_error = HS_WRITER_FAILS};
     adder a = {.writer = hs_summary_writer_open(*state, &options, &err)};
     t.fail_file_at = t.file_calls + 1;
     t.fail_file_on = true;
@@ -362,15 +363,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_directory(many_threads_lose_nothing),
         with_directory(many_threads_and_a_queue_that_is_always_full),
-        with_directory(adding_waits_while_the_queue_is_full),
+        with_directory(wr_017s_adding_waits_while_the_queue_is_full),
         with_directory(events_are_written_after_flush_secs),
-        with_directory(events_are_written_after_flush_secs_though_nobody_calls),
+        with_directory(wr_016s_events_are_written_though_nobody_calls),
         with_directory(an_idle_writer_uses_no_processor),
         with_directory(signals_are_not_the_writers),
         with_directory(each_file_call),
         with_directory(each_allocation),
-        with_directory(an_error_comes_back_from_flush_and_close),
-        with_directory(adding_to_a_broken_disk_does_not_hang),
+        with_directory(wr_010_wr_011_wr_012_an_error_comes_back),
+        with_directory(wr_026s_adding_to_a_broken_disk_does_not_hang),
         with_directory(what_waits_behind_a_torn_record_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

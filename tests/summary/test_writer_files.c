@@ -154,7 +154,8 @@ static void an_opening_that_fails_without_a_word_is_told(void **state)
 static void a_write_that_fails_without_a_word_is_told(void **state)
 {
     fixture *f = *state;
-    hs_summary_writer *writer = open_writer(f);
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->spy.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer *writer = hs_summary_writer_open(f->directory, &options, &f->err);
     f->spy.what = "write";
     f->spy.silent = true;
     file_spy_fail(&f->spy, 1, TROUBLE);
@@ -253,6 +254,9 @@ static void a_writer_that_is_null(void **state)
     assert_fails(hs_summary_writer_summary(NULL, text, 1, err), HS_INVALID_ARGUMENT, err, why);
     assert_fails(hs_summary_writer_graph(NULL, bytes, 1, err), HS_INVALID_ARGUMENT, err, why);
     assert_fails(hs_summary_writer_meta_graph(NULL, bytes, 1, err), HS_INVALID_ARGUMENT, err, why);
+    assert_fails(hs_summary_writer_event(NULL, bytes, err), HS_INVALID_ARGUMENT, err, why);
+    assert_fails(hs_summary_writer_reopen(NULL, err), HS_INVALID_ARGUMENT, err, why);
+    assert_int_equal(hs_summary_writer_get_status(NULL).files, 0);
     assert_fails(hs_summary_writer_session_log(NULL, HS_SESSION_STOP, NULL, NULL, 1, err), HS_INVALID_ARGUMENT, err, why);
     assert_int_equal(hs_summary_writer_close(NULL, NULL), HS_OK);
     assert_int_equal(hs_summary_writer_flush(NULL, true, NULL), HS_INVALID_ARGUMENT);
@@ -269,6 +273,7 @@ static void bytes_without_data(void **state)
     assert_fails(hs_summary_writer_summary(writer, text, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
     assert_fails(hs_summary_writer_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
     assert_fails(hs_summary_writer_meta_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
+    assert_fails(hs_summary_writer_event(writer, bytes, &f->err), HS_INVALID_ARGUMENT, &f->err, "no serialised Event");
     assert_ok(hs_summary_writer_summary(writer, (hs_string){NULL, 0}, 3, &f->err), &f->err); /* of no values */
     assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_START, NULL, NULL, 4, NULL), &f->err);
     assert_ok(hs_summary_writer_close(writer, NULL), &f->err);

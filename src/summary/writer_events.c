@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adding events to an event-file writer. */
+#include "summary/writer_inside.h"
+
+#include "base/error.h"
+#include "base/proto.h"
+#include "formats/records.h"
+#include "summary/encode.h"
+#include "summary/event_check.h"
+
+#include <string.h>
+
+/* The event that is being added. */
+typedef struct {
+    hs_summary_writer *writer;
+    hs__buffer *out; /* NULL: it is dropped */
+    size_t begun;
+    int64_t now_ns;
+} addition;
+
+/* May it be put into the queue, now or after some waiting? */
+static bool find_room(hs_summary_writer *writer)
+{
+    while (writer->pending.size >= writer->limit) {
+        if (writer->when_full == HS_WRITER_DROPS || writer->status.failing)
+            return false;
+        hs__writer_wake(writer);
+        pthread_cond_wait(&writer->room, &writer->lock);
+    }
+    return true;
+}
+
+/* No lock is held: the host's logger may do what it likes. */
+static void count_dropped(hs_summary_writer *writer)
+{
+    bool first = !writer->status.failing && writer->status.dropped == 0;
+    writer->status.dropped++;
+    pthread_mutex_unlock(&writer->lock);
+    if (first)
+        hs_log(&writer->env, HS_LOG_WARNING, "the queue of the event file of %s is full: events are lost, and counted",
+               writer->directory);
+}
+
+/* If it succeeds and nothing is dropped, the lock is held, and a record is begun. */
+static hs_code begin(addition *event, hs_summary_writer *writer, hs_error *err)
+{
+    *event = (addition){.writer = writer};
+    if (!writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no event-file writer (NULL): it was not opened");
+    event->now_ns = hs_env_realtime_ns(&writer->env);
+    pthread_mutex_lock(&writer->lock);
+    bool room = find_room(writer);
+    if (writer->on_error == HS_WRITER_FAILS && writer->status.failing) {
+        hs_code code = hs__error_copy(err, &writer->status.last_error);
+        pthread_mutex_unlock(&writer->lock);
+        return code;
+    }
+    writer->status.events++;
+    if (!room) {
+        count_dropped(writer);
+        hs__clear(err);
+        return HS_OK;
+    }
+    event->out = &writer->pending;
+    event->begun = hs__record_begin(event->out);
+    return HS_OK;
+}
+
+/* Ends the record, or takes it back if there was no memory for it; unlocks. */
+static hs_code end(const addition *event, hs_error *err)
+{
+    hs_summary_writer *writer = event->writer;
+    hs__buffer *out = event->out;
+    hs__record_end_unsealed(out, event->begun);
+    hs_code code = hs__buffer_check(out, "an event", err);
+    if (code) {
+        out->size = event->begun;
+        out->failed = false;
+        writer->status.events--;
+    }
+    writer->added += out->size - event->begun;
+    if (event->now_ns - writer->flushed_ns >= writer->flush_ns) {
+        writer->flush_wanted = true;
+        writer->flushed_ns = event->now_ns;
+    }
+    hs__writer_wake(writer);
+    pthread_mutex_unlock(&writer->lock);
+    if (!code)
+        hs__clear(err);
+    return code;
+}
+
+/* An event with one field that holds bytes. */
+static hs_code add_field(hs_summary_writer *writer, uint32_t field, hs_bytes data, int64_t step, hs_error *err)
+{
+    addition event;
+    if (data.size && !data.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "an event of %zu bytes has no data", data.size);
+    hs_code code = begin(&event, writer, err);
+    if (code || !event.out)
+        return code;
+    hs__encode_event(event.out, event.now_ns, step);
+    hs__proto_put_bytes(event.out, field, data.data, data.size);
+    return end(&event, err);
+}
+
+hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step, hs_error *err)
+{
+    addition event;
+    size_t tag_bytes = tag ? strlen(tag) : 0;
+    if (!tag_bytes)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
+    hs_code code = begin(&event, writer, err);
+    if (code || !event.out)
+        return code;
+    hs__buffer *out = event.out;
+    unsigned char *to = hs__buffer_room(out, hs__scalar_event_bytes_at_most(tag_bytes) + HS__RECORD_FOOTER);
+    if (to)
+        out->size += (size_t)(hs__put_scalar_event(to, event.now_ns, step, tag, tag_bytes, value) - to);
+    return end(&event, err);
+}
+
+hs_code hs_summary_writer_summary(hs_summary_writer *writer, hs_string summary, int64_t step, hs_error *err)
+{
+    if (writer && summary.data && !hs__is_summary(summary.data, summary.bytes))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialised Summary", summary.bytes);
+    return add_field(writer, HS__EVENT_SUMMARY, (hs_bytes){summary.data, summary.bytes}, step, err);
+}
+
+hs_code hs_summary_writer_graph(hs_summary_writer *writer, hs_bytes graph_def, int64_t step, hs_error *err)
+{
+    return add_field(writer, HS__EVENT_GRAPH_DEF, graph_def, step, err);
+}
+
+hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes meta_graph_def, int64_t step, hs_error *err)
+{
+    return add_field(writer, HS__EVENT_META_GRAPH_DEF, meta_graph_def, step, err);
+}
+
+hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes data, hs_error *err)
+{
+    addition event;
+    if (writer && (!data.size || !data.data || !hs__is_event(data.data, data.size)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialised Event", data.size);
+    hs_code code = begin(&event, writer, err);
+    if (code || !event.out)
+        return code;
+    hs__buffer_append(event.out, data.data, data.size);
+    return end(&event, err);
+}
+
+/* A message inside the event: put together in `log`, for its length stands before it. */
+
+static hs_code end_with_log(const addition *event, uint32_t field, int64_t step, hs_error *err)
+{
+    const hs__buffer *log = &event->writer->log;
+    hs__encode_event(event->out, event->now_ns, step);
+    hs__proto_put_bytes(event->out, field, log->data, log->size);
+    event->out->failed |= log->failed;
+    return end(event, err);
+}
+
+hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata, int64_t step,
+                                       hs_error *err)
+{
+    addition event;
+    if (!tag || !*tag)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata needs a tag");
+    if (run_metadata.size && !run_metadata.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata of %zu bytes has no data", run_metadata.size);
+    hs_code code = begin(&event, writer, err);
+    if (code || !event.out)
+        return code;
+    hs__buffer_clear(&writer->log);
+    hs__proto_put_bytes(&writer->log, 1, tag, strlen(tag));
+    hs__proto_put_bytes(&writer->log, 2, run_metadata.data, run_metadata.size);
+    return end_with_log(&event, HS__EVENT_TAGGED_RUN_METADATA, step, err);
+}
+
+hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_status status, const char *checkpoint_path,
+                                      const char *message, int64_t step, hs_error *err)
+{
+    addition event;
+    hs_code code = begin(&event, writer, err);
+    if (code || !event.out)
+        return code;
+    hs__buffer_clear(&writer->log);
+    hs__encode_session_log(&writer->log, status, checkpoint_path, message);
+    return end_with_log(&event, HS__EVENT_SESSION_LOG, step, err);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of an event-file writer: their names, and how they begin. */
+#include "summary/writer_inside.h"
+
+#include "base/error.h"
+#include "base/proto.h"
+#include "formats/records.h"
+#include "summary/encode.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_PREFIX "events.out.tfevents."
+
+/* The seconds in the names of those files of a directory that come after `name`; -1: none does. */
+typedef struct {
+    const char *name;
+    long long latest;
+} successors;
+
+static int note_successor(void *user, const char *name)
+{
+    enum { DIGITS = 10 };
+    const long long LAST_DATE = 9999999999;
+    successors *after = user;
+    const char *digits = name + sizeof NAME_PREFIX - 1;
+    if (strncmp(name, NAME_PREFIX, sizeof NAME_PREFIX - 1) != 0 || strcmp(name, after->name) <= 0 ||
+        strspn(digits, "0123456789") != DIGITS)
+        return 0;
+    long long seconds = strtoll(digits, NULL, 10);
+    if (seconds > after->latest && seconds < LAST_DATE) /* with one digit more a name would come before, not after */
+        after->latest = seconds;
+    return 0;
+}
+
+/* The path of a file that comes after all that are there, whatever the clock says: TensorBoard reads a directory's files in
+ * the order of their names, and forgets what the runs before had at the steps of a new one. */
+static hs_code choose_path(const hs_summary_writer *writer, const char *host, long long *seconds, unsigned count,
+                           char **path, hs_error *err)
+{
+    const hs_env *env = &writer->env;
+    for (;;) {
+        char *name =
+            hs__format(env, NAME_PREFIX "%010lld.%s.%ld.%u%s", *seconds, host, (long)getpid(), count, writer->suffix);
+        successors after = {name, -1};
+        hs_code code = name ? hs__list(env, writer->directory, note_successor, &after, err)
+                            : hs__no_memory(err, strlen(writer->directory), "a path");
+        if (!code && after.latest < 0 && !(*path = hs__path_join(env, writer->directory, name)))
+            code = hs__no_memory(err, strlen(writer->directory), "a path");
+        hs__free(env, name);
+        if (code || after.latest < 0)
+            return code;
+        *seconds = after.latest + 1;
+    }
+}
+
+/* Another writer of this process may be given the same name at this very moment: then the count tells them apart. */
+static hs_code open_new(hs_summary_writer *writer, hs__file *file, char **path, hs_error *err)
+{
+    char host[128] = "host";
+    if (gethostname(host, sizeof host) == 0)
+        host[sizeof host - 1] = '\0';
+    long long seconds = (long long)(hs_env_realtime_ns(&writer->env) / 1000000000);
+    for (unsigned count = 0;; count++) {
+        hs_code code = choose_path(writer, host, &seconds, count, path, err);
+        if (code)
+            return code;
+        if (!(code = hs__file_open(file, &writer->env, *path, HS_OPEN_NEW, err)))
+            return HS_OK;
+        hs__free(&writer->env, *path);
+        *path = NULL;
+        if (code != HS_ALREADY_EXISTS)
+            return code;
+    }
+}
+
+static void put_version(hs__buffer *out, int64_t realtime_ns)
+{
+    static const char version[] = "brain.Event:2", source[] = "\x0a\x08hooksess"; /* who wrote it, field 1 */
+    size_t begun = hs__record_begin(out);
+    hs__encode_event(out, realtime_ns, 0);
+    hs__proto_put_bytes(out, HS__EVENT_FILE_VERSION, version, sizeof version - 1);
+    hs__proto_put_bytes(out, HS__EVENT_SOURCE_METADATA, source, sizeof source - 1);
+    hs__record_end(out, begun);
+}
+
+/* The file and its version record are on disk before anything else is done. */
+static hs_code write_version(const hs_summary_writer *writer, hs__file *file, uint64_t *bytes, hs_error *err)
+{
+    hs_code code;
+    hs__buffer version;
+    hs__buffer_init(&version, &writer->env);
+    put_version(&version, hs_env_realtime_ns(&writer->env));
+    if (!(code = hs__buffer_check(&version, "an event", err)) &&
+        !(code = hs__file_write(file, version.data, version.size, err)))
+        code = hs__file_sync(file, err);
+    *bytes = version.size;
+    hs__buffer_free(&version);
+    return code ? code : hs__sync_directory(&writer->env, writer->directory, err);
+}
+
+/* The new file takes the place of the old one. Its path is kept, for somebody may be reading it. */
+static hs_code replace(hs_summary_writer *writer, hs__file file, char *path, uint64_t bytes, hs_error *err)
+{
+    pthread_mutex_lock(&writer->lock);
+    hs_code code = HS_OK;
+    if (writer->path && !(code = hs__reserve(&writer->env, &writer->old_paths, &writer->old_capacity, writer->n_old + 1,
+                                             sizeof *writer->old_paths, err)))
+        writer->old_paths[writer->n_old++] = writer->path;
+    if (!code) {
+        writer->path = path;
+        writer->status.files++;
+    }
+    pthread_mutex_unlock(&writer->lock);
+    if (code)
+        return code;
+    hs__file old = writer->file;
+    writer->file = file;
+    writer->file_bytes = bytes;
+    if (old.handle)
+        hs__file_sync(&old, NULL); /* a later flush is for what is in it too; if it fails, that is not the first time */
+    hs__file_close(&old, NULL);
+    return HS_OK;
+}
+
+hs_code hs__writer_begin_file(hs_summary_writer *writer, hs_error *err)
+{
+    hs__file file = {.env = &writer->env};
+    char *path = NULL;
+    uint64_t bytes = 0;
+    hs_code code = hs__make_directories(&writer->env, writer->directory, err);
+    if (!code && !(code = open_new(writer, &file, &path, err)) && !(code = write_version(writer, &file, &bytes, err)))
+        code = replace(writer, file, path, bytes, err);
+    if (code && file.handle) {
+        hs__file_close(&file, NULL);
+        hs__file_remove(&writer->env, path); /* nothing is in it */
+    }
+    if (code)
+        hs__free(&writer->env, path);
+    else if (err)
+        hs__clear(err); /* names that were taken */
+    return code;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The writers that a process shares: one a directory. The list is of the process, for the directory is, too: two hooks of
+ * two sessions know nothing of each other, and write one file all the same. */
+#include "summary/writer_inside.h"
+
+#include <string.h>
+
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static hs_summary_writer *shared;
+
+size_t hs__directory_length(const char *directory)
+{
+    size_t length = strlen(directory);
+    while (length > 1 && directory[length - 1] == '/')
+        length--;
+    return length;
+}
+
+/* What a writer was opened with must live as long as it; of another environment nobody knows how long. */
+static bool same_env(const hs_env *a, const hs_env *b)
+{
+    return a->files.ops == b->files.ops && a->files.user == b->files.user && a->allocator.alloc == b->allocator.alloc &&
+           a->allocator.realloc == b->allocator.realloc && a->allocator.free == b->allocator.free &&
+           a->allocator.user == b->allocator.user && a->clock.monotonic_ns == b->clock.monotonic_ns &&
+           a->clock.realtime_ns == b->clock.realtime_ns && a->clock.sleep_ns == b->clock.sleep_ns &&
+           a->clock.user == b->clock.user && a->logger.write == b->logger.write && a->logger.user == b->logger.user;
+}
+
+/* Under the lock: takes a hold on the one that there is. */
+static hs_summary_writer *find(const char *directory, const hs_env *env)
+{
+    size_t length = hs__directory_length(directory);
+    for (hs_summary_writer *writer = shared; writer; writer = writer->next)
+        if (strlen(writer->directory) == length && memcmp(writer->directory, directory, length) == 0 &&
+            same_env(&writer->env, env)) {
+            writer->references++;
+            return writer;
+        }
+    return NULL;
+}
+
+static hs_summary_writer *find_locked(const char *directory, const hs_env *env)
+{
+    pthread_mutex_lock(&shared_lock);
+    hs_summary_writer *found = find(directory, env);
+    pthread_mutex_unlock(&shared_lock);
+    return found;
+}
+
+/* Somebody may have been faster meanwhile: then theirs is the one. */
+static hs_summary_writer *share(hs_summary_writer *opened, const char *directory)
+{
+    pthread_mutex_lock(&shared_lock);
+    hs_summary_writer *found = find(directory, &opened->env);
+    if (!found) {
+        opened->is_shared = true;
+        opened->references = 1;
+        opened->next = shared;
+        shared = opened;
+    }
+    pthread_mutex_unlock(&shared_lock);
+    return found ? found : opened;
+}
+
+hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *given, hs_error *err)
+{
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS};
+    hs_env env;
+    if ((given &&
+         hs_struct_take(&options, sizeof options, given, "hs_summary_writer_options", "HS_SUMMARY_WRITER_OPTIONS", err)) ||
+        hs__env_take(&env, options.env, err))
+        return NULL;
+    hs_summary_writer *found = directory ? find_locked(directory, &env) : NULL;
+    hs_error_clear(err);
+    if (found)
+        return found;
+    /* Without the lock, for a disk may be slow, and an environment may ask for a writer itself. */
+    hs_summary_writer *opened = hs_summary_writer_open(directory, given, err);
+    if (!opened || (found = share(opened, directory)) == opened)
+        return opened;
+    char *path = hs__strdup(&env, hs_summary_writer_path(opened));
+    hs_summary_writer_close(opened, NULL);
+    if (path)
+        hs__file_remove(&env, path); /* nothing is in it */
+    hs__free(&env, path);
+    return found;
+}
+
+bool hs__writer_unshare(hs_summary_writer *writer)
+{
+    pthread_mutex_lock(&shared_lock);
+    bool last = --writer->references == 0;
+    for (hs_summary_writer **at = &shared; last && *at; at = &(*at)->next)
+        if (*at == writer) {
+            *at = writer->next;
+            break;
+        }
+    pthread_mutex_unlock(&shared_lock);
+    return last;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Event-file writers that a process shares, and what a queue holds. */
+#include "summary/writers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Sharing. */
+
+static void wr_014_one_writer_a_directory(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *a = get_shared(f, "a"), *again = get_shared(f, "a//"), *b = get_shared(f, "b");
+    assert_ptr_equal(a, again);
+    assert_ptr_not_equal(a, b);
+    add(f, a, "x", 1);
+    close_writer(f, a); /* flushes, for the other has it */
+    assert_string_equal(events_text(test_path(f->directory, "a")), "version x=1@1");
+    add(f, again, "x", 2);
+    close_writer(f, again);
+    close_writer(f, b);
+    assert_string_equal(events_text(test_path(f->directory, "a")), "version x=1@1 x=2@2");
+    assert_string_equal(events_text(test_path(f->directory, "b")), "version");
+}
+
+static void wr_015_wr_028s_after_the_last_close_there_is_another_file(void **state)
+{
+    fixture *f = *state;
+    close_writer(f, get_shared(f, "a"));
+    close_writer(f, get_shared(f, "a"));
+    assert_string_equal(events_text(test_path(f->directory, "a")), "version version");
+}
+
+static void one_of_its_own_is_not_shared(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *own = open_in(f, "a", (hs_summary_writer_options){0}, false), *shared = get_shared(f, "a");
+    assert_ptr_not_equal(own, shared);
+    close_writer(f, own);
+    close_writer(f, shared);
+}
+
+static void environments_have_their_own(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *a = get_shared(f, "a"), *b = hs_summary_writer_shared(test_path(f->directory, "a"), NULL, &f->err);
+    assert_ptr_not_equal(a, b);
+    close_writer(f, a);
+    close_writer(f, b);
+}
+
+static void a_shared_one_that_cannot_be_opened(void **state)
+{
+    fixture *f = *state;
+    assert_null(hs_summary_writer_shared(NULL, NULL, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "directory");
+    assert_null(hs_summary_writer_shared("", NULL, &f->err));
+    test_write_file(test_path(f->directory, "file"), "x", 1);
+    assert_null(hs_summary_writer_shared(test_path(f->directory, "file"), NULL, &f->err));
+    assert_says(&f->err, HS_FAILED_PRECONDITION, "is not a directory");
+}
+
+static void *get_and_close(void *user)
+{
+    enum { TIMES = 30 };
+    for (int i = 0; i < TIMES; i++) {
+        hs_summary_writer *w = hs_summary_writer_shared(user, NULL, NULL);
+        if (!w || hs_summary_writer_scalar(w, "x", i, i, NULL) || hs_summary_writer_close(w, NULL))
+            return user;
+    }
+    return NULL;
+}
+
+static void many_threads_get_and_close(void **state)
+{
+    enum { THREADS = 4 };
+    const fixture *f = *state;
+    pthread_t threads[THREADS];
+    void *failed;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, get_and_close, f->directory), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+}
+
+/* The queue. */
+
+/* A disk that is held up by a lock. */
+typedef struct {
+    hs_file_system_ops ops;
+    pthread_mutex_t lock;
+    atomic_int writes;
+} slow_disk;
+
+static hs_code slow_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
+{
+    slow_disk *d = user;
+    d->writes++;
+    pthread_mutex_lock(&d->lock);
+    hs_code code = hs_env_default()->files.ops->write(NULL, file, data, bytes, err);
+    pthread_mutex_unlock(&d->lock);
+    return code;
+}
+
+static void wr_017s_a_full_queue_may_drop(void **state)
+{
+    enum { EVENTS = 1000, QUEUE = 4096, LEAST = 37, MOST = 70 }; /* bytes of an event */
+    fixture *f = *state;
+    slow_disk d = {.ops = *hs_env_default()->files.ops, .lock = PTHREAD_MUTEX_INITIALIZER};
+    d.ops.write = slow_write;
+    f->t.env.files = (hs_file_system){&d.ops, &d};
+    hs_summary_writer *w = open_writer(f, .queue_bytes = QUEUE, .when_full = HS_WRITER_DROPS);
+    pthread_mutex_lock(&d.lock);
+    for (int i = 0; i < EVENTS; i++)
+        add(f, w, "x", i);
+    hs_summary_writer_status status = hs_summary_writer_get_status(w);
+    pthread_mutex_unlock(&d.lock);
+    assert_int_equal(status.events, EVENTS);
+    assert_in_range(EVENTS - status.dropped, QUEUE / MOST, 2 * (QUEUE / LEAST + 1));
+    close_writer(f, w);
+    assert_contains(f->t.log, "is full: events are lost, and counted");
+    assert_contains(f->t.log, "of 1000 events of ");
+}
+
+/* Memory whose bytes are counted. */
+typedef struct {
+    pthread_mutex_t lock;
+    size_t live, peak;
+} memory;
+
+enum { HEAD = 16 }; /* before each block: how large it is */
+
+static void *count_realloc(void *user, void *block, size_t bytes)
+{
+    memory *m = user;
+    size_t before = 0;
+    unsigned char *head = block ? (unsigned char *)block - HEAD : NULL;
+    if (head)
+        memcpy(&before, head, sizeof before);
+    if (!(head = realloc(head, bytes + HEAD)))
+        return NULL;
+    memcpy(head, &bytes, sizeof bytes);
+    pthread_mutex_lock(&m->lock);
+    m->live += bytes - before;
+    m->peak = m->live > m->peak ? m->live : m->peak;
+    pthread_mutex_unlock(&m->lock);
+    return head + HEAD;
+}
+
+static void *count_alloc(void *user, size_t bytes)
+{
+    return count_realloc(user, NULL, bytes);
+}
+
+static void count_free(void *user, void *block)
+{
+    block = block ? count_realloc(user, block, 0) : NULL;
+    free(block ? (unsigned char *)block - HEAD : NULL);
+}
+
+/* However much is added to a disk that stands still, and after one that is larger than the queue. */
+static void memory_is_bounded_by_the_queue(void **state)
+{
+    enum { EVENTS = 20000, QUEUE = 1 << 16, OTHER = 1 << 14, LARGE = 1 << 22 };
+    fixture *f = *state;
+    memory m = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    slow_disk d = {.ops = *hs_env_default()->files.ops, .lock = PTHREAD_MUTEX_INITIALIZER};
+    d.ops.write = slow_write;
+    f->t.env.files = (hs_file_system){&d.ops, &d};
+    f->t.env.allocator = (hs_allocator){count_alloc, count_realloc, count_free, &m};
+    hs_summary_writer *w = open_writer(f, .queue_bytes = QUEUE, .when_full = HS_WRITER_DROPS);
+    pthread_mutex_lock(&d.lock);
+    for (int i = 0; i < EVENTS; i++)
+        add(f, w, "x", i);
+    pthread_mutex_unlock(&d.lock);
+    assert_ok(hs_summary_writer_flush(w, false, &f->err), &f->err);
+    assert_in_range(m.peak, 2 * QUEUE, 4 * QUEUE + OTHER);
+    char *large = calloc(1, LARGE);
+    assert_ok(hs_summary_writer_graph(w, (hs_bytes){large, LARGE}, 0, &f->err), &f->err);
+    free(large);
+    assert_ok(hs_summary_writer_flush(w, false, &f->err), &f->err);
+    assert_in_range(m.live, 0, 4 * QUEUE + OTHER);
+    close_writer(f, w);
+    assert_int_equal(m.live, 0);
+}
+
+static void in_steady_state_nothing_is_allocated(void **state)
+{
+    enum { EVENTS = 100000 };
+    fixture *f = *state;
+    hs_summary_writer *w = open_writer(f, .size = 0);
+    size_t before = f->t.allocations;
+    for (int i = 0; i < EVENTS; i++)
+        add(f, w, "loss", i);
+    assert_ok(hs_summary_writer_flush(w, false, &f->err), &f->err);
+    assert_int_equal(f->t.allocations, before);
+    close_writer(f, w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_files(wr_014_one_writer_a_directory),
+        with_files(wr_015_wr_028s_after_the_last_close_there_is_another_file),
+        with_files(one_of_its_own_is_not_shared),
+        with_files(environments_have_their_own),
+        with_files(a_shared_one_that_cannot_be_opened),
+        with_files(many_threads_get_and_close),
+        with_files(wr_017s_a_full_queue_may_drop),
+        with_files(memory_is_bounded_by_the_queue),
+        with_files(in_steady_state_nothing_is_allocated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
