@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the library links: protobuf-c (and its compiler, at build time), ISA-L, Jansson, threads.
+# What the library links: protobuf-c (and its compiler, at build time), ISA-L, Jansson, zlib, threads.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(hooksess_protobuf_c REQUIRED IMPORTED_TARGET GLOBAL libprotobuf-c)
 pkg_check_modules(hooksess_isal REQUIRED IMPORTED_TARGET GLOBAL libisal)
 pkg_check_modules(hooksess_jansson REQUIRED IMPORTED_TARGET GLOBAL jansson>=2.12)
+pkg_check_modules(hooksess_zlib REQUIRED IMPORTED_TARGET GLOBAL zlib)
 find_program(HOOKSESS_PROTOC_C protoc-c REQUIRED)

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # install-packages.sh build|train|test...: installs what is missing for it, on Debian. As root, or with sudo.
 set -eu
-packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler"
+packages="cmake gcc libc6-dev libisal-dev libjansson-dev libprotobuf-c-dev make pkg-config protobuf-c-compiler zlib1g-dev"
 for what in "$@"; do
     case $what in
     build) ;;
-    train) packages="$packages dataset-fashion-mnist libopenblas-dev zlib1g-dev" ;;
+    train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
     test) packages="$packages ca-certificates g++ libcmocka-dev protobuf-compiler python3 python3-venv" ;;
     *) echo "install-packages.sh: '$what' is none of build, train and test" >&2; exit 2 ;;
     esac

@@ -32,6 +32,7 @@
 #include <hooksess/hooks/stop_at_step.h>
 #include <hooksess/hooks/summary_saver.h>
 #include <hooksess/hooks/watchdog.h>
+#include <hooksess/hparams.h>
 #include <hooksess/outcome.h>
 #include <hooksess/queue.h>
 #include <hooksess/queue_runner.h>
@@ -43,6 +44,7 @@
 #include <hooksess/state.h>
 #include <hooksess/status.h>
 #include <hooksess/summary.h>
+#include <hooksess/summary_values.h>
 #include <hooksess/supervisor.h>
 #include <hooksess/tensor.h>
 #include <hooksess/training_session.h>

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Summary values. */
+/* A Summary, and its scalars. */
 #include <hooksess/summary.h>
 
 #include "summary/encode.h"
+#include "summary/histogram.h"
+#include "summary/value.h"
 
 #include <string.h>
-
-struct hs_summary {
-    hs_env env;
-    hs__buffer serialized;
-};
 
 hs_summary *hs_summary_new(const hs_env *given)
 {
@@ -19,7 +16,9 @@ hs_summary *hs_summary_new(const hs_env *given)
     hs_summary *summary = hs__alloc(&env, 1, sizeof *summary);
     if (summary) {
         summary->env = env;
+        summary->copy.env = &summary->env;
         hs__buffer_init(&summary->serialized, &summary->env);
+        hs__buffer_init(&summary->scratch, &summary->env);
     }
     return summary;
 }
@@ -30,6 +29,9 @@ void hs_summary_free(hs_summary *summary)
         return;
     hs_env env = summary->env;
     hs__buffer_free(&summary->serialized);
+    hs__buffer_free(&summary->scratch);
+    hs_host_copy_free(&summary->copy);
+    hs__histogram_free(&env, summary->histogram);
     hs__free(&env, summary);
 }
 

@@ -34,7 +34,7 @@ add_library(check_core SHARED ${core_sources} $<TARGET_OBJECTS:hooksess_wire>)
 hooksess_compile_options(check_core)
 target_include_directories(check_core PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/src/wire)
 target_link_libraries(check_core PRIVATE PkgConfig::hooksess_protobuf_c PkgConfig::hooksess_isal PkgConfig::hooksess_jansson
-                                         Threads::Threads m)
+                                         PkgConfig::hooksess_zlib Threads::Threads m)
 add_dependencies(check_core hooksess_wire)
 if(NOT HOOKSESS_SANITIZE)
   target_link_options(check_core PRIVATE -Wl,--no-undefined)

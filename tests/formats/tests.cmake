@@ -12,7 +12,7 @@ hooksess_test(formats slice_damage formats/bundles.c formats/slices.c base/meter
 foreach(module bundle_big byte_order)
   hooksess_test(formats ${module} formats/bundles.c)
 endforeach()
-foreach(module box check slice_key)
+foreach(module box check png slice_key)
   hooksess_test(formats ${module})
 endforeach()
 foreach(module safetensors safetensors_faults)

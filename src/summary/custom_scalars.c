@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layout of custom charts. */
+#include <hooksess/summary_values.h>
+
+#include "summary/value.h"
+
+enum { LAYOUT_CATEGORY = 2 };
+enum { CATEGORY_TITLE = 1, CATEGORY_CHART, CATEGORY_CLOSED };
+enum { CHART_TITLE = 1, CHART_LINES, CHART_MARGINS };
+enum { LINES_TAG = 1 };
+enum { MARGINS_SERIES = 1 };
+enum { SERIES_VALUE = 1, SERIES_LOWER, SERIES_UPPER };
+
+static void put_lines(hs__buffer *out, const char *const *tags)
+{
+    size_t lines = hs__begin_field(out, CHART_LINES);
+    for (; *tags; tags++)
+        hs__put_string(out, LINES_TAG, *tags);
+    hs__end_field(out, lines);
+}
+
+static void put_margins(hs__buffer *out, const hs_chart *chart)
+{
+    size_t margins = hs__begin_field(out, CHART_MARGINS);
+    for (size_t i = 0; i < chart->n_margins; i++) {
+        size_t series = hs__begin_field(out, MARGINS_SERIES);
+        hs__put_string(out, SERIES_VALUE, chart->margins[i].value);
+        hs__put_string(out, SERIES_LOWER, chart->margins[i].lower);
+        hs__put_string(out, SERIES_UPPER, chart->margins[i].upper);
+        hs__end_field(out, series);
+    }
+    hs__end_field(out, margins);
+}
+
+static void put_chart(hs__buffer *out, const hs_chart *chart)
+{
+    size_t begun = hs__begin_field(out, CATEGORY_CHART);
+    hs__put_string(out, CHART_TITLE, chart->title);
+    if (chart->n_margins)
+        put_margins(out, chart);
+    else
+        put_lines(out, chart->tags);
+    hs__end_field(out, begun);
+}
+
+static void put_category(hs__buffer *out, const hs_chart_category *category)
+{
+    size_t begun = hs__begin_field(out, LAYOUT_CATEGORY);
+    hs__put_string(out, CATEGORY_TITLE, category->title);
+    for (size_t i = 0; i < category->n_charts; i++)
+        put_chart(out, &category->charts[i]);
+    hs__put_integer(out, CATEGORY_CLOSED, category->closed);
+    hs__end_field(out, begun);
+}
+
+static hs_code check_margins(const hs_chart *chart, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < chart->n_margins; i++) {
+        const hs_chart_margin *m = &chart->margins[i];
+        if (!m->value || !m->lower || !m->upper)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "chart '%s': margin %zu needs value, lower and upper",
+                                chart->title, i);
+        if (!(code = hs__check_text(m->value, "hs_chart_margin.value", err)) &&
+            !(code = hs__check_text(m->lower, "hs_chart_margin.lower", err)))
+            code = hs__check_text(m->upper, "hs_chart_margin.upper", err);
+    }
+    return code;
+}
+
+static hs_code check_chart(const hs_chart *chart, hs_error *err)
+{
+    if (!chart->title)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a custom chart needs a title");
+    hs_code code = hs__check_text(chart->title, "hs_chart.title", err);
+    if (code)
+        return code;
+    if ((chart->n_margins && !chart->margins) || (chart->n_margins != 0) == (chart->tags && *chart->tags))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "chart '%s' needs either tags or margins", chart->title);
+    for (const char *const *tag = chart->tags; !code && tag && *tag; tag++)
+        code = hs__check_text(*tag, "hs_chart.tags", err);
+    return code ? code : check_margins(chart, err);
+}
+
+static hs_code check_categories(const hs_chart_category *categories, size_t n, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (!categories || !n)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a layout of charts needs categories");
+    for (size_t i = 0; !code && i < n; i++) {
+        if (!categories[i].title || (categories[i].n_charts && !categories[i].charts))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "category %zu of a layout of charts needs a title, and charts",
+                                i);
+        code = hs__check_text(categories[i].title, "hs_chart_category.title", err);
+        for (size_t k = 0; !code && k < categories[i].n_charts; k++)
+            code = check_chart(&categories[i].charts[k], err);
+    }
+    return code;
+}
+
+hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_category *categories, size_t n, hs_error *err)
+{
+    static const char tag[] = "custom_scalars__config__";
+    hs_code code = hs__check_value(summary, tag, err);
+    if (code || (code = check_categories(categories, n, err)))
+        return code;
+    hs__value value = hs__begin_value(summary, tag, "");
+    size_t tensor = hs__begin_tensor(value.out, HS_STRING, &HS_SCALAR);
+    size_t layout = hs__begin_field(value.out, HS__TENSOR_STRING);
+    for (size_t i = 0; i < n; i++)
+        put_category(value.out, &categories[i]);
+    hs__end_field(value.out, layout);
+    hs__end_field(value.out, tensor);
+    hs__put_metadata(value.out, &(hs__metadata){.plugin = "custom_scalars"});
+    return hs__end_value(&value, HS_OK, err);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Histograms in buckets of equal width. */
+#include <hooksess/summary_values.h>
+
+#include "summary/numbers.h"
+#include "summary/value.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BUCKETS = 30, MOST_BUCKETS = 1 << 20, ROW = 3 };
+
+typedef struct {
+    const hs_tensor *tensor;
+    size_t elements, buckets;
+    double min, max, scale, width; /* scale: half where the range is beyond all numbers */
+    uint64_t n, left_out;
+    double *rows; /* left edge, right edge, count */
+} uniform;
+
+static size_t part(const uniform *u, size_t first, double *values)
+{
+    uint64_t nan = 0, infinity = 0;
+    size_t n = u->elements - first < HS__NUMBERS ? u->elements - first : HS__NUMBERS;
+    hs__numbers(u->tensor, first, n, values);
+    return hs__keep_finite_doubles(values, n, &nan, &infinity);
+}
+
+static void find_range(uniform *u)
+{
+    double values[HS__NUMBERS];
+    u->min = (double)INFINITY;
+    u->max = -(double)INFINITY;
+    for (size_t first = 0; first < u->elements; first += HS__NUMBERS) {
+        size_t n = part(u, first, values);
+        u->n += n;
+        for (size_t i = 0; i < n; i++) {
+            u->min = values[i] < u->min ? values[i] : u->min;
+            u->max = values[i] > u->max ? values[i] : u->max;
+        }
+    }
+    u->scale = isfinite(u->max - u->min) ? 1 : 0.5;
+    u->width = (u->max * u->scale - u->min * u->scale) / (double)u->buckets;
+}
+
+static void put_edges(uniform *u)
+{
+    for (size_t i = 0; i <= u->buckets; i++) {
+        double edge = i < u->buckets ? (u->min * u->scale + u->width * (double)i) / u->scale : u->max;
+        if (i < u->buckets)
+            u->rows[i * ROW] = edge;
+        if (i)
+            u->rows[(i - 1) * ROW + 1] = edge;
+    }
+}
+
+static void count(uniform *u)
+{
+    double values[HS__NUMBERS];
+    size_t last = u->buckets - 1;
+    for (size_t first = 0; first < u->elements; first += HS__NUMBERS) {
+        size_t n = part(u, first, values);
+        for (size_t i = 0; i < n; i++) {
+            double at = (values[i] * u->scale - u->min * u->scale) / u->width;
+            u->rows[(at < (double)last ? (size_t)at : last) * ROW + 2]++; /* all in the last where the width is 0 */
+        }
+    }
+}
+
+static hs_code make_rows(hs_summary *summary, uniform *u, hs_error *err)
+{
+    hs__buffer_clear(&summary->scratch);
+    size_t bytes = u->buckets * ROW * sizeof(double);
+    u->rows = (double *)(void *)hs__buffer_room(&summary->scratch, bytes);
+    if (!u->rows)
+        return hs__no_memory(err, bytes, "a histogram");
+    memset(u->rows, 0, bytes);
+    find_range(u);
+    if (u->n) {
+        put_edges(u);
+        count(u);
+    }
+    return HS_OK;
+}
+
+static hs_code check(const char *tag, const hs_uniform_histogram_options *o, hs_error *err)
+{
+    if (o->buckets < 0 || o->buckets > MOST_BUCKETS)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_uniform_histogram_options.buckets is %lld", tag,
+                            (long long)o->buckets);
+    return hs__check_text(o->description, "hs_uniform_histogram_options.description", err);
+}
+
+static hs_code put(hs_summary *summary, const char *tag, const uniform *u, const char *description, hs_error *err)
+{
+    const hs_shape shape = {.rank = 2, .dims = {(int64_t)u->buckets, ROW}};
+    hs__value value = hs__begin_value(summary, tag, "");
+    size_t tensor = hs__begin_tensor(value.out, HS_DOUBLE, &shape),
+           content = hs__begin_field(value.out, HS__TENSOR_CONTENT);
+    hs__put_doubles(value.out, u->rows, u->buckets * ROW);
+    hs__end_field(value.out, content);
+    hs__end_field(value.out, tensor);
+    hs__put_metadata(value.out, &(hs__metadata){.plugin = "histograms", .description = description});
+    return hs__end_value(&value, HS_OK, err);
+}
+
+hs_code hs_summary_histogram_uniform(hs_summary *summary, const char *tag, const hs_tensor *values,
+                                     const hs_uniform_histogram_options *given, hs_error *err)
+{
+    hs_uniform_histogram_options options = {HS_UNIFORM_HISTOGRAM_OPTIONS};
+    hs_tensor host;
+    hs_code code = hs__check_value(summary, tag, err);
+    if (code ||
+        (given && (code = hs_struct_take(&options, sizeof options, given, "hs_uniform_histogram_options",
+                                         "HS_UNIFORM_HISTOGRAM_OPTIONS", err))) ||
+        (code = check(tag, &options, err)))
+        return code;
+    if (values && !hs__is_real(values->dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': a histogram of type %s, whose elements are no numbers",
+                            tag, hs_dtype_name(values->dtype));
+    if ((code = hs__value_tensor(summary, tag, values, &host, err)))
+        return code;
+    uniform u = {.tensor = &host, .elements = host.bytes / hs_dtype_size(host.dtype)};
+    u.buckets = options.buckets ? (size_t)options.buckets : BUCKETS;
+    code = make_rows(summary, &u, err);
+    return code ? code : put(summary, tag, &u, options.description, err);
+}

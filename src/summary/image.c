@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images, as PNG. */
+#include <hooksess/summary_values.h>
+
+#include "formats/png.h"
+#include "summary/numbers.h"
+#include "summary/value.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { HEIGHT = 1, WIDTH, CHANNELS, ENCODED }; /* of a Summary.Image */
+
+enum { MAX_OUTPUTS = 3, MOST_CHANNELS = 4 };
+
+typedef struct {
+    const hs_tensor *tensor;
+    size_t n;
+    hs__pixels one; /* of any of them */
+} batch;
+
+/* Scaling. */
+
+typedef struct {
+    bool is_double; /* pixels are scaled in the precision of the elements */
+    double scale, offset;
+} scaling;
+
+static bool pixel_is_finite(const double *pixel, size_t channels)
+{
+    for (size_t i = 0; i < channels; i++)
+        if (!isfinite(pixel[i]))
+            return false;
+    return true;
+}
+
+/* A whole number of pixels at a time. */
+static size_t pixels_at_once(size_t channels)
+{
+    return HS__NUMBERS / channels;
+}
+
+static size_t read_pixels(const batch *b, size_t image, size_t first, double *values)
+{
+    size_t pixels = b->one.width * b->one.height, c = b->one.channels, n = pixels - first;
+    n = n < pixels_at_once(c) ? n : pixels_at_once(c);
+    hs__numbers(b->tensor, (image * pixels + first) * c, n * c, values);
+    return n;
+}
+
+static void find_range(const batch *b, size_t image, double *min, double *max)
+{
+    double values[HS__NUMBERS];
+    size_t c = b->one.channels, pixels = b->one.width * b->one.height;
+    *min = (double)INFINITY;
+    *max = -(double)INFINITY;
+    for (size_t first = 0, n; first < pixels; first += n) {
+        n = read_pixels(b, image, first, values);
+        for (size_t i = 0; i < n * c; i++)
+            if (pixel_is_finite(values + i / c * c, c)) {
+                *min = values[i] < *min ? values[i] : *min;
+                *max = values[i] > *max ? values[i] : *max;
+            }
+    }
+}
+
+/* What is nearly black stays black. Always in the precision of a float, as TensorFlow has it. */
+static double scale_to(float target, double greatest)
+{
+    return greatest < 1e-6 ? 0 : (double)(target / (float)greatest);
+}
+
+static scaling choose_scaling(const batch *b, size_t image)
+{
+    double min, max;
+    scaling s = {.is_double = b->tensor->dtype == HS_DOUBLE};
+    find_range(b, image, &min, &max);
+    if (min < 0) {
+        double greatest = fabs(min) > fabs(max) ? fabs(min) : fabs(max);
+        s.scale = scale_to(127, greatest);
+        s.offset = 128;
+    } else {
+        s.scale = scale_to(255, max);
+    }
+    return s;
+}
+
+static unsigned char scaled(const scaling *s, double value)
+{
+    double to = s->is_double ? value * s->scale + s->offset : (double)((float)value * (float)s->scale + (float)s->offset);
+    return (unsigned char)(to < 0 ? 0 : to > 255 ? 255 : to);
+}
+
+static void scale_image(const batch *b, size_t image, unsigned char *to)
+{
+    static const unsigned char not_finite[MOST_CHANNELS] = {255, 0, 0, 255};
+    double values[HS__NUMBERS];
+    size_t c = b->one.channels, pixels = b->one.width * b->one.height;
+    scaling s = choose_scaling(b, image);
+    for (size_t first = 0, n; first < pixels; first += n) {
+        n = read_pixels(b, image, first, values);
+        for (size_t i = 0; i < n * c; i++)
+            *to++ = pixel_is_finite(values + i / c * c, c) ? scaled(&s, values[i]) : not_finite[i % c];
+    }
+}
+
+/* The value. */
+
+static hs_code put_image(hs_summary *summary, size_t index, void *user, hs_error *err)
+{
+    const batch *b = user;
+    hs__pixels pixels = b->one;
+    size_t bytes = pixels.width * pixels.height * pixels.channels;
+    if (b->tensor->dtype == HS_UINT8) {
+        pixels.data = (const unsigned char *)b->tensor->data + index * bytes;
+    } else {
+        hs__buffer_clear(&summary->scratch);
+        unsigned char *to = hs__buffer_room(&summary->scratch, bytes);
+        if (!to)
+            return hs__no_memory(err, bytes, "the pixels of an image");
+        scale_image(b, index, to);
+        pixels.data = to;
+    }
+    hs__buffer *out = &summary->serialized;
+    size_t image = hs__begin_field(out, HS__VALUE_IMAGE);
+    hs__put_integer(out, HEIGHT, pixels.height);
+    hs__put_integer(out, WIDTH, pixels.width);
+    hs__put_integer(out, CHANNELS, pixels.channels);
+    size_t encoded = hs__begin_field(out, ENCODED);
+    hs_code code = hs__png_write(out, &pixels, err);
+    hs__end_field(out, encoded);
+    hs__end_field(out, image);
+    return code;
+}
+
+static hs_code check_shape(const char *tag, const hs_tensor *t, batch *b, hs_error *err)
+{
+    char text[HS_SHAPE_TEXT_SIZE];
+    const hs_shape shape = hs_tensor_shape(t);
+    const int64_t *d = t->dims + (t->rank == 4);
+    int64_t channels = t->rank == 2 ? 1 : d[2];
+    if (t->rank < 2 || t->rank > 4 || d[0] < 1 || d[1] < 1 || (channels != 1 && channels != 3 && channels != 4))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': images of shape %s: [height, width], [height, width, channels] or [n, height, "
+                            "width, channels] is needed, with 1, 3 or 4 channels",
+                            tag, hs_shape_text(&shape, text, sizeof text));
+    if (d[0] > HS__PNG_MOST_BYTES || d[1] > HS__PNG_MOST_BYTES || d[0] * d[1] > HS__PNG_MOST_BYTES / channels)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': an image of shape %s has more than %d bytes of pixels",
+                            tag, hs_shape_text(&shape, text, sizeof text), (int)HS__PNG_MOST_BYTES);
+    b->n = t->rank == 4 ? (size_t)t->dims[0] : 1;
+    b->one = (hs__pixels){.height = (size_t)d[0], .width = (size_t)d[1], .channels = (size_t)channels};
+    return HS_OK;
+}
+
+static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *images, const hs_image_options *given,
+                     hs_image_options *options, hs_error *err)
+{
+    hs_code code = hs__check_value(summary, tag, err);
+    if (code ||
+        (given && (code = hs_struct_take(options, sizeof *options, given, "hs_image_options", "HS_IMAGE_OPTIONS", err))))
+        return code;
+    if (options->max_outputs < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_image_options.max_outputs is %lld", tag,
+                            (long long)options->max_outputs);
+    if (images && images->dtype != HS_UINT8 && !hs__is_floating(images->dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "summary '%s': images of type %s: uint8, float, double, half or bfloat16 is needed", tag,
+                            hs_dtype_name(images->dtype));
+    return HS_OK;
+}
+
+hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_tensor *images, const hs_image_options *given,
+                         hs_error *err)
+{
+    hs_image_options options = {HS_IMAGE_OPTIONS};
+    hs_tensor host;
+    batch b = {.tensor = &host};
+    hs_code code = check(summary, tag, images, given, &options, err);
+    if (code || (code = hs__value_tensor(summary, tag, images, &host, err)) || (code = check_shape(tag, &host, &b, err)))
+        return code;
+    int64_t most = host.rank < 4 ? 1 : options.max_outputs ? options.max_outputs : MAX_OUTPUTS;
+    return hs__put_batch(summary, tag, "image", b.n, most, put_image, &b, err);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Summaries from elsewhere. */
+#include <hooksess/summary_values.h>
+
+#include "summary/value.h"
+
+enum { VALUE_TAG = 1 << 3 | 2 };
+
+/* Is it values, one after the other? */
+static bool is_summary(hs_string serialized)
+{
+    const unsigned char *at = (const unsigned char *)serialized.data, *end = at + serialized.bytes;
+    while (at < end) {
+        uint64_t tag, bytes;
+        if (!hs__get_varint(&at, end, &tag) || tag != VALUE_TAG || !hs__get_varint(&at, end, &bytes) ||
+            bytes > (uint64_t)(end - at))
+            return false;
+        at += bytes;
+    }
+    return true;
+}
+
+hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!summary) /* as hs_summary_new returns it */
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no summary (NULL): no memory was left for it");
+    if (!serialized.bytes)
+        return HS_OK;
+    if (!serialized.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a serialised summary of %zu bytes has no data", serialized.bytes);
+    if (!is_summary(serialized))
+        return hs_error_set(err, HS_DATA_LOSS, "%zu bytes that were to be merged are no serialised summary",
+                            serialized.bytes);
+    hs__buffer *out = &summary->serialized;
+    size_t at = (size_t)((uintptr_t)serialized.data - (uintptr_t)out->data);
+    bool own = at < out->size; /* a part of this very summary, which moves when it grows */
+    if (hs__buffer_room(out, serialized.bytes))
+        hs__buffer_append(out, own ? (const char *)out->data + at : serialized.data, serialized.bytes);
+    hs_code code = hs__buffer_check(out, "a summary", err);
+    out->failed = false;
+    return code;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors as they are. */
+#include <hooksess/summary_values.h>
+
+#include "base/proto.h"
+#include "formats/byte_order.h"
+#include "summary/value.h"
+
+/* Numbers stand in the file with the low byte first. */
+static void put_content(hs__buffer *out, const hs_tensor *tensor)
+{
+    size_t content = hs__begin_field(out, HS__TENSOR_CONTENT);
+    hs__buffer_append(out, tensor->data, tensor->bytes);
+    if (hs__big_endian() && !out->failed)
+        hs__swap_bytes(tensor->dtype, out->data + content, tensor->bytes);
+    hs__end_field(out, content);
+}
+
+static void put_tensor(hs__buffer *out, const hs_tensor *tensor)
+{
+    const hs_shape shape = hs_tensor_shape(tensor);
+    const hs_string *strings = tensor->data;
+    size_t begun = hs__begin_tensor(out, tensor->dtype, &shape);
+    if (tensor->dtype != HS_STRING && tensor->bytes)
+        put_content(out, tensor);
+    for (size_t i = 0; tensor->dtype == HS_STRING && i < tensor->bytes / sizeof *strings; i++)
+        hs__proto_put_bytes(out, HS__TENSOR_STRING, strings[i].data, strings[i].bytes);
+    hs__end_field(out, begun);
+}
+
+hs_code hs__put_tensor_value(hs_summary *summary, const char *tag, const char *suffix, const hs_tensor *tensor,
+                             const hs__metadata *metadata, hs_error *err)
+{
+    hs__value value = hs__begin_value(summary, tag, suffix);
+    put_tensor(value.out, tensor);
+    hs__put_metadata(value.out, metadata);
+    return hs__end_value(&value, HS_OK, err);
+}
+
+hs_code hs__check_strings(const char *tag, const hs_tensor *tensor, hs_error *err)
+{
+    const hs_string *strings = tensor->data;
+    for (size_t i = 0; tensor->dtype == HS_STRING && i < tensor->bytes / sizeof *strings; i++)
+        if (strings[i].bytes && !strings[i].data)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': string %zu of %zu bytes has no data", tag, i,
+                                strings[i].bytes);
+    return HS_OK;
+}
+
+static hs_code check_plugin(const char *tag, const hs_summary_plugin *plugin, hs_error *err)
+{
+    hs_code code;
+    if (plugin->content.bytes && (!plugin->content.data || !plugin->name))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_summary_plugin.content has no %s", tag,
+                            plugin->name ? "data" : "plugin's name");
+    if ((code = hs__check_text(plugin->name, "hs_summary_plugin.name", err)) ||
+        (code = hs__check_text(plugin->display_name, "hs_summary_plugin.display_name", err)))
+        return code;
+    return hs__check_text(plugin->description, "hs_summary_plugin.description", err);
+}
+
+hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_tensor *tensor, const hs_summary_plugin *given,
+                          hs_error *err)
+{
+    hs_summary_plugin plugin = {HS_SUMMARY_PLUGIN};
+    hs_tensor host;
+    hs_code code = hs__check_value(summary, tag, err);
+    if (code ||
+        (given && (code = hs_struct_take(&plugin, sizeof plugin, given, "hs_summary_plugin", "HS_SUMMARY_PLUGIN", err))) ||
+        (code = check_plugin(tag, &plugin, err)) || (code = hs__value_tensor(summary, tag, tensor, &host, err)) ||
+        (code = hs__check_strings(tag, &host, err)))
+        return code;
+    const hs__metadata metadata = {plugin.name, plugin.display_name, plugin.description, plugin.content};
+    return hs__put_tensor_value(summary, tag, "", &host, &metadata, err);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include <math.h>
+
+static hs_summary *summary;
+static hs_error err;
+
+static int setup(void **state)
+{
+    (void)state;
+    summary = hs_summary_new(NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
+    hs_summary_free(summary);
+    return 0;
+}
+
+static hs_code start_with(const hs_hparam *hparams, size_t n)
+{
+    return hs_hparams_start(summary, &(hs_hparams_start_options){HS_HPARAMS_START_OPTIONS, hparams, n}, &err);
+}
+
+static void values_that_are_none(void **state)
+{
+    (void)state;
+    const struct {
+        hs_hparam hparam;
+        const char *says;
+    } wrong[] = {
+        {{.type = HS_HPARAM_BOOL}, "name"},
+        {{.name = "", .type = HS_HPARAM_BOOL}, "name"},
+        {{.name = "x"}, "type 0"},
+        {{.name = "x", .type = (hs_hparam_type)4}, "type 4"},
+        {{.name = "x", .type = HS_HPARAM_NUMBER, .number = (double)NAN}, "nan"},
+        {{.name = "x", .type = HS_HPARAM_STRING}, "NULL"},
+        {{.name = "x", .type = HS_HPARAM_STRING, .string = "\xff"}, "UTF-8"},
+        {{.name = "\xff", .type = HS_HPARAM_BOOL}, "UTF-8"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(start_with(&wrong[i].hparam, 1), HS_INVALID_ARGUMENT, &err, wrong[i].says);
+}
+
+static void a_name_that_is_given_twice(void **state)
+{
+    (void)state;
+    const hs_hparam twice[] = {HS_HPARAM("x", BOOL, .flag = true), HS_HPARAM("x", NUMBER, .number = 1)};
+    assert_fails(start_with(twice, 2), HS_INVALID_ARGUMENT, &err, "twice");
+}
+
+static void descriptions_that_are_none(void **state)
+{
+    (void)state;
+    const hs_hparam number = HS_HPARAM("", NUMBER, .number = 1);
+    const hs_hparam_info wrong[] = {
+        {.display_name = "x"},
+        {.name = "x", .type = (hs_hparam_type)9},
+        {.name = "x", .n_values = 1},
+        {.name = "x", .least = 2, .most = 1},
+        {.name = "x", .type = HS_HPARAM_STRING, .values = &number, .n_values = 1},
+    };
+    const char *says[] = {"name", "type 9", "NULL", "between", "another type"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const hs_hparams_config_options options = {HS_HPARAMS_CONFIG_OPTIONS, .hparams = &wrong[i], .n_hparams = 1};
+        assert_fails(hs_hparams_config(summary, &options, &err), HS_INVALID_ARGUMENT, &err, says[i]);
+    }
+}
+
+static void metrics_that_are_none(void **state)
+{
+    (void)state;
+    const hs_metric_info wrong[] = {
+        {.group = "x"}, {.tag = "x", .dataset = (hs_metric_dataset)7}, {.tag = "x", .group = "\xff"}};
+    const char *says[] = {"name", "data set 7", "UTF-8"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const hs_hparams_config_options options = {HS_HPARAMS_CONFIG_OPTIONS, .metrics = &wrong[i], .n_metrics = 1};
+        assert_fails(hs_hparams_config(summary, &options, &err), HS_INVALID_ARGUMENT, &err, says[i]);
+    }
+}
+
+static void arguments_that_are_none(void **state)
+{
+    (void)state;
+    assert_fails(hs_hparams_config(summary, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_fails(hs_hparams_start(summary, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_fails(start_with(NULL, 3), HS_INVALID_ARGUMENT, &err, "hparams is NULL");
+    assert_fails(hs_hparams_end(NULL, HS_HPARAMS_SUCCESS, 0, &err), HS_RESOURCE_EXHAUSTED, &err, "NULL");
+    assert_fails(hs_hparams_end(summary, (hs_hparams_status)4, 0, &err), HS_INVALID_ARGUMENT, &err, "status 4");
+    assert_fails(hs_hparams_end(summary, HS_HPARAMS_SUCCESS, (double)NAN, &err), HS_INVALID_ARGUMENT, &err, "no time");
+}
+
+/* The clock's time, in seconds, stands at the end of the data, with its field's number before it. */
+static void the_time_is_the_clocks(void **state)
+{
+    (void)state;
+    static test_env t;
+    test_env_init(&t);
+    test_env_advance(&t, 12);
+    hs_summary *timed = hs_summary_new(&t.env);
+    assert_ok(hs_hparams_end(timed, HS_HPARAMS_FAILURE, 0, &err), &err);
+    double wanted = (double)hs_env_realtime_ns(&t.env) / 1e9, secs;
+    hs_string bytes = hs_summary_serialized(timed);
+    memcpy(&secs, bytes.data + bytes.bytes - sizeof secs, sizeof secs);
+    assert_true(secs == wanted);
+    hs_summary_free(timed);
+}
+
+static hs_code fill(test_env *t, void *user)
+{
+    (void)user;
+    const hs_hparam values[] = {HS_HPARAM("optimizer", STRING, .string = "adam"), HS_HPARAM("rate", NUMBER, .number = 0.1)};
+    const hs_hparam_info infos[] = {{.name = "optimizer", .values = values, .n_values = 1}, {.name = "rate", .most = 1}};
+    hs_summary *s = hs_summary_new(&t->env);
+    if (!s)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_code code = hs_hparams_config(
+        s, &(hs_hparams_config_options){HS_HPARAMS_CONFIG_OPTIONS, .hparams = infos, .n_hparams = 2}, NULL);
+    if (!code)
+        code = hs_hparams_start(s, &(hs_hparams_start_options){HS_HPARAMS_START_OPTIONS, values, 2}, NULL);
+    if (!code)
+        code = hs_hparams_end(s, HS_HPARAMS_SUCCESS, 0, NULL);
+    hs_summary_free(s);
+    return code;
+}
+
+static void each_allocation(void **state)
+{
+    (void)state;
+    test_each_allocation(fill, NULL);
+}
+
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(values_that_are_none),  TEST(a_name_that_is_given_twice), TEST(descriptions_that_are_none),
+        TEST(metrics_that_are_none), TEST(arguments_that_are_none),    TEST(the_time_is_the_clocks),
+        TEST(each_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "event.pb-c.h"
+
+#include <math.h>
+
+static hs_summary *summary;
+static hs_error err;
+
+static int setup(void **state)
+{
+    (void)state;
+    summary = hs_summary_new(NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    hs_summary_free(summary);
+    return 0;
+}
+
+static Hs__Pb__Summary *parse(const hs_summary *of)
+{
+    hs_string bytes = hs_summary_serialized(of);
+    Hs__Pb__Summary *parsed = hs__pb__summary__unpack(NULL, bytes.bytes, (const uint8_t *)bytes.data);
+    assert_non_null(parsed);
+    return parsed;
+}
+
+/* The tags, with blanks between; a static buffer. */
+static const char *tags(void)
+{
+    static char text[256];
+    Hs__Pb__Summary *parsed = parse(summary);
+    *text = '\0';
+    for (size_t i = 0; i < parsed->n_value; i++) {
+        strcat(text, i ? " " : "");
+        strcat(text, parsed->value[i]->tag);
+    }
+    hs__pb__summary__free_unpacked(parsed, NULL);
+    return text;
+}
+
+static void tags_of_images(void **state)
+{
+    (void)state;
+    const uint8_t pixels[4] = {0};
+    const hs_tensor one = hs_tensor_of(HS_UINT8, HS_SHAPE(2, 2), pixels),
+                    four = hs_tensor_of(HS_UINT8, HS_SHAPE(4, 1, 1, 1), pixels);
+    assert_ok(hs_summary_image(summary, "a", &one, NULL, &err), &err);
+    assert_ok(hs_summary_image(summary, "b", &four, NULL, &err), &err);
+    assert_ok(hs_summary_image(summary, "c", &four, &(hs_image_options){HS_IMAGE_OPTIONS, .max_outputs = 1}, &err), &err);
+    assert_string_equal(tags(), "a/image b/image/0 b/image/1 b/image/2 c/image");
+}
+
+static void what_is_no_image(void **state)
+{
+    (void)state;
+    const float pixels[8] = {0};
+    const hs_shape wrong[] = {HS_SHAPE(8),       HS_SHAPE(2, 2, 2),       HS_SHAPE(0, 1),
+                              HS_SHAPE(0, 1, 3), HS_SHAPE(1, 1, 1, 1, 1), HS_SCALAR};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const hs_tensor tensor = hs_tensor_of(HS_FLOAT, wrong[i], pixels);
+        assert_fails(hs_summary_image(summary, "i", &tensor, NULL, &err), HS_INVALID_ARGUMENT, &err, "shape");
+    }
+    const hs_tensor ints = hs_tensor_of(HS_INT32, HS_SHAPE(2, 2), pixels),
+                    sound = hs_tensor_of(HS_UINT8, HS_SHAPE(2, 2), pixels);
+    const hs_tensor huge = hs_tensor_of(HS_UINT8, HS_SHAPE((int64_t)1 << 31, (int64_t)1 << 31), pixels);
+    assert_fails(hs_summary_image(summary, "i", &ints, NULL, &err), HS_INVALID_ARGUMENT, &err, "int32");
+    assert_fails(hs_summary_image(summary, "i", &huge, NULL, &err), HS_INVALID_ARGUMENT, &err, "bytes");
+    assert_fails(hs_summary_image(summary, "i", NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_fails(hs_summary_image(summary, "", &sound, NULL, &err), HS_INVALID_ARGUMENT, &err, "tag");
+    assert_fails(hs_summary_image(summary, "i", &sound, &(hs_image_options){HS_IMAGE_OPTIONS, -1}, &err),
+                 HS_INVALID_ARGUMENT, &err, "max_outputs");
+    assert_fails(hs_summary_image(summary, "i", &sound, &(hs_image_options){.max_outputs = 1}, &err), HS_INVALID_ARGUMENT,
+                 &err, "HS_IMAGE_OPTIONS");
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
+}
+
+static void what_is_no_sound(void **state)
+{
+    (void)state;
+    const float samples[8] = {0};
+    const hs_shape wrong[] = {HS_SCALAR, HS_SHAPE(0), HS_SHAPE(2, 0), HS_SHAPE(1, 2, 2, 2)};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const hs_tensor tensor = hs_tensor_of(HS_FLOAT, wrong[i], samples);
+        assert_fails(hs_summary_audio(summary, "s", &tensor, NULL, &err), HS_INVALID_ARGUMENT, &err, "shape");
+    }
+    const hs_tensor fine = hs_tensor_of(HS_FLOAT, HS_SHAPE(8), samples),
+                    bytes = hs_tensor_of(HS_UINT8, HS_SHAPE(8), samples);
+    const double rates[] = {-1, 0.5, (double)NAN, (double)INFINITY};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        assert_fails(
+            hs_summary_audio(summary, "s", &fine, &(hs_audio_options){HS_AUDIO_OPTIONS, .sample_rate = rates[i]}, &err),
+            HS_INVALID_ARGUMENT, &err, "sample_rate");
+    assert_fails(hs_summary_audio(summary, "s", &bytes, NULL, &err), HS_INVALID_ARGUMENT, &err, "uint8");
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
+}
+
+static void what_is_no_text(void **state)
+{
+    (void)state;
+    const char *wrong[] = {"\x80", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(hs_summary_text(summary, "t", wrong[i], &err), HS_INVALID_ARGUMENT, &err, "UTF-8");
+    assert_fails(hs_summary_text(summary, "t", NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    const hs_string no_data = {NULL, 1};
+    const hs_tensor strings = hs_tensor_of(HS_STRING, HS_SCALAR, &no_data),
+                    number = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
+    assert_fails(hs_summary_text_tensor(summary, "t", &strings, &err), HS_INVALID_ARGUMENT, &err, "no data");
+    assert_fails(hs_summary_tensor(summary, "t", &strings, NULL, &err), HS_INVALID_ARGUMENT, &err, "no data");
+    assert_fails(hs_summary_text_tensor(summary, "t", &number, &err), HS_INVALID_ARGUMENT, &err, "float");
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
+}
+
+static void text_beyond_ascii(void **state)
+{
+    (void)state;
+    assert_ok(hs_summary_text(summary, "größe",
+                              "\xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xf0\x90\x80\x80 \xf4\x8f\xbf\xbf", &err),
+              &err);
+    assert_string_equal(tags(), "größe");
+}
+
+static void plugins_content_needs_a_name(void **state)
+{
+    (void)state;
+    const hs_tensor number = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
+    const hs_summary_plugin wrong = {HS_SUMMARY_PLUGIN, .content = {"x", 1}};
+    assert_fails(hs_summary_tensor(summary, "t", &number, &wrong, &err), HS_INVALID_ARGUMENT, &err, "name");
+}
+
+static void what_is_no_precision_recall_curve(void **state)
+{
+    (void)state;
+    float predictions[] = {0.5f, 1};
+    const uint8_t flags[] = {0, 1, 2};
+    const hs_tensor labels = hs_tensor_of(HS_BOOL, HS_SHAPE(2), flags),
+                    p = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), predictions),
+                    fewer = hs_tensor_of(HS_FLOAT, HS_SHAPE(1), predictions),
+                    twos = hs_tensor_of(HS_UINT8, HS_SHAPE(2), flags + 1);
+    const struct {
+        hs_pr_curve curve;
+        const char *says;
+    } wrong[] = {
+        {{HS_PR_CURVE}, "labels"},
+        {{HS_PR_CURVE, &labels}, "predictions"},
+        {{HS_PR_CURVE, &labels, &fewer}, "shape"},
+        {{HS_PR_CURVE, &labels, &p, &fewer}, "shape"},
+        {{HS_PR_CURVE, &labels, &labels}, "bool"},
+        {{HS_PR_CURVE, &twos, &p}, "label 2"},
+        {{HS_PR_CURVE, &labels, &p, .thresholds = 1}, "thresholds"},
+        {{HS_PR_CURVE, &labels, &p, .display_name = "\xff"}, "UTF-8"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(hs_summary_pr_curve(summary, "p", &wrong[i].curve, &err), HS_INVALID_ARGUMENT, &err, wrong[i].says);
+    predictions[1] = NAN;
+    assert_fails(hs_summary_pr_curve(summary, "p", &(hs_pr_curve){HS_PR_CURVE, &labels, &p}, &err), HS_INVALID_ARGUMENT,
+                 &err, "element 1");
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
+}
+
+static void what_is_no_layout(void **state)
+{
+    (void)state;
+    const hs_chart_margin half = {.value = "v"};
+    const hs_chart charts[] = {
+        {.title = "neither"},
+        {.title = "both", .tags = (const char *const[]){"x", NULL}, .margins = &half, .n_margins = 1},
+        {.title = "half", .margins = &half, .n_margins = 1},
+        {.tags = (const char *const[]){"x", NULL}},
+        {.title = "\xff", .tags = (const char *const[]){"x", NULL}},
+    };
+    const char *says[] = {"either", "either", "lower", "title", "UTF-8"};
+    for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
+        const hs_chart_category category = {.title = "c", .charts = &charts[i], .n_charts = 1};
+        assert_fails(hs_summary_chart_layout(summary, &category, 1, &err), HS_INVALID_ARGUMENT, &err, says[i]);
+    }
+    assert_fails(hs_summary_chart_layout(summary, NULL, 0, &err), HS_INVALID_ARGUMENT, &err, "categories");
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
+}
+
+static void merging_itself_doubles_it(void **state)
+{
+    (void)state;
+    hs_summary_scalar(summary, "a", 1, NULL);
+    hs_summary_scalar(summary, "b", 2, NULL);
+    assert_ok(hs_summary_merge(summary, hs_summary_serialized(summary), &err), &err);
+    hs_string all = hs_summary_serialized(summary);
+    assert_ok(hs_summary_merge(summary, (hs_string){all.data + all.bytes / 4, all.bytes / 4}, &err), &err);
+    assert_string_equal(tags(), "a b a b b");
+}
+
+static void what_is_no_summary_is_not_merged(void **state)
+{
+    (void)state;
+    const hs_string wrong[] = {
+        {"\x0a", 1}, {"\x0a\x05x", 3}, {"\x12\x00", 2}, {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(hs_summary_merge(summary, wrong[i], &err), HS_DATA_LOSS, &err, "no serialised summary");
+    assert_fails(hs_summary_merge(summary, (hs_string){NULL, 3}, &err), HS_INVALID_ARGUMENT, &err, "no data");
+    assert_fails(hs_summary_merge(NULL, wrong[0], &err), HS_RESOURCE_EXHAUSTED, &err, "NULL");
+    assert_ok(hs_summary_merge(summary, (hs_string){NULL, 0}, &err), &err);
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
+}
+
+static void through_the_writer(void **state)
+{
+    (void)state;
+    char *directory = test_make_directory();
+    hs_summary_writer *w = hs_summary_writer_open(directory, NULL, &err);
+    const float values[] = {1, 2};
+    const hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(1, 2), values);
+    assert_ok(hs_summary_writer_histogram(w, "h", &tensor, 1, &err), &err);
+    assert_ok(hs_summary_writer_image(w, "i", &tensor, 2, &err), &err);
+    assert_ok(hs_summary_writer_text(w, "t", "x", 3, &err), &err);
+    assert_fails(hs_summary_writer_text(w, "t", NULL, 3, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_fails(hs_summary_writer_text(NULL, "t", "x", 3, &err), HS_INVALID_ARGUMENT, &err, "writer");
+    assert_ok(hs_summary_writer_close(w, &err), &err);
+    test_remove_directory(directory);
+}
+
+/* Memory that is a device's: brought over, and each failure of it told. */
+static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *e)
+{
+    if (user)
+        return hs_error_set(e, HS_UNAVAILABLE, "the device is away");
+    memcpy(host, device, bytes);
+    return HS_OK;
+}
+
+static void tensors_of_a_device(void **state)
+{
+    (void)state;
+    const float values[] = {0, 1};
+    const hs_memory here = {HS_MEMORY, .to_host = to_host}, away = {HS_MEMORY, .to_host = to_host, .user = &err};
+    hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), values);
+    tensor.memory = &here;
+    assert_ok(hs_summary_histogram(summary, "h", &tensor, &err), &err);
+    assert_ok(hs_summary_pr_curve(summary, "p", &(hs_pr_curve){HS_PR_CURVE, &tensor, &tensor, &tensor}, &err), &err);
+    tensor.memory = &away;
+    assert_fails(hs_summary_histogram(summary, "h", &tensor, &err), HS_UNAVAILABLE, &err, "away");
+    assert_string_equal(tags(), "h p/pr_curves");
+}
+
+static hs_code fill(test_env *t, void *user)
+{
+    const uint8_t pixels[12] = {1, 2, 3};
+    const float samples[12] = {0, 1, 0.5f};
+    const hs_string strings[2] = {{"a", 1}, {"b", 1}};
+    const hs_tensor image = hs_tensor_of(HS_UINT8, HS_SHAPE(2, 2, 2, 1), pixels),
+                    floats = hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 2), samples),
+                    text = hs_tensor_of(HS_STRING, HS_SHAPE(2), strings),
+                    labels = hs_tensor_of(HS_BOOL, HS_SHAPE(2, 2), pixels + 4);
+    const hs_chart chart = {.title = "c", .tags = (const char *const[]){"x", NULL}};
+    (void)user;
+    hs_summary *s = hs_summary_new(&t->env);
+    if (!s)
+        return HS_RESOURCE_EXHAUSTED;
+    hs_code code = HS_OK;
+    for (int i = 0; i < 7 && !code; i++) {
+        size_t before = hs_summary_serialized(s).bytes;
+        code = i == 0   ? hs_summary_image(s, "i", &image, NULL, NULL)
+               : i == 1 ? hs_summary_image(s, "f", &floats, NULL, NULL)
+               : i == 2 ? hs_summary_audio(s, "a", &floats, NULL, NULL)
+               : i == 3 ? hs_summary_text_tensor(s, "t", &text, NULL)
+               : i == 4 ? hs_summary_pr_curve(s, "p", &(hs_pr_curve){HS_PR_CURVE, &labels, &floats}, NULL)
+               : i == 5 ? hs_summary_chart_layout(s, &(hs_chart_category){.title = "l", .charts = &chart, .n_charts = 1}, 1,
+                                                  NULL)
+                        : hs_summary_merge(s, hs_summary_serialized(s), NULL);
+        if (code)
+            assert_int_equal(hs_summary_serialized(s).bytes, before);
+    }
+    hs__pb__summary__free_unpacked(parse(s), NULL);
+    hs_summary_free(s);
+    return code;
+}
+
+static void each_allocation(void **state)
+{
+    (void)state;
+    test_each_allocation(fill, NULL);
+}
+
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(tags_of_images),
+        TEST(what_is_no_image),
+        TEST(what_is_no_sound),
+        TEST(what_is_no_text),
+        TEST(text_beyond_ascii),
+        TEST(plugins_content_needs_a_name),
+        TEST(what_is_no_precision_recall_curve),
+        TEST(what_is_no_layout),
+        TEST(merging_itself_doubles_it),
+        TEST(what_is_no_summary_is_not_merged),
+        TEST(through_the_writer),
+        TEST(tensors_of_a_device),
+        TEST(each_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
