@@ -11,6 +11,7 @@
 #include <hooksess/env.h>
 #include <hooksess/estimator.h>
 #include <hooksess/evaluation_loop.h>
+#include <hooksess/event_reader.h>
 #include <hooksess/graph.h>
 #include <hooksess/hook.h>
 #include <hooksess/hooks/checkpoint_saver.h>
@@ -36,6 +37,7 @@
 #include <hooksess/outcome.h>
 #include <hooksess/queue.h>
 #include <hooksess/queue_runner.h>
+#include <hooksess/records.h>
 #include <hooksess/run.h>
 #include <hooksess/safetensors.h>
 #include <hooksess/scaffold.h>

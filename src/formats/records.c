@@ -68,77 +68,177 @@ void hs__record_append(hs__buffer *out, const void *data, size_t bytes)
     hs__record_end(out, begun);
 }
 
+hs_code hs__record_reader_open_as(hs__record_reader *reader, const hs_env *env, const char *path,
+                                  hs_record_compression compression, size_t window, hs_error *err)
+{
+    *reader = (hs__record_reader){.limit = HS__RECORD_LIMIT};
+    hs__buffer_init(&reader->record, env);
+    return hs__source_open(&reader->source, env, path, compression, window, err);
+}
+
 hs_code hs__record_reader_open(hs__record_reader *reader, const hs_env *env, const char *path, hs_error *err)
 {
-    *reader = (hs__record_reader){.path = hs__strdup(env, path)};
-    hs__buffer_init(&reader->record, env);
-    if (!reader->path)
-        return hs__no_memory(err, strlen(path), "a path");
-    hs_code code = hs__file_open(&reader->file, env, path, HS_OPEN_READ, err);
-    if (code) {
-        hs__free(env, reader->path);
-        reader->path = NULL;
-    }
-    return code;
+    return hs__record_reader_open_as(reader, env, path, HS_RECORDS_PLAIN, HS__SOURCE_WINDOW, err);
 }
 
 void hs__record_reader_close(hs__record_reader *reader)
 {
-    if (!reader->path)
+    if (!reader->source.path)
         return;
-    hs__file_close(&reader->file, NULL);
-    hs__free(reader->file.env, reader->path);
+    hs__source_close(&reader->source);
     hs__buffer_free(&reader->record);
-    reader->path = NULL;
 }
 
-static hs_code damaged(const hs__record_reader *reader, const char *what, hs_error *err)
+static hs_code damaged(const hs__record_reader *reader, const char *what, uint64_t offset, hs_error *err)
 {
-    return hs_error_set(err, HS_DATA_LOSS, "%s: %s of the record at byte %llu", reader->path, what,
-                        (unsigned long long)reader->offset);
+    return hs_error_set(err, HS_DATA_LOSS, "%s: %s the record at byte %llu", reader->source.path, what,
+                        (unsigned long long)offset);
 }
 
-/* Is all of the record in the file? Asked before its memory is. */
-static hs_code check_length(hs__record_reader *reader, uint64_t bytes, hs_error *err)
+hs_code hs__record_read_header(hs__record_reader *reader, uint64_t offset, hs__record_header *header, hs_error *err)
 {
-    const hs_env *env = reader->file.env;
-    hs_file_stat found;
-    hs_code code = env->files.ops->stat(env->files.user, reader->path, &found, err);
+    unsigned char bytes[HS__RECORD_HEADER];
+    size_t got;
+    *header = (hs__record_header){0, false};
+    hs_code code = hs__source_read(&reader->source, offset, bytes, sizeof bytes, &got, err);
     if (code)
         return code;
-    uint64_t left = found.bytes > reader->offset ? found.bytes - reader->offset : 0;
+    if (got == 0)
+        return hs_error_set(err, HS_OUT_OF_RANGE, "%s: the end of the file", reader->source.path);
+    if (got < sizeof bytes)
+        return damaged(reader, "the file ends inside the header of", offset, err);
+    header->bytes = hs__get64(bytes);
+    header->is_sound = hs__crc32c_unmask(hs__get32(bytes + 8)) == hs__crc32c(0, bytes, 8);
+    return HS_OK;
+}
+
+hs_code hs__record_check_length(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
+{
+    enum { FRAME = HS__RECORD_HEADER + HS__RECORD_FOOTER };
+    unsigned char footer[HS__RECORD_FOOTER];
+    size_t got = 0;
+    if (bytes <= UINT64_MAX - FRAME && offset <= UINT64_MAX - FRAME - bytes) {
+        uint64_t at = offset + HS__RECORD_HEADER + bytes;
+        hs_code code = hs__source_read(&reader->source, at, footer, sizeof footer, &got, err);
+        if (code)
+            return code;
+    }
+    return got == sizeof footer ? HS_OK : damaged(reader, "the file ends inside", offset, err);
+}
+
+/* Is all of the record in the file, asked before its memory is? Of a compressed file nobody knows; there memory is asked
+ * for as data come. */
+static hs_code check_size(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
+{
+    const hs_env *env = reader->source.file.env;
+    hs_file_stat found;
+    uint64_t ready = reader->source.at + reader->source.filled; /* and no need to ask */
+    if (reader->source.inflater || (ready > offset && ready - offset >= HS__RECORD_HEADER + HS__RECORD_FOOTER &&
+                                    bytes <= ready - offset - HS__RECORD_HEADER - HS__RECORD_FOOTER))
+        return HS_OK;
+    hs_code code = hs__stat(env, reader->source.path, &found, err);
+    if (code)
+        return code;
+    uint64_t left = found.bytes > offset ? found.bytes - offset : 0;
     if (left < HS__RECORD_HEADER + HS__RECORD_FOOTER || bytes > left - HS__RECORD_HEADER - HS__RECORD_FOOTER)
-        return damaged(reader, "the file ends inside", err);
+        return damaged(reader, "the file ends inside", offset, err);
+    return HS_OK;
+}
+
+/* Appends bytes of the file to the record, in pieces that double. */
+static hs_code append_data(hs__record_reader *reader, uint64_t offset, uint64_t from, uint64_t bytes, hs_error *err)
+{
+    hs__buffer *record = &reader->record;
+    bool is_known = !reader->source.inflater; /* to be there */
+    for (uint64_t piece = 1 << 20; bytes; piece *= 2) {
+        size_t n = (size_t)(is_known || bytes < piece ? bytes : piece), got;
+        unsigned char *to = hs__buffer_room(record, n);
+        if (!to)
+            return hs__no_memory(err, record->size + n, "a record");
+        hs_code code = hs__source_read(&reader->source, from, to, n, &got, err);
+        if (code)
+            return code;
+        if (got < n)
+            return damaged(reader, "the file ends inside", offset, err);
+        record->size += n;
+        from += n;
+        bytes -= n;
+    }
+    return HS_OK;
+}
+
+hs_code hs__record_read_data(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err)
+{
+    hs_code code = check_size(reader, offset, bytes, err);
+    if (code)
+        return code;
+    if (bytes > reader->limit || bytes > SIZE_MAX - HS__RECORD_FOOTER)
+        return hs_error_set(
+            err, HS_RESOURCE_EXHAUSTED, "%s: the record at byte %llu has %llu bytes, more than the %llu of the limit",
+            reader->source.path, (unsigned long long)offset, (unsigned long long)bytes, (unsigned long long)reader->limit);
+    hs__buffer_clear(&reader->record);
+    code = append_data(reader, offset, offset + HS__RECORD_HEADER, bytes + HS__RECORD_FOOTER, err);
+    if (code)
+        return code;
+    const unsigned char *data = reader->record.data;
+    if (hs__crc32c_unmask(hs__get32(data + bytes)) != hs__crc32c(0, data, (size_t)bytes))
+        return damaged(reader, "wrong checksum of the data of", offset, err);
+    return HS_OK;
+}
+
+static hs_code sound_header(hs__record_reader *reader, hs__record_header *header, hs_error *err)
+{
+    reader->source.mark = reader->offset;
+    hs_code code = hs__record_read_header(reader, reader->offset, header, err);
+    if (!code && !header->is_sound)
+        code = damaged(reader, "wrong checksum of the length of", reader->offset, err);
+    return code;
+}
+
+static hs_code read_record(hs__record_reader *reader, hs__record_header *header, hs_error *err)
+{
+    hs_code code = sound_header(reader, header, err);
+    return code ? code : hs__record_read_data(reader, reader->offset, header->bytes, err);
+}
+
+static hs_code pass_record(hs__record_reader *reader, hs__record_header *header, hs_error *err)
+{
+    hs_code code = sound_header(reader, header, err);
+    return code ? code : hs__record_check_length(reader, reader->offset, header->bytes, err);
+}
+
+/* Does one of these with the next record, and goes on to the one after it. */
+static hs_code advance(hs__record_reader *reader,
+                       hs_code (*with)(hs__record_reader *reader, hs__record_header *header, hs_error *err),
+                       hs__record_header *header, hs_error *err)
+{
+    hs_code code = with(reader, header, err);
+    if (code == HS_DATA_LOSS && !reader->source.inflater) {
+        /* what was read before may be out of date: a writer cuts off a torn record, and goes on */
+        hs__source_forget(&reader->source);
+        code = with(reader, header, err);
+    }
+    if (code)
+        return code;
+    reader->offset += HS__RECORD_HEADER + header->bytes + HS__RECORD_FOOTER;
+    hs__clear(err);
     return HS_OK;
 }
 
 hs_code hs__record_reader_next(hs__record_reader *reader, hs_bytes *record, hs_error *err)
 {
-    const hs_file_system *files = &reader->file.env->files;
-    unsigned char header[HS__RECORD_HEADER];
-    size_t got;
-    hs_code code = files->ops->read(files->user, reader->file.handle, reader->offset, header, sizeof header, &got, err);
-    if (code)
-        return code;
-    if (got == 0)
-        return hs_error_set(err, HS_OUT_OF_RANGE, "%s: the end of the file", reader->path);
-    if (got < sizeof header)
-        return damaged(reader, "the file ends inside the header", err);
-    if (hs__crc32c_unmask(hs__get32(header + 8)) != hs__crc32c(0, header, 8))
-        return damaged(reader, "wrong checksum of the length", err);
-    uint64_t bytes = hs__get64(header);
-    if ((code = check_length(reader, bytes, err)))
-        return code;
-    hs__buffer_clear(&reader->record);
-    size_t wanted = (size_t)bytes + HS__RECORD_FOOTER;
-    unsigned char *to = hs__buffer_room(&reader->record, wanted);
-    if (!to)
-        return hs__no_memory(err, wanted, "a record");
-    if ((code = hs__file_read(&reader->file, reader->offset + sizeof header, to, wanted, reader->path, err)))
-        return code;
-    if (hs__crc32c_unmask(hs__get32(to + bytes)) != hs__crc32c(0, to, (size_t)bytes))
-        return damaged(reader, "wrong checksum of the data", err);
-    reader->offset += sizeof header + wanted;
-    *record = (hs_bytes){to, (size_t)bytes};
-    return HS_OK;
+    hs__record_header header;
+    hs_code code = advance(reader, read_record, &header, err);
+    if (!code)
+        *record = (hs_bytes){reader->record.data, (size_t)header.bytes};
+    return code;
+}
+
+hs_code hs__record_reader_pass(hs__record_reader *reader, uint64_t *bytes, hs_error *err)
+{
+    hs__record_header header;
+    hs_code code = advance(reader, pass_record, &header, err);
+    if (!code)
+        *bytes = header.bytes;
+    return code;
 }

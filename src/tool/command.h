@@ -8,7 +8,7 @@
 enum { FINE = 0, FOUND = 1, TROUBLE = 2 };
 
 /* Every option of every command; a row of `known` in command_line.c says how it is written. */
-enum option_id { OPTION_JSON, N_OPTIONS };
+enum option_id { OPTION_JSON, OPTION_TAG, OPTION_FROM, OPTION_TO, OPTION_DELETE, N_OPTIONS };
 
 /* A command as it was called. */
 struct call {
@@ -31,6 +31,10 @@ int checkpoint_stat(const struct call *call);
 int checkpoint_verify(const struct call *call);
 int checkpoint_diff(const struct call *call);
 int checkpoint_convert(const struct call *call);
+int events_ls(const struct call *call);
+int events_cat(const struct call *call);
+int events_check(const struct call *call);
+int events_compact(const struct call *call);
 
 /* Runs the command that the words name, out of a table that ends with a NULL group. */
 int command_line_run(const struct command *commands, int argc, char **argv);

@@ -13,12 +13,17 @@ static char program[] = "hooksess";
 
 static const struct option known[N_OPTIONS] = {
     [OPTION_JSON] = {"json", no_argument, NULL, OPTION_JSON},
+    [OPTION_TAG] = {"tag", required_argument, NULL, OPTION_TAG},
+    [OPTION_FROM] = {"from", required_argument, NULL, OPTION_FROM},
+    [OPTION_TO] = {"to", required_argument, NULL, OPTION_TO},
+    [OPTION_DELETE] = {"delete", no_argument, NULL, OPTION_DELETE},
 };
 
 static const char notes[] =
     "\n"
     "A checkpoint is named by its prefix (run/model.ckpt-1000), by its index file, or by a directory, whose newest it then is.\n"
-    "Exit status: 0 if all is well, 1 if verify found damage or diff a difference, 2 if something could not be done.\n";
+    "Events are those of a file, or of all event files in a directory, in the order of their names.\n"
+    "Exit status: 0 if all is well, 1 if there is damage or diff found a difference, 2 if something could not be done.\n";
 
 static bool is(const char *word, const char *name)
 {

@@ -4,6 +4,7 @@
  *   main.c              which commands there are
  *   command_line.c      finding the command, its options, help
  *   checkpoint_*.c      a command each
+ *   events_*.c          likewise, and events.c, what they share
  *   open.c, numbers.c   the checkpoint that a name means; the numbers in tensors
  *   output.c, json.c    lines for people, and for programs */
 #include "command.h"
@@ -64,6 +65,48 @@ static const struct command commands[] = {
      2,
      {false},
      checkpoint_convert},
+    {"events",
+     "ls",
+     "[--json] PATH",
+     "the files and tags: kinds, counts, steps",
+     "Lists event files, with their number of records and their steps, and then the tags that are in them: kind of the values,\n"
+     "their number, their steps, the plugin of TensorBoard that they are for. --json prints one object of \"files\", \"events\"\n"
+     "(how many there are of each kind) and \"tags\".\n",
+     1,
+     {[OPTION_JSON] = true},
+     events_ls},
+    {"events",
+     "cat",
+     "[--json] [--tag TAG] [--from STEP] [--to STEP] PATH",
+     "the events, one value a line",
+     "Prints events, a line for each value of a summary: step, time (seconds since 1970), what the event is, tag, kind of the\n"
+     "value and its plugin, and the number, where it is one. --tag: only those of a tag, which may be a pattern with * and ?;\n"
+     "--from and --to: only those at these steps and between them. --json prints an object a line.\n",
+     1,
+     {[OPTION_JSON] = true, [OPTION_TAG] = true, [OPTION_FROM] = true, [OPTION_TO] = true},
+     events_cat},
+    {"events",
+     "check",
+     "[--json] PATH",
+     "is every record right?",
+     "Reads every record, and prints where files are damaged: the file, the byte, what is wrong, and how many bytes had to be\n"
+     "passed over. A file that ends inside a record (its writer was killed) is called truncated. --json prints one array of\n"
+     "{\"file\", \"offset\", \"bytes\", \"truncated\", \"what\"}.\n",
+     1,
+     {[OPTION_JSON] = true},
+     events_check},
+    {"events",
+     "compact",
+     "[--json] [--delete] DIRECTORY",
+     "one file of many, without what a restart has made obsolete",
+     "Makes one event file of all in a directory, without the summaries that TensorBoard drops too: those at and above the step\n"
+     "from which a later run began anew. The new file comes after the old ones by its name, and TensorBoard shows the same with\n"
+     "and without them. They are kept, unless --delete is given: then they are removed once the new file is on the disk, but\n"
+     "for when something in them is damaged (other than by a cut at the end). Not while training writes there: a file that\n"
+     "grows meanwhile is noticed, and nothing is changed; what waits in a writer's memory is not.\n",
+     1,
+     {[OPTION_JSON] = true, [OPTION_DELETE] = true},
+     events_compact},
     {NULL, NULL, NULL, NULL, NULL, 0, {false}, NULL},
 };
 

@@ -3,7 +3,7 @@
 # the public headers alone, and the tests, in Python.
 set(interop_programs)
 foreach(program IN ITEMS save_checkpoint save_large dump_checkpoint read_slices merge_checkpoints restore_variables safetensors train_model
-                         write_events write_values)
+                         write_events write_values records)
   add_executable(interop_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c)
   hooksess_compile_options(interop_${program})
   set_target_properties(interop_${program} PROPERTIES OUTPUT_NAME ${program}
@@ -34,7 +34,7 @@ if(NOT TARGET trainer)
   list(REMOVE_ITEM interop_tests test_trainer.py)
 endif()
 if(NOT TARGET hooksess_tool)
-  list(REMOVE_ITEM interop_tests test_tool.py)
+  list(REMOVE_ITEM interop_tests test_tool.py test_events_tool.py)
 endif()
 # The package knows C64 since version 0.7.
 execute_process(

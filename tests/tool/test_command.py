@@ -7,7 +7,7 @@ import unittest
 from support import SOURCE, TIMEOUT, TOOL, ToolCase
 
 COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff"),
-            ("checkpoint", "convert")]
+            ("checkpoint", "convert"), ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact")]
 
 
 class CommandLine(ToolCase):

@@ -9,7 +9,7 @@ set_target_properties(tool_make_checkpoint PROPERTIES OUTPUT_NAME make_checkpoin
                                                       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/tool)
 target_link_libraries(tool_make_checkpoint PRIVATE hooksess_test_support)
 
-foreach(test IN ITEMS command ls stat verify diff convert hostile)
+foreach(test IN ITEMS command ls stat verify diff convert hostile events)
   add_test(NAME tool/${test} COMMAND ${Python3_EXECUTABLE} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${test}.py)
   # a claim of more memory than there is gets NULL, under the sanitizers too
   set_tests_properties(

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* records.h's writer: records are gathered in a buffer, and go through a sink into the file. */
+#include "formats/byte_sink.h"
+#include "formats/records.h"
+
+struct hs_record_writer {
+    hs_env env;
+    char *path;
+    hs__byte_sink sink;
+    hs__buffer pending;
+    size_t limit;
+    bool is_closed;
+    hs_error error; /* the first of the disk */
+};
+
+static hs_code check_options(const hs_record_writer_options *options, hs_error *err)
+{
+    if ((unsigned)options->compression > HS_RECORDS_GZIP)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.compression is %d",
+                            (int)options->compression);
+    if (options->level < 0 || options->level > 9)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.level is %d, not 0 to 9",
+                            (int)options->level);
+    if (options->buffer_bytes < 0 || options->buffer_bytes > 1 << 30)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.buffer_bytes is %lld, not 0 to 2^30",
+                            (long long)options->buffer_bytes);
+    return HS_OK;
+}
+
+static void free_writer(hs_record_writer *writer)
+{
+    hs_env env = writer->env;
+    hs__buffer_free(&writer->pending);
+    hs__free(&env, writer->path);
+    hs__free(&env, writer);
+}
+
+static hs_record_writer *new_writer(const hs_env *env, const char *path, const hs_record_writer_options *options,
+                                    hs_error *err)
+{
+    enum { BUFFER = 1 << 16 };
+    hs_record_writer *writer = hs__alloc(env, 1, sizeof *writer);
+    if (!writer) {
+        hs__no_memory(err, sizeof *writer, "a writer of records");
+        return NULL;
+    }
+    writer->env = *env;
+    writer->limit = options->buffer_bytes ? (size_t)options->buffer_bytes : (size_t)BUFFER;
+    hs__buffer_init(&writer->pending, &writer->env);
+    writer->path = hs__strdup(env, path);
+    hs_code code = writer->path ? HS_OK : hs__no_memory(err, sizeof *writer, "a path");
+    if (!code)
+        code = hs__sink_open(&writer->sink, &writer->env, path, options->compression, options->level ? options->level : -1,
+                             err);
+    if (!code)
+        return writer;
+    free_writer(writer);
+    return NULL;
+}
+
+hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer_options *given, hs_error *err)
+{
+    hs_record_writer_options options = {HS_RECORD_WRITER_OPTIONS};
+    hs_env env;
+    hs_error_clear(err);
+    if (!path || !*path) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "a writer of records needs a path");
+        return NULL;
+    }
+    if ((given &&
+         hs_struct_take(&options, sizeof options, given, "hs_record_writer_options", "HS_RECORD_WRITER_OPTIONS", err)) ||
+        check_options(&options, err) || hs__env_take(&env, options.env, err))
+        return NULL;
+    hs_record_writer *writer = new_writer(&env, path, &options, err);
+    if (writer)
+        hs_error_clear(err);
+    return writer;
+}
+
+static hs_code check_writer(const hs_record_writer *writer, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no writer of records (NULL): it was not opened");
+    if (writer->is_closed)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: the writer of records was closed", writer->path);
+    return hs__error_copy(err, &writer->error);
+}
+
+/* Keeps an error of the disk: what is in the file may end inside a record. */
+static hs_code note(hs_record_writer *writer, hs_code code, const hs_error *error, hs_error *err)
+{
+    if (code)
+        hs__error_copy(&writer->error, error);
+    return hs__error_copy(err, &writer->error);
+}
+
+static hs_code hand_on(hs_record_writer *writer, hs_error *err)
+{
+    hs_error error = {0};
+    hs_code code = hs__sink_write(&writer->sink, writer->pending.data, writer->pending.size, &error);
+    hs__buffer_clear(&writer->pending);
+    return note(writer, code, &error, err);
+}
+
+hs_code hs_record_writer_write(hs_record_writer *writer, const void *data, size_t bytes, hs_error *err)
+{
+    hs_code code = check_writer(writer, err);
+    if (code)
+        return code;
+    if (bytes && !data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: a record of %zu bytes has no data", writer->path, bytes);
+    size_t before = writer->pending.size;
+    hs__record_append(&writer->pending, data, bytes);
+    if ((code = hs__buffer_check(&writer->pending, "a record", err))) {
+        writer->pending.size = before;
+        writer->pending.failed = false;
+        return code;
+    }
+    return writer->pending.size >= writer->limit ? hand_on(writer, err) : HS_OK;
+}
+
+hs_code hs_record_writer_flush(hs_record_writer *writer, bool sync, hs_error *err)
+{
+    hs_code code = check_writer(writer, err);
+    if (code || (code = hand_on(writer, err)))
+        return code;
+    hs_error error = {0};
+    return note(writer, hs__sink_flush(&writer->sink, sync, &error), &error, err);
+}
+
+hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!writer || writer->is_closed)
+        return HS_OK;
+    hs_error error = {0};
+    if (!writer->error.code && hand_on(writer, NULL) == HS_OK)
+        note(writer, hs__sink_end(&writer->sink, &error), &error, NULL);
+    hs_code code = hs__sink_close(&writer->sink, &error);
+    writer->is_closed = true;
+    if (code && !writer->error.code)
+        note(writer, code, &error, NULL);
+    return hs__error_copy(err, &writer->error);
+}
+
+void hs_record_writer_free(hs_record_writer *writer)
+{
+    hs_error error = {0};
+    if (!writer)
+        return;
+    if (!writer->is_closed && hs_record_writer_close(writer, &error) != HS_OK)
+        hs_log(&writer->env, HS_LOG_ERROR, "%s: records were lost: %s", writer->path, error.message);
+    free_writer(writer);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "summary/event_decode.h"
+
+#include "summary/wire_read.h"
+
+#include <math.h>
+
+const char *hs_event_kind_name(hs_event_kind kind)
+{
+    static const char *const names[] = {
+        [HS_EVENT_FILE_VERSION] = "file_version", [HS_EVENT_GRAPH] = "graph",
+        [HS_EVENT_SUMMARY] = "summary",           [HS_EVENT_LOG_MESSAGE] = "log_message",
+        [HS_EVENT_SESSION_LOG] = "session_log",   [HS_EVENT_RUN_METADATA] = "run_metadata",
+        [HS_EVENT_META_GRAPH] = "meta_graph",
+    };
+    bool is_known = (size_t)kind < sizeof names / sizeof *names && names[kind];
+    return is_known ? names[kind] : "other";
+}
+
+const char *hs_event_value_kind_name(hs_event_value_kind kind)
+{
+    switch (kind) {
+    case HS_EVENT_VALUE_SCALAR:
+        return "scalar";
+    case HS_EVENT_VALUE_IMAGE:
+        return "image";
+    case HS_EVENT_VALUE_HISTOGRAM:
+        return "histogram";
+    case HS_EVENT_VALUE_AUDIO:
+        return "audio";
+    case HS_EVENT_VALUE_TENSOR:
+        return "tensor";
+    default:
+        return "other";
+    }
+}
+
+/* Decoders of messages: false if the bytes are none. */
+
+static bool decode_plugin(hs_bytes message, hs_event_value *value)
+{
+    hs__fields fields = hs__fields_of(message);
+    hs__field field;
+    while (hs__fields_next(&fields, &field)) {
+        if (hs__field_is(&field, 1, HS__WIRE_BYTES))
+            value->plugin = hs__field_text(&field);
+        else if (hs__field_is(&field, 2, HS__WIRE_BYTES))
+            value->plugin_content = hs__field_text(&field);
+    }
+    return !fields.failed;
+}
+
+static bool decode_metadata(hs_bytes message, hs_event_value *value)
+{
+    hs__fields fields = hs__fields_of(message);
+    hs__field field;
+    bool is_sound = true;
+    while (is_sound && hs__fields_next(&fields, &field)) {
+        if (hs__field_is(&field, 1, HS__WIRE_BYTES))
+            is_sound = decode_plugin(field.bytes, value);
+        else if (hs__field_is(&field, 2, HS__WIRE_BYTES))
+            value->display_name = hs__field_text(&field);
+        else if (hs__field_is(&field, 3, HS__WIRE_BYTES))
+            value->description = hs__field_text(&field);
+    }
+    return is_sound && !fields.failed;
+}
+
+static bool decode_tensor(hs_bytes message, hs_event_value *value)
+{
+    hs__tensor_facts facts;
+    if (!hs__tensor_facts_of(message, &facts))
+        return false;
+    value->kind = HS_EVENT_VALUE_TENSOR;
+    value->bytes = message;
+    value->dtype = facts.dtype;
+    value->shape = facts.shape;
+    value->has_scalar = facts.has_scalar;
+    value->scalar = facts.has_scalar ? facts.scalar : (double)NAN;
+    return true;
+}
+
+static bool decode_field(const hs__field *field, hs_event_value *value)
+{
+    enum { TAG = 1, NODE_NAME = 7, METADATA = 9 };
+    if (hs__field_is(field, HS_EVENT_VALUE_SCALAR, HS__WIRE_FIXED32)) {
+        value->kind = HS_EVENT_VALUE_SCALAR;
+        value->scalar = (double)hs__float_of(field->value);
+        value->has_scalar = true;
+    }
+    if (field->type != HS__WIRE_BYTES)
+        return true;
+    switch (field->number) {
+    case TAG:
+        value->tag = hs__field_text(field);
+        return true;
+    case NODE_NAME:
+        value->node_name = hs__field_text(field);
+        return true;
+    case METADATA:
+        return decode_metadata(field->bytes, value);
+    case HS_EVENT_VALUE_TENSOR:
+        return decode_tensor(field->bytes, value);
+    case HS_EVENT_VALUE_IMAGE:
+    case HS_EVENT_VALUE_HISTOGRAM:
+    case HS_EVENT_VALUE_AUDIO:
+        value->kind = (hs_event_value_kind)field->number;
+        value->bytes = field->bytes;
+        value->has_scalar = false;
+        value->scalar = (double)NAN;
+        return true;
+    default:
+        return true;
+    }
+}
+
+static bool decode_value(hs_bytes message, hs_event_value *value)
+{
+    hs__fields fields = hs__fields_of(message);
+    hs__field field;
+    bool is_sound = true;
+    *value = (hs_event_value){.scalar = (double)NAN};
+    while (is_sound && hs__fields_next(&fields, &field))
+        is_sound = decode_field(&field, value);
+    return is_sound && !fields.failed;
+}
+
+static hs_code no_event(hs_error *err)
+{
+    return hs_error_set(err, HS_DATA_LOSS, "is no Event");
+}
+
+static hs_code decode_summary(hs_bytes message, hs__event_values *values, hs_event *event, hs_error *err)
+{
+    hs__fields fields = hs__fields_of(message);
+    hs__field field;
+    while (hs__fields_next(&fields, &field)) {
+        if (!hs__field_is(&field, 1, HS__WIRE_BYTES))
+            continue;
+        hs_code code =
+            hs__reserve(values->env, &values->items, &values->capacity, event->n_values + 1, sizeof *values->items, err);
+        if (code)
+            return code;
+        if (!decode_value(field.bytes, &values->items[event->n_values]))
+            return no_event(err);
+        event->n_values++;
+    }
+    event->values = values->items;
+    return fields.failed ? no_event(err) : HS_OK;
+}
+
+static bool decode_session_log(hs_bytes message, hs_event *event)
+{
+    hs__fields fields = hs__fields_of(message);
+    hs__field field;
+    while (hs__fields_next(&fields, &field)) {
+        if (hs__field_is(&field, 1, HS__WIRE_VARINT))
+            event->status = field.value <= HS_SESSION_CHECKPOINT ? (hs_session_status)field.value : (hs_session_status)0;
+        else if (hs__field_is(&field, 2, HS__WIRE_BYTES))
+            event->checkpoint_path = hs__field_text(&field);
+        else if (hs__field_is(&field, 3, HS__WIRE_BYTES))
+            event->message = hs__field_text(&field);
+    }
+    return !fields.failed;
+}
+
+/* Of a log message, what is said; of run metadata, tag and contents. */
+static bool decode_pair(const hs__field *what, hs_event *event)
+{
+    hs__fields fields = hs__fields_of(what->bytes);
+    hs__field field;
+    bool is_log = what->number == HS_EVENT_LOG_MESSAGE;
+    while (hs__fields_next(&fields, &field)) {
+        if (hs__field_is(&field, 2, HS__WIRE_BYTES) && is_log)
+            event->message = hs__field_text(&field);
+        else if (hs__field_is(&field, 2, HS__WIRE_BYTES))
+            event->bytes = field.bytes;
+        else if (hs__field_is(&field, 1, HS__WIRE_BYTES) && !is_log)
+            event->text = hs__field_text(&field);
+    }
+    return !fields.failed;
+}
+
+/* What the event is; of several the last one counts. */
+static hs_code decode_what(const hs__field *field, hs__event_values *values, hs_event *event, hs_error *err)
+{
+    event->kind = (hs_event_kind)field->number;
+    event->n_values = 0;
+    switch (field->number) {
+    case HS_EVENT_FILE_VERSION:
+        event->text = hs__field_text(field);
+        return HS_OK;
+    case HS_EVENT_GRAPH:
+    case HS_EVENT_META_GRAPH:
+        event->bytes = field->bytes;
+        return HS_OK;
+    case HS_EVENT_SUMMARY:
+        event->bytes = field->bytes;
+        return decode_summary(field->bytes, values, event, err);
+    case HS_EVENT_SESSION_LOG:
+        return decode_session_log(field->bytes, event) ? HS_OK : no_event(err);
+    default:
+        return decode_pair(field, event) ? HS_OK : no_event(err);
+    }
+}
+
+hs_code hs__event_decode(hs_bytes record, hs__event_values *values, hs_event *event, hs_error *err)
+{
+    enum { WALL_TIME = 1, STEP = 2 };
+    hs__fields fields = hs__fields_of(record);
+    hs__field field;
+    *event = (hs_event){.record = record, .path = event->path, .offset = event->offset};
+    while (hs__fields_next(&fields, &field)) {
+        hs_code code = HS_OK;
+        if (hs__field_is(&field, WALL_TIME, HS__WIRE_FIXED64))
+            event->wall_time = hs__double_of(field.value);
+        else if (hs__field_is(&field, STEP, HS__WIRE_VARINT))
+            event->step = (int64_t)field.value;
+        else if (field.type == HS__WIRE_BYTES && field.number >= HS_EVENT_FILE_VERSION &&
+                 field.number <= HS_EVENT_META_GRAPH)
+            code = decode_what(&field, values, event, err);
+        if (code)
+            return code;
+    }
+    return fields.failed ? no_event(err) : HS_OK;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files are read one after the other. Of a file that may grow nobody knows its end: it is where a later file exists, and
+ * looking once more still finds nothing. */
+#include "formats/records.h"
+#include "summary/event_decode.h"
+#include "summary/event_files.h"
+
+struct hs_event_reader {
+    hs_env env;
+    hs_event_reader_options options;
+    hs__event_files files;
+    size_t current; /* of files.paths */
+    hs__record_reader records;
+    bool is_open;  /* the current file is */
+    bool is_final; /* and it grows no more */
+    hs__event_values values;
+    hs_event event;
+    uint64_t damages;
+};
+
+static hs_code check_options(const hs_event_reader_options *options, hs_error *err)
+{
+    if (options->max_record_bytes < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_event_reader_options.max_record_bytes is %lld",
+                            (long long)options->max_record_bytes);
+    return HS_OK;
+}
+
+hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_options *given, hs_error *err)
+{
+    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS};
+    hs_env env;
+    hs_error_clear(err);
+    if (!path || !*path) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "a reader of events needs a path");
+        return NULL;
+    }
+    if ((given &&
+         hs_struct_take(&options, sizeof options, given, "hs_event_reader_options", "HS_EVENT_READER_OPTIONS", err)) ||
+        check_options(&options, err) || hs__env_take(&env, options.env, err))
+        return NULL;
+    hs_event_reader *reader = hs__alloc(&env, 1, sizeof *reader);
+    if (!reader) {
+        hs__no_memory(err, sizeof *reader, "a reader of events");
+        return NULL;
+    }
+    reader->env = env;
+    reader->options = options;
+    reader->values.env = &reader->env;
+    if (hs__event_files_open(&reader->files, &reader->env, path, err)) {
+        hs__free(&env, reader);
+        return NULL;
+    }
+    hs_error_clear(err);
+    return reader;
+}
+
+static void close_file(hs_event_reader *reader)
+{
+    if (reader->is_open)
+        hs__record_reader_close(&reader->records);
+    reader->is_open = false;
+}
+
+void hs_event_reader_close(hs_event_reader *reader)
+{
+    if (!reader)
+        return;
+    hs_env env = reader->env;
+    close_file(reader);
+    hs__event_files_free(&reader->files);
+    hs__free(&env, reader->values.items);
+    hs__free(&env, reader);
+}
+
+uint64_t hs_event_reader_damages(const hs_event_reader *reader)
+{
+    return reader ? reader->damages : 0;
+}
+
+/* Damage. */
+
+static void report(hs_event_reader *reader, uint64_t offset, uint64_t bytes, bool is_truncated, const char *message)
+{
+    const char *path = reader->files.paths[reader->current];
+    hs_event_damage damage = {
+        .path = path, .offset = offset, .bytes = bytes, .is_truncated = is_truncated, .message = message};
+    reader->damages++;
+    if (reader->options.damaged)
+        reader->options.damaged(reader->options.user, &damage);
+    else
+        hs_log(&reader->env, HS_LOG_WARNING, "%s; %llu bytes were passed over", message, (unsigned long long)bytes);
+}
+
+/* How many bytes there are from the offset on. */
+static uint64_t rest_of_file(hs_event_reader *reader, uint64_t offset)
+{
+    hs_file_stat found;
+    if (hs__stat(&reader->env, reader->files.paths[reader->current], &found, NULL) != HS_OK || found.bytes < offset)
+        return 0;
+    return found.bytes - offset;
+}
+
+/* The record at the reader's offset cannot be read, as `why` says: goes to the next that can. OUT_OF_RANGE: there is none.
+ */
+static hs_code pass_over(hs_event_reader *reader, const hs_error *why, hs_error *err)
+{
+    uint64_t offset = reader->records.offset, lost = 0;
+    hs__record_header header;
+    bool is_truncated =
+        hs__record_read_header(&reader->records, offset, &header, NULL) == HS_DATA_LOSS ||
+        (header.is_sound && hs__record_check_length(&reader->records, offset, header.bytes, NULL) == HS_DATA_LOSS);
+    if (is_truncated && !reader->is_final)
+        return HS_OUT_OF_RANGE; /* it may be whole in a moment */
+    hs_code code = hs__record_reader_recover(&reader->records, &lost, err);
+    if (code == HS_OUT_OF_RANGE && !reader->is_final)
+        return code;
+    if (code && code != HS_OUT_OF_RANGE)
+        return code;
+    report(reader, offset, code ? rest_of_file(reader, offset) : lost, is_truncated && code, why->message);
+    return code;
+}
+
+/* A record that is too long for this reader is none for it either. */
+static bool is_damage(hs_event_reader *reader, hs_code code)
+{
+    hs__record_header header;
+    return code == HS_DATA_LOSS ||
+           (code == HS_RESOURCE_EXHAUSTED &&
+            hs__record_read_header(&reader->records, reader->records.offset, &header, NULL) == HS_OK &&
+            header.bytes > reader->records.limit);
+}
+
+static void report_no_event(hs_event_reader *reader, const hs_error *why)
+{
+    hs_error error = *why;
+    hs_error_prefix(&error, "%s: the record at byte %llu", reader->files.paths[reader->current],
+                    (unsigned long long)reader->event.offset);
+    report(reader, reader->event.offset, reader->records.offset - reader->event.offset, false, error.message);
+}
+
+/* Files, one after the other. */
+
+static hs_code open_file(hs_event_reader *reader, hs_error *err)
+{
+    hs_code code = hs__record_reader_open(&reader->records, &reader->env, reader->files.paths[reader->current], err);
+    if (code)
+        return code;
+    if (reader->options.max_record_bytes)
+        reader->records.limit =
+            reader->options.max_record_bytes == HS_NEVER ? UINT64_MAX : (uint64_t)reader->options.max_record_bytes;
+    reader->is_open = true;
+    reader->is_final = !reader->options.follow;
+    return HS_OK;
+}
+
+static bool is_last(const hs_event_reader *reader)
+{
+    return reader->current + 1 >= reader->files.n;
+}
+
+/* Nothing more is in the current file, or there is none. OK: there is something to look at, OUT_OF_RANGE: there is not. */
+static hs_code go_on(hs_event_reader *reader, hs_error *err)
+{
+    if (reader->options.follow && is_last(reader)) {
+        hs_code code = hs__event_files_update(&reader->files, err);
+        if (code)
+            return code;
+    }
+    if (reader->is_open && is_last(reader) && reader->options.follow)
+        return HS_OUT_OF_RANGE;
+    if (reader->is_open && !reader->is_final) {
+        reader->is_final = true; /* what was written before the later file came is read first */
+        return HS_OK;
+    }
+    if (reader->is_open) {
+        close_file(reader);
+        reader->current++;
+    }
+    return reader->current < reader->files.n ? HS_OK : HS_OUT_OF_RANGE;
+}
+
+static hs_code no_more(const hs_event_reader *reader, hs_error *err)
+{
+    const char *path = reader->files.directory ? reader->files.directory
+                       : reader->files.n       ? reader->files.paths[0]
+                                               : "events";
+    if (reader->options.follow)
+        return hs_error_set(err, HS_UNAVAILABLE, "%s: no more events now", path);
+    return hs_error_set(err, HS_OUT_OF_RANGE, "%s: the end of the events", path);
+}
+
+/* The record that comes next, or an error: DATA_LOSS, it was none, and passed over. */
+static hs_code read_record(hs_event_reader *reader, hs_bytes *record, hs_error *err)
+{
+    hs_error why; /* not all of it is cleared each time */
+    hs__clear(&why);
+    reader->event.path = reader->files.paths[reader->current];
+    reader->event.offset = reader->records.offset;
+    hs_code code = hs__record_reader_next(&reader->records, record, &why);
+    if (!is_damage(reader, code))
+        return hs__error_copy(err, code ? &why : NULL);
+    code = pass_over(reader, &why, err);
+    return code ? code : HS_DATA_LOSS;
+}
+
+/* An event of the current file. OUT_OF_RANGE: it has no more. */
+static hs_code read_event(hs_event_reader *reader, hs_error *err)
+{
+    for (;;) {
+        hs_bytes record;
+        hs_code code = read_record(reader, &record, err);
+        if (!code) {
+            hs_error why;
+            hs__clear(&why);
+            code = hs__event_decode(record, &reader->values, &reader->event, &why);
+            if (code == HS_DATA_LOSS)
+                report_no_event(reader, &why);
+            else
+                hs__error_copy(err, code ? &why : NULL);
+        }
+        if (code != HS_DATA_LOSS)
+            return code;
+    }
+}
+
+hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!reader || !event)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is NULL",
+                            reader ? "the pointer for an event" : "the reader of events");
+    for (;;) {
+        hs_code code = HS_OUT_OF_RANGE;
+        if (!reader->is_open && reader->current < reader->files.n && (code = open_file(reader, err))) {
+            if (code != HS_NOT_FOUND || !reader->files.directory)
+                return code;
+            hs_log(&reader->env, HS_LOG_WARNING, "%s: is gone", reader->files.paths[reader->current++]);
+            continue;
+        }
+        if (reader->is_open && (code = read_event(reader, err)) == HS_OK) {
+            *event = &reader->event;
+            return HS_OK;
+        }
+        if (code == HS_OUT_OF_RANGE)
+            code = go_on(reader, err);
+        if (code)
+            return code == HS_OUT_OF_RANGE ? no_more(reader, err) : code;
+    }
+}

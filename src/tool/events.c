@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "events.h"
+#include "command.h"
+#include "open.h"
+#include "output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void on_damage(void *user, const hs_event_damage *damage)
+{
+    events *of = user;
+    of->damages++;
+    of->torn += damage->is_truncated;
+    if (of->damaged)
+        of->damaged(of->user, damage);
+    else
+        say("%s; %llu bytes were passed over", damage->message, (unsigned long long)damage->bytes);
+}
+
+bool open_events(events *opened, const char *path)
+{
+    hs_error err = {0};
+    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = tool_env(), .damaged = on_damage, .user = opened};
+    opened->reader = hs_event_reader_open(path, &options, &err);
+    if (!opened->reader)
+        say("%s", err.message);
+    return opened->reader;
+}
+
+void close_events(events *opened)
+{
+    hs_event_reader_close(opened->reader);
+    opened->reader = NULL;
+}
+
+bool next_event(events *from, const hs_event **event)
+{
+    hs_error err = {0};
+    hs_code code = output_works() ? hs_event_reader_next(from->reader, event, &err) : HS_OUT_OF_RANGE;
+    if (code && code != HS_OUT_OF_RANGE) {
+        say("%s", err.message);
+        from->failed = true;
+    }
+    return code == HS_OK;
+}
+
+int events_status(const events *of)
+{
+    return of->failed ? TROUBLE : of->damages ? FOUND : FINE;
+}
+
+void *must_allocate(void *block, size_t n, size_t size)
+{
+    void *grown = size == 0 || n <= SIZE_MAX / size ? realloc(block, n && size ? n * size : 1) : NULL;
+    if (!grown) {
+        say("not enough memory");
+        exit(TROUBLE);
+    }
+    return grown;
+}
+
+char *text_of(hs_string string)
+{
+    char *text = must_allocate(NULL, string.bytes + 1, 3);
+    size_t used = 0;
+    for (size_t i = 0; i < string.bytes; i++) {
+        if (string.data[i]) {
+            text[used++] = string.data[i];
+        } else { /* U+FFFD */
+            memcpy(text + used, "\xef\xbf\xbd", 3);
+            used += 3;
+        }
+    }
+    text[used] = '\0';
+    return text;
+}
+
+uint64_t size_of_file(const char *path)
+{
+    const hs_file_system *files = &hs_env_default()->files;
+    hs_file_stat found;
+    return files->ops->stat(files->user, path, &found, NULL) == HS_OK ? found.bytes : 0;
+}

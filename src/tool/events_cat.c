@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+#include "events.h"
+#include "json.h"
+#include "output.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which events are wanted. */
+typedef struct {
+    const char *tag; /* NULL: all */
+    int64_t from, to;
+} filter;
+
+static bool take_step(const char *option, const char *text, int64_t *step)
+{
+    char *end;
+    if (!text)
+        return true;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno || end == text || *end) {
+        say("%s takes a step, and '%s' is no whole number", option, text);
+        return false;
+    }
+    *step = number;
+    return true;
+}
+
+static bool is_wanted(const filter *wanted, hs_string tag)
+{
+    if (!wanted->tag)
+        return true;
+    char *text = text_of(tag);
+    bool is = strcmp(text, wanted->tag) == 0 || fnmatch(wanted->tag, text, 0) == 0;
+    free(text);
+    return is;
+}
+
+/* For people. */
+
+static void put_string(const char *before, hs_string string)
+{
+    char *text = text_of(string);
+    fputs(before, stdout);
+    put_name(text);
+    free(text);
+}
+
+static void put_head(const hs_event *event)
+{
+    printf("%lld  %.6f  %s", (long long)event->step, event->wall_time, hs_event_kind_name(event->kind));
+}
+
+static const char *status_name(hs_session_status status)
+{
+    static const char *const names[] = {"unspecified", "start", "stop", "checkpoint"};
+    return names[status];
+}
+
+static void print_value(const hs_event *event, const hs_event_value *value)
+{
+    char shape[HS_SHAPE_TEXT_SIZE];
+    put_head(event);
+    put_string("  ", value->tag);
+    printf("  %s", hs_event_value_kind_name(value->kind));
+    if (value->plugin.bytes)
+        put_string("/", value->plugin);
+    if (value->has_scalar)
+        printf("  %.9g\n", value->scalar);
+    else if (value->kind == HS_EVENT_VALUE_TENSOR)
+        printf("  %s%s\n", hs_dtype_name(value->dtype), hs_shape_text(&value->shape, shape, sizeof shape));
+    else
+        printf("  %zu bytes\n", value->bytes.size);
+}
+
+static void print_event(const hs_event *event)
+{
+    put_head(event);
+    if (event->kind == HS_EVENT_SESSION_LOG)
+        printf("  %s", status_name(event->status));
+    const hs_string strings[] = {event->text, event->checkpoint_path, event->message};
+    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
+        if (strings[i].bytes)
+            put_string("  ", strings[i]);
+    if (event->bytes.size)
+        printf("  %zu bytes", event->bytes.size);
+    puts("");
+}
+
+/* For programs. */
+
+static json_t *js_string(hs_string string)
+{
+    char *text = text_of(string);
+    json_t *made = js_text(text);
+    free(text);
+    return made;
+}
+
+static json_t *js_head(const hs_event *event)
+{
+    json_t *object = json_object();
+    js_set(object, "file", js_text(event->path));
+    js_set(object, "wall_time", js_number((long double)event->wall_time, false));
+    js_set(object, "step", js_number((long double)event->step, true));
+    js_set(object, "event", js_text(hs_event_kind_name(event->kind)));
+    return object;
+}
+
+static void write_line(json_t *object)
+{
+    js_write(object);
+    puts("");
+}
+
+static void list_value(const hs_event *event, const hs_event_value *value)
+{
+    json_t *object = js_head(event);
+    js_set(object, "tag", js_string(value->tag));
+    js_set(object, "kind", js_text(hs_event_value_kind_name(value->kind)));
+    if (value->plugin.bytes)
+        js_set(object, "plugin", js_string(value->plugin));
+    if (value->kind == HS_EVENT_VALUE_TENSOR) {
+        js_set(object, "dtype", js_text(hs_dtype_name(value->dtype)));
+        js_set(object, "shape", js_dims(&value->shape));
+    }
+    if (value->has_scalar)
+        js_set(object, "value", js_number((long double)value->scalar, false));
+    else
+        js_set(object, "bytes", js_number((long double)value->bytes.size, true));
+    write_line(object);
+}
+
+static void list_event(const hs_event *event)
+{
+    json_t *object = js_head(event);
+    if (event->kind == HS_EVENT_SESSION_LOG)
+        js_set(object, "status", js_text(status_name(event->status)));
+    if (event->checkpoint_path.bytes)
+        js_set(object, "checkpoint_path", js_string(event->checkpoint_path));
+    if (event->message.bytes)
+        js_set(object, "message", js_string(event->message));
+    if (event->text.bytes)
+        js_set(object, event->kind == HS_EVENT_RUN_METADATA ? "tag" : "version", js_string(event->text));
+    if (event->bytes.size)
+        js_set(object, "bytes", js_number((long double)event->bytes.size, true));
+    write_line(object);
+}
+
+static void show(const hs_event *event, const filter *wanted, bool as_json)
+{
+    if (event->step < wanted->from || event->step > wanted->to)
+        return;
+    if (event->kind != HS_EVENT_SUMMARY) {
+        if (is_wanted(wanted, event->kind == HS_EVENT_RUN_METADATA ? event->text : (hs_string){"", 0}))
+            (as_json ? list_event : print_event)(event);
+        return;
+    }
+    for (size_t i = 0; i < event->n_values && output_works(); i++)
+        if (is_wanted(wanted, event->values[i].tag))
+            (as_json ? list_value : print_value)(event, &event->values[i]);
+}
+
+int events_cat(const struct call *call)
+{
+    filter wanted = {call->given[OPTION_TAG], INT64_MIN, INT64_MAX};
+    events of = {.damaged = NULL};
+    const hs_event *event;
+    if (!take_step("--from", call->given[OPTION_FROM], &wanted.from) ||
+        !take_step("--to", call->given[OPTION_TO], &wanted.to) || !open_events(&of, call->operands[0]))
+        return TROUBLE;
+    while (next_event(&of, &event))
+        show(event, &wanted, call->given[OPTION_JSON]);
+    close_events(&of);
+    return js_works() ? events_status(&of) : TROUBLE;
+}

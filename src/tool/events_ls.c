@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+#include "events.h"
+#include "json.h"
+#include "output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How many there are of something, and at which steps. */
+typedef struct {
+    uint64_t n;
+    int64_t first, last;
+} range;
+
+typedef struct {
+    char *path;
+    range records;
+    uint64_t damages;
+} file_row;
+
+typedef struct {
+    char *tag, *plugin; /* "" if it has none */
+    const char *kind;
+    range values;
+} tag_row;
+
+enum { N_KINDS = HS_EVENT_META_GRAPH + 1 };
+
+typedef struct {
+    file_row *files;
+    tag_row *tags; /* in the order of tag and kind */
+    size_t n_files, n_tags;
+    uint64_t kinds[N_KINDS];
+} listing;
+
+static void extend(range *r, int64_t step)
+{
+    r->first = r->n == 0 || step < r->first ? step : r->first;
+    r->last = r->n == 0 || step > r->last ? step : r->last;
+    r->n++;
+}
+
+/* The row of a file; the last, or a new one. */
+static file_row *row_of_file(listing *l, const char *path)
+{
+    if (l->n_files && strcmp(l->files[l->n_files - 1].path, path) == 0)
+        return &l->files[l->n_files - 1];
+    l->files = must_allocate(l->files, l->n_files + 1, sizeof *l->files);
+    l->files[l->n_files] = (file_row){.path = text_of((hs_string){path, strlen(path)})};
+    return &l->files[l->n_files++];
+}
+
+static void note_damage(void *user, const hs_event_damage *damage)
+{
+    row_of_file(user, damage->path)->damages++;
+}
+
+static int compare(const tag_row *row, const char *tag, const char *kind)
+{
+    int order = strcmp(row->tag, tag);
+    return order ? order : strcmp(row->kind, kind);
+}
+
+/* Takes the tag. */
+static tag_row *row_of_tag(listing *l, char *tag, const char *kind)
+{
+    size_t low = 0, high = l->n_tags;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare(&l->tags[middle], tag, kind);
+        if (order == 0) {
+            free(tag);
+            return &l->tags[middle];
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    l->tags = must_allocate(l->tags, l->n_tags + 1, sizeof *l->tags);
+    memmove(l->tags + low + 1, l->tags + low, (l->n_tags - low) * sizeof *l->tags);
+    l->tags[low] = (tag_row){.tag = tag, .kind = kind, .plugin = text_of((hs_string){"", 0})};
+    l->n_tags++;
+    return &l->tags[low];
+}
+
+static void note_event(listing *l, const hs_event *event)
+{
+    extend(&row_of_file(l, event->path)->records, event->step);
+    l->kinds[event->kind]++;
+    if (event->kind == HS_EVENT_RUN_METADATA)
+        extend(&row_of_tag(l, text_of(event->text), hs_event_kind_name(event->kind))->values, event->step);
+    for (size_t i = 0; i < event->n_values; i++) {
+        const hs_event_value *value = &event->values[i];
+        tag_row *row = row_of_tag(l, text_of(value->tag), hs_event_value_kind_name(value->kind));
+        extend(&row->values, event->step);
+        if (value->plugin.bytes && !*row->plugin) {
+            free(row->plugin);
+            row->plugin = text_of(value->plugin);
+        }
+    }
+}
+
+static void print_range(const range *r)
+{
+    printf("  %8llu", (unsigned long long)r->n);
+    if (r->n)
+        printf("  steps %lld to %lld", (long long)r->first, (long long)r->last);
+}
+
+static int wider(int width, const char *name)
+{
+    int of_name = name_width(name);
+    return of_name > width ? of_name : width;
+}
+
+static void print_all(const listing *l)
+{
+    int width = 0;
+    for (size_t i = 0; i < l->n_files; i++)
+        width = wider(width, l->files[i].path);
+    for (size_t i = 0; i < l->n_tags; i++)
+        width = wider(width, l->tags[i].tag);
+    for (size_t i = 0; i < l->n_files; i++) {
+        put_padded(l->files[i].path, width);
+        printf("  %-12s", "records");
+        print_range(&l->files[i].records);
+        if (l->files[i].damages)
+            printf(", %llu damaged places", (unsigned long long)l->files[i].damages);
+        puts("");
+    }
+    for (size_t i = 0; i < l->n_tags; i++) {
+        put_padded(l->tags[i].tag, width);
+        printf("  %-12s", l->tags[i].kind);
+        print_range(&l->tags[i].values);
+        if (*l->tags[i].plugin)
+            fputs("  ", stdout);
+        put_name(l->tags[i].plugin);
+        puts("");
+    }
+}
+
+static void set_range(json_t *object, const char *what, const range *r)
+{
+    js_set(object, what, js_number((long double)r->n, true));
+    js_set(object, "first_step", r->n ? js_number((long double)r->first, true) : json_null());
+    js_set(object, "last_step", r->n ? js_number((long double)r->last, true) : json_null());
+}
+
+static json_t *js_file(const file_row *row)
+{
+    json_t *object = json_object();
+    js_set(object, "file", js_text(row->path));
+    js_set(object, "bytes", js_number((long double)size_of_file(row->path), true));
+    set_range(object, "records", &row->records);
+    js_set(object, "damaged", js_number((long double)row->damages, true));
+    return object;
+}
+
+static json_t *js_tag(const tag_row *row)
+{
+    json_t *object = json_object();
+    js_set(object, "tag", js_text(row->tag));
+    js_set(object, "kind", js_text(row->kind));
+    js_set(object, "plugin", *row->plugin ? js_text(row->plugin) : json_null());
+    set_range(object, "count", &row->values);
+    return object;
+}
+
+static void list_all(const listing *l)
+{
+    json_t *kinds = json_object();
+    for (int kind = 0; kind < N_KINDS; kind++)
+        if (l->kinds[kind])
+            js_set(kinds, hs_event_kind_name((hs_event_kind)kind), js_number((long double)l->kinds[kind], true));
+    fputs("{\"files\": ", stdout);
+    js_list_begin();
+    for (size_t i = 0; i < l->n_files; i++)
+        js_list_add(js_file(&l->files[i]));
+    js_list_end();
+    fputs(", \"events\": ", stdout);
+    js_write(kinds);
+    fputs(", \"tags\": ", stdout);
+    js_list_begin();
+    for (size_t i = 0; i < l->n_tags; i++)
+        js_list_add(js_tag(&l->tags[i]));
+    js_list_end();
+    puts("}");
+}
+
+static void free_listing(listing *l)
+{
+    for (size_t i = 0; i < l->n_files; i++)
+        free(l->files[i].path);
+    for (size_t i = 0; i < l->n_tags; i++) {
+        free(l->tags[i].tag);
+        free(l->tags[i].plugin);
+    }
+    free(l->files);
+    free(l->tags);
+}
+
+int events_ls(const struct call *call)
+{
+    listing l = {.files = NULL};
+    events of = {.damaged = note_damage, .user = &l};
+    const hs_event *event;
+    if (!open_events(&of, call->operands[0]))
+        return TROUBLE;
+    while (next_event(&of, &event))
+        note_event(&l, event);
+    (call->given[OPTION_JSON] ? list_all : print_all)(&l);
+    free_listing(&l);
+    close_events(&of);
+    return js_works() ? events_status(&of) : TROUBLE;
+}

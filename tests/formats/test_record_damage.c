@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* records.h: what is damaged, cut, or claims to be long. */
+#include "formats/record_files.h"
+
+#include "base/buffer.h"
+#include "base/crc32c.h"
+
+#include <zlib.h>
+
+static void damage_foo(size_t at, int by, const char *why)
+{
+    size_t bytes;
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("foo"));
+    char *data = test_read_file(path(), &bytes);
+    at = at < bytes ? at : bytes - 1;
+    data[at] = (char)(data[at] + by);
+    test_write_file(path(), data, bytes);
+    free(data);
+    hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
+    assert_stops(reader, HS_DATA_LOSS, why);
+    hs_record_reader_free(reader);
+}
+
+static void rc_010_rc_021s_a_damaged_length(void **state)
+{
+    (void)state;
+    damage_foo(6, 100, "wrong checksum of the length");
+}
+
+static void rc_011_a_damaged_checksum_of_the_length(void **state)
+{
+    (void)state;
+    damage_foo(10, 100, "wrong checksum of the length");
+}
+
+static void rc_012_damaged_data(void **state)
+{
+    (void)state;
+    damage_foo(14, 10, "wrong checksum of the data");
+}
+
+static void rc_013_a_damaged_checksum_of_the_data(void **state)
+{
+    (void)state;
+    damage_foo(SIZE_MAX, 10, "wrong checksum of the data");
+}
+
+static void rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole(void **state)
+{
+    (void)state;
+    size_t bytes;
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("foo", "hooks"));
+    char *data = test_read_file(path(), &bytes);
+    test_write_file(path(), data, 19);
+    hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
+    assert_next(reader, "foo");
+    assert_end(reader);
+    for (size_t cut = 20; cut < bytes; cut++) {
+        test_write_file(path(), data, cut);
+        assert_stops(reader, HS_DATA_LOSS, "the file ends inside");
+        assert_int_equal(hs_record_reader_offset(reader), 19);
+    }
+    test_write_file(path(), data, bytes);
+    assert_next(reader, "hooks");
+    assert_end(reader);
+    hs_record_reader_free(reader);
+    free(data);
+}
+
+static void a_torn_record_that_was_cut_off_is_not_remembered(void **state)
+{
+    (void)state;
+    size_t bytes;
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("foo", "torn, and longer"));
+    char *data = test_read_file(path(), &bytes);
+    test_write_file(path(), data, bytes - 10);
+    hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
+    assert_next(reader, "foo");
+    assert_stops(reader, HS_DATA_LOSS, "the file ends inside");
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("foo", "another record that is longer than the torn one"));
+    assert_next(reader, "another record that is longer than the torn one");
+    hs_record_reader_free(reader);
+    free(data);
+}
+
+/* A record of this length alone, which is not there. */
+static void claim_length(hs_record_compression kind, uint64_t length)
+{
+    unsigned char header[12];
+    hs__put64(header, length);
+    hs__put32(header + 8, hs__crc32c_mask(hs__crc32c(0, header, 8)));
+    if (kind == HS_RECORDS_PLAIN) {
+        test_write_file(path(), header, sizeof header);
+        return;
+    }
+    gzFile file = gzopen(path(), "wb");
+    gzwrite(file, header, sizeof header);
+    gzclose(file);
+}
+
+static void a_hostile_length_gets_no_memory(void **state)
+{
+    (void)state;
+    static const uint64_t lengths[] = {1 << 20, (uint64_t)1 << 40, UINT64_MAX - 12, UINT64_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (int zipped = 0; zipped < 2; zipped++) {
+            hs_record_compression kind = zipped ? HS_RECORDS_GZIP : HS_RECORDS_PLAIN;
+            claim_length(kind, lengths[i]);
+            hs_record_reader *reader = new_reader(kind, 0);
+            bool beyond = zipped && i > 0;
+            assert_stops(reader, beyond ? HS_RESOURCE_EXHAUSTED : HS_DATA_LOSS, beyond ? "the limit" : "ends inside");
+            hs_record_reader_free(reader);
+        }
+    }
+}
+
+static void the_limit_is_the_callers(void **state)
+{
+    (void)state;
+    hs_record_reader_options options = {HS_RECORD_READER_OPTIONS, .env = &t.env, .max_record_bytes = 3};
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("foo", "four", "bar"));
+    hs_record_reader *reader = hs_record_reader_open(path(), &options, &err);
+    assert_next(reader, "foo");
+    assert_stops(reader, HS_RESOURCE_EXHAUSTED, "has 4 bytes, more than the 3");
+    assert_ok(hs_record_reader_skip(reader, 1, NULL, &err), &err);
+    assert_next(reader, "bar");
+    hs_record_reader_free(reader);
+}
+
+static void damage_of_any_byte_is_passed_over(void **state)
+{
+    (void)state;
+    size_t bytes;
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("first", "second", "third"));
+    char *data = test_read_file(path(), &bytes);
+    for (size_t at = 21; at < 43; at++) { /* those of the second */
+        data[at] ^= 0x10;
+        test_write_file(path(), data, bytes);
+        data[at] ^= 0x10;
+        hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
+        uint64_t lost;
+        assert_next(reader, "first");
+        assert_stops(reader, HS_DATA_LOSS, "wrong checksum");
+        assert_ok(hs_record_reader_recover(reader, &lost, &err), &err);
+        assert_int_equal(lost, 22);
+        assert_next(reader, "third");
+        assert_fails(hs_record_reader_recover(reader, &lost, &err), HS_OUT_OF_RANGE, &err, "no intact record");
+        assert_int_equal(lost, 0);
+        hs_record_reader_free(reader);
+    }
+    free(data);
+}
+
+static void damage_inside_a_compressed_file_is_passed_over(void **state)
+{
+    (void)state;
+    size_t bytes;
+    uint64_t lost;
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("first", "second", "third"));
+    char *data = test_read_file(path(), &bytes);
+    data[21 + 13] ^= 1; /* of the second's data */
+    gzFile packed = gzopen(path(), "wb");
+    gzwrite(packed, data, (unsigned)bytes);
+    gzclose(packed);
+    free(data);
+    hs_record_reader *reader = new_reader(HS_RECORDS_GZIP, 0);
+    assert_next(reader, "first");
+    assert_stops(reader, HS_DATA_LOSS, "wrong checksum of the data");
+    assert_ok(hs_record_reader_recover(reader, &lost, &err), &err);
+    assert_int_equal(lost, 22);
+    assert_next(reader, "third");
+    hs_record_reader_free(reader);
+}
+
+/* A file of headers alone, each of a length that is there and whose checksum is right. */
+static void a_file_full_of_headers_does_not_take_for_ever(void **state)
+{
+    (void)state;
+    enum { N = 1 << 19 };
+    unsigned char *data = malloc(12 * N);
+    hs__put64(data, 3 * N);
+    hs__put32(data + 8, hs__crc32c_mask(hs__crc32c(0, data, 8)));
+    for (size_t i = 1; i < N; i++)
+        memcpy(data + 12 * i, data, 12);
+    data[0] ^= 1;
+    test_write_file(path(), data, 12 * N);
+    free(data);
+    hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
+    assert_stops(reader, HS_DATA_LOSS, "wrong checksum of the length");
+    assert_fails(hs_record_reader_recover(reader, NULL, &err), HS_OUT_OF_RANGE, &err, "no intact record");
+    hs_record_reader_free(reader);
+}
+
+static void compressed_data_that_are_damaged_are_named(void **state)
+{
+    (void)state;
+    for (hs_record_compression kind = HS_RECORDS_ZLIB; kind <= HS_RECORDS_GZIP; kind++) {
+        size_t bytes, n = 0;
+        hs_bytes record;
+        hs_code code;
+        write_all(kind, few);
+        char *data = test_read_file(path(), &bytes);
+        for (size_t at = 0; at < bytes; at++) {
+            data[at] ^= 0x55;
+            test_write_file(path(), data, bytes);
+            data[at] ^= 0x55;
+            hs_record_reader *reader = new_reader(kind, 0);
+            while (!(code = hs_record_reader_next(reader, &record, &err)))
+                n++;
+            assert_true(code == HS_DATA_LOSS || code == HS_OUT_OF_RANGE);
+            hs_record_reader_free(reader);
+        }
+        assert_true(n < 11 * bytes);
+        test_write_file(path(), "no such format", 14);
+        hs_record_reader *reader = new_reader(kind, 0);
+        assert_stops(reader, HS_DATA_LOSS, "compressed data are damaged");
+        hs_record_reader_free(reader);
+        free(data);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(rc_010_rc_021s_a_damaged_length),
+        TEST(rc_011_a_damaged_checksum_of_the_length),
+        TEST(rc_012_damaged_data),
+        TEST(rc_013_a_damaged_checksum_of_the_data),
+        TEST(rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole),
+        TEST(a_torn_record_that_was_cut_off_is_not_remembered),
+        TEST(a_hostile_length_gets_no_memory),
+        TEST(the_limit_is_the_callers),
+        TEST(damage_of_any_byte_is_passed_over),
+        TEST(damage_inside_a_compressed_file_is_passed_over),
+        TEST(a_file_full_of_headers_does_not_take_for_ever),
+        TEST(compressed_data_that_are_damaged_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event_reader.h: event files and directories of them, which may grow; what an event is. */
+#include "summary/event_samples.h"
+
+#include <errno.h>
+
+/* Files. */
+
+static void files_come_in_the_order_of_their_names(void **state)
+{
+    (void)state;
+    write_steps(3, 5, 6);
+    write_steps(1, 1, 3);
+    write_steps(2, 3, 5);
+    test_write_file(test_path(directory, "checkpoint"), "no events", 9);
+    hs_event_reader *reader = open_reader(false);
+    for (int step = 1; step < 6; step++)
+        assert_step(reader, step);
+    assert_stops(reader, HS_OUT_OF_RANGE);
+    assert_int_equal(reported.n, 0);
+    hs_event_reader_close(reader);
+}
+
+static void an_event_says_where_it_stands(void **state)
+{
+    (void)state;
+    const hs_event *event;
+    write_steps(1, 1, 3);
+    hs_event_reader *reader = open_reader(false);
+    assert_step(reader, 1);
+    assert_ok(hs_event_reader_next(reader, &event, &err), &err);
+    assert_string_equal(event->path, name(1));
+    assert_int_equal(event->offset, STEP_BYTES);
+    assert_int_equal(event->record.size, 2);
+    hs_event_reader_close(reader);
+}
+
+static void what_comes_later_belongs_to_no_snapshot(void **state)
+{
+    (void)state;
+    write_steps(1, 1, 2);
+    hs_event_reader *reader = open_reader(false);
+    write_steps(2, 2, 3);
+    assert_step(reader, 1);
+    assert_stops(reader, HS_OUT_OF_RANGE);
+    hs_event_reader_close(reader);
+}
+
+static void growing_files_and_new_ones_are_followed(void **state)
+{
+    (void)state;
+    hs_event_reader *reader = open_reader(true);
+    assert_stops(reader, HS_UNAVAILABLE);
+    write_steps(1, 1, 3);
+    assert_step(reader, 1);
+    assert_step(reader, 2);
+    assert_stops(reader, HS_UNAVAILABLE);
+    write_steps(1, 1, 4);
+    assert_step(reader, 3);
+    write_steps(1, 1, 5); /* written before the next file was begun */
+    write_steps(2, 7, 8);
+    write_steps(3, 8, 9);
+    assert_step(reader, 4);
+    assert_step(reader, 7);
+    assert_step(reader, 8);
+    assert_stops(reader, HS_UNAVAILABLE);
+    assert_int_equal(reported.n, 0);
+    hs_event_reader_close(reader);
+}
+
+static void a_record_that_is_being_written_is_no_damage(void **state)
+{
+    (void)state;
+    write_steps(1, 1, 3);
+    hs_event_reader *reader = open_reader(true);
+    for (size_t cut = STEP_BYTES + 1; cut < 2 * STEP_BYTES; cut++) {
+        write_first(1, cut);
+        if (cut == STEP_BYTES + 1)
+            assert_step(reader, 1);
+        assert_stops(reader, HS_UNAVAILABLE);
+    }
+    write_first(1, file.size);
+    assert_step(reader, 2);
+    assert_int_equal(hs_event_reader_damages(reader), 0);
+    hs_event_reader_close(reader);
+}
+
+static void a_torn_end_is_damage_when_a_file_comes_after_it(void **state)
+{
+    (void)state;
+    write_steps(1, 1, 3);
+    write_first(1, file.size - 5);
+    hs_event_reader *reader = open_reader(true);
+    assert_step(reader, 1);
+    assert_stops(reader, HS_UNAVAILABLE);
+    assert_int_equal(reported.n, 0);
+    write_steps(2, 7, 8);
+    assert_step(reader, 7);
+    assert_int_equal(reported.n, 1);
+    assert_true(reported.is_truncated);
+    assert_int_equal(reported.offset, STEP_BYTES);
+    assert_int_equal(reported.bytes, STEP_BYTES - 5);
+    assert_contains(reported.text, name(1));
+    hs_event_reader_close(reader);
+}
+
+static void a_file_that_is_gone_is_left_out(void **state)
+{
+    (void)state;
+    write_steps(1, 1, 2);
+    write_steps(2, 2, 3);
+    hs_event_reader *reader = open_reader(false);
+    remove(name(1));
+    assert_step(reader, 2);
+    assert_contains(t.log, "is gone");
+    hs_event_reader_close(reader);
+}
+
+static void one_file_is_followed_too(void **state)
+{
+    (void)state;
+    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = &t.env, .follow = true};
+    write_steps(1, 1, 2);
+    write_steps(2, 7, 8);
+    hs_event_reader *reader = hs_event_reader_open(name(1), &options, &err);
+    assert_step(reader, 1);
+    assert_stops(reader, HS_UNAVAILABLE);
+    write_steps(1, 1, 3);
+    assert_step(reader, 2);
+    hs_event_reader_close(reader);
+}
+
+/* What an event is. */
+
+static const hs_event *only_event(hs_event_reader **reader, const void *data, size_t bytes)
+{
+    const hs_event *event;
+    add_event(data, bytes);
+    write_first(1, file.size);
+    *reader = open_reader(false);
+    assert_ok(hs_event_reader_next(*reader, &event, &err), &err);
+    return event;
+}
+
+static void assert_text(hs_string string, const char *text)
+{
+    assert_int_equal(string.bytes, strlen(text));
+    assert_memory_equal(string.data, text, string.bytes);
+}
+
+static void events_of_the_library_come_back(void **state)
+{
+    (void)state;
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env};
+    const hs_event *event;
+    t.now_ns = 1500000000;
+    hs_summary_writer *writer = hs_summary_writer_open(directory, &options, &err);
+    assert_ok(hs_summary_writer_scalar(writer, "loss", 0.25, -3, &err), &err);
+    assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_CHECKPOINT, "model-1", "saved", 5, &err), &err);
+    assert_ok(hs_summary_writer_run_metadata(writer, "step_5", (hs_bytes){"\x1a\0", 2}, 5, &err), &err);
+    assert_ok(hs_summary_writer_graph(writer, (hs_bytes){"\x1a\0", 2}, 0, &err), &err);
+    assert_ok(hs_summary_writer_close(writer, &err), &err);
+    hs_event_reader *reader = open_reader(false);
+    assert_ok(hs_event_reader_next(reader, &event, &err), &err);
+    assert_int_equal(event->kind, HS_EVENT_FILE_VERSION);
+    assert_text(event->text, "brain.Event:2");
+    assert_ok(hs_event_reader_next(reader, &event, &err), &err);
+    assert_int_equal(event->kind, HS_EVENT_SUMMARY);
+    assert_int_equal(event->step, -3);
+    assert_int_equal(event->n_values, 1);
+    assert_text(event->values[0].tag, "loss");
+    assert_true(event->values[0].has_scalar && event->values[0].scalar == 0.25);
+    assert_ok(hs_event_reader_next(reader, &event, &err), &err);
+    assert_int_equal(event->kind, HS_EVENT_SESSION_LOG);
+    assert_int_equal(event->status, HS_SESSION_CHECKPOINT);
+    assert_text(event->checkpoint_path, "model-1");
+    assert_text(event->message, "saved");
+    assert_ok(hs_event_reader_next(reader, &event, &err), &err);
+    assert_int_equal(event->kind, HS_EVENT_RUN_METADATA);
+    assert_text(event->text, "step_5");
+    assert_int_equal(event->bytes.size, 2);
+    assert_ok(hs_event_reader_next(reader, &event, &err), &err);
+    assert_int_equal(event->kind, HS_EVENT_GRAPH);
+    hs_event_reader_close(reader);
+}
+
+static void a_tensor_of_one_number_is_a_scalar(void **state)
+{
+    (void)state;
+    static const unsigned char event_bytes[] = {
+        5 << 3 | 2, 21, 1 << 3 | 2, 19, 1 << 3 | 2, 1,  'a',                 /* a summary, a value, its tag */
+        8 << 3 | 2, 4,  1 << 3,     9,  10 << 3,    42,                      /* a tensor: int64, 42 */
+        9 << 3 | 2, 8,  1 << 3 | 2, 6,  1 << 3 | 2, 4,  'n', 'a', 'm', 'e'}; /* its plugin */
+    unsigned char bytes[sizeof event_bytes];
+    memcpy(bytes, event_bytes, sizeof bytes);
+    bytes[1] = sizeof bytes - 2;
+    bytes[3] = sizeof bytes - 4;
+    hs_event_reader *reader;
+    const hs_event *event = only_event(&reader, bytes, sizeof bytes);
+    assert_int_equal(event->values[0].kind, HS_EVENT_VALUE_TENSOR);
+    assert_int_equal(event->values[0].dtype, HS_INT64);
+    assert_int_equal(event->values[0].shape.rank, 0);
+    assert_true(event->values[0].has_scalar && event->values[0].scalar == 42);
+    assert_text(event->values[0].plugin, "name");
+    hs_event_reader_close(reader);
+}
+
+static void no_bytes_are_too_strange(void **state)
+{
+    (void)state;
+    uint32_t noise = 1;
+    for (int i = 0; i < 20000; i++) {
+        unsigned char bytes[40];
+        size_t n = noise % sizeof bytes;
+        for (size_t k = 0; k < n; k++)
+            bytes[k] = (unsigned char)((noise = noise * 1664525u + 1013904223u) >> 24);
+        noise = noise * 1664525u + 1013904223u;
+        if (n > 2) { /* more often than by chance it begins as a summary */
+            bytes[0] = 5 << 3 | 2;
+            bytes[1] = (unsigned char)(n - 2);
+        }
+        add_event(bytes, n);
+    }
+    write_first(1, file.size);
+    hs_event_reader *reader = open_reader(false);
+    const hs_event *event;
+    size_t sound = 0;
+    while (hs_event_reader_next(reader, &event, &err) == HS_OK)
+        sound++;
+    assert_int_equal(err.code, HS_OUT_OF_RANGE);
+    assert_int_equal(sound + reported.n, 20000);
+    hs_event_reader_close(reader);
+}
+
+static void kinds_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(hs_event_kind_name(HS_EVENT_SESSION_LOG), "session_log");
+    assert_string_equal(hs_event_kind_name((hs_event_kind)-1), "other");
+    assert_string_equal(hs_event_kind_name((hs_event_kind)1000), "other");
+    assert_string_equal(hs_event_value_kind_name(HS_EVENT_VALUE_HISTOGRAM), "histogram");
+    assert_string_equal(hs_event_value_kind_name((hs_event_value_kind)3), "other");
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+    (void)state;
+    const hs_event *event;
+    assert_null(hs_event_reader_open(NULL, NULL, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "needs a path");
+    assert_null(hs_event_reader_open(name(1), NULL, &err));
+    assert_says(&err, HS_NOT_FOUND, name(1));
+    assert_null(hs_event_reader_open(directory, &(hs_event_reader_options){.size = 0}, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "HS_EVENT_READER_OPTIONS");
+    assert_fails(hs_event_reader_next(NULL, &event, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    hs_event_reader *reader = open_reader(false);
+    assert_fails(hs_event_reader_next(reader, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    hs_event_reader_close(reader);
+    hs_event_reader_close(NULL);
+}
+
+/* Failures around it. */
+
+static hs_code read_all(test_env *env, void *user)
+{
+    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = &env->env, .damaged = on_damage};
+    const hs_event *event;
+    hs_error error = {0};
+    hs_event_reader *reader = hs_event_reader_open(directory, &options, &error);
+    hs_code code = error.code;
+    size_t n = 0;
+    while (!code && !(code = hs_event_reader_next(reader, &event, NULL)))
+        n++;
+    hs_event_reader_close(reader);
+    if (code == HS_OUT_OF_RANGE)
+        assert_true(n == *(size_t *)user); /* a failure is no end */
+    return code == HS_OUT_OF_RANGE ? HS_OK : code;
+}
+
+static void reading_may_fail_anywhere(void **state)
+{
+    (void)state;
+    static const unsigned char summary[] = {5 << 3 | 2, 5, 1 << 3 | 2, 3, 1 << 3 | 2, 1, 'a'};
+    size_t n = 5;
+    add_event(summary, sizeof summary);
+    write_first(1, file.size);
+    write_steps(2, 1, 3);
+    write_steps(3, 3, 5);
+    test_each_allocation(read_all, &n);
+    test_each_file_call(read_all, NULL, EIO, false, &n);
+    test_each_file_call(read_all, NULL, EACCES, true, &n);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(files_come_in_the_order_of_their_names),
+        TEST(an_event_says_where_it_stands),
+        TEST(what_comes_later_belongs_to_no_snapshot),
+        TEST(growing_files_and_new_ones_are_followed),
+        TEST(a_record_that_is_being_written_is_no_damage),
+        TEST(a_torn_end_is_damage_when_a_file_comes_after_it),
+        TEST(a_file_that_is_gone_is_left_out),
+        TEST(one_file_is_followed_too),
+        TEST(events_of_the_library_come_back),
+        TEST(a_tensor_of_one_number_is_a_scalar),
+        TEST(no_bytes_are_too_strange),
+        TEST(kinds_have_names),
+        TEST(bad_arguments_are_refused),
+        TEST(reading_may_fail_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import resource
+import signal
+import unittest
+
+from event_files import event, field, record, run_metadata, scalars, start, tensor_scalar, version
+from support import TOOL, ToolCase, run
+
+FIRST, SECOND = "run/events.out.tfevents.0000000001.a", "run/events.out.tfevents.0000000002.a"
+
+
+class EventsCase(ToolCase):
+    def setUp(self):
+        super().setUp()
+        (self.directory / "run").mkdir()
+
+    def write_run(self):
+        """A run that was stopped after step 4, and resumed from step 2."""
+        self.write(FIRST, version() + start(1) + b"".join(scalars(step, loss=step) for step in range(1, 5)))
+        self.write(SECOND, version() + start(3) + tensor_scalar(3, "accuracy", 0.5) + scalars(3, loss=30, rate=7) + run_metadata(3, "step_3"))
+
+    def lines(self, *arguments, status=0):
+        return [json.loads(line) for line in self.prints("events", "cat", "--json", *arguments, status=status).splitlines()]
+
+
+class Ls(EventsCase):
+    def test_files_and_tags_of_a_directory(self):
+        self.write_run()
+        found = self.json("events", "ls", "--json", "run")
+        self.assertEqual(found["files"], [
+            {"file": FIRST, "bytes": len(self.bytes_of(FIRST)), "records": 6, "first_step": 0, "last_step": 4, "damaged": 0},
+            {"file": SECOND, "bytes": len(self.bytes_of(SECOND)), "records": 5, "first_step": 0, "last_step": 3, "damaged": 0}])
+        self.assertEqual(found["events"], {"file_version": 2, "session_log": 2, "summary": 6, "run_metadata": 1})
+        self.assertEqual([(t["tag"], t["kind"], t["plugin"], t["count"], t["first_step"], t["last_step"]) for t in found["tags"]],
+                         [("accuracy", "tensor", "scalars", 1, 3, 3), ("loss", "scalar", None, 5, 1, 4),
+                          ("rate", "scalar", None, 1, 3, 3), ("step_3", "run_metadata", None, 1, 3, 3)])
+
+    def test_for_people(self):
+        self.write_run()
+        text = self.prints("events", "ls", "run")
+        self.assertRegex(text, rf"(?m)^{FIRST}  records +6  steps 0 to 4$")
+        self.assertRegex(text, r"(?m)^accuracy +tensor +1  steps 3 to 3  scalars$")
+
+    def test_a_file_alone(self):
+        self.write_run()
+        self.assertEqual([f["file"] for f in self.json("events", "ls", "--json", SECOND)["files"]], [SECOND])
+
+    def test_an_empty_directory(self):
+        self.assertEqual(self.json("events", "ls", "--json", "run"), {"files": [], "events": {}, "tags": []})
+
+    def test_damage_is_counted(self):
+        self.write(FIRST, version() + scalars(1, loss=1)[:-1])
+        self.assertEqual(self.json("events", "ls", "--json", "run", status=1)["files"][0]["damaged"], 1)
+        self.assertIn(", 1 damaged places", self.prints("events", "ls", "run", status=1))
+
+    def test_what_is_not_there_is_named(self):
+        self.assertIn("nowhere", self.says("events", "ls", "nowhere"))
+
+    def test_hostile_tags_are_escaped(self):
+        self.write(FIRST, version() + event(1, field(5, field(1, field(1, b"a\0\x1b[2J\xff") + field(2, 1.0)))))
+        self.assertIn("a\ufffd\\x1b[2J\\xff", self.prints("events", "ls", "run"))
+        self.assertEqual(self.json("events", "ls", "--json", "run")["tags"][0]["tag"], "a\ufffd\x1b[2J\ufffd")
+
+
+class Cat(EventsCase):
+    def test_a_line_for_each_value(self):
+        self.write_run()
+        self.assertEqual(self.prints("events", "cat", SECOND), """\
+0  1000.500000  file_version  brain.Event:2
+3  1000.500000  session_log  start
+3  1000.500000  summary  accuracy  tensor/scalars  0.5
+3  1000.500000  summary  loss  scalar  30
+3  1000.500000  summary  rate  scalar  7
+3  1000.500000  run_metadata  step_3  8 bytes
+""")
+
+    def test_json_lines(self):
+        self.write_run()
+        found = self.lines(SECOND)
+        head = {"file": SECOND, "wall_time": 1000.5}
+        self.assertEqual(found[0], {**head, "step": 0, "event": "file_version", "version": "brain.Event:2"})
+        self.assertEqual(found[1], {**head, "step": 3, "event": "session_log", "status": "start"})
+        self.assertEqual(found[2], {**head, "step": 3, "event": "summary", "tag": "accuracy", "kind": "tensor", "plugin": "scalars",
+                                    "dtype": "float", "shape": [], "value": 0.5})
+        self.assertEqual(found[5], {**head, "step": 3, "event": "run_metadata", "tag": "step_3", "bytes": 8})
+
+    def test_filters(self):
+        self.write_run()
+        self.assertEqual([(e["step"], e["value"]) for e in self.lines("--tag", "loss", "run")],
+                         [(1, 1), (2, 2), (3, 3), (4, 4), (3, 30)])
+        self.assertEqual([e["value"] for e in self.lines("--tag", "l*", "--from", "2", "--to", "3", "run")], [2, 3, 30])
+        self.assertEqual(self.lines("--from", "5", "run"), [])
+        self.assertIn("--from takes a step, and '1x'", self.says("events", "cat", "--from", "1x", "run"))
+        self.assertIn("--to takes a step", self.says("events", "cat", "--to", "99999999999999999999", "run"))
+
+    def test_nan_is_null(self):
+        self.write(FIRST, scalars(1, loss=float("nan")))
+        self.assertIsNone(self.lines("run")[0]["value"])
+        self.assertIn("nan", self.prints("events", "cat", "run"))
+
+    def test_damage_is_passed_over(self):
+        damaged = bytearray(scalars(2, loss=2))
+        damaged[20] ^= 1
+        self.write(FIRST, scalars(1, loss=1) + damaged + scalars(3, loss=3))
+        output, said = self.tool("events", "cat", "--json", "run", status=1)
+        self.assertEqual([json.loads(line)["step"] for line in output.splitlines()], [1, 3])
+        self.assertIn(f"the record at byte {len(damaged)}; {len(damaged)} bytes were passed over", said)
+
+
+class Check(EventsCase):
+    def test_all_right(self):
+        self.write_run()
+        self.assertEqual(self.prints("events", "check", "run"), "run: 11 events, all of it right\n")
+        self.assertEqual(self.json("events", "check", "--json", "run"), [])
+
+    def test_every_wrong_byte_is_found(self):
+        before, middle, after = version(), scalars(1, loss=1), scalars(2, loss=2)
+        for at in range(len(middle)):
+            damaged = middle[:at] + bytes([middle[at] ^ 4]) + middle[at + 1:]
+            self.write(FIRST, before + damaged + after)
+            found = self.json("events", "check", "--json", "run", status=1)
+            self.assertEqual([(f["offset"], f["bytes"], f["truncated"]) for f in found], [(len(before), len(middle), False)])
+        self.assertRegex(self.prints("events", "check", "run", status=1),
+                         rf"^damaged: .*at byte {len(before)}, {len(middle)} bytes\nrun: 2 events, 1 damaged places\n$")
+
+    def test_every_cut_is_found(self):
+        self.write_run()
+        data = self.bytes_of(FIRST)
+        whole = len(version() + start(1))
+        for cut in range(whole + 1, whole + len(scalars(1, loss=1))):
+            self.write(FIRST, data[:cut])
+            found = self.json("events", "check", "--json", "run", status=1)
+            self.assertEqual([(f["file"], f["offset"], f["bytes"], f["truncated"]) for f in found], [(FIRST, whole, cut - whole, True)])
+
+    def test_a_record_that_is_no_event(self):
+        self.write(FIRST, version() + record(b"\xff\xff") + scalars(2, loss=2))
+        self.assertIn("is no Event", self.prints("events", "check", "run", status=1))
+
+    def test_garbage(self):
+        self.write(FIRST, b"no events at all")
+        self.assertEqual(self.json("events", "check", "--json", FIRST, status=1)[0]["bytes"], 16)
+
+
+class Compact(EventsCase):
+    def names(self):
+        return sorted(path.name for path in (self.directory / "run").iterdir())
+
+    def test_what_was_run_again_is_dropped(self):
+        self.write_run()
+        done = self.json("events", "compact", "--json", "run")
+        self.assertEqual(done, {"file": SECOND + ".compacted", "files": 2, "events": 11, "dropped": 2, "deleted": []})
+        self.assertEqual([(e["step"], e["value"]) for e in self.lines("--tag", "loss", SECOND + ".compacted")], [(1, 1), (2, 2), (3, 30)])
+        logs = [e["step"] for e in self.lines(SECOND + ".compacted") if e["event"] == "session_log"]
+        self.assertEqual(logs, [0, 1, 3])
+        self.assertEqual(len(self.names()), 3)
+
+    def test_the_old_ones_go_where_that_is_asked_for(self):
+        self.write_run()
+        done = self.json("events", "compact", "--json", "--delete", "run")
+        self.assertEqual(done["deleted"], [FIRST, SECOND])
+        self.assertEqual(self.names(), [SECOND[4:] + ".compacted"])
+        self.assertIn("nothing to compact", self.prints("events", "compact", "--delete", "run"))
+
+    def test_compacted_beside_the_old_ones_it_is_compacted_alike(self):
+        self.write_run()
+        self.prints("events", "compact", "run")
+        self.prints("events", "compact", "--delete", "run")
+        self.assertEqual([(e["step"], e["value"]) for e in self.lines("--tag", "loss", "run")], [(1, 1), (2, 2), (3, 30)])
+
+    def test_a_torn_end_is_left_out(self):
+        self.write_run()
+        self.write(FIRST, self.bytes_of(FIRST)[:-3])
+        output, said = self.tool("events", "compact", "--delete", "run", status=1)
+        self.assertIn("are left out", said)
+        self.assertEqual(len(self.names()), 1)
+
+    def test_what_is_damaged_is_not_deleted(self):
+        self.write_run()
+        data = bytearray(self.bytes_of(FIRST))
+        data[len(version()) + 20] ^= 1
+        self.write(FIRST, data)
+        output, said = self.tool("events", "compact", "--delete", "run", status=1)
+        self.assertIn("nothing is deleted", said)
+        self.assertEqual(len(self.names()), 3)
+
+    def test_nothing_to_do(self):
+        self.assertIn("nothing to compact", self.prints("events", "compact", "run"))
+        self.write(FIRST, version() + start(1) + scalars(1, loss=1))
+        self.assertIsNone(self.json("events", "compact", "--json", "run")["file"])
+        self.assertEqual(len(self.names()), 1)
+
+    def test_a_file_is_no_directory(self):
+        self.write_run()
+        self.assertIn("is no directory", self.says("events", "compact", FIRST))
+
+    def test_a_disk_without_room_changes_nothing(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+        self.write_run()
+        names = self.names()
+        done = run(TOOL, "events", "compact", "--delete", "run", cwd=self.directory, preexec_fn=limit)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(self.names(), names)
+
+
+if __name__ == "__main__":
+    unittest.main()
