@@ -74,6 +74,7 @@ enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 #define HS_READY_FOR_LOCAL_INIT_OP "ready_for_local_init_op"
 #define HS_LOCAL_INIT_OP           "local_init_op"
 #define HS_SUMMARY_OP              "summary_op"
+#define HS_SUMMARIES               "summaries" /* ops that the default of HS_SUMMARY_OP merges */
 #define HS_SAVERS                  "savers"
 #define HS_QUEUE_RUNNERS           "queue_runners"
 

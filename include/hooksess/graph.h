@@ -18,6 +18,11 @@
  * The building functions return a code, and the graph keeps its first error: opening a session reports it, so a program
  * need not check each call. Adding to a finalized graph is HS_FAILED_PRECONDITION and leaves the graph as it is.
  *
+ * TensorBoard's Graphs tab shows it (hs_backend_graph_def): variables as VariableV2, values as Value, queues and groups
+ * (NoOp) as TensorFlow's, ops with the type that they were given; a / in a name makes a scope. What an op writes, the
+ * global step among it, is drawn as an input, as TensorFlow's ops take the variables that they change. A traced run
+ * (hs_profiler) adds the time of each op, and the memory of what it gave.
+ *
  * One thread at a time uses a graph; those that fill its queues, through forks of a session (hs_backend_ops.fork), run ops
  * beside it. They share no outputs, and touch no variables: an op that advances the step, or has a variable among its
  * inputs or writes, is HS_FAILED_PRECONDITION there. Values, and the program's memory that ops use without saying so, are
@@ -113,6 +118,8 @@ typedef struct hs_op_def {
     const char *const *writes; /* variables and values that the function changes; with a list, it changes no others */
     bool advances_step;        /* the global step is one more after a run in which this op was executed */
     unsigned char reserved[7];
+    const char *type; /* what kind of op it is, for those who look at the graph ("MatMul"); copied, made of the letters that
+                       * names are made of. NULL: "Op", or "NoOp" without a function */
 } hs_op_def;
 #define HS_OP_DEF .size = sizeof(hs_op_def)
 
@@ -129,6 +136,10 @@ HS_API hs_tensor *hs_op_written(hs_op *op, size_t index);
 /* Sets an output that has no memory of its own to a view, whose data must stay until the op's next execution.
  * HS_INVALID_ARGUMENT if dtype or shape contradict the definition. */
 HS_API hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_error *err);
+/* Memory of the session's, zero at first, for what hs_op_set_output is to set for output `index`: at least so many bytes,
+ * aligned for any type, kept from one execution to the next until more is asked for, and freed with the session. NULL:
+ * there is none, or the op has no such output, or one with memory already (`err` says which). */
+HS_API void *hs_op_memory(hs_op *op, size_t index, size_t bytes, hs_error *err);
 /* Is the session to stop? For a function that takes long, or waits for something that may never come: it may end the run
  * with HS_STOP, which is no failure, as long as it has changed nothing that is saved. False in a thread that fills a queue:
  * its queue is cancelled (hs_coordinator, for what else it waits for). */

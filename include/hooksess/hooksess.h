@@ -13,6 +13,7 @@
 #include <hooksess/evaluation_loop.h>
 #include <hooksess/event_reader.h>
 #include <hooksess/graph.h>
+#include <hooksess/graph_summary.h>
 #include <hooksess/hook.h>
 #include <hooksess/hooks/checkpoint_saver.h>
 #include <hooksess/hooks/control.h>

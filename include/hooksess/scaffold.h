@@ -26,7 +26,7 @@ typedef struct hs_scaffold_options {
     const char *ready_for_local_init_op; /* likewise, before the local init op */
     const char *local_init_op;
     const hs_feed *local_init_feeds;
-    const char *summary_op;
+    const char *summary_op;       /* by default what merges the graph's summaries (HS_SUMMARIES), if it has any */
     hs_saver *saver;              /* stays the caller's */
     const hs_scaffold *copy_from; /* gives what is left out above; it is copied */
     const hs_env *env;            /* NULL: the system's own */

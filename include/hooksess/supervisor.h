@@ -45,7 +45,8 @@ typedef struct hs_supervisor_options {
     const char *local_init_op;
     const hs_run_options *local_init_run_options; /* borrowed */
     const char *logdir;     /* the chief's: where checkpoints and events go. NULL and HS_NONE: neither is written */
-    const char *summary_op; /* gives a serialised Summary. NULL: the collection's, or none */
+    const char *summary_op; /* gives a serialised Summary. NULL: the collection's, or what merges the graph's summaries
+                             * (HS_SUMMARIES), or none */
     hs_saver *saver; /* borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services'
                         while they run (hs_supervisor_save) */
     const char *global_step;    /* a tensor, one int32 or int64. NULL: the backend's, or a variable named global_step */

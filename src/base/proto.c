@@ -60,6 +60,13 @@ void hs__proto_put_bytes(hs__buffer *out, uint32_t field, const void *data, size
     hs__buffer_append(out, data, bytes);
 }
 
+void hs__proto_put_message(hs__buffer *out, uint32_t field, const ProtobufCMessage *message)
+{
+    hs__buffer_varint(out, (uint64_t)field << 3 | 2);
+    hs__buffer_varint(out, protobuf_c_message_get_packed_size(message));
+    hs__proto_pack(message, out);
+}
+
 char *hs__proto_string(const char *text)
 {
     return (char *)text;

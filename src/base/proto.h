@@ -19,6 +19,8 @@ void hs__proto_pack(const ProtobufCMessage *message, hs__buffer *out);
 
 /* Appends a field that holds bytes, a string or a serialised message. */
 void hs__proto_put_bytes(hs__buffer *out, uint32_t field, const void *data, size_t bytes);
+/* The same of a message. */
+void hs__proto_put_message(hs__buffer *out, uint32_t field, const ProtobufCMessage *message);
 
 /* protobuf-c's structs know no const; what is packed is only read. */
 char *hs__proto_string(const char *text);

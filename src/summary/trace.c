@@ -193,8 +193,15 @@ static void put_memory(hs__buffer *out, const Hs__Pb__NodeExecStats *stats, cons
     hs__buffer_text(out, "]");
 }
 
+static bool was_executed(const Hs__Pb__NodeExecStats *stats)
+{
+    return stats->all_start_nanos || stats->all_start_micros || stats->all_end_rel_nanos || stats->all_end_rel_micros;
+}
+
 static void put_op(hs__trace *trace, const Hs__Pb__NodeExecStats *stats, size_t pid, lanes *device, bool memory)
 {
+    if (!was_executed(stats))
+        return; /* memory that ops used */
     if (trace->full) {
         trace->dropped++;
         return;

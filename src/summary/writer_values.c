@@ -2,6 +2,8 @@
 /* Values as events of their own. */
 #include <hooksess/summary_values.h>
 
+#include "summary/writer_inside.h"
+
 /* Adds what there is and frees it. */
 static hs_code add(hs_summary_writer *writer, hs_summary *summary, hs_code code, int64_t step, hs_error *err)
 {
@@ -14,19 +16,19 @@ static hs_code add(hs_summary_writer *writer, hs_summary *summary, hs_code code,
 hs_code hs_summary_writer_histogram(hs_summary_writer *writer, const char *tag, const hs_tensor *values, int64_t step,
                                     hs_error *err)
 {
-    hs_summary *summary = hs_summary_new(NULL);
+    hs_summary *summary = hs_summary_new(writer ? &writer->env : NULL);
     return add(writer, summary, hs_summary_histogram(summary, tag, values, err), step, err);
 }
 
 hs_code hs_summary_writer_image(hs_summary_writer *writer, const char *tag, const hs_tensor *images, int64_t step,
                                 hs_error *err)
 {
-    hs_summary *summary = hs_summary_new(NULL);
+    hs_summary *summary = hs_summary_new(writer ? &writer->env : NULL);
     return add(writer, summary, hs_summary_image(summary, tag, images, NULL, err), step, err);
 }
 
 hs_code hs_summary_writer_text(hs_summary_writer *writer, const char *tag, const char *text, int64_t step, hs_error *err)
 {
-    hs_summary *summary = hs_summary_new(NULL);
+    hs_summary *summary = hs_summary_new(writer ? &writer->env : NULL);
     return add(writer, summary, hs_summary_text(summary, tag, text, err), step, err);
 }

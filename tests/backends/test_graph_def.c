@@ -78,10 +78,199 @@ static void types_and_shapes_are_shown(void **state)
     assert_int_equal(shape->shape->dim[1]->size, 3);
     assert_true(attr_of(node_of(def, "y"), "shape")->shape->unknown_rank);
     assert_int_equal(attr_of(node_of(def, "w"), "dtype")->type, HS_DOUBLE);
-    assert_int_equal(attr_of(node_of(def, "check"), "dtype")->type, HS_INT64);
-    assert_int_equal(attr_of(node_of(def, "check"), "shape")->shape->dim[0]->size, 5);
-    assert_null(attr_of(node_of(def, "pair"), "dtype")); /* it has two */
     hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static void what_ops_take_and_give_is_shown(void **state)
+{
+    bare *b = *state;
+    add_model(b);
+    Hs__Pb__GraphDef *def = graph_def(b);
+    const Hs__Pb__AttrValue__ListValue *shapes = attr_of(node_of(def, "check"), "_output_shapes")->list;
+    const Hs__Pb__AttrValue__ListValue *in = attr_of(node_of(def, "train"), "Tin")->list;
+    const Hs__Pb__AttrValue__ListValue *out = attr_of(node_of(def, "pair"), "Tout")->list;
+    assert_int_equal(shapes->n_shape, 1);
+    assert_int_equal(shapes->shape[0]->dim[0]->size, 5);
+    assert_int_equal(out->n_type, 2);
+    assert_int_equal(out->type[0], HS_DOUBLE);
+    assert_int_equal(out->type[1], HS_INT64);
+    assert_int_equal(in->n_type, 4); /* an input each, and what it writes */
+    assert_int_equal(in->type[2], HS_INT64);
+    assert_int_equal(attr_of(node_of(def, "x"), "_output_shapes")->list->shape[0]->n_dim, 2);
+    assert_null(attr_of(node_of(def, "train"), "_output_shapes"));
+    hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static void an_op_that_advances_the_step_is_connected_with_it(void **state)
+{
+    bare *b = *state;
+    bare_op(b, .name = "train", .advances_step = true);
+    bare_op(b, .name = "other", .advances_step = true, .writes = HS_NAMES("global_step"));
+    bare_op(b, .name = "third", .advances_step = true, .inputs = HS_NAMES("global_step"));
+    Hs__Pb__GraphDef *def = graph_def(b);
+    assert_string_equal(inputs_of(node_of(def, "train")), "global_step");
+    assert_string_equal(inputs_of(node_of(def, "other")), "global_step");
+    assert_string_equal(inputs_of(node_of(def, "third")), "global_step");
+    hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static void a_group_waits_and_reads_nothing(void **state)
+{
+    bare *b = *state;
+    bare_op(b, .name = "pair", .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64}));
+    bare_op(b, .name = "check");
+    hs_graph_op(b->graph, .name = "all", .inputs = HS_NAMES("pair:1", "pair:0"), .control_inputs = HS_NAMES("check"));
+    Hs__Pb__GraphDef *def = graph_def(b);
+    assert_string_equal(node_of(def, "all")->op, "NoOp");
+    assert_string_equal(inputs_of(node_of(def, "all")), "^pair ^check");
+    hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static void ops_that_initialise_know_their_variables(void **state)
+{
+    bare *b = *state;
+    static double w;
+    hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    hs_graph_add_variable(b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "count", .dtype = HS_INT64,
+                                                       .shape = HS_SCALAR, .flags = HS_VARIABLE_LOCAL});
+    bare_open(b);
+    Hs__Pb__GraphDef *def = graph_def(b);
+    assert_string_equal(node_of(def, "init")->op, "NoOp");
+    assert_string_equal(inputs_of(node_of(def, "init")), "^w");
+    assert_string_equal(inputs_of(node_of(def, "local_init")), "^count");
+    assert_string_equal(node_of(def, "report_uninitialized_variables")->op, "Op");
+    hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static void an_op_has_the_type_that_it_was_given(void **state)
+{
+    bare *b = *state;
+    char type[] = "MatMul";
+    bare_op(b, .name = "product", .type = type);
+    memset(type, 'x', strlen(type)); /* it was copied */
+    Hs__Pb__GraphDef *def = graph_def(b);
+    assert_string_equal(node_of(def, "product")->op, "MatMul");
+    hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static void a_type_is_written_as_a_name_is(void **state)
+{
+    bare *b = *state;
+    assert_int_equal(bare_op(b, .name = "product", .type = "mat mul"), HS_INVALID_ARGUMENT);
+    assert_contains(hs_graph_error(b->graph)->message, "'mat mul'");
+}
+
+static hs_code nothing(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)op, (void)err;
+    return HS_OK;
+}
+
+static void add_queue(bare *b, const char *name)
+{
+    hs_graph_queue(b->graph, .name = name, .capacity = 7, .produce = nothing,
+                   .components = HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(2)}, {.dtype = HS_INT64}));
+}
+
+static void a_queue_stands_between_what_fills_it_and_what_takes(void **state)
+{
+    bare *b = *state;
+    add_queue(b, "in");
+    Hs__Pb__GraphDef *def = graph_def(b);
+    const Hs__Pb__NodeDef *queue = node_of(def, "in/fifo_queue");
+    assert_string_equal(queue->op, "FIFOQueueV2");
+    assert_int_equal(attr_of(queue, "capacity")->i, 7);
+    assert_int_equal(attr_of(queue, "component_types")->list->type[1], HS_INT64);
+    assert_int_equal(attr_of(queue, "shapes")->list->n_shape, 2);
+    assert_string_equal(inputs_of(node_of(def, "in/enqueue")), "in/fifo_queue in/produce in/produce:1");
+    assert_string_equal(node_of(def, "in/enqueue")->op, "QueueEnqueueV2");
+    assert_string_equal(inputs_of(node_of(def, "in/dequeue")), "in/fifo_queue");
+    assert_string_equal(node_of(def, "in/dequeue")->op, "QueueDequeueV2");
+    assert_string_equal(node_of(def, "in/size")->op, "QueueSizeV2");
+    assert_false(attr_of(node_of(def, "in/close"), "cancel_pending_enqueues")->b);
+    assert_true(attr_of(node_of(def, "in/cancel"), "cancel_pending_enqueues")->b);
+    hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static void a_queue_that_is_filled_from_ops_is_connected_with_them(void **state)
+{
+    bare *b = *state;
+    bare_op(b, .name = "pair", .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64}));
+    hs_graph_queue(b->graph, .name = "in", .inputs = HS_NAMES("pair:1"), .components = HS_OUTPUTS({.dtype = HS_INT64}),
+                   .threads = HS_NEVER);
+    Hs__Pb__GraphDef *def = graph_def(b);
+    assert_string_equal(inputs_of(node_of(def, "in/enqueue")), "in/fifo_queue pair:1");
+    hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static void what_is_only_shown_takes_a_name_that_is_free(void **state)
+{
+    bare *b = *state;
+    add_queue(b, "in");
+    bare_op(b, .name = "in/produce");
+    bare_op(b, .name = "in/fifo_queue");
+    bare_op(b, .name = "in/fifo_queue_1");
+    Hs__Pb__GraphDef *def = graph_def(b);
+    assert_string_equal(inputs_of(node_of(def, "in/enqueue")), "in/fifo_queue_2 in/produce_1 in/produce_1:1");
+    hs__pb__graph_def__free_unpacked(def, NULL);
+}
+
+static hs_code define_graph(test_env *t, void *user)
+{
+    (void)user;
+    hs_error err = {0};
+    hs_bytes bytes;
+    hs_graph *graph = hs_graph_new(&t->env);
+    hs_graph_op(graph, .name = "train", .type = "Train", .run = nothing, .advances_step = true);
+    hs_graph_queue(graph, .name = "in", .produce = nothing, .components = HS_OUTPUTS({.dtype = HS_INT64}));
+    hs_code code = graph ? hs_graph_error(graph)->code : HS_RESOURCE_EXHAUSTED;
+    if (!code)
+        code = hs_backend_graph_def(hs_graph_backend(graph), &bytes, &err);
+    if (!code) {
+        Hs__Pb__GraphDef *def = hs__pb__graph_def__unpack(NULL, bytes.size, bytes.data);
+        assert_non_null(def);
+        hs__pb__graph_def__free_unpacked(def, NULL);
+    }
+    hs_graph_free(graph);
+    return code;
+}
+
+static hs_code trace_run(test_env *t, void *user)
+{
+    hs_error err = {0};
+    (void)user;
+    hs_graph *graph = hs_graph_new(&t->env);
+    hs_graph_op(graph, .name = "train", .run = nothing, .outputs = HS_OUTPUTS({.dtype = HS_INT64}));
+    hs_backend backend = hs_graph_backend(graph);
+    void *session = NULL;
+    hs_node node;
+    hs_tensor value;
+    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_FULL};
+    hs_backend_call call = {.size = sizeof call, .fetches = &node, .n_fetches = 1, .options = &options, .values = &value};
+    hs_code code = backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err);
+    if (!code && !(code = hs_backend_find(backend, "train", &node, &err)) &&
+        !(code = backend.ops->run(session, &call, &err))) {
+        Hs__Pb__RunMetadata *metadata = hs__pb__run_metadata__unpack(NULL, call.metadata.size, call.metadata.data);
+        assert_non_null(metadata);
+        assert_int_equal(metadata->step_stats->dev_stats[0]->n_node_stats, 1);
+        hs__pb__run_metadata__free_unpacked(metadata, NULL);
+    }
+    if (session)
+        backend.ops->close(session, NULL);
+    hs_graph_free(graph);
+    return code;
+}
+
+static void every_allocation_of_metadata(void **state)
+{
+    (void)state;
+    test_each_allocation(trace_run, NULL);
+}
+
+static void every_allocation_of_a_definition(void **state)
+{
+    (void)state;
+    test_each_allocation(define_graph, NULL);
 }
 
 static void a_graph_that_grew_is_shown_anew(void **state)
@@ -141,8 +330,41 @@ static void a_traced_run_tells_how_long_each_op_took(void **state)
     assert_int_equal(device->node_stats[0]->all_end_rel_nanos, 250000000);
     assert_int_equal(device->node_stats[0]->op_end_rel_micros, 250000);
     assert_int_equal(device->node_stats[1]->all_start_nanos, before + 250000000);
-    assert_int_equal(device->node_stats[1]->all_end_rel_micros, 0);
+    assert_int_equal(device->node_stats[1]->all_end_rel_nanos, 0);
+    assert_int_equal(device->node_stats[1]->all_end_rel_micros, 1); /* 0 is not executed, for TensorBoard */
     assert_int_equal(metadata->n_partition_graphs, 0);
+    hs__pb__run_metadata__free_unpacked(metadata, NULL);
+}
+
+static const Hs__Pb__NodeExecStats *stats_of(const Hs__Pb__RunMetadata *metadata, const char *name)
+{
+    const Hs__Pb__DeviceStepStats *device = metadata->step_stats->dev_stats[0];
+    for (size_t i = 0; i < device->n_node_stats; i++)
+        if (strcmp(device->node_stats[i]->node_name, name) == 0)
+            return device->node_stats[i];
+    return NULL;
+}
+
+static void a_traced_run_tells_what_memory_was_used(void **state)
+{
+    bare *b = *state;
+    static float w[6], unused;
+    hs_graph_variable(b->graph, "w", HS_FLOAT, HS_SHAPE(2, 3), w);
+    hs_graph_variable(b->graph, "unused", HS_FLOAT, HS_SCALAR, &unused);
+    bare_op(b, .name = "train", .inputs = HS_NAMES("w"),
+            .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_SHAPE(5)}, {.dtype = HS_INT32}));
+    bare_open(b);
+    Hs__Pb__RunMetadata *metadata = metadata_of(b, "train", &(hs_run_options){HS_RUN_OPTIONS, .trace_level = 1});
+    const Hs__Pb__NodeExecStats *train = stats_of(metadata, "train"), *variable = stats_of(metadata, "w");
+    assert_int_equal(train->memory[0]->total_bytes, 5 * 8 + 4);
+    assert_string_equal(train->memory[0]->allocator_name, "cpu");
+    assert_int_equal(train->n_output, 2);
+    assert_int_equal(train->output[1]->slot, 1);
+    assert_int_equal(train->output[0]->tensor_description->shape->dim[0]->size, 5);
+    assert_int_equal(train->output[1]->tensor_description->dtype, HS_INT32);
+    assert_int_equal(variable->memory[0]->total_bytes, 6 * 4);
+    assert_int_equal(variable->all_start_micros, 0); /* it is no op */
+    assert_null(stats_of(metadata, "unused"));
     hs__pb__run_metadata__free_unpacked(metadata, NULL);
 }
 
@@ -193,6 +415,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(nodes_and_edges_are_shown),
         test(types_and_shapes_are_shown),
+        test(what_ops_take_and_give_is_shown),
+        test(an_op_that_advances_the_step_is_connected_with_it),
+        test(a_group_waits_and_reads_nothing),
+        test(ops_that_initialise_know_their_variables),
+        test(an_op_has_the_type_that_it_was_given),
+        test(a_type_is_written_as_a_name_is),
+        test(a_queue_stands_between_what_fills_it_and_what_takes),
+        test(a_queue_that_is_filled_from_ops_is_connected_with_them),
+        test(what_is_only_shown_takes_a_name_that_is_free),
+        test(a_traced_run_tells_what_memory_was_used),
+        cmocka_unit_test(every_allocation_of_a_definition),
+        cmocka_unit_test(every_allocation_of_metadata),
         test(a_graph_that_grew_is_shown_anew),
         test(a_graph_that_makes_no_sense_is_not_shown),
         test(a_traced_run_tells_how_long_each_op_took),

@@ -17,7 +17,8 @@ static hs_string strings[MOST_STRINGS];
 static size_t load(int slot, const char *path, const char *suffix)
 {
     char name[1024];
-    snprintf(name, sizeof name, "%s%s", path, suffix);
+    if (snprintf(name, sizeof name, "%s%s", path, suffix) >= (int)sizeof name)
+        exit(1);
     FILE *file = fopen(name, "rb");
     if (!file) {
         perror(name);

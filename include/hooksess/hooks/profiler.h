@@ -31,7 +31,7 @@ typedef struct hs_profiler_options {
     const char *output_dir; /* copied; made when it is missing. NULL: the current directory */
     int64_t max_bytes;      /* of events in a file: later ones are dropped and counted. 0: 64 MiB */
     const hs_env *env;      /* the hook's own memory; NULL: malloc */
-    bool show_memory;       /* what each op has asked of its allocators, where the backend tells it (TensorFlow does) */
+    bool show_memory;       /* what each op has given, or asked of its allocators, where the backend tells it */
     unsigned char reserved[7];
     const hs_trigger *trigger; /* instead of save_steps or save_secs; copied. Its `last` is HS_INVALID_ARGUMENT: no run
                                 * comes at the end that could be traced */

@@ -101,6 +101,8 @@ static hs_code graph_default_op(void *self, const char *key, const char **name, 
     };
     hs_graph *graph = self;
     *name = NULL;
+    if (strcmp(key, HS_SUMMARY_OP) == 0)
+        return hs__graph_default_merge(graph, name, err);
     hs_code code = hs__graph_ensure_builtins(graph, err);
     for (size_t i = 0; !code && i < sizeof defaults / sizeof *defaults; i++)
         if (strcmp(defaults[i].key, key) == 0)

@@ -260,8 +260,9 @@ static hs_code fill_op(const hs_graph *graph, hs__graph_node *node, const hs_op_
     node->inputs = hs__alloc(env, node->n_inputs, sizeof *node->inputs);
     node->controls = hs__alloc(env, node->n_controls, sizeof(void *));
     node->writes = hs__alloc(env, node->n_writes, sizeof(void *));
+    node->type = def->type ? hs__strdup(env, def->type) : NULL;
     if (!node->outputs || !node->input_names || !node->control_names || !node->write_names || !node->inputs ||
-        !node->controls || !node->writes)
+        !node->controls || !node->writes || (def->type && !node->type))
         return hs__no_memory(err, sizeof *node, "an op of the graph");
     for (size_t i = 0; i < node->n_outputs; i++)
         node->outputs[i] = def->outputs[i];
@@ -279,6 +280,10 @@ hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
         (code = hs__graph_check_name(graph, "op", def.name, err)) ||
         (code = check_outputs(def.name, def.outputs, &n_outputs, err)))
         return code;
+    if (def.type && !is_name(def.type))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "op '%s': its type '%s' is to be letters, digits and _ . / -, and begin with none of / -",
+                            def.name, def.type);
     if (!def.run && n_outputs)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': it has outputs, but no function", def.name);
     if (def.advances_step && !graph->global_step && (code = add_global_step(graph, "global_step", NULL, err)))
@@ -304,9 +309,9 @@ hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def)
     return hs__graph_keep(graph, &error);
 }
 
-hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
-                              const char **given, hs_error *err)
+hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *wanted, hs__graph_node **added, hs_error *err)
 {
+    const char *name = wanted->name;
     char *unique = hs__strdup(&graph->env, name);
     for (int i = 1; unique && hs__graph_node_of(graph, unique); i++) {
         hs__free(&graph->env, unique);
@@ -314,14 +319,25 @@ hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, c
     }
     if (!unique)
         return hs__no_memory(err, strlen(name), "a name");
-    hs_code code = hs__graph_add_op(
-        graph, &(hs_op_def){HS_OP_DEF, .name = unique, .run = run, .self = graph, .outputs = outputs}, err);
+    hs_op_def def = *wanted;
+    def.name = unique;
+    hs_code code = hs__graph_add_op(graph, &def, err);
+    if (!code)
+        *added = hs__graph_node_of(graph, unique);
+    hs__free(&graph->env, unique);
+    return code;
+}
+
+hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
+                              const char **given, hs_error *err)
+{
+    hs__graph_node *node;
+    const hs_op_def def = {HS_OP_DEF, .name = name, .run = run, .self = graph, .outputs = outputs};
+    hs_code code = hs__graph_add_unique(graph, &def, &node, err);
     if (!code) {
-        hs__graph_node *node = hs__graph_node_of(graph, unique);
         node->builtin = true;
         *given = node->name;
     }
-    hs__free(&graph->env, unique);
     return code;
 }
 
@@ -384,6 +400,8 @@ hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bo
         return hs__no_memory(err, strlen(key), "an item of a collection");
     }
     graph->collected[graph->n_collected++] = added;
+    if (strcmp(key, HS_SUMMARIES) == 0)
+        hs__graph_note_summary(graph);
     return HS_OK;
 }
 

@@ -21,6 +21,9 @@ hs_graph *hs_graph_new(const hs_env *env)
 
 void hs__graph_free_node(const hs_env *env, hs__graph_node *node)
 {
+    if (node->free_self)
+        node->free_self(node->self);
+    hs__free(env, node->type);
     hs__free(env, node->outputs);
     hs__free(env, (void *)node->input_names);
     hs__free(env, (void *)node->control_names);

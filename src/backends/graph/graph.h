@@ -34,10 +34,12 @@ struct hs__graph_node {
     const hs_memory *memory;
     const void *initial;
     hs_code (*initialize)(void *self, const hs_tensor *value, hs_error *err);
-    void *self; /* of initialize, or of run */
+    void *self;                    /* of initialize, or of run */
+    void (*free_self)(void *self); /* NULL: it is the program's */
     uint64_t flags;
 
     /* an op */
+    char *type; /* what viewers of the graph are told; NULL: nothing */
     hs_op_fn run;
     bool advances_step, tells_writes;
     hs_output_def *outputs;
@@ -88,6 +90,7 @@ struct hs_graph {
     hs_state_provider *states;
     size_t n_states, states_capacity;
     hs__graph_node *global_step;
+    hs__graph_node *merge_summaries;    /* NULL: not made yet */
     const char *builtins[HS__BUILTINS]; /* their names; NULL: not made yet */
     bool program_memory;                /* a variable is the program's memory: one live session */
     bool finalized;
@@ -132,7 +135,9 @@ hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *def, hs_error *err);
 /* The run begins to wait for data, or has them. */
 void hs__op_waits(const hs_op *op, bool waiting);
 hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *provider, hs_error *err);
-/* Adds an op for the library's own use under a name that is free, even to a finalized graph. */
+/* Adds an op under a name that is free, its own or one that begins so, even to a finalized graph. */
+hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *def, hs__graph_node **added, hs_error *err);
+/* The same for the library's own use. */
 hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
                               const char **given, hs_error *err);
 
@@ -150,6 +155,14 @@ void hs__graph_unresolve(hs_graph *graph);
 
 /* init.c: the ops that initialise, and those that report what is not initialised. Makes them once. */
 hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err);
+
+/* merge_summaries.c. The name of the op that merges all summaries; NULL where there are none. Makes it once. */
+hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *err);
+/* There is one summary more: the op merges it when the graph is resolved the next time. Not while a session is open, whose
+ * slots would move. */
+void hs__graph_note_summary(hs_graph *graph);
+/* Before the graph is resolved. */
+hs_code hs__graph_update_merge(hs_graph *graph, hs_error *err);
 
 /* graph_def.c */
 hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err);

@@ -1,125 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph as TensorFlow's GraphDef, for graph.pbtxt, .meta files and TensorBoard. */
-#include "backends/graph/graph.h"
-
-#include "graph.pb-c.h"
+#include "backends/graph/graph_def.h"
 
 #include "base/proto.h"
 
-#include <stdio.h>
 #include <string.h>
 
-/* Some inputs and attributes at a time are enough: a node is packed before the next one is put together. */
-typedef struct {
-    const hs_env *env;
-    char **inputs;
-    size_t n_inputs, inputs_capacity;
-    Hs__Pb__NodeDef__AttrEntry attr[3], *attr_pointers[3];
-    Hs__Pb__AttrValue values[3];
-    Hs__Pb__TensorShapeProto shape;
-    Hs__Pb__TensorShapeProto__Dim dims[HS_MAX_RANK], *dim_pointers[HS_MAX_RANK];
-    size_t n_attr;
-} node_parts;
+/* The version of the format: all that is written here has been there since TensorFlow's version 27 of it. Those from 21 on
+ * are held to the output shapes that they tell. */
+enum { GRAPH_VERSIONS = 4, VERSION_PRODUCER = 1, PRODUCER = 27 };
 
-static hs_code add_input(node_parts *parts, const char *format, const char *name, size_t output, hs_error *err)
+static void define_tensor(hs__node_def *def, const hs__graph_node *node, const char *op)
 {
-    hs_code code =
-        hs__reserve(parts->env, &parts->inputs, &parts->inputs_capacity, parts->n_inputs + 1, sizeof *parts->inputs, err);
-    if (code)
-        return code;
-    char *input = output ? hs__format(parts->env, "%s:%zu", name, output) : hs__format(parts->env, "%s%s", format, name);
-    if (!input)
-        return hs__no_memory(err, strlen(name), "a name");
-    parts->inputs[parts->n_inputs++] = input;
-    return HS_OK;
+    const hs_output_def output = {.dtype = node->dtype, .shape = node->shape};
+    hs__node_def_begin(def, node->name, op);
+    hs__node_def_type(def, "dtype", node->dtype);
+    hs__node_def_shape(def, "shape", &node->shape);
+    hs__node_def_shapes(def, HS__OUTPUT_SHAPES, &output, 1);
 }
 
-static void clear_parts(node_parts *parts)
+/* Has the op an input from this node, among the first `n`? */
+static bool reads(const hs__graph_node *op, const hs__graph_node *node, size_t n)
 {
-    for (size_t i = 0; i < parts->n_inputs; i++)
-        hs__free(parts->env, parts->inputs[i]);
-    parts->n_inputs = parts->n_attr = 0;
+    for (size_t i = 0; i < n; i++)
+        if (op->inputs[i].node == node)
+            return true;
+    return false;
 }
 
-static Hs__Pb__AttrValue *add_attr(node_parts *parts, const char *key)
+static bool writes(const hs__graph_node *op, const hs__graph_node *node)
 {
-    size_t at = parts->n_attr++;
-    parts->values[at] = (Hs__Pb__AttrValue)HS__PB__ATTR_VALUE__INIT;
-    parts->attr[at] = (Hs__Pb__NodeDef__AttrEntry)HS__PB__NODE_DEF__ATTR_ENTRY__INIT;
-    parts->attr[at].key = hs__proto_string(key);
-    parts->attr[at].value = &parts->values[at];
-    parts->attr_pointers[at] = &parts->attr[at];
-    return &parts->values[at];
+    for (size_t i = 0; i < op->n_writes; i++)
+        if (op->writes[i] == node)
+            return true;
+    return false;
 }
 
-static void add_shape(node_parts *parts, const hs_shape *shape)
+void hs__define_controls(hs__node_def *def, const hs__graph_node *op)
 {
-    Hs__Pb__AttrValue *value = add_attr(parts, "shape");
-    parts->shape = (Hs__Pb__TensorShapeProto)HS__PB__TENSOR_SHAPE_PROTO__INIT;
-    parts->shape.unknown_rank = shape->rank < 0;
-    parts->shape.n_dim = shape->rank < 0 ? 0 : (size_t)shape->rank;
-    parts->shape.dim = parts->dim_pointers;
-    for (size_t i = 0; i < parts->shape.n_dim; i++) {
-        parts->dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
-        parts->dims[i].size = shape->dims[i];
-        parts->dim_pointers[i] = &parts->dims[i];
-    }
-    value->value_case = HS__PB__ATTR_VALUE__VALUE_SHAPE;
-    value->shape = &parts->shape;
+    for (size_t i = 0; i < op->n_controls; i++)
+        hs__node_def_control(def, op->controls[i]->name);
 }
 
-static void add_type(node_parts *parts, hs_dtype dtype)
+/* A group brings about what it names, and reads nothing. */
+static void define_group(hs__node_def *def, const hs__graph_node *op)
 {
-    Hs__Pb__AttrValue *value = add_attr(parts, "dtype");
-    value->value_case = HS__PB__ATTR_VALUE__VALUE_TYPE;
-    value->type = (Hs__Pb__DataType)dtype;
+    hs__node_def_begin(def, op->name, op->type ? op->type : "NoOp");
+    for (size_t i = 0; i < op->n_inputs; i++)
+        if (!reads(op, op->inputs[i].node, i))
+            hs__node_def_control(def, op->inputs[i].node->name);
+    hs__define_controls(def, op);
 }
 
-static hs_code describe(node_parts *parts, const hs__graph_node *node, hs_error *err)
+/* One of the ops that initialise: all variables are its business, and its edges are drawn aside. */
+static void define_init(hs__node_def *def, const hs_graph *graph, const hs__graph_node *op)
 {
-    if (node->kind != HS__OP) {
-        add_type(parts, node->dtype);
-        add_shape(parts, &node->shape);
-        return HS_OK;
-    }
+    uint64_t local = op->name == graph->builtins[HS__BUILTIN_LOCAL_INIT] ? HS_VARIABLE_LOCAL : 0;
+    hs__node_def_begin(def, op->name, "NoOp");
+    for (size_t i = 0; i < graph->n_variables; i++)
+        if ((graph->variables[i]->flags & HS_VARIABLE_LOCAL) == local)
+            hs__node_def_control(def, graph->variables[i]->name);
+}
+
+/* What an op changes is drawn as an input, as TensorFlow's ops take the variables that they change. */
+typedef void (*edge_visitor)(hs__node_def *def, const hs__graph_node *node, size_t output);
+
+static void each_data_input(hs__node_def *def, const hs_graph *graph, const hs__graph_node *op, edge_visitor visit)
+{
+    const hs__graph_node *step = op->advances_step ? graph->global_step : NULL;
+    for (size_t i = 0; i < op->n_inputs; i++)
+        visit(def, op->inputs[i].node, op->inputs[i].output);
+    for (size_t i = 0; i < op->n_writes; i++)
+        if (!reads(op, op->writes[i], op->n_inputs))
+            visit(def, op->writes[i], 0);
+    if (step && !reads(op, step, op->n_inputs) && !writes(op, step))
+        visit(def, step, 0);
+}
+
+static void add_edge(hs__node_def *def, const hs__graph_node *node, size_t output)
+{
+    hs__node_def_input(def, node->name, output);
+}
+
+static void add_edge_type(hs__node_def *def, const hs__graph_node *node, size_t output)
+{
+    hs__node_def_type_of_list(def, node->kind == HS__OP ? node->outputs[output].dtype : node->dtype);
+}
+
+static void define_op(hs__node_def *def, const hs_graph *graph, const hs__graph_node *op)
+{
+    hs__node_def_begin(def, op->name, op->type ? op->type : "Op");
+    each_data_input(def, graph, op, add_edge);
+    hs__define_controls(def, op);
+    each_data_input(def, graph, op, add_edge_type);
+    hs__node_def_end_list(def, "Tin");
+    hs__node_def_types(def, "Tout", op->outputs, op->n_outputs);
+    if (op->n_outputs)
+        hs__node_def_shapes(def, HS__OUTPUT_SHAPES, op->outputs, op->n_outputs);
+}
+
+static hs_code define(hs__node_def *def, const hs_graph *graph, const hs__graph_node *node, hs_error *err)
+{
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < node->n_inputs; i++)
-        code = add_input(parts, "", node->inputs[i].node->name, node->inputs[i].output, err);
-    /* what an op writes is drawn as an edge too, unless it is an input already */
-    for (size_t i = 0; !code && i < node->n_writes; i++) {
-        bool drawn = false;
-        for (size_t k = 0; k < node->n_inputs; k++)
-            drawn |= node->inputs[k].node == node->writes[i];
-        if (!drawn)
-            code = add_input(parts, "", node->writes[i]->name, 0, err);
-    }
-    for (size_t i = 0; !code && i < node->n_controls; i++)
-        code = add_input(parts, "^", node->controls[i]->name, 0, err);
-    if (!code && node->n_outputs == 1) {
-        add_type(parts, node->outputs[0].dtype);
-        add_shape(parts, &node->outputs[0].shape);
-    }
+    if (node->kind != HS__OP)
+        define_tensor(def, node,
+                      node->kind == HS__VARIABLE ? "VariableV2"
+                      : node->kind == HS__VALUE  ? "Value"
+                                                 : "Placeholder");
+    else if (hs__is_queue_op(node))
+        code = hs__define_queue_op(def, node, err);
+    else if (!node->run)
+        define_group(def, node);
+    else if (node->builtin && !node->n_outputs)
+        define_init(def, graph, node);
+    else
+        define_op(def, graph, node);
+    hs__node_def_end(def);
     return code;
 }
 
-static hs_code pack_node(node_parts *parts, const hs__graph_node *node, hs__buffer *out, hs_error *err)
+static hs_code define_all(const hs_graph *graph, hs__buffer *out, hs_error *err)
 {
-    static const char *const ops[] = {
-        [HS__VARIABLE] = "VariableV2", [HS__VALUE] = "Value", [HS__PLACEHOLDER] = "Placeholder", [HS__OP] = "Op"};
-    hs_code code = describe(parts, node, err);
-    if (code)
-        return code;
-    Hs__Pb__NodeDef def = HS__PB__NODE_DEF__INIT;
-    def.name = hs__proto_string(node->name);
-    def.op = hs__proto_string(ops[node->kind]);
-    def.input = parts->inputs;
-    def.n_input = parts->n_inputs;
-    def.attr = parts->attr_pointers;
-    def.n_attr = parts->n_attr;
-    hs__buffer_varint(out, 1 << 3 | 2); /* GraphDef.node */
-    hs__buffer_varint(out, protobuf_c_message_get_packed_size(&def.base));
-    hs__proto_pack(&def.base, out);
-    return HS_OK;
+    hs__node_def def;
+    hs_code code = HS_OK;
+    hs__node_def_init(&def, out);
+    for (size_t i = 0; !code && i < graph->n_nodes; i++)
+        code = define(&def, graph, graph->nodes[i], err);
+    hs__node_def_free(&def);
+    const unsigned char version[] = {VERSION_PRODUCER << 3, PRODUCER};
+    hs__proto_put_bytes(out, GRAPH_VERSIONS, version, sizeof version);
+    return code ? code : hs__buffer_check(out, "the graph's definition", err);
 }
 
 hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err)
@@ -128,17 +138,9 @@ hs_code hs__graph_make_def(hs_graph *graph, hs_bytes *out, hs_error *err)
     if (code)
         return code;
     hs__buffer *def = &graph->graph_def;
-    if (!def->size) {
-        node_parts parts = {.env = &graph->env};
-        for (size_t i = 0; !code && i < graph->n_nodes; i++) {
-            code = pack_node(&parts, graph->nodes[i], def, err);
-            clear_parts(&parts);
-        }
-        hs__free(&graph->env, parts.inputs);
-        if (code || (code = hs__buffer_check(def, "the graph's definition", err))) {
-            hs__buffer_clear(def);
-            return code;
-        }
+    if (!def->size && (code = define_all(graph, def, err))) {
+        hs__buffer_clear(def);
+        return code;
     }
     *out = (hs_bytes){def->data, def->size};
     return HS_OK;

@@ -1,67 +1,144 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run tells of itself: TensorFlow's RunMetadata. */
+/* What a run tells of itself: TensorFlow's RunMetadata, with the time of each op and the memory of what it gave. */
 #include "backends/graph/graph.h"
 
 #include "run_metadata.pb-c.h"
 
 #include "base/proto.h"
 
-static void set_times(Hs__Pb__NodeExecStats *stats, const hs__graph_session *session, const hs__graph_node *op,
-                      int64_t offset)
+enum { RUN_STEP_STATS = 1, RUN_PARTITION_GRAPHS = 3, STEP_DEV_STATS = 1, DEVICE_NAME = 1, DEVICE_NODE_STATS = 2 };
+enum { NODE_OUTPUT = 7 };
+
+static const char device_name[] = "/job:localhost/replica:0/task:0/device:CPU:0";
+
+typedef struct {
+    const hs__graph_session *session;
+    int64_t offset; /* from the monotonic clock's times to the calendar's */
+    bool *used;     /* by node: what is no op, and is read or written */
+    hs__buffer node, device;
+} stats;
+
+static const hs_tensor *value_at(const hs__graph_session *session, size_t slot)
 {
-    const int64_t *times = &session->trace[2 * op->rank];
-    *stats = (Hs__Pb__NodeExecStats)HS__PB__NODE_EXEC_STATS__INIT;
-    stats->node_name = hs__proto_string(op->name);
-    stats->all_start_nanos = times[0] + offset;
-    stats->op_end_rel_nanos = stats->all_end_rel_nanos = times[1] - times[0];
-    stats->all_start_micros = stats->scheduled_micros = stats->all_start_nanos / 1000;
-    stats->op_end_rel_micros = stats->all_end_rel_micros = (times[1] - times[0]) / 1000;
+    return session->fed_in[slot] == session->run ? session->fed[slot] : &session->tensors[slot];
 }
 
-static size_t count_needed(const hs__graph_session *session)
+static void put_output(hs__buffer *node, size_t slot, const hs_tensor *value)
 {
-    size_t n = 0;
-    for (size_t rank = 0; rank < session->graph->n_ops; rank++)
-        n += session->needed[rank / 64] >> rank % 64 & 1;
-    return n;
+    Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
+    Hs__Pb__TensorShapeProto__Dim dims[HS_MAX_RANK], *pointers[HS_MAX_RANK];
+    Hs__Pb__TensorDescription description = HS__PB__TENSOR_DESCRIPTION__INIT;
+    Hs__Pb__NodeOutput output = HS__PB__NODE_OUTPUT__INIT;
+    shape.n_dim = value->rank < 0 ? 0 : (size_t)value->rank;
+    shape.dim = pointers;
+    for (size_t i = 0; i < shape.n_dim; i++) {
+        dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
+        dims[i].size = value->dims[i];
+        pointers[i] = &dims[i];
+    }
+    description.dtype = (Hs__Pb__DataType)value->dtype;
+    description.shape = &shape;
+    output.slot = (int32_t)slot;
+    output.tensor_description = &description;
+    hs__proto_put_message(node, NODE_OUTPUT, &output.base);
 }
 
-/* Ops without a function take no time and are left out. Times of the monotonic clock are moved to the calendar's. */
-static void append_stats(hs__graph_session *session, Hs__Pb__NodeExecStats *stats, Hs__Pb__NodeExecStats **pointers)
+/* TensorFlow's microseconds are those of a clock that ticks so slowly. Here they are rounded up: of an op that took none
+ * TensorBoard says that it was not executed. */
+static void set_times(Hs__Pb__NodeExecStats *message, const stats *of, const hs__graph_node *op)
 {
+    const int64_t *times = &of->session->trace[2 * op->rank];
+    int64_t length = times[1] - times[0];
+    message->all_start_nanos = times[0] + of->offset;
+    message->op_end_rel_nanos = message->all_end_rel_nanos = length;
+    message->all_start_micros = message->scheduled_micros = message->all_start_nanos / 1000;
+    message->op_end_rel_micros = message->all_end_rel_micros = length < 1000 ? 1 : (length + 999) / 1000;
+}
+
+/* An empty buffer forgets that it failed. */
+static void clear_node(stats *of)
+{
+    of->device.failed |= of->node.failed;
+    hs__buffer_clear(&of->node);
+}
+
+/* A node, with all that it gives. */
+static void put_node(stats *of, const hs__graph_node *node)
+{
+    Hs__Pb__NodeExecStats message = HS__PB__NODE_EXEC_STATS__INIT;
+    Hs__Pb__AllocatorMemoryUsed memory = HS__PB__ALLOCATOR_MEMORY_USED__INIT, *memories = &memory;
+    size_t n_outputs = node->kind == HS__OP ? node->n_outputs : 1;
+    memory.allocator_name = hs__proto_string("cpu");
+    clear_node(of);
+    for (size_t i = 0; i < n_outputs; i++) {
+        const hs_tensor *value = value_at(of->session, node->slot + i);
+        put_output(&of->node, i, value);
+        memory.total_bytes += (int64_t)value->bytes;
+        if (value->memory)
+            memory.allocator_name = hs__proto_string("device");
+    }
+    message.node_name = hs__proto_string(node->name);
+    message.n_memory = n_outputs ? 1 : 0;
+    message.memory = &memories;
+    if (node->kind == HS__OP)
+        set_times(&message, of, node);
+    hs__proto_pack(&message.base, &of->node);
+    hs__proto_put_bytes(&of->device, DEVICE_NODE_STATS, of->node.data, of->node.size);
+}
+
+static void use_operands(stats *of, const hs__graph_node *op)
+{
+    const hs__graph_node *step = op->advances_step ? of->session->graph->global_step : NULL;
+    for (size_t i = 0; i < op->n_inputs; i++)
+        of->used[op->inputs[i].node->index] = true;
+    for (size_t i = 0; i < op->n_writes; i++)
+        of->used[op->writes[i]->index] = true;
+    if (step)
+        of->used[step->index] = true;
+}
+
+/* Ops without a function take no time and are left out. So are times of what is no op. */
+static void put_nodes(stats *of)
+{
+    const hs__graph_session *session = of->session;
     const hs_graph *graph = session->graph;
-    int64_t offset = hs_env_realtime_ns(&graph->env) - hs_env_monotonic_ns(&graph->env);
-    size_t n = 0;
     for (size_t rank = 0; rank < graph->n_ops; rank++)
         if ((session->needed[rank / 64] >> rank % 64 & 1) && graph->order[rank]->run) {
-            set_times(&stats[n], session, graph->order[rank], offset);
-            pointers[n] = &stats[n];
-            n++;
+            use_operands(of, graph->order[rank]);
+            put_node(of, graph->order[rank]);
         }
-    Hs__Pb__DeviceStepStats device = HS__PB__DEVICE_STEP_STATS__INIT, *devices = &device;
-    device.device = (char[]){"/job:localhost/replica:0/task:0/device:CPU:0"};
-    device.n_node_stats = n;
-    device.node_stats = pointers;
-    Hs__Pb__StepStats step = HS__PB__STEP_STATS__INIT;
-    step.n_dev_stats = 1;
-    step.dev_stats = &devices;
-    Hs__Pb__RunMetadata metadata = HS__PB__RUN_METADATA__INIT;
-    metadata.step_stats = &step;
-    hs__proto_pack(&metadata.base, &session->metadata);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (of->used[i] && graph->nodes[i]->kind != HS__OP)
+            put_node(of, graph->nodes[i]);
 }
 
-static hs_code add_stats(hs__graph_session *session, hs_error *err)
+static void add_fetches(stats *of, const hs_backend_call *call)
+{
+    for (size_t i = 0; i < call->n_fetches; i++)
+        of->used[((const hs__graph_node *)call->fetches[i].op)->index] = true;
+}
+
+static hs_code add_stats(hs__graph_session *session, const hs_backend_call *call, hs_error *err)
 {
     const hs_env *env = &session->graph->env;
-    size_t n = count_needed(session);
-    Hs__Pb__NodeExecStats *stats = hs__alloc(env, n, sizeof *stats), **pointers = hs__alloc(env, n, sizeof *pointers);
-    hs_code code = HS_OK;
-    if (stats && pointers)
-        append_stats(session, stats, pointers);
-    else
-        code = hs__no_memory(err, n * sizeof *stats, "step stats");
-    hs__free(env, stats);
-    hs__free(env, pointers);
+    stats of = {.session = session, .offset = hs_env_realtime_ns(env) - hs_env_monotonic_ns(env)};
+    of.used = hs__alloc(env, session->graph->n_nodes, sizeof *of.used);
+    if (!of.used)
+        return hs__no_memory(err, session->graph->n_nodes, "step stats");
+    hs__buffer_init(&of.node, env);
+    hs__buffer_init(&of.device, env);
+    hs__proto_put_bytes(&of.device, DEVICE_NAME, device_name, sizeof device_name - 1);
+    add_fetches(&of, call);
+    put_nodes(&of);
+    clear_node(&of);
+    hs__proto_put_bytes(&of.node, STEP_DEV_STATS, of.device.data, of.device.size);
+    hs__proto_put_bytes(&session->metadata, RUN_STEP_STATS, of.node.data, of.node.size);
+    hs_code code = hs__buffer_check(&of.node, "step stats", err);
+    if (!code)
+        code = hs__buffer_check(&of.device, "step stats", err);
+    hs__buffer_free(&of.node);
+    hs__buffer_free(&of.device);
+    hs__free(env, of.used);
     return code;
 }
 
@@ -72,9 +149,9 @@ hs_code hs__graph_metadata(hs__graph_session *session, hs_backend_call *call, hs
     hs__buffer *out = &session->metadata;
     hs__buffer_clear(out);
     if (call->options->trace_level >= HS_TRACE_SOFTWARE)
-        code = add_stats(session, err);
+        code = add_stats(session, call, err);
     if (!code && call->options->output_partition_graphs && !(code = hs__graph_make_def(session->graph, &graph, err)))
-        hs__proto_put_bytes(out, 3, graph.data, graph.size); /* RunMetadata.partition_graphs */
+        hs__proto_put_bytes(out, RUN_PARTITION_GRAPHS, graph.data, graph.size);
     if (!code)
         code = hs__buffer_check(out, "run metadata", err);
     call->metadata = (hs_bytes){out->data, out->size};

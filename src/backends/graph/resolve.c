@@ -255,11 +255,14 @@ hs_code hs__graph_resolve(hs_graph *graph, hs_error *err)
 {
     if (graph->resolved)
         return HS_OK;
+    hs_code code = hs__graph_update_merge(graph, err);
+    if (code)
+        return code;
     hs__graph_unresolve(graph);
     graph->order = hs__alloc(&graph->env, graph->n_nodes, sizeof *graph->order);
     graph->variables = hs__alloc(&graph->env, graph->n_nodes, sizeof *graph->variables);
     graph->n_ops = 0;
-    hs_code code = graph->order && graph->variables ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
+    code = graph->order && graph->variables ? HS_OK : hs__no_memory(err, graph->n_nodes, "ordering the graph");
     for (size_t i = 0; !code && i < graph->n_nodes; i++) {
         graph->nodes[i]->index = i;
         graph->nodes[i]->waits = 0;

@@ -138,12 +138,17 @@ static bool is_set(const hs_tensor *value)
     return value->rank >= 0 && (value->data || !value->bytes);
 }
 
+static bool is_view(const hs_output_def *output)
+{
+    return !output->data && (output->dtype == HS_STRING || hs_shape_elements(&output->shape) < 0);
+}
+
 /* A view is good for one run: what was set in the last one is forgotten. */
 static void forget_views(hs__graph_session *session, const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
         hs_tensor *tensor = &session->tensors[op->slot + i];
-        if (op->outputs[i].data || session->owned[op->slot + i])
+        if (op->outputs[i].data || (session->owned[op->slot + i] && !is_view(&op->outputs[i])))
             continue;
         *tensor = hs_tensor_of(op->outputs[i].dtype, op->outputs[i].shape, NULL);
         if (hs_shape_elements(&op->outputs[i].shape) < 0)

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Summary ops of the embedded graph. */
+#include "summary/graph_ops.h"
+
+#include <string.h>
+
+static void free_op(void *self)
+{
+    hs__summary_op *op = self;
+    hs_env env = op->env;
+    pthread_mutex_destroy(&op->lock);
+    hs_summary_free(op->summary);
+    hs_host_copy_free(&op->copy);
+    hs__free(&env, op->tag);
+    hs__free(&env, op);
+}
+
+/* Gives the Summary from memory of the session's. */
+static hs_code give(hs_op *op, hs_string summary, hs_error *err)
+{
+    hs_string *given = hs_op_memory(op, 0, sizeof *given + summary.bytes, err);
+    if (!given)
+        return HS_RESOURCE_EXHAUSTED;
+    *given = (hs_string){(const char *)(given + 1), summary.bytes};
+    if (summary.bytes)
+        memcpy(given + 1, summary.data, summary.bytes);
+    const hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, given);
+    return hs_op_set_output(op, 0, &value, err);
+}
+
+static hs_code run_summary(void *self, hs_op *op, hs_error *err)
+{
+    hs__summary_op *made = self;
+    pthread_mutex_lock(&made->lock);
+    hs_summary_clear(made->summary);
+    hs_code code = made->maker->put(made, hs_op_input(op, 0), err);
+    if (!code)
+        code = give(op, hs_summary_serialized(made->summary), err);
+    pthread_mutex_unlock(&made->lock);
+    return code;
+}
+
+static hs_code check(const hs_graph *graph, const hs__summary_maker *maker, const hs_graph_summary_def *def, hs_error *err)
+{
+    const char *tag = def->tag ? def->tag : def->name;
+    hs_code code = hs__graph_check_name(graph, "summary", def->name, err);
+    if (code)
+        return code;
+    if (!maker)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': no such kind (hs_summary_kind)", def->name);
+    if (!def->tensor || !*def->tensor)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': no tensor is named that it would show", def->name);
+    if (!*tag)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': its tag is empty", def->name);
+    if (def->max_outputs < 0 || !(def->sample_rate >= 0))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': max_outputs is %lld, sample_rate %g; 0 is the default",
+                            def->name, (long long)def->max_outputs, def->sample_rate);
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const hs__graph_node *node = graph->nodes[i];
+        if (node->run == run_summary && strcmp(((const hs__summary_op *)node->self)->tag, tag) == 0)
+            return hs_error_set(err, HS_ALREADY_EXISTS, "summary '%s': its tag '%s' is that of '%s' already", def->name,
+                                tag, node->name);
+    }
+    return HS_OK;
+}
+
+static hs__summary_op *new_op(const hs_graph *graph, const hs__summary_maker *maker, const hs_graph_summary_def *def)
+{
+    hs__summary_op *op = hs__alloc(&graph->env, 1, sizeof *op);
+    if (!op)
+        return NULL;
+    if (pthread_mutex_init(&op->lock, NULL)) {
+        hs__free(&graph->env, op);
+        return NULL;
+    }
+    op->env = graph->env;
+    op->copy.env = &op->env;
+    op->maker = maker;
+    op->max_outputs = def->max_outputs;
+    op->sample_rate = def->sample_rate;
+    op->tag = hs__strdup(&op->env, def->tag ? def->tag : def->name);
+    op->summary = hs_summary_new(&op->env);
+    if (op->tag && op->summary)
+        return op;
+    free_op(op);
+    return NULL;
+}
+
+static hs_code add_op(hs_graph *graph, hs__summary_op *made, const hs_graph_summary_def *def, hs_error *err)
+{
+    static const char *const none[] = {NULL};
+    static const hs_output_def string[] = {{.dtype = HS_STRING}, {.dtype = HS_DTYPE_NONE}};
+    const hs_op_def op = {
+        HS_OP_DEF,
+        .name = def->name,
+        .type = made->maker->type,
+        .run = run_summary,
+        .self = made,
+        .inputs = (const char *const[]){def->tensor, NULL},
+        .control_inputs = def->control_inputs,
+        .outputs = string,
+        .writes = none,
+    };
+    hs_code code = hs__graph_add_op(graph, &op, err);
+    if (code)
+        free_op(made);
+    else
+        hs__graph_node_of(graph, def->name)->free_self = free_op;
+    return code;
+}
+
+static hs_code add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph_summary_def *given, hs_error *err)
+{
+    hs_graph_summary_def def;
+    const hs__summary_maker *maker = hs__summary_maker_of(kind);
+    hs_code code;
+    if (!given)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_summary: the definition is NULL");
+    if ((code = hs_struct_take(&def, sizeof def, given, "hs_graph_summary_def", "HS_GRAPH_SUMMARY_DEF", err)) ||
+        (code = check(graph, maker, &def, err)))
+        return code;
+    hs__summary_op *made = new_op(graph, maker, &def);
+    if (!made)
+        return hs__no_memory(err, sizeof *made, "a summary op");
+    const char *key = def.collection ? def.collection : HS_SUMMARIES;
+    if ((code = add_op(graph, made, &def, err)) || !*key)
+        return code;
+    return hs__graph_collect(graph, key, def.name, true, NULL, err);
+}
+
+hs_code hs_graph_add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph_summary_def *def)
+{
+    hs_code code = hs__graph_check_open(graph, "summary", def ? def->name : NULL);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_summary(graph, kind, def, &error);
+    return hs__graph_keep(graph, &error);
+}
+
+static hs_code add(hs_graph *graph, hs_summary_kind kind, const char *name, const char *tensor)
+{
+    return hs_graph_add_summary(graph, kind, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = name, .tensor = tensor});
+}
+
+hs_code hs_graph_summary_scalar(hs_graph *graph, const char *name, const char *tensor)
+{
+    return add(graph, HS_SUMMARY_SCALAR, name, tensor);
+}
+
+hs_code hs_graph_summary_histogram(hs_graph *graph, const char *name, const char *tensor)
+{
+    return add(graph, HS_SUMMARY_HISTOGRAM, name, tensor);
+}
+
+hs_code hs_graph_summary_image(hs_graph *graph, const char *name, const char *tensor, int64_t max_outputs)
+{
+    return hs_graph_add_summary(
+        graph, HS_SUMMARY_IMAGE,
+        &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = name, .tensor = tensor, .max_outputs = max_outputs});
+}
+
+hs_code hs_graph_summary_audio(hs_graph *graph, const char *name, const char *tensor, int64_t max_outputs,
+                               double sample_rate)
+{
+    return hs_graph_add_summary(graph, HS_SUMMARY_AUDIO,
+                                &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = name, .tensor = tensor,
+                                                        .max_outputs = max_outputs, .sample_rate = sample_rate});
+}
+
+hs_code hs_graph_summary_text(hs_graph *graph, const char *name, const char *tensor)
+{
+    return add(graph, HS_SUMMARY_TEXT, name, tensor);
+}
+
+hs_code hs_graph_summary_tensor(hs_graph *graph, const char *name, const char *tensor)
+{
+    return add(graph, HS_SUMMARY_TENSOR, name, tensor);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that ops ask for while they run. */
+#include "backends/bare.h"
+
+/* Gives `n` numbers, the first of which counts executions. */
+typedef struct {
+    int64_t n;
+    void *last;
+    bool forgets;
+} giver;
+
+static hs_code give(void *self, hs_op *op, hs_error *err)
+{
+    giver *g = self;
+    int64_t *memory = hs_op_memory(op, 0, (size_t)g->n * sizeof *memory, err);
+    if (!memory)
+        return HS_RESOURCE_EXHAUSTED;
+    g->last = memory;
+    memory[0]++;
+    memory[g->n - 1] += g->n == 1 ? 0 : 1;
+    const hs_tensor value = hs_tensor_of(HS_INT64, (hs_shape){.rank = 1, .dims = {g->n}}, memory);
+    return g->forgets ? HS_OK : hs_op_set_output(op, 0, &value, err);
+}
+
+static void add_giver(bare *b, giver *g)
+{
+    hs_graph_op(b->graph, .name = "give", .run = give, .self = g,
+                .outputs = HS_OUTPUTS({.dtype = HS_INT64, .shape = HS_SHAPE(-1)}));
+}
+
+static void it_is_kept_from_one_execution_to_the_next(void **state)
+{
+    bare *b = *state;
+    giver g = {.n = 1};
+    add_giver(b, &g);
+    bare_open(b);
+    assert_int_equal(bare_number(b, "give"), 1); /* it was zero before */
+    const void *first = g.last;
+    size_t before = b->t.allocations;
+    assert_int_equal(bare_number(b, "give"), 2);
+    assert_ptr_equal(g.last, first);
+    assert_int_equal(b->t.allocations, before);
+    assert_int_equal((uintptr_t)first % _Alignof(max_align_t), 0);
+}
+
+static void it_grows_with_what_is_in_it(void **state)
+{
+    bare *b = *state;
+    giver g = {.n = 1};
+    add_giver(b, &g);
+    bare_open(b);
+    bare_number(b, "give");
+    for (g.n = 2; g.n < 1000; g.n *= 3)
+        bare_number(b, "give");
+    assert_int_equal(((int64_t *)g.last)[0], 7);
+    g.n = 5;
+    bare_number(b, "give");
+    assert_int_equal(b->values[0].dims[0], 5);
+}
+
+static void sessions_have_memory_of_their_own(void **state)
+{
+    bare *b = *state;
+    giver g = {.n = 1};
+    add_giver(b, &g);
+    bare_open(b);
+    bare_number(b, "give");
+    const void *first = g.last;
+    void *session = b->session;
+    assert_ok(b->ops->open(b->graph, "", (hs_bytes){NULL, 0}, &b->session, &b->err), &b->err);
+    assert_int_equal(bare_number(b, "give"), 1);
+    assert_ptr_not_equal(g.last, first);
+    b->ops->close(b->session, NULL);
+    b->session = session;
+}
+
+static void an_output_that_is_not_set_is_not_what_it_was(void **state)
+{
+    bare *b = *state;
+    giver g = {.n = 1};
+    add_giver(b, &g);
+    bare_open(b);
+    bare_number(b, "give");
+    g.forgets = true;
+    assert_fails(bare_run(b, HS_NAMES("give"), NULL, NULL), HS_INTERNAL, &b->err, "did not set");
+}
+
+static hs_code ask(void *self, hs_op *op, hs_error *err)
+{
+    size_t *index = self;
+    return hs_op_memory(op, index[0], index[1], err) ? HS_OK : err->code;
+}
+
+static void refuses(bare *b, const hs_output_def *outputs, size_t index, size_t bytes, hs_code code, const char *message)
+{
+    size_t asked[2] = {index, bytes};
+    hs_graph_op(b->graph, .name = "ask", .run = ask, .self = asked, .outputs = outputs);
+    bare_open(b);
+    assert_fails(bare_run(b, HS_NAMES("ask"), NULL, NULL), code, &b->err, message);
+}
+
+static void an_output_that_is_not_there(void **state)
+{
+    refuses(*state, HS_OUTPUTS({.dtype = HS_STRING}), 1, 8, HS_INVALID_ARGUMENT, "1 outputs, not an output 1");
+}
+
+static void an_output_of_a_fixed_shape(void **state)
+{
+    refuses(*state, HS_OUTPUTS({.dtype = HS_INT64}), 0, 8, HS_INVALID_ARGUMENT, "memory of its own");
+}
+
+static void an_output_in_the_programs_memory(void **state)
+{
+    static hs_string text;
+    refuses(*state, HS_OUTPUTS({.dtype = HS_STRING, .data = &text}), 0, 8, HS_INVALID_ARGUMENT, "memory of its own");
+}
+
+static void more_than_there_can_be(void **state)
+{
+    refuses(*state, HS_OUTPUTS({.dtype = HS_STRING}), 0, SIZE_MAX, HS_RESOURCE_EXHAUSTED, "output");
+}
+
+static void no_op(void **state)
+{
+    hs_error err = {0};
+    (void)state;
+    assert_null(hs_op_memory(NULL, 0, 8, &err));
+    assert_int_equal(err.code, HS_INVALID_ARGUMENT);
+    assert_null(hs_op_memory(NULL, 0, 8, NULL));
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(it_is_kept_from_one_execution_to_the_next),
+        test(it_grows_with_what_is_in_it),
+        test(sessions_have_memory_of_their_own),
+        test(an_output_that_is_not_set_is_not_what_it_was),
+        test(an_output_that_is_not_there),
+        test(an_output_of_a_fixed_shape),
+        test(an_output_in_the_programs_memory),
+        test(more_than_there_can_be),
+        cmocka_unit_test(no_op),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

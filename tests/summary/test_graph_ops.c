@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Summary ops of the embedded graph, one by one. */
+#include "summary/shown.h"
+
+#include <math.h>
+#include <pthread.h>
+
+/* One by one. */
+
+static void a_scalar_shows_what_its_tensor_is(void **state)
+{
+    bare *b = *state;
+    shown_add_loss(b);
+    assert_int_equal(hs_graph_summary_scalar(b->graph, "metrics/loss", "loss"), HS_OK);
+    bare_open(b);
+    assert_string_equal(shown_by(b, "metrics/loss"), "metrics/loss=0.5");
+    shown_loss = -3;
+    assert_string_equal(shown_by(b, "metrics/loss"), "metrics/loss=-3");
+}
+
+static void the_tag_may_be_another_than_the_name(void **state)
+{
+    bare *b = *state;
+    shown_add_loss(b);
+    hs_graph_add_summary(
+        b->graph, HS_SUMMARY_SCALAR,
+        &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "loss", .tag = "größe of it"});
+    bare_open(b);
+    assert_string_equal(shown_by(b, "s"), "größe of it=0.5");
+}
+
+static hs_code make_pair(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)err;
+    *(int64_t *)hs_op_output(op, 0)->data = 7;
+    *(float *)hs_op_output(op, 1)->data = 1.5F;
+    return HS_OK;
+}
+
+static void variables_feeds_and_outputs_are_shown(void **state)
+{
+    bare *b = *state;
+    static bool on[1] = {true};
+    float fed = 9;
+    hs_graph_variable(b->graph, "on", HS_BOOL, HS_SHAPE(1), on);
+    hs_graph_placeholder(b->graph, "x", HS_FLOAT, HS_ANY_SHAPE);
+    hs_graph_op(b->graph, .name = "pair", .run = make_pair,
+                .outputs = HS_OUTPUTS({.dtype = HS_INT64}, {.dtype = HS_FLOAT}));
+    hs_graph_summary_scalar(b->graph, "s/on", "on");
+    hs_graph_summary_scalar(b->graph, "s/x", "x");
+    hs_graph_summary_scalar(b->graph, "s/second", "pair:1");
+    bare_open(b);
+    const hs_feed feeds[] = {{.name = "x", .value = hs_tensor_of(HS_FLOAT, HS_SHAPE(1, 1), &fed)}, {.name = NULL}};
+    assert_ok(bare_run(b, HS_NAMES("s/on", "s/x", "s/second"), feeds, NULL), &b->err);
+    assert_string_equal(shown_text(&b->values[0]), "s/on=1");
+    assert_string_equal(shown_text(&b->values[1]), "s/x=9");
+    assert_string_equal(shown_text(&b->values[2]), "s/second=1.5");
+}
+
+static void what_is_no_number_is_no_scalar(void **state)
+{
+    bare *b = *state;
+    static float two[2];
+    hs_graph_value(b->graph, "two", HS_FLOAT, HS_SHAPE(2), two);
+    hs_graph_placeholder(b->graph, "x", HS_STRING, HS_ANY_SHAPE);
+    hs_graph_summary_scalar(b->graph, "s", "two");
+    hs_graph_summary_scalar(b->graph, "t", "x");
+    bare_open(b);
+    assert_fails(bare_run(b, HS_NAMES("s"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 's'");
+    assert_contains(b->err.message, "float [2]");
+    const hs_string word = {"1", 1};
+    const hs_feed feeds[] = {{.name = "x", .value = hs_tensor_of(HS_STRING, HS_SCALAR, &word)}, {.name = NULL}};
+    assert_fails(bare_run(b, HS_NAMES("t"), feeds, NULL), HS_INVALID_ARGUMENT, &b->err, "string []");
+}
+
+static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
+{
+    (void)err;
+    ++*(int *)user;
+    memcpy(host, device, bytes);
+    return HS_OK;
+}
+
+static hs_code from_host(void *user, void *device, const void *host, size_t bytes, hs_error *err)
+{
+    (void)user, (void)err;
+    memcpy(device, host, bytes);
+    return HS_OK;
+}
+
+static void a_scalar_may_lie_on_a_device(void **state)
+{
+    bare *b = *state;
+    int copies = 0;
+    double value = 4;
+    const hs_memory memory = {HS_MEMORY, .to_host = to_host, .from_host = from_host, .user = &copies};
+    hs_graph_add_variable(b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "v", .dtype = HS_DOUBLE, .shape = HS_SCALAR,
+                                                       .data = &value, .memory = &memory});
+    hs_graph_summary_scalar(b->graph, "s", "v");
+    bare_open(b);
+    assert_string_equal(shown_by(b, "s"), "s=4");
+    assert_int_equal(copies, 1);
+}
+
+static void it_waits_for_its_control_inputs(void **state)
+{
+    bare *b = *state;
+    static double w;
+    w = 0;
+    hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR,
+                         &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "early", .tensor = "w"});
+    hs_graph_add_summary(
+        b->graph, HS_SUMMARY_SCALAR,
+        &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "late", .tensor = "w", .control_inputs = HS_NAMES("bump")});
+    hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    hs_graph_op(b->graph, .name = "bump", .run = bare_bump, .writes = HS_NAMES("w"));
+    bare_open(b);
+    assert_ok(bare_run(b, HS_NAMES("bump", "early", "late"), NULL, NULL), &b->err);
+    assert_string_equal(shown_text(&b->values[1]), "early=0");
+    assert_string_equal(shown_text(&b->values[2]), "late=1");
+}
+
+static bool count_writes(void *user, size_t index)
+{
+    (void)index;
+    ++*(int *)user;
+    return true;
+}
+
+static void no_guard(void *user)
+{
+    (void)user;
+}
+
+static void whoever_copies_variables_need_not_wait_for_it(void **state)
+{
+    bare *b = *state;
+    const char *merged;
+    static double w;
+    int writes = 0;
+    hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
+    hs_graph_summary_scalar(b->graph, "s", "w");
+    hs_graph_merge_all_summaries(b->graph, &merged);
+    bare_open(b);
+    b->ops->guard(b->session, (hs_write_guard){count_writes, no_guard, &writes});
+    shown_by(b, merged);
+    assert_int_equal(writes, 0);
+    b->ops->guard(b->session, (hs_write_guard){NULL, NULL, NULL});
+}
+
+/* What is refused. */
+
+static void refuses(bare *b, hs_summary_kind kind, const hs_graph_summary_def *def, hs_code code, const char *message)
+{
+    assert_int_equal(hs_graph_add_summary(b->graph, kind, def), code);
+    assert_contains(hs_graph_error(b->graph)->message, message);
+    assert_int_equal(shown_collected(b, HS_SUMMARIES), 0);
+}
+
+static void no_graph(void **state)
+{
+    (void)state;
+    assert_int_equal(hs_graph_summary_scalar(NULL, "s", "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_merge_all_summaries(NULL, NULL), HS_INVALID_ARGUMENT);
+}
+
+static void no_definition(void **state)
+{
+    refuses(*state, HS_SUMMARY_SCALAR, NULL, HS_INVALID_ARGUMENT, "NULL");
+}
+
+static void a_definition_without_its_size(void **state)
+{
+    refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){.name = "s", .tensor = "x"}, HS_INVALID_ARGUMENT,
+            "HS_GRAPH_SUMMARY_DEF");
+}
+
+static void no_name(void **state)
+{
+    refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .tensor = "x"}, HS_INVALID_ARGUMENT,
+            "no name");
+}
+
+static void no_tensor(void **state)
+{
+    refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s"}, HS_INVALID_ARGUMENT,
+            "'s'");
+}
+
+static void no_such_kind(void **state)
+{
+    refuses(*state, (hs_summary_kind)99, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x"},
+            HS_INVALID_ARGUMENT, "kind");
+}
+
+static void an_empty_tag(void **state)
+{
+    refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .tag = ""},
+            HS_INVALID_ARGUMENT, "tag");
+}
+
+static void fewer_outputs_than_none(void **state)
+{
+    refuses(*state, HS_SUMMARY_SCALAR,
+            &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .max_outputs = -1},
+            HS_INVALID_ARGUMENT, "max_outputs is -1");
+}
+
+static void a_sample_rate_that_is_none(void **state)
+{
+    refuses(*state, HS_SUMMARY_SCALAR,
+            &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .sample_rate = (double)NAN},
+            HS_INVALID_ARGUMENT, "sample_rate");
+}
+
+static void a_tag_that_is_there_already(void **state)
+{
+    bare *b = *state;
+    hs_graph_summary_scalar(b->graph, "first", "loss");
+    hs_graph_summary_def def = {HS_GRAPH_SUMMARY_DEF, .name = "second", .tensor = "loss", .tag = "first"};
+    assert_int_equal(hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR, &def), HS_ALREADY_EXISTS);
+    assert_contains(hs_graph_error(b->graph)->message, "'first'");
+}
+
+static void a_second_time_nothing_is_added(void **state)
+{
+    bare *b = *state;
+    shown_add_loss(b);
+    hs_graph_summary_scalar(b->graph, "s", "loss");
+    assert_int_equal(hs_graph_summary_scalar(b->graph, "s", "loss"), HS_ALREADY_EXISTS);
+    assert_int_equal(shown_collected(b, HS_SUMMARIES), 1);
+}
+
+static void a_finalized_graph_takes_none(void **state)
+{
+    bare *b = *state;
+    bare_open(b);
+    assert_int_equal(hs_graph_summary_scalar(b->graph, "s", "loss"), HS_FAILED_PRECONDITION);
+    assert_int_equal(hs_graph_merge_all_summaries(b->graph, NULL), HS_FAILED_PRECONDITION);
+    assert_int_equal(hs_graph_error(b->graph)->code, HS_OK);
+}
+
+static void a_tensor_that_is_not_there_is_named_at_opening(void **state)
+{
+    bare *b = *state;
+    hs_graph_summary_scalar(b->graph, "s", "lost");
+    assert_fails(bare_try_open(b), HS_NOT_FOUND, &b->err, "'lost'");
+}
+
+/* Beside a thread that fills a queue. */
+
+enum { RUNS = 300 };
+
+typedef struct {
+    const hs_backend_ops *ops;
+    void *session;
+    hs_node node;
+    const char *expected;
+} runner;
+
+static void *run_often(void *user)
+{
+    const runner *r = user;
+    for (int i = 0; i < RUNS; i++) {
+        hs_tensor value;
+        hs_backend_call call = {.size = sizeof call, .fetches = &r->node, .n_fetches = 1, .values = &value};
+        if (r->ops->run(r->session, &call, NULL))
+            return "it failed";
+        const hs_string *string = value.data;
+        if (memcmp(string->data, r->expected, string->bytes) != 0)
+            return "it gave something else";
+    }
+    return NULL;
+}
+
+static void a_fork_runs_it_beside_the_session(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    pthread_t thread;
+    void *wrong = NULL;
+    hs_summary *summary = hs_summary_new(NULL);
+    hs_summary_scalar(summary, "s", 1.5, NULL);
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_op(graph, .name = "pair", .run = make_pair, .outputs = HS_OUTPUTS({.dtype = HS_INT64}, {.dtype = HS_FLOAT}));
+    hs_graph_summary_scalar(graph, "s", "pair:1");
+    hs_backend b = hs_graph_backend(graph);
+    runner mine = {.ops = b.ops, .expected = hs_summary_serialized(summary).data}, other;
+    assert_ok(b.ops->open(graph, "", (hs_bytes){NULL, 0}, &mine.session, &err), &err);
+    assert_ok(hs_backend_find(b, "s", &mine.node, &err), &err);
+    other = mine;
+    assert_ok(b.ops->fork(mine.session, &other.session, &err), &err);
+    assert_int_equal(pthread_create(&thread, NULL, run_often, &other), 0);
+    assert_null(run_often(&mine));
+    pthread_join(thread, &wrong);
+    assert_null(wrong);
+    b.ops->close(other.session, NULL);
+    b.ops->close(mine.session, NULL);
+    hs_graph_free(graph);
+    hs_summary_free(summary);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(a_scalar_shows_what_its_tensor_is),
+        test(the_tag_may_be_another_than_the_name),
+        test(variables_feeds_and_outputs_are_shown),
+        test(what_is_no_number_is_no_scalar),
+        test(a_scalar_may_lie_on_a_device),
+        test(it_waits_for_its_control_inputs),
+        test(whoever_copies_variables_need_not_wait_for_it),
+        cmocka_unit_test(no_graph),
+        test(no_definition),
+        test(a_definition_without_its_size),
+        test(no_name),
+        test(no_tensor),
+        test(no_such_kind),
+        test(an_empty_tag),
+        test(fewer_outputs_than_none),
+        test(a_sample_rate_that_is_none),
+        test(a_tag_that_is_there_already),
+        test(a_second_time_nothing_is_added),
+        test(a_finalized_graph_takes_none),
+        test(a_tensor_that_is_not_there_is_named_at_opening),
+        cmocka_unit_test(a_fork_runs_it_beside_the_session),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
