@@ -39,13 +39,6 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *f
                                   hook->rest->ops.name, &hook->values.fragment, err);
 }
 
-/* A stop that was not asked for before. */
-static void take_stop(struct hs_session *session, const hs__hook *hook, hs__stop before)
-{
-    if (session->context.stop != before)
-        hs__request_stop_by(session, hook->rest->ops.name, session->context.stop);
-}
-
 /* A callback's failure is the run's, but for that of a hook of best effort. */
 static hs_code failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
@@ -53,14 +46,35 @@ static hs_code failed(struct hs_session *session, hs__hook *hook, const char *ca
     return hook->rest->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
+/* What a callback seldom leaves: a failure, an error that it has got over, a stop that was not asked for before, and the
+ * end of its failing. */
+static hs_code settle(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+{
+    if (code && (code = failed(session, hook, callback, code, err)))
+        return code;
+    if (err->code)
+        hs__clear(err); /* it is not what fails next */
+    if (hook->rest->in_a_row && hook->kinds)
+        hs__works_again(session, hook, callback);
+    if (session->context.stop)
+        hs__request_stop_by(session, hook->rest->ops.name, session->context.stop);
+    return HS_OK;
+}
+
+/* Has it? In one look, as every hook passes here in every step. */
+static inline bool is_seldom(const struct hs_session *session, hs_code code, const hs_error *err, hs__stop before)
+{
+    return (unsigned)code | (unsigned)err->code | ((unsigned)session->context.stop ^ (unsigned)before);
+}
+
 static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
 {
-    const bool watched = hs__is_watched(session);
+    const bool watched = hs__is_watched(session), failing = session->n_failing;
+    hs__stop stop = session->context.stop;
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->before_run || !wants(hook, session->context.kind))
             continue;
         const hs_run_args *args = NULL;
-        hs__stop before = session->context.stop;
         bool timed = session->timing | (hook->slow > 0);
         int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
         if (watched)
@@ -71,24 +85,20 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
             hs__timed_callback(session, hook, "before_run", began, hook->slow > 0);
         if (!code && args)
             code = add_hook(session, hook, frame, args, err);
-        if (code && (code = failed(session, hook, "before_run", code, err)))
+        if ((failing || is_seldom(session, code, err, stop)) && (code = settle(session, hook, "before_run", code, err)))
             return code;
-        if (err->code)
-            hs__clear(err); /* the hook has got over it; it is not what fails next */
-        if (session->n_failing && hook->rest->in_a_row && hook->kinds)
-            hs__works_again(session, hook, "before_run");
-        take_stop(session, hook, before);
+        stop = session->context.stop;
     }
     return HS_OK;
 }
 
 static hs_code call_after(struct hs_session *session, hs_error *err)
 {
-    const bool watched = hs__is_watched(session);
+    const bool watched = hs__is_watched(session), failing = session->n_failing;
+    hs__stop stop = session->context.stop;
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->after_run || !wants(hook, session->context.kind))
             continue;
-        hs__stop before = session->context.stop;
         bool timed = session->timing | (hook->slow > 0);
         int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
         if (watched)
@@ -96,13 +106,9 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
         hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
         if (timed)
             hs__timed_callback(session, hook, "after_run", began, hook->slow > 0);
-        if (code && (code = failed(session, hook, "after_run", code, err)))
+        if ((failing || is_seldom(session, code, err, stop)) && (code = settle(session, hook, "after_run", code, err)))
             return code;
-        if (err->code)
-            hs__clear(err);
-        if (session->n_failing && hook->rest->in_a_row && hook->kinds)
-            hs__works_again(session, hook, "after_run");
-        take_stop(session, hook, before);
+        stop = session->context.stop;
     }
     return HS_OK;
 }
@@ -134,20 +140,16 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         if (!hook->rest->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !wants(hook, session->context.kind)))
             continue;
         hs__does(session, hook);
-        hs__stop before = session->context.stop;
         hs__clear(&error);
         int64_t began = hs_env_monotonic_ns(&session->env);
         hs_code code = hook->rest->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, true);
-        if (code && (code = failed(session, hook, "boundary", code, &error))) {
+        if ((code = settle(session, hook, "boundary", code, &error))) {
             if (!first)
                 first = hs__error_copy(err, &error);
             if (which != HS_BOUNDARY_END) /* the last one comes to everybody */
                 break;
         }
-        if (session->n_failing && hook->rest->in_a_row && hook->kinds)
-            hs__works_again(session, hook, "boundary");
-        take_stop(session, hook, before);
     }
     hs__does(session, NULL);
     session->context.boundary = 0;
