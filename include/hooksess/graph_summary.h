@@ -41,7 +41,7 @@ typedef struct hs_graph_summary_def {
     const char *const *control_inputs; /* ops that are executed before it; ended by NULL */
     const char *collection;            /* instead of HS_SUMMARIES; "" is none */
     int64_t max_outputs;               /* images and sound: of a batch so many are kept; 0: 3 */
-    double sample_rate;                /* sound: frames a second; 0: 44100 */
+    double sample_rate;                /* sound: frames a second, 1 to 10^6; 0: 44100 */
 } hs_graph_summary_def;
 #define HS_GRAPH_SUMMARY_DEF .size = sizeof(hs_graph_summary_def)
 

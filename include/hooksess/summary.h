@@ -16,7 +16,8 @@ typedef struct hs_summary hs_summary;
 HS_API hs_summary *hs_summary_new(const hs_env *env);
 HS_API void hs_summary_free(hs_summary *summary);
 HS_API void hs_summary_clear(hs_summary *summary);
-/* A scalar for the tag: shown under Scalars. HS_INVALID_ARGUMENT for an empty tag, HS_RESOURCE_EXHAUSTED. */
+/* A scalar for the tag: shown under Scalars. HS_INVALID_ARGUMENT for a tag that is empty or not UTF-8, which
+ * readers refuse with the whole event; HS_RESOURCE_EXHAUSTED. */
 HS_API hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs_error *err);
 /* The serialised Summary, until the next call with it. What a summary op of a graph gives as its (string) value. */
 HS_API hs_string hs_summary_serialized(const hs_summary *summary);
@@ -99,7 +100,8 @@ typedef struct hs_summary_writer_status {
 HS_API hs_summary_writer_status hs_summary_writer_get_status(const hs_summary_writer *writer);
 
 /* Each adds one event, stamped with the time of the call. HS_RESOURCE_EXHAUSTED if there is no memory, or, with
- * HS_WRITER_FAILS, the error that stopped the writer. An event that is dropped is no error. Data are copied. `step` is the
+ * HS_WRITER_FAILS, the error that stopped the writer. An event that is dropped is no error. HS_INVALID_ARGUMENT
+ * for a tag that is empty or not UTF-8. Data are copied. `step` is the
  * global step that the event belongs to. */
 HS_API hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step,
                                         hs_error *err);
@@ -119,7 +121,7 @@ HS_API hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const c
 
 typedef enum hs_session_status { HS_SESSION_START = 1, HS_SESSION_STOP = 2, HS_SESSION_CHECKPOINT = 3 } hs_session_status;
 /* A session log. START tells TensorBoard to drop what it has at `step` and above: it is given the first step of the new
- * run. `checkpoint_path` and `message` may be NULL. */
+ * run. `checkpoint_path` and `message` may be NULL; what is not UTF-8 in them is written as ?. */
 HS_API hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_status status,
                                              const char *checkpoint_path, const char *message, int64_t step, hs_error *err);
 

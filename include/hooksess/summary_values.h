@@ -77,7 +77,7 @@ HS_API hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_t
 
 typedef struct hs_audio_options {
     size_t size;
-    double sample_rate;  /* frames a second; 0: 44100 */
+    double sample_rate;  /* frames a second, 1 to 10^6; 0: 44100 */
     int64_t max_outputs; /* 0: 3. So many clips of a batch are kept, the first ones */
 } hs_audio_options;
 #define HS_AUDIO_OPTIONS .size = sizeof(hs_audio_options)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/png.h"
 
+#include "formats/zlib_memory.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 enum { FILTERS = 5, CHUNK_HEADER = 8, PIECE = 1 << 14 };
 
@@ -122,16 +123,6 @@ static unsigned char *choose_filter(const png_writer *w, size_t y)
 
 /* Compression. */
 
-static void *zlib_alloc(void *env, unsigned n, unsigned size)
-{
-    return hs__alloc(env, n, size);
-}
-
-static void zlib_free(void *env, void *block)
-{
-    hs__free(env, block);
-}
-
 /* Takes a row (or none) and appends what comes out; false without memory. */
 static bool compress_row(png_writer *w, unsigned char *row, size_t bytes, int flush)
 {
@@ -178,9 +169,7 @@ hs_code hs__png_write(hs__buffer *out, const hs__pixels *pixels, hs_error *err)
         return code;
     png_writer w = {.out = out, .env = *out->env, .pixels = pixels, .row_bytes = pixels->width * pixels->channels};
     w.rows = hs__alloc(out->env, FILTERS + 1, w.row_bytes + 1);
-    w.stream.zalloc = zlib_alloc;
-    w.stream.zfree = zlib_free;
-    w.stream.opaque = &w.env;
+    hs__zlib_use(&w.stream, &w.env);
     if (!w.rows || deflateInit(&w.stream, Z_DEFAULT_COMPRESSION) != Z_OK) {
         hs__free(out->env, w.rows);
         return hs__no_memory(err, (FILTERS + 1) * w.row_bytes, "a PNG");

@@ -27,14 +27,15 @@ static void put16(unsigned char *to, size_t value)
 static void put_header(hs__buffer *out, const batch *b)
 {
     size_t frame = b->channels * SAMPLE_BYTES, data = b->frames * frame;
+    uint64_t sample_rate = (uint64_t)lrintf((float)b->sample_rate);
     unsigned char header[WAV_HEADER];
     memcpy(header, "RIFF....WAVEfmt ....................data....", WAV_HEADER);
     hs__put32(header + 4, (uint32_t)(WAV_HEADER - 8 + data));
     hs__put32(header + 16, 16); /* bytes of the format, which follows */
     put16(header + 20, PCM);
     put16(header + 22, b->channels);
-    hs__put32(header + 24, (uint32_t)b->sample_rate);
-    hs__put32(header + 28, (uint32_t)((uint64_t)b->sample_rate * frame));
+    hs__put32(header + 24, (uint32_t)sample_rate);
+    hs__put32(header + 28, (uint32_t)(sample_rate * frame));
     put16(header + 32, frame);
     put16(header + 34, 8 * SAMPLE_BYTES);
     hs__put32(header + 40, (uint32_t)data);
@@ -86,7 +87,7 @@ static hs_code check_shape(const char *tag, const hs_tensor *t, batch *b, hs_err
     const hs_shape shape = hs_tensor_shape(t);
     const int64_t *d = t->dims + (t->rank == 3);
     int64_t channels = t->rank == 1 ? 1 : d[1], most_frames = (INT32_MAX - WAV_HEADER) / SAMPLE_BYTES;
-    if (t->rank < 1 || t->rank > 3 || channels < 1 || channels > MOST_CHANNELS || d[0] < 1)
+    if (t->rank < 1 || t->rank > 3 || channels < 1 || channels > MOST_CHANNELS)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "summary '%s': audio of shape %s: [frames], [frames, channels] or [n, frames, channels] is "
                             "needed, with 1 to %d channels",
@@ -109,7 +110,7 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *audi
     if (o->max_outputs < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_audio_options.max_outputs is %lld", tag,
                             (long long)o->max_outputs);
-    if (o->sample_rate != 0 && !(o->sample_rate >= 1 && o->sample_rate <= 1e6))
+    if (o->sample_rate != 0 && !hs__is_sample_rate(o->sample_rate))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_audio_options.sample_rate is %g, not in 1 to 1e6",
                             tag, o->sample_rate);
     if (audio && audio->dtype != HS_FLOAT)

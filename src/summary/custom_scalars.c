@@ -2,7 +2,10 @@
 /* The layout of custom charts. */
 #include <hooksess/summary_values.h>
 
+#include "base/proto.h"
 #include "summary/value.h"
+
+#include <string.h>
 
 enum { LAYOUT_CATEGORY = 2 };
 enum { CATEGORY_TITLE = 1, CATEGORY_CHART, CATEGORY_CLOSED };
@@ -15,7 +18,7 @@ static void put_lines(hs__buffer *out, const char *const *tags)
 {
     size_t lines = hs__begin_field(out, CHART_LINES);
     for (; *tags; tags++)
-        hs__put_string(out, LINES_TAG, *tags);
+        hs__proto_put_bytes(out, LINES_TAG, *tags, strlen(*tags)); /* of several an empty one is there, too */
     hs__end_field(out, lines);
 }
 

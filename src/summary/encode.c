@@ -2,6 +2,7 @@
 #include "summary/encode.h"
 
 #include "base/proto.h"
+#include "summary/value.h"
 
 #include <string.h>
 
@@ -95,12 +96,24 @@ void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step)
         out->size += (size_t)(put_event(to, realtime_ns, step) - to);
 }
 
+/* Paths and messages come from anywhere: what no reader would take is shown as ?. */
+static void put_readable(hs__buffer *out, uint32_t field, const char *text)
+{
+    size_t bytes = strlen(text);
+    hs__proto_put_bytes(out, field, text, bytes);
+    if (out->failed || hs__is_utf8(text, bytes))
+        return;
+    for (unsigned char *at = out->data + out->size - bytes; at < out->data + out->size; at++)
+        if (*at >= 0x80)
+            *at = '?';
+}
+
 void hs__encode_session_log(hs__buffer *out, hs_session_status status, const char *checkpoint_path, const char *message)
 {
     put_tag(out, 1, VARINT);
     hs__buffer_varint(out, (uint64_t)status);
     if (checkpoint_path)
-        hs__proto_put_bytes(out, 2, checkpoint_path, strlen(checkpoint_path));
+        put_readable(out, 2, checkpoint_path);
     if (message)
-        hs__proto_put_bytes(out, 3, message, strlen(message));
+        put_readable(out, 3, message);
 }

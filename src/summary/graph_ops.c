@@ -2,6 +2,8 @@
 /* Summary ops of the embedded graph. */
 #include "summary/graph_ops.h"
 
+#include "summary/value.h"
+
 #include <string.h>
 
 static void free_op(void *self)
@@ -52,7 +54,9 @@ static hs_code check(const hs_graph *graph, const hs__summary_maker *maker, cons
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': no tensor is named that it would show", def->name);
     if (!*tag)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': its tag is empty", def->name);
-    if (def->max_outputs < 0 || !(def->sample_rate >= 0))
+    if ((code = hs__check_text(tag, "the tag of a summary op", err)))
+        return code;
+    if (def->max_outputs < 0 || (def->sample_rate != 0 && !hs__is_sample_rate(def->sample_rate)))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': max_outputs is %lld, sample_rate %g; 0 is the default",
                             def->name, (long long)def->max_outputs, def->sample_rate);
     for (size_t i = 0; i < graph->n_nodes; i++) {

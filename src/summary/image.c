@@ -22,8 +22,8 @@ typedef struct {
 /* Scaling. */
 
 typedef struct {
-    bool is_double; /* pixels are scaled in the precision of the elements */
-    double scale, offset;
+    hs_dtype dtype; /* pixels are scaled in the precision of the elements */
+    float scale, offset;
 } scaling;
 
 static bool pixel_is_finite(const double *pixel, size_t channels)
@@ -48,46 +48,66 @@ static size_t read_pixels(const batch *b, size_t image, size_t first, double *va
     return n;
 }
 
-static void find_range(const batch *b, size_t image, double *min, double *max)
+/* As floats, whatever the elements are, as TensorFlow has it. */
+static void find_range(const batch *b, size_t image, float *min, float *max)
 {
     double values[HS__NUMBERS];
     size_t c = b->one.channels, pixels = b->one.width * b->one.height;
-    *min = (double)INFINITY;
-    *max = -(double)INFINITY;
+    *min = INFINITY;
+    *max = -INFINITY;
     for (size_t first = 0, n; first < pixels; first += n) {
         n = read_pixels(b, image, first, values);
         for (size_t i = 0; i < n * c; i++)
             if (pixel_is_finite(values + i / c * c, c)) {
-                *min = values[i] < *min ? values[i] : *min;
-                *max = values[i] > *max ? values[i] : *max;
+                float value = (float)values[i];
+                *min = value < *min ? value : *min;
+                *max = value > *max ? value : *max;
             }
     }
 }
 
-/* What is nearly black stays black. Always in the precision of a float, as TensorFlow has it. */
-static double scale_to(float target, double greatest)
+/* To the digits that a half has. Its exponents may be exceeded: what is less makes no difference to a pixel, and where
+ * TensorFlow has infinity, images that are nearly black keep their scale. */
+static float round_to_half(float value)
 {
-    return greatest < 1e-6 ? 0 : (double)(target / (float)greatest);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0xfff + (bits >> 13 & 1)) & ~UINT32_C(0x1fff);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+/* What is nearly black stays black. */
+static float scale_to(float target, float greatest)
+{
+    return greatest < 1e-6F ? 0 : target / greatest;
 }
 
 static scaling choose_scaling(const batch *b, size_t image)
 {
-    double min, max;
-    scaling s = {.is_double = b->tensor->dtype == HS_DOUBLE};
+    float min, max;
+    scaling s = {.dtype = b->tensor->dtype};
     find_range(b, image, &min, &max);
     if (min < 0) {
-        double greatest = fabs(min) > fabs(max) ? fabs(min) : fabs(max);
-        s.scale = scale_to(127, greatest);
+        s.scale = scale_to(127, fmaxf(fabsf(min), fabsf(max)));
         s.offset = 128;
     } else {
         s.scale = scale_to(255, max);
     }
+    if (s.dtype == HS_HALF)
+        s.scale = round_to_half(s.scale);
     return s;
 }
 
 static unsigned char scaled(const scaling *s, double value)
 {
-    double to = s->is_double ? value * s->scale + s->offset : (double)((float)value * (float)s->scale + (float)s->offset);
+    double to;
+    if (s->dtype == HS_DOUBLE)
+        to = value * (double)s->scale + (double)s->offset;
+    else if (s->dtype == HS_HALF)
+        to = (double)round_to_half(round_to_half((float)value * s->scale) + s->offset);
+    else
+        to = (double)((float)value * s->scale + s->offset);
     return (unsigned char)(to < 0 ? 0 : to > 255 ? 255 : to);
 }
 

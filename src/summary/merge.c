@@ -2,23 +2,8 @@
 /* Summaries from elsewhere. */
 #include <hooksess/summary_values.h>
 
+#include "summary/event_check.h"
 #include "summary/value.h"
-
-enum { VALUE_TAG = 1 << 3 | 2 };
-
-/* Is it values, one after the other? */
-static bool is_summary(hs_string serialized)
-{
-    const unsigned char *at = (const unsigned char *)serialized.data, *end = at + serialized.bytes;
-    while (at < end) {
-        uint64_t tag, bytes;
-        if (!hs__get_varint(&at, end, &tag) || tag != VALUE_TAG || !hs__get_varint(&at, end, &bytes) ||
-            bytes > (uint64_t)(end - at))
-            return false;
-        at += bytes;
-    }
-    return true;
-}
 
 hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err)
 {
@@ -29,7 +14,7 @@ hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *er
         return HS_OK;
     if (!serialized.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a serialised summary of %zu bytes has no data", serialized.bytes);
-    if (!is_summary(serialized))
+    if (!hs__is_summary(serialized.data, serialized.bytes))
         return hs_error_set(err, HS_DATA_LOSS, "%zu bytes that were to be merged are no serialised summary",
                             serialized.bytes);
     hs__buffer *out = &summary->serialized;

@@ -22,7 +22,7 @@ typedef struct {
     double *positives, *negatives; /* weights of those whose prediction lies from a threshold on to the next */
 } curve;
 
-/* The last threshold that is not above the prediction: in the precision of the predictions, as TensorBoard has it. */
+/* The last threshold that is not above the prediction: in the precision of floats, as TensorBoard has it, or of doubles. */
 static size_t threshold_of(const curve *c, double prediction)
 {
     double last = (double)(c->thresholds - 1), at = prediction < 0 ? 0 : prediction > 1 ? 1 : prediction;

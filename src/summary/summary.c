@@ -43,15 +43,13 @@ void hs_summary_clear(hs_summary *summary)
 
 hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs_error *err)
 {
-    hs_error_clear(err);
-    if (!tag || !*tag)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
-    if (!summary) /* as hs_summary_new returns it */
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no summary (NULL): no memory was left for it");
+    hs_code code = hs__check_value(summary, tag, err);
+    if (code)
+        return code;
     hs__buffer *out = &summary->serialized;
     size_t before = out->size;
     hs__encode_scalar(out, tag, strlen(tag), value);
-    hs_code code = hs__buffer_check(out, "a summary", err);
+    code = hs__buffer_check(out, "a summary", err);
     if (code) { /* takes back the part that there was memory for */
         out->size = before;
         out->failed = false;

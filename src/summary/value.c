@@ -22,10 +22,22 @@ static size_t sequence(const unsigned char *at, size_t bytes)
     return 0;
 }
 
+static bool is_ascii8(const unsigned char *at)
+{
+    uint64_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return !(bits & UINT64_C(0x8080808080808080));
+}
+
 bool hs__is_utf8(const char *text, size_t bytes)
 {
     const unsigned char *at = (const unsigned char *)text;
     while (bytes) {
+        if (bytes >= 8 && is_ascii8(at)) { /* as most text is */
+            at += 8;
+            bytes -= 8;
+            continue;
+        }
         size_t n = sequence(at, bytes);
         if (!n || n > bytes)
             return false;

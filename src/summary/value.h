@@ -71,4 +71,10 @@ hs_code hs__put_tensor_value(hs_summary *summary, const char *tag, const char *s
 /* INVALID_ARGUMENT if an element of a string tensor has no data. */
 hs_code hs__check_strings(const char *tag, const hs_tensor *tensor, hs_error *err);
 
+/* Frames a second that sound may have. */
+static inline bool hs__is_sample_rate(double frames)
+{
+    return frames >= 1 && frames <= 1e6;
+}
+
 #endif

@@ -7,6 +7,7 @@
 #include "formats/records.h"
 #include "summary/encode.h"
 #include "summary/event_check.h"
+#include "summary/value.h"
 
 #include <string.h>
 
@@ -110,8 +111,8 @@ hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, dou
     size_t tag_bytes = tag ? strlen(tag) : 0;
     if (!tag_bytes)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
-    hs_code code = begin(&event, writer, err);
-    if (code || !event.out)
+    hs_code code = hs__check_text(tag, "the tag of a summary value", err);
+    if (code || (code = begin(&event, writer, err)) || !event.out)
         return code;
     hs__buffer *out = event.out;
     unsigned char *to = hs__buffer_room(out, hs__scalar_event_bytes_at_most(tag_bytes) + HS__RECORD_FOOTER);
@@ -168,8 +169,8 @@ hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *ta
         return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata needs a tag");
     if (run_metadata.size && !run_metadata.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata of %zu bytes has no data", run_metadata.size);
-    hs_code code = begin(&event, writer, err);
-    if (code || !event.out)
+    hs_code code = hs__check_text(tag, "the tag of run metadata", err);
+    if (code || (code = begin(&event, writer, err)) || !event.out)
         return code;
     hs__buffer_clear(&writer->log);
     hs__proto_put_bytes(&writer->log, 1, tag, strlen(tag));

@@ -49,7 +49,7 @@ static void add_model(bare *b)
     bare_op(b, .name = "pair", .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64}));
     bare_op(b, .name = "check", .outputs = HS_OUTPUTS({.dtype = HS_INT64, .shape = HS_SHAPE(5)}));
     bare_op(b, .name = "train", .inputs = HS_NAMES("w", "pair:0", "pair:1"), .control_inputs = HS_NAMES("check"),
-            .writes = HS_NAMES("w", "loss"));
+            .writes = HS_NAMES("w", "loss", "loss"));
 }
 
 static void nodes_and_edges_are_shown(void **state)

@@ -162,6 +162,17 @@ class Images(Values):
                 np.zeros((2, 2)), np.full((3, 3, 3), -2.0), np.full((2, 2), 1e-9),
                 numbers.normal(size=(2, 40, 40, 1)) * 1e6)])
 
+    def test_of_halves(self):
+        numbers = np.random.default_rng(11)
+        self.check([array.astype(np.float16) for array in (
+            numbers.uniform(0, 1, (20, 30)), numbers.normal(size=(20, 30, 3)), numbers.uniform(0, 60000, (3, 9, 9, 4)),
+            numbers.uniform(0, 0.004, (9, 9)), np.zeros((2, 2)), np.full((2, 2), 6e-8),
+            np.array([[np.nan, 1], [0.3, -np.inf]]))])
+
+    def test_of_what_is_nearly_nothing(self):
+        self.check([np.float32([[1e-6, 5e-7], [0, 9e-7]]), np.float32([[9.9e-7, 0], [0, 0]]),
+                    np.array([[-1e-46, 0.5], [0.25, 1]]), np.array([[1e300, 1], [0, 2]]), np.array([[-1e300, 1], [0, 2]])])
+
     def test_of_what_is_not_finite(self):
         image = np.random.default_rng(7).normal(size=(10, 10, 3)).astype(np.float32)
         image[3, 4, 1], image[5, 6, 0] = np.nan, np.inf
@@ -181,11 +192,12 @@ class Sound(Values):
         clips = [np.float32([0, 0.5, -0.5, 1, -1, 2, -2, 1e-5, 1.5 / 32768, -1.5 / 32768, np.nan, np.inf, -np.inf]),
                  np.random.default_rng(8).uniform(-1.1, 1.1, (50, 2)).astype(np.float32),
                  np.random.default_rng(9).uniform(-1, 1, (5, 20, 1)).astype(np.float32)]
+        clips.append(np.zeros(0, np.float32))
         for clip in clips:
             self.ask("audio", array=clip)
         for clip, ours in zip(clips, self.written(), strict=True):
             batch = clip.reshape((1,) * (clip.ndim < 3) + clip.shape + (1,) * (clip.ndim == 1))
-            theirs = evaluate(lambda: tf.summary.audio("x", tf.constant(batch), 8000, 3 if clip.ndim == 3 else 1))
+            theirs = evaluate(lambda: tf.summary.audio("x", tf.constant(batch), 8000.7, 3 if clip.ndim == 3 else 1))
             self.assertEqual(ours, theirs)
         self.assertEqual(self.accumulated().Tags()["audio"], ["x/audio", "x/audio/0", "x/audio/1", "x/audio/2"])
 

@@ -123,7 +123,7 @@ static hs_code put(hs_summary *s, const char *kind, const char *tag, hs_dtype dt
     if (strcmp(kind, "image") == 0)
         return hs_summary_image(s, tag, &tensor, NULL, err);
     if (strcmp(kind, "audio") == 0)
-        return hs_summary_audio(s, tag, &tensor, &(hs_audio_options){HS_AUDIO_OPTIONS, .sample_rate = 8000}, err);
+        return hs_summary_audio(s, tag, &tensor, &(hs_audio_options){HS_AUDIO_OPTIONS, .sample_rate = 8000.7}, err);
     if (strcmp(kind, "text") == 0)
         return hs_summary_text(s, tag, loaded[0], err);
     if (strcmp(kind, "strings") == 0)

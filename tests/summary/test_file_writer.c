@@ -220,6 +220,34 @@ static void wr_029s_what_is_no_summary_is_refused(void **state)
     assert_string_equal(events_text(f->directory), "version @2");
 }
 
+static void tags_that_no_reader_takes_are_refused(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *w = open_writer(f, .size = 0);
+    assert_fails(hs_summary_writer_scalar(w, "gr\xf6\xdf e", 1, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "UTF-8");
+    assert_fails(hs_summary_writer_run_metadata(w, "12345678\xff", (hs_bytes){"", 0}, 1, &f->err), HS_INVALID_ARGUMENT,
+                 &f->err, "UTF-8");
+    close_writer(f, w);
+    assert_string_equal(events_text(f->directory), "version");
+}
+
+static void read_log(const Hs__Pb__Event *event, void *user)
+{
+    if (event->what_case == HS__PB__EVENT__WHAT_SESSION_LOG)
+        snprintf(user, 64, "%s|%s", event->session_log->checkpoint_path, event->session_log->msg);
+}
+
+static void paths_that_no_reader_takes_are_written_readably(void **state)
+{
+    fixture *f = *state;
+    char text[64] = "";
+    hs_summary_writer *w = open_writer(f, .size = 0);
+    assert_ok(hs_summary_writer_session_log(w, HS_SESSION_CHECKPOINT, "/gr\xf6\xdf e", "größe", 1, &f->err), &f->err);
+    close_writer(f, w);
+    events_each(f->directory, read_log, text);
+    assert_string_equal(text, "/gr?? e|größe");
+}
+
 static void events_are_written_as_they_are(void **state)
 {
     static const char event[] = "\x09\x00\x00\x00\x00\x00\x00\xf0\x3f\x10\x07\x2a\x0a\x0a\x08\x0a\x01y\x15\x00\x00\x00\x40";
@@ -308,6 +336,8 @@ int main(void)
         with_files(wr_113s_a_flush_of_nothing_is_good),
         with_files(wr_112s_what_cannot_be_opened_is_told),
         with_files(wr_029s_what_is_no_summary_is_refused),
+        with_files(tags_that_no_reader_takes_are_refused),
+        with_files(paths_that_no_reader_takes_are_written_readably),
         with_files(events_are_written_as_they_are),
         with_files(what_is_no_event_is_refused),
         with_files(wr_024s_the_time_is_that_of_the_call),

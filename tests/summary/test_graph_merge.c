@@ -125,6 +125,19 @@ static void what_is_no_summary_is_not_merged(void **state)
     assert_fails(bare_run(b, HS_NAMES(merged), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "'loss'");
 }
 
+static void bytes_without_data_are_not_merged(void **state)
+{
+    bare *b = *state;
+    const char *merged;
+    hs_string strings[2] = {{"", 0}, {NULL, 5}};
+    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .self = strings,
+                .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
+    hs_graph_collect(b->graph, HS_SUMMARIES, "own");
+    hs_graph_merge_all_summaries(b->graph, &merged);
+    bare_open(b);
+    assert_fails(bare_run(b, HS_NAMES(merged), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "'own'");
+}
+
 static void where_the_program_has_a_summary_op_there_is_no_other(void **state)
 {
     bare *b = *state;
@@ -312,6 +325,7 @@ int main(void)
         test(one_in_no_collection_is_not_merged),
         test(ops_of_the_program_are_merged),
         test(what_is_no_summary_is_not_merged),
+        test(bytes_without_data_are_not_merged),
         test(where_the_program_has_a_summary_op_there_is_no_other),
         test(its_name_gives_way),
         test(nothing_is_executed_that_nobody_fetched),

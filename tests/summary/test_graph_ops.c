@@ -199,6 +199,13 @@ static void an_empty_tag(void **state)
             HS_INVALID_ARGUMENT, "tag");
 }
 
+static void a_tag_that_no_reader_takes(void **state)
+{
+    refuses(*state, HS_SUMMARY_SCALAR,
+            &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .tag = "\xff"}, HS_INVALID_ARGUMENT,
+            "UTF-8");
+}
+
 static void fewer_outputs_than_none(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR,
@@ -210,6 +217,13 @@ static void a_sample_rate_that_is_none(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR,
             &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .sample_rate = (double)NAN},
+            HS_INVALID_ARGUMENT, "sample_rate");
+}
+
+static void a_sample_rate_that_sound_cannot_have(void **state)
+{
+    refuses(*state, HS_SUMMARY_AUDIO,
+            &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .sample_rate = 2e6},
             HS_INVALID_ARGUMENT, "sample_rate");
 }
 
@@ -319,8 +333,10 @@ int main(void)
         test(no_tensor),
         test(no_such_kind),
         test(an_empty_tag),
+        test(a_tag_that_no_reader_takes),
         test(fewer_outputs_than_none),
         test(a_sample_rate_that_is_none),
+        test(a_sample_rate_that_sound_cannot_have),
         test(a_tag_that_is_there_already),
         test(a_second_time_nothing_is_added),
         test(a_finalized_graph_takes_none),

@@ -84,7 +84,7 @@ static void what_is_no_sound(void **state)
 {
     (void)state;
     const float samples[8] = {0};
-    const hs_shape wrong[] = {HS_SCALAR, HS_SHAPE(0), HS_SHAPE(2, 0), HS_SHAPE(1, 2, 2, 2)};
+    const hs_shape wrong[] = {HS_SCALAR, HS_SHAPE(2, 0), HS_SHAPE(1, 2, 2, 2)};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const hs_tensor tensor = hs_tensor_of(HS_FLOAT, wrong[i], samples);
         assert_fails(hs_summary_audio(summary, "s", &tensor, NULL, &err), HS_INVALID_ARGUMENT, &err, "shape");
@@ -113,6 +113,13 @@ static void what_is_no_text(void **state)
     assert_fails(hs_summary_text_tensor(summary, "t", &strings, &err), HS_INVALID_ARGUMENT, &err, "no data");
     assert_fails(hs_summary_tensor(summary, "t", &strings, NULL, &err), HS_INVALID_ARGUMENT, &err, "no data");
     assert_fails(hs_summary_text_tensor(summary, "t", &number, &err), HS_INVALID_ARGUMENT, &err, "float");
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
+}
+
+static void a_scalars_tag_is_text(void **state)
+{
+    (void)state;
+    assert_fails(hs_summary_scalar(summary, "\xff", 1, &err), HS_INVALID_ARGUMENT, &err, "UTF-8");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
@@ -183,6 +190,23 @@ static void what_is_no_layout(void **state)
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
+static size_t layout_bytes(const char *const *tags)
+{
+    const hs_chart chart = {.title = "c", .tags = tags};
+    hs_summary_clear(summary);
+    assert_ok(
+        hs_summary_chart_layout(summary, &(hs_chart_category){.title = "l", .charts = &chart, .n_charts = 1}, 1, &err),
+        &err);
+    return hs_summary_serialized(summary).bytes;
+}
+
+static void a_layout_keeps_tags_that_are_empty(void **state)
+{
+    (void)state;
+    size_t one = layout_bytes((const char *const[]){"x", NULL});
+    assert_int_equal(layout_bytes((const char *const[]){"", "x", "", NULL}), one + 2 * 2); /* a key and a length each */
+}
+
 static void merging_itself_doubles_it(void **state)
 {
     (void)state;
@@ -197,8 +221,12 @@ static void merging_itself_doubles_it(void **state)
 static void what_is_no_summary_is_not_merged(void **state)
 {
     (void)state;
-    const hs_string wrong[] = {
-        {"\x0a", 1}, {"\x0a\x05x", 3}, {"\x12\x00", 2}, {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11}};
+    const hs_string wrong[] = {{"\x0a", 1},
+                               {"\x0a\x05x", 3},
+                               {"\x0d\0\0\0\0", 5},
+                               {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11},
+                               {"\x0a\x02\xff\xff", 4},
+                               {"\x0a\x02\x0a\x05", 4}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(hs_summary_merge(summary, wrong[i], &err), HS_DATA_LOSS, &err, "no serialised summary");
     assert_fails(hs_summary_merge(summary, (hs_string){NULL, 3}, &err), HS_INVALID_ARGUMENT, &err, "no data");
@@ -294,10 +322,12 @@ int main(void)
         TEST(what_is_no_image),
         TEST(what_is_no_sound),
         TEST(what_is_no_text),
+        TEST(a_scalars_tag_is_text),
         TEST(text_beyond_ascii),
         TEST(plugins_content_needs_a_name),
         TEST(what_is_no_precision_recall_curve),
         TEST(what_is_no_layout),
+        TEST(a_layout_keeps_tags_that_are_empty),
         TEST(merging_itself_doubles_it),
         TEST(what_is_no_summary_is_not_merged),
         TEST(through_the_writer),

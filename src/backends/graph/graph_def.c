@@ -28,9 +28,10 @@ static bool reads(const hs__graph_node *op, const hs__graph_node *node, size_t n
     return false;
 }
 
-static bool writes(const hs__graph_node *op, const hs__graph_node *node)
+/* Does the op write this node, among the first `n`? */
+static bool writes(const hs__graph_node *op, const hs__graph_node *node, size_t n)
 {
-    for (size_t i = 0; i < op->n_writes; i++)
+    for (size_t i = 0; i < n; i++)
         if (op->writes[i] == node)
             return true;
     return false;
@@ -71,9 +72,9 @@ static void each_data_input(hs__node_def *def, const hs_graph *graph, const hs__
     for (size_t i = 0; i < op->n_inputs; i++)
         visit(def, op->inputs[i].node, op->inputs[i].output);
     for (size_t i = 0; i < op->n_writes; i++)
-        if (!reads(op, op->writes[i], op->n_inputs))
+        if (!reads(op, op->writes[i], op->n_inputs) && !writes(op, op->writes[i], i))
             visit(def, op->writes[i], 0);
-    if (step && !reads(op, step, op->n_inputs) && !writes(op, step))
+    if (step && !reads(op, step, op->n_inputs) && !writes(op, step, op->n_writes))
         visit(def, step, 0);
 }
 

@@ -14,6 +14,9 @@ static hs_code count_bytes(const hs_op *op, size_t index, const hs_tensor *input
                             op->node->input_names[index], HS_SUMMARIES);
     const hs_string *strings = input->data;
     for (size_t i = 0; i < input->bytes / sizeof *strings; i++) {
+        if (strings[i].bytes && !strings[i].data)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' in the collection '%s' gives %zu bytes that have no data",
+                                op->node->input_names[index], HS_SUMMARIES, strings[i].bytes);
         if (strings[i].bytes > SIZE_MAX / 2 - *bytes)
             return hs__no_memory(err, strings[i].bytes, "the merged summaries");
         *bytes += strings[i].bytes;
