@@ -46,7 +46,7 @@ static size_t collapse(double *limits, double *counts, const hs__histogram *h)
     for (size_t i = 0; i < HS__EDGES; i++) {
         if (n && counts[n - 1] <= 0 && h->buckets[i] <= 0)
             n--;
-        limits[n] = h->edges[i];
+        limits[n] = h->tables->edges[i];
         counts[n++] = h->buckets[i];
     }
     return n;

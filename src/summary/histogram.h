@@ -21,15 +21,19 @@ enum {
 
 /* Numbers of one cell have the same sign, exponent and first bits: they lie nearer together than two edges, so that no cell
  * has more than one. Where a number belongs follows from its cell and one comparison with the bits of the cell's edge. */
-typedef struct hs__histogram {
-    double min, max, num, sum, sum_squares;
-    uint64_t nan, infinity;
-    bool wide;               /* the machine has wide vectors */
-    double edges[HS__EDGES]; /* bucket i has values from edges[i - 1] on, and below edges[i] */
-    double buckets[HS__EDGES];
+typedef struct hs__bucket_tables {
+    double edges[HS__EDGES];               /* bucket i has values from edges[i - 1] on, and below edges[i] */
     uint32_t float_cells[HS__FLOAT_CELLS]; /* added to the bits it makes them the place, in the bits that name the cell */
     uint64_t double_edge[2][HS__DOUBLE_CELLS]; /* the least bits that lie beyond the cell's edge; none do if it has none */
     uint16_t double_place[2][HS__DOUBLE_CELLS];
+} hs__bucket_tables;
+
+typedef struct hs__histogram {
+    const hs__bucket_tables *tables; /* the same for all */
+    double min, max, num, sum, sum_squares;
+    uint64_t nan, infinity;
+    bool wide; /* the machine has wide vectors */
+    double buckets[HS__EDGES];
     uint32_t counts[HS__COUNTERS][HS__PLACES];
     uint32_t counted; /* since `counts` were cleared */
 } hs__histogram;

@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { LANES = 8, FLOAT_SHIFT = 23 - HS__CELL_BITS, DOUBLE_SHIFT = 52 - HS__CELL_BITS };
@@ -85,19 +86,29 @@ static void make_double_cells(uint64_t *edge, uint16_t *place, const double *edg
     }
 }
 
+/* Constants, but for the making: the first histogram of the process makes them. */
+static hs__bucket_tables tables;
+
+static void make_tables(void)
+{
+    make_edges(tables.edges);
+    const double *positive = tables.edges + HS__EDGES_A_SIDE + 1;
+    for (int sign = 0; sign < 2; sign++) { /* to negative numbers 0 is an edge as well, which -0 does not lie beyond */
+        const uint32_t n = HS__EDGES_A_SIDE + (uint32_t)sign;
+        make_float_cells(tables.float_cells, positive - sign, n, sign);
+        make_double_cells(tables.double_edge[sign], tables.double_place[sign], positive - sign, n, sign);
+    }
+}
+
 hs__histogram *hs__histogram_new(const hs_env *env)
 {
+    static pthread_once_t made = PTHREAD_ONCE_INIT;
     hs__histogram *h = hs__alloc(env, 1, sizeof *h);
     if (!h)
         return NULL;
+    pthread_once(&made, make_tables);
+    h->tables = &tables;
     h->wide = HAS_WIDE;
-    make_edges(h->edges);
-    const double *positive = h->edges + HS__EDGES_A_SIDE + 1;
-    for (int sign = 0; sign < 2; sign++) { /* to negative numbers 0 is an edge as well, which -0 does not lie beyond */
-        const uint32_t n = HS__EDGES_A_SIDE + (uint32_t)sign;
-        make_float_cells(h->float_cells, positive - sign, n, sign);
-        make_double_cells(h->double_edge[sign], h->double_place[sign], positive - sign, n, sign);
-    }
     return h;
 }
 
@@ -121,7 +132,7 @@ static inline size_t place_of_float(const hs__histogram *h, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return (uint32_t)(bits + h->float_cells[bits >> FLOAT_SHIFT]) >> FLOAT_SHIFT;
+    return (uint32_t)(bits + h->tables->float_cells[bits >> FLOAT_SHIFT]) >> FLOAT_SHIFT;
 }
 
 static inline size_t place_of_double(const hs__histogram *h, double value)
@@ -130,7 +141,7 @@ static inline size_t place_of_double(const hs__histogram *h, double value)
     int64_t cell = (int64_t)(bits >> DOUBLE_SHIFT & ((UINT64_C(1) << (63 - DOUBLE_SHIFT)) - 1)) - FIRST_CELL;
     cell = cell < 0 ? 0 : cell;
     cell = cell > HS__DOUBLE_CELLS - 1 ? HS__DOUBLE_CELLS - 1 : cell;
-    return h->double_place[negative][cell] + (size_t)(bits >= h->double_edge[negative][cell]);
+    return h->tables->double_place[negative][cell] + (size_t)(bits >= h->tables->double_edge[negative][cell]);
 }
 
 /* Loops without branches, which the compiler makes vectors of. Their results do not depend on how wide those are. */
