@@ -105,8 +105,8 @@ HS_API void hs_event_reader_close(hs_event_reader *reader);
  *
  *   HS_OUT_OF_RANGE   the end. Only without .follow: the end of the last of the files that were there at first
  *   HS_UNAVAILABLE    no more now; ask again later. Only with .follow: all that is whole was read, and the last file may
- * end inside a record that is still being written others            the file system's, of the file named; asking again
- * tries again
+ *                     end inside a record that is still being written
+ *   others            the file system's, of the file named; asking again tries again
  *
  * Damage is reported, passed over, and no error: a record whose checksum is wrong or that is no event, by its length; what
  * has no length to trust, to the next intact record of the file. A file that ends inside a record is damaged once it is

@@ -64,8 +64,8 @@ HS_API hs_code hs_record_reader_skip(hs_record_reader *reader, uint64_t n, uint6
 
 /* After HS_DATA_LOSS: goes to where reading can go on, *lost bytes (may be NULL) further: after this record where its
  * length can be trusted (by its own checksum, or by that of the data), else, in a file that is not compressed, to the next
- * intact record. HS_OUT_OF_RANGE: there is none (yet), and the reader stays. Not for files that are being written: their
- * last record may be whole in a moment. */
+ * intact record. A record that has become whole meanwhile is not lost: *lost is 0. HS_OUT_OF_RANGE: there is none (yet),
+ * and the reader stays. Not for files that are being written: their last record may be whole in a moment. */
 HS_API hs_code hs_record_reader_recover(hs_record_reader *reader, uint64_t *lost, hs_error *err);
 
 /* What a file holds. Frozen. */

@@ -121,7 +121,7 @@ HS_API hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const c
 
 typedef enum hs_session_status { HS_SESSION_START = 1, HS_SESSION_STOP = 2, HS_SESSION_CHECKPOINT = 3 } hs_session_status;
 /* A session log. START tells TensorBoard to drop what it has at `step` and above: it is given the first step of the new
- * run. `checkpoint_path` and `message` may be NULL; what is not UTF-8 in them is written as ?. */
+ * run, and is never dropped. `checkpoint_path` and `message` may be NULL; what is not UTF-8 in them is written as ?. */
 HS_API hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_status status,
                                              const char *checkpoint_path, const char *message, int64_t step, hs_error *err);
 

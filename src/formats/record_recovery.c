@@ -23,6 +23,14 @@ static hs_code trusts_length(hs__record_reader *reader, hs__record_header *heade
     return header->bytes > reader->limit ? HS_DATA_LOSS : hs__record_read_data(reader, reader->offset, header->bytes, err);
 }
 
+/* Is the record at this place intact after all? Whoever found it torn may have looked while it was written. */
+static hs_code check_data(hs__record_reader *reader, const hs__record_header *header, hs_error *err)
+{
+    if (!header->is_sound || header->bytes > reader->limit)
+        return HS_DATA_LOSS;
+    return hs__record_read_data(reader, reader->offset, header->bytes, err);
+}
+
 /* The first intact record from *at on. If there is none, *at is where to search when the file has grown. */
 static hs_code search(hs__record_reader *reader, uint64_t *at, hs_error *err)
 {
@@ -68,7 +76,11 @@ hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_
     hs__source_forget(&reader->source);
     hs_code code = trusts_length(reader, &header, err);
     if (!code) {
-        at += HS__RECORD_HEADER + header.bytes + HS__RECORD_FOOTER;
+        code = check_data(reader, &header, err);
+        if (code == HS_DATA_LOSS) {
+            at += HS__RECORD_HEADER + header.bytes + HS__RECORD_FOOTER;
+            code = HS_OK;
+        }
     } else if (is_none(code) && !reader->source.inflater) {
         code = search_on(reader, &at, err);
     }

@@ -53,7 +53,8 @@ hs_code hs__record_read_data(hs__record_reader *reader, uint64_t offset, uint64_
 /* DATA_LOSS if the file ends inside the record. */
 hs_code hs__record_check_length(hs__record_reader *reader, uint64_t offset, uint64_t bytes, hs_error *err);
 
-/* After DATA_LOSS, or a record beyond the limit: goes to where reading can go on. OUT_OF_RANGE: nowhere (yet). */
+/* After DATA_LOSS, or a record beyond the limit: goes to where reading can go on, which is here if the record has become
+ * whole. OUT_OF_RANGE: nowhere (yet). */
 hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_error *err);
 
 #endif

@@ -117,7 +117,8 @@ static hs_code pass_over(hs_event_reader *reader, const hs_error *why, hs_error 
         return code;
     if (code && code != HS_OUT_OF_RANGE)
         return code;
-    report(reader, offset, code ? rest_of_file(reader, offset) : lost, is_truncated && code, why->message);
+    if (code || lost) /* else it is whole by now */
+        report(reader, offset, code ? rest_of_file(reader, offset) : lost, is_truncated && code, why->message);
     return code;
 }
 

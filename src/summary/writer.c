@@ -257,5 +257,6 @@ hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err)
     }
     hs_error error = writer->status.failing ? writer->status.last_error : (hs_error){0};
     pthread_mutex_unlock(&writer->lock);
-    return hs__error_copy(err, &error);
+    /* After an error the turn that reopens is for what that has left, and the queue comes after it. */
+    return error.code ? hs__error_copy(err, &error) : hs_summary_writer_flush(writer, true, err);
 }

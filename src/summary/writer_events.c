@@ -14,6 +14,7 @@
 /* The event that is being added. */
 typedef struct {
     hs_summary_writer *writer;
+    bool is_kept;    /* though the queue is full */
     hs__buffer *out; /* NULL: it is dropped */
     size_t begun;
     int64_t now_ns;
@@ -45,12 +46,12 @@ static void count_dropped(hs_summary_writer *writer)
 /* If it succeeds and nothing is dropped, the lock is held, and a record is begun. */
 static hs_code begin(addition *event, hs_summary_writer *writer, hs_error *err)
 {
-    *event = (addition){.writer = writer};
+    *event = (addition){.writer = writer, .is_kept = event->is_kept};
     if (!writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no event-file writer (NULL): it was not opened");
     event->now_ns = hs_env_realtime_ns(&writer->env);
     pthread_mutex_lock(&writer->lock);
-    bool room = find_room(writer);
+    bool room = event->is_kept || find_room(writer);
     if (writer->on_error == HS_WRITER_FAILS && writer->status.failing) {
         hs_code code = hs__error_copy(err, &writer->status.last_error);
         pthread_mutex_unlock(&writer->lock);
@@ -94,7 +95,7 @@ static hs_code end(const addition *event, hs_error *err)
 /* An event with one field that holds bytes. */
 static hs_code add_field(hs_summary_writer *writer, uint32_t field, hs_bytes data, int64_t step, hs_error *err)
 {
-    addition event;
+    addition event = {.writer = NULL};
     if (data.size && !data.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "an event of %zu bytes has no data", data.size);
     hs_code code = begin(&event, writer, err);
@@ -107,7 +108,7 @@ static hs_code add_field(hs_summary_writer *writer, uint32_t field, hs_bytes dat
 
 hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step, hs_error *err)
 {
-    addition event;
+    addition event = {.writer = NULL};
     size_t tag_bytes = tag ? strlen(tag) : 0;
     if (!tag_bytes)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a summary value needs a tag");
@@ -140,7 +141,7 @@ hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes meta_gr
 
 hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes data, hs_error *err)
 {
-    addition event;
+    addition event = {.writer = NULL};
     if (writer && (!data.size || !data.data || !hs__is_event(data.data, data.size)))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialised Event", data.size);
     hs_code code = begin(&event, writer, err);
@@ -154,17 +155,18 @@ hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes data, hs_err
 
 static hs_code end_with_log(const addition *event, uint32_t field, int64_t step, hs_error *err)
 {
-    const hs__buffer *log = &event->writer->log;
+    hs__buffer *log = &event->writer->log;
     hs__encode_event(event->out, event->now_ns, step);
     hs__proto_put_bytes(event->out, field, log->data, log->size);
     event->out->failed |= log->failed;
+    hs__writer_shrink(event->writer, log);
     return end(event, err);
 }
 
 hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata, int64_t step,
                                        hs_error *err)
 {
-    addition event;
+    addition event = {.writer = NULL};
     if (!tag || !*tag)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "run metadata needs a tag");
     if (run_metadata.size && !run_metadata.data)
@@ -181,7 +183,7 @@ hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *ta
 hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_status status, const char *checkpoint_path,
                                       const char *message, int64_t step, hs_error *err)
 {
-    addition event;
+    addition event = {.is_kept = status == HS_SESSION_START}; /* what comes after it means nothing without it */
     hs_code code = begin(&event, writer, err);
     if (code || !event.out)
         return code;

@@ -118,8 +118,8 @@ static hs_code replace(hs_summary_writer *writer, hs__file file, char *path, uin
     hs__file old = writer->file;
     writer->file = file;
     writer->file_bytes = bytes;
-    if (old.handle)
-        hs__file_sync(&old, NULL); /* a later flush is for what is in it too; if it fails, that is not the first time */
+    if (old.handle && !writer->unsynced.code)
+        hs__file_sync(&old, &writer->unsynced); /* a later flush is for what is in it too */
     hs__file_close(&old, NULL);
     return HS_OK;
 }

@@ -31,8 +31,9 @@ struct hs_summary_writer {
     hs__file file;
     uint64_t file_bytes; /* so much of it is good */
     hs__buffer writing;
-    int in_a_row;     /* failures */
-    int64_t retry_ns; /* after them, by the system's monotonic clock */
+    hs_error unsynced; /* of a file before it, which no flush has told of */
+    int in_a_row;      /* failures */
+    int64_t retry_ns;  /* after them, by the system's monotonic clock */
 
     pthread_mutex_t lock;
     pthread_cond_t wake, room, done; /* for the thread; for those who wait to add; for those who wait for the thread */
@@ -59,6 +60,9 @@ hs_code hs__writer_begin_file(hs_summary_writer *writer, hs_error *err);
 hs_code hs__writer_start_thread(hs_summary_writer *writer, hs_error *err);
 /* Under the lock: has it something to do? Wakes it if so. */
 void hs__writer_wake(hs_summary_writer *writer);
+
+/* Gives back the memory of an event that was larger than all others. The buffer is empty then. */
+void hs__writer_shrink(const hs_summary_writer *writer, hs__buffer *buffer);
 
 /* Takes back a hold on a shared writer. False: others have it. */
 bool hs__writer_unshare(hs_summary_writer *writer);

@@ -109,8 +109,10 @@ static void work(hs_summary_writer *writer, turn *now)
         now->began = true;
     }
     write_buffer(writer, now);
-    if (now->wrote && now->sync)
-        hs__file_sync(&writer->file, err);
+    if (now->wrote && now->sync && !hs__file_sync(&writer->file, err)) {
+        hs__error_copy(err, &writer->unsynced);
+        hs__clear(&writer->unsynced);
+    }
     if (!err->code && now->reopens != writer->reopened && !now->began)
         now->began = !hs__writer_begin_file(writer, err);
 }
@@ -144,12 +146,17 @@ static void keep_rest(hs_summary_writer *writer, const turn *now)
     writer->written += now->arrived;
 }
 
+void hs__writer_shrink(const hs_summary_writer *writer, hs__buffer *buffer)
+{
+    if (buffer->capacity / 4 > writer->limit + SLACK)
+        hs__buffer_free(buffer);
+    hs__buffer_clear(buffer);
+}
+
 static void empty(hs_summary_writer *writer, hs__buffer *buffer)
 {
     writer->written += buffer->size;
-    if (buffer->capacity / 4 > writer->limit + SLACK)
-        hs__buffer_free(buffer); /* one event was larger than all others */
-    hs__buffer_clear(buffer);
+    hs__writer_shrink(writer, buffer);
 }
 
 static void drop(hs_summary_writer *writer, hs__buffer *buffer)
@@ -186,7 +193,7 @@ static void settle(hs_summary_writer *writer, turn *now)
             writer->synced = writer->written;
     }
     writer->reopened = now->reopens;
-    bool gives_up = now->error.code && (writer->on_error == HS_WRITER_FAILS || writer->closing);
+    bool gives_up = now->error.code && (writer->on_error == HS_WRITER_FAILS || now->closing);
     if (gives_up) {
         drop(writer, &writer->writing);
         drop(writer, &writer->pending);

@@ -26,9 +26,19 @@ typedef struct {
     int64_t step;
 } start;
 
+/* A tag, and which event has its metadata: TensorFlow's writer leaves them to the first value, and TensorBoard remembers
+ * them when that has become obsolete. */
+typedef struct {
+    char *tag;
+    uint64_t event;
+    bool is_needed; /* by values after it that have none */
+} tag_row;
+
 typedef struct {
     const char *directory;
     old_file *files;
+    tag_row *tags; /* in their order */
+    size_t n_tags;
     start *starts; /* their steps rise: each is the lowest of those that follow */
     size_t n_files, n_starts;
     uint64_t n_events, n_dropped;
@@ -63,6 +73,44 @@ static void note_start(compaction *c, int64_t step)
     c->starts[c->n_starts++] = (start){c->n_events, step};
 }
 
+static bool has_metadata(const hs_event_value *value)
+{
+    return value->plugin.bytes || value->display_name.bytes || value->description.bytes;
+}
+
+/* Where the tag is among those that have metadata, or would be. */
+static size_t find_tag(const compaction *c, const char *tag, bool *found)
+{
+    size_t low = 0, high = c->n_tags;
+    *found = false;
+    while (low < high && !*found) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(c->tags[middle].tag, tag);
+        *found = order == 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return *found ? high : low;
+}
+
+static void note_value(compaction *c, const hs_event_value *value)
+{
+    char *tag = text_of(value->tag);
+    bool found;
+    size_t at = find_tag(c, tag, &found);
+    if (found || !has_metadata(value)) {
+        if (found && !has_metadata(value))
+            c->tags[at].is_needed = true;
+        free(tag);
+        return;
+    }
+    c->tags = must_allocate(c->tags, c->n_tags + 1, sizeof *c->tags);
+    memmove(c->tags + at + 1, c->tags + at, (c->n_tags++ - at) * sizeof *c->tags);
+    c->tags[at] = (tag_row){tag, c->n_events, false};
+}
+
 static void note_event(compaction *c, const hs_event *event)
 {
     note_file(c, event->path);
@@ -76,6 +124,8 @@ static void note_event(compaction *c, const hs_event *event)
     c->first_step = event->step < c->first_step ? event->step : c->first_step;
     if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_START)
         note_start(c, event->step);
+    for (size_t i = 0; i < event->n_values; i++)
+        note_value(c, &event->values[i]);
     c->n_events++;
 }
 
@@ -83,6 +133,20 @@ static void note_event(compaction *c, const hs_event *event)
 static bool is_obsolete(const compaction *c, size_t next, const hs_event *event)
 {
     return event->kind == HS_EVENT_SUMMARY && next < c->n_starts && event->step >= c->starts[next].step;
+}
+
+/* Are there metadata in event i that are nowhere else? */
+static bool is_needed(const compaction *c, uint64_t i, const hs_event *event)
+{
+    bool needed = false;
+    for (size_t k = 0; k < event->n_values && !needed; k++) {
+        char *tag = text_of(event->values[k].tag);
+        bool found;
+        size_t at = find_tag(c, tag, &found);
+        needed = found && c->tags[at].event == i && c->tags[at].is_needed;
+        free(tag);
+    }
+    return needed;
 }
 
 /* Writing. */
@@ -96,23 +160,36 @@ static size_t put_varint(unsigned char *to, uint64_t value)
     return n;
 }
 
-/* An Event that is a SessionLog START at the first step. */
-static hs_code write_start(const compaction *c, hs_record_writer *writer, hs_error *err)
+/* An Event of the first time that is this. */
+static hs_code write_event(const compaction *c, hs_record_writer *writer, int64_t step, const unsigned char *what,
+                           size_t bytes, hs_error *err)
 {
-    static const unsigned char log[] = {7 << 3 | 2, 2, 1 << 3, HS_SESSION_START};
-    unsigned char event[32] = {1 << 3 | 1};
+    unsigned char event[64] = {1 << 3 | 1};
     uint64_t time;
     memcpy(&time, &c->first_time, sizeof time);
     size_t n = 1;
     for (int i = 0; i < 8; i++)
         event[n++] = (unsigned char)(time >> 8 * i);
     event[n++] = 2 << 3;
-    n += put_varint(event + n, (uint64_t)c->first_step);
-    memcpy(event + n, log, sizeof log);
-    return hs_record_writer_write(writer, event, n + sizeof log, err);
+    n += put_varint(event + n, (uint64_t)step);
+    memcpy(event + n, what, bytes);
+    return hs_record_writer_write(writer, event, n + bytes, err);
 }
 
-/* Copies what is left; the first version of a file serves them all. */
+/* How the file begins: the version, also where that of the first old one is damaged, for without it TensorBoard heeds no
+ * START; and a START at the first step. */
+static hs_code write_head(const compaction *c, const hs_event *first, hs_record_writer *writer, hs_error *err)
+{
+    static const unsigned char version[] = "\x1a\x0d"
+                                           "brain.Event:2";
+    static const unsigned char log[] = {7 << 3 | 2, 2, 1 << 3, HS_SESSION_START};
+    hs_code code = first->kind == HS_EVENT_FILE_VERSION
+                       ? hs_record_writer_write(writer, first->record.data, first->record.size, err)
+                       : write_event(c, writer, 0, version, sizeof version - 1, err);
+    return code ? code : write_event(c, writer, c->first_step, log, sizeof log, err);
+}
+
+/* Copies what is left; one version serves them all. */
 static hs_code copy(compaction *c, events *from, hs_record_writer *writer, hs_error *err)
 {
     const hs_event *event;
@@ -121,12 +198,12 @@ static hs_code copy(compaction *c, events *from, hs_record_writer *writer, hs_er
     for (uint64_t i = 0; !code && i < c->n_events && next_event(from, &event); i++) {
         while (next < c->n_starts && c->starts[next].before <= i)
             next++;
-        if (is_obsolete(c, next, event))
+        if (i == 0 && (code = write_head(c, event, writer, err)))
+            break;
+        if (is_obsolete(c, next, event) && !is_needed(c, i, event))
             c->n_dropped++;
-        else if (i == 0 || event->kind != HS_EVENT_FILE_VERSION)
+        else if (event->kind != HS_EVENT_FILE_VERSION)
             code = hs_record_writer_write(writer, event->record.data, event->record.size, err);
-        if (i == 0 && !code)
-            code = write_start(c, writer, err);
     }
     return code;
 }
@@ -236,15 +313,21 @@ static void conclude(compaction *c, bool as_json, bool is_made)
 
 static int make(compaction *c, const events *seen, const struct call *call)
 {
-    bool is_needed = c->n_files > 1 || c->has_obsolete || seen->damages;
+    const hs_file_system *files = &hs_env_default()->files;
+    bool is_one = c->n_files == 1 && !seen->damages;
     int status = events_status(seen);
-    if (c->n_events == 0 || !is_needed) {
+    if (c->n_events == 0 || (is_one && !c->has_obsolete)) {
         conclude(c, call->given[OPTION_JSON], false);
         return status;
     }
     choose_names(c);
-    if (!write_aside(c) || !is_quiet(c) || !place(c)) {
-        const hs_file_system *files = &hs_env_default()->files;
+    bool is_written = write_aside(c);
+    if (is_written && is_one && c->n_dropped == 0) {
+        files->ops->remove(files->user, c->aside, NULL);
+        conclude(c, call->given[OPTION_JSON], false);
+        return status;
+    }
+    if (!is_written || !is_quiet(c) || !place(c)) {
         files->ops->remove(files->user, c->aside, NULL);
         return TROUBLE;
     }
@@ -260,7 +343,10 @@ static void free_compaction(compaction *c)
 {
     for (size_t i = 0; i < c->n_files; i++)
         free(c->files[i].path);
+    for (size_t i = 0; i < c->n_tags; i++)
+        free(c->tags[i].tag);
     free(c->files);
+    free(c->tags);
     free(c->starts);
     free(c->aside);
     free(c->path);

@@ -100,10 +100,11 @@ static const struct command commands[] = {
      "[--json] [--delete] DIRECTORY",
      "one file of many, without what a restart has made obsolete",
      "Makes one event file of all in a directory, without the summaries that TensorBoard drops too: those at and above the step\n"
-     "from which a later run began anew. The new file comes after the old ones by its name, and TensorBoard shows the same with\n"
-     "and without them. They are kept, unless --delete is given: then they are removed once the new file is on the disk, but\n"
-     "for when something in them is damaged (other than by a cut at the end). Not while training writes there: a file that\n"
-     "grows meanwhile is noticed, and nothing is changed; what waits in a writer's memory is not.\n",
+     "from which a later run began anew, but for one that alone tells what its tag is for. The new file comes after the old ones\n"
+     "by its name, and TensorBoard shows the same with and without them. They are kept, unless --delete is given: then they are\n"
+     "removed once the new file is on the disk, but for when something in them is damaged (other than by a cut at the end). Not\n"
+     "while training writes there: a file that grows meanwhile is noticed, and nothing is changed; what waits in a writer's\n"
+     "memory is not.\n",
      1,
      {[OPTION_JSON] = true, [OPTION_DELETE] = true},
      events_compact},

@@ -114,6 +114,69 @@ static void a_hostile_length_gets_no_memory(void **state)
     }
 }
 
+static void after_a_hostile_length_reading_goes_on(void **state)
+{
+    (void)state;
+    static const uint64_t lengths[] = {1 << 20,         INT64_MAX - 16, INT64_MAX, (uint64_t)INT64_MAX + 1,
+                                       UINT64_MAX - 16, UINT64_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        unsigned char bytes[12 + 19];
+        size_t n;
+        uint64_t lost;
+        claim_length(HS_RECORDS_PLAIN, lengths[i]);
+        char *data = test_read_file(path(), &n);
+        memcpy(bytes, data, 12);
+        free(data);
+        write_all(HS_RECORDS_PLAIN, HS_NAMES("foo"));
+        data = test_read_file(path(), &n);
+        memcpy(bytes + 12, data, 19);
+        free(data);
+        test_write_file(path(), bytes, sizeof bytes);
+        hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
+        assert_fails(hs_record_reader_skip(reader, 1, NULL, &err), HS_DATA_LOSS, &err, "ends inside");
+        assert_ok(hs_record_reader_recover(reader, &lost, &err), &err);
+        assert_int_equal(lost, 12);
+        assert_next(reader, "foo");
+        assert_ok(hs_record_reader_seek(reader, lengths[i], &err), &err);
+        assert_end(reader);
+        hs_record_reader_free(reader);
+    }
+}
+
+static void what_was_torn_and_is_whole_is_not_lost(void **state)
+{
+    (void)state;
+    size_t bytes;
+    uint64_t lost = 1;
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("foo", "hooks"));
+    char *data = test_read_file(path(), &bytes);
+    test_write_file(path(), data, bytes - 1);
+    hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, 0);
+    assert_next(reader, "foo");
+    assert_stops(reader, HS_DATA_LOSS, "the file ends inside");
+    test_write_file(path(), data, bytes);
+    assert_ok(hs_record_reader_recover(reader, &lost, &err), &err);
+    assert_int_equal(lost, 0);
+    assert_next(reader, "hooks");
+    hs_record_reader_free(reader);
+    free(data);
+}
+
+static void a_file_that_was_removed_is_read_to_its_end(void **state)
+{
+    (void)state;
+    enum { AT_ONCE = 64 };
+    static const char longer[] = "a record that is longer than what is read from the file at once";
+    write_all(HS_RECORDS_PLAIN, HS_NAMES("foo", longer, "bar"));
+    hs_record_reader *reader = new_reader(HS_RECORDS_PLAIN, AT_ONCE);
+    assert_next(reader, "foo");
+    remove(path());
+    assert_next(reader, longer);
+    assert_next(reader, "bar");
+    assert_end(reader);
+    hs_record_reader_free(reader);
+}
+
 static void the_limit_is_the_callers(void **state)
 {
     (void)state;
@@ -230,6 +293,9 @@ int main(void)
         TEST(rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole),
         TEST(a_torn_record_that_was_cut_off_is_not_remembered),
         TEST(a_hostile_length_gets_no_memory),
+        TEST(after_a_hostile_length_reading_goes_on),
+        TEST(what_was_torn_and_is_whole_is_not_lost),
+        TEST(a_file_that_was_removed_is_read_to_its_end),
         TEST(the_limit_is_the_callers),
         TEST(damage_of_any_byte_is_passed_over),
         TEST(damage_inside_a_compressed_file_is_passed_over),

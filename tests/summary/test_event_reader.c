@@ -85,6 +85,41 @@ static void a_record_that_is_being_written_is_no_damage(void **state)
     hs_event_reader_close(reader);
 }
 
+/* A file that becomes whole just before one of the reads. */
+static size_t reads_left;
+
+static hs_code read_late(void *user, void *handle, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *error)
+{
+    (void)user;
+    if (reads_left && --reads_left == 0)
+        write_first(1, file.size);
+    return hs_env_default()->files.ops->read(NULL, handle, offset, data, bytes, got, error);
+}
+
+static void a_record_may_become_whole_at_any_moment(void **state)
+{
+    (void)state;
+    enum { MOST_READS = 10 };
+    hs_file_system_ops ops = *hs_env_default()->files.ops;
+    ops.read = read_late;
+    t.env.files = (hs_file_system){&ops, NULL};
+    write_steps(1, 1, 4);
+    for (size_t cut = STEP_BYTES + 1; cut < 2 * STEP_BYTES; cut++)
+        for (size_t at = 1; at <= MOST_READS; at++) {
+            const hs_event *event;
+            int64_t step = 0;
+            write_first(1, cut);
+            reads_left = at;
+            hs_event_reader *reader = open_reader(true);
+            for (size_t i = 0; i < MOST_READS && step < 3; i++)
+                if (hs_event_reader_next(reader, &event, &err) == HS_OK)
+                    assert_int_equal(event->step, ++step);
+            assert_int_equal(step, 3);
+            assert_int_equal(hs_event_reader_damages(reader), 0);
+            hs_event_reader_close(reader);
+        }
+}
+
 static void a_torn_end_is_damage_when_a_file_comes_after_it(void **state)
 {
     (void)state;
@@ -300,6 +335,7 @@ int main(void)
         TEST(what_comes_later_belongs_to_no_snapshot),
         TEST(growing_files_and_new_ones_are_followed),
         TEST(a_record_that_is_being_written_is_no_damage),
+        TEST(a_record_may_become_whole_at_any_moment),
         TEST(a_torn_end_is_damage_when_a_file_comes_after_it),
         TEST(a_file_that_is_gone_is_left_out),
         TEST(one_file_is_followed_too),

@@ -3,6 +3,7 @@
 #include "summary/events.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -15,7 +16,10 @@ typedef struct {
     hs_error err;
     atomic_int torn_at; /* so many bytes of the next write arrive; -1: all */
     atomic_bool write_fails, sync_fails, open_fails;
+    void *torn_file;            /* the one whose write was broken off, */
+    atomic_bool its_sync_fails; /* once */
     atomic_int tries;
+    pthread_mutex_t held; /* a write that is to be broken off waits for it */
 } fixture;
 
 static hs_code bad_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)
@@ -23,6 +27,9 @@ static hs_code bad_write(void *user, void *file, const void *data, size_t bytes,
     fixture *f = user;
     int torn_at = atomic_exchange(&f->torn_at, -1);
     if (torn_at >= 0) {
+        f->torn_file = file;
+        pthread_mutex_lock(&f->held);
+        pthread_mutex_unlock(&f->held);
         f->under.ops->write(f->under.user, file, data, (size_t)torn_at < bytes ? (size_t)torn_at : bytes, err);
         return hs_error_set(err, HS_DATA_LOSS, "a torn write");
     }
@@ -34,8 +41,8 @@ static hs_code bad_write(void *user, void *file, const void *data, size_t bytes,
 static hs_code bad_sync(void *user, void *file, hs_error *err)
 {
     fixture *f = user;
-    return f->sync_fails ? hs_error_set(err, HS_DATA_LOSS, "a sync that failed")
-                         : f->under.ops->sync(f->under.user, file, err);
+    bool fails = f->sync_fails || (file == f->torn_file && atomic_exchange(&f->its_sync_fails, false));
+    return fails ? hs_error_set(err, HS_DATA_LOSS, "a sync that failed") : f->under.ops->sync(f->under.user, file, err);
 }
 
 static hs_code bad_open(void *user, const char *path, int mode, void **file, hs_error *err)
@@ -58,6 +65,7 @@ static int setup(void **state)
     f->ops.sync = bad_sync;
     f->ops.open = bad_open;
     f->torn_at = -1;
+    pthread_mutex_init(&f->held, NULL);
     *state = f;
     return 0;
 }
@@ -67,6 +75,7 @@ static int teardown(void **state)
     fixture *f = *state;
     test_remove_directory(f->directory);
     size_t left = f->t.live;
+    pthread_mutex_destroy(&f->held);
     free(f);
     assert_int_equal(left, 0);
     return 0;
@@ -201,6 +210,35 @@ static void an_outage_drops_what_the_queue_does_not_hold(void **state)
     assert_contains(f->t.log, "of 500 events of ");
 }
 
+static void reopening_after_an_error_leaves_nothing_in_the_queue(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
+    add(f, writer, 1, 1);
+    f->torn_at = 0;
+    assert_fails(hs_summary_writer_flush(writer, false, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
+    add(f, writer, 2, 2);
+    assert_ok(hs_summary_writer_reopen(writer, &f->err), &f->err);
+    expect_steps(f, "version version x=1@1 x=2@2");
+    assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
+}
+
+static void a_start_is_not_dropped(void **state)
+{
+    enum { EVENTS = 50, QUEUE = 200 };
+    fixture *f = *state;
+    hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){.queue_bytes = QUEUE});
+    f->write_fails = f->open_fails = true;
+    add(f, writer, 1, EVENTS);
+    assert_true(hs_summary_writer_get_status(writer).dropped > 0);
+    assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_START, NULL, NULL, 3, &f->err), &f->err);
+    f->write_fails = f->open_fails = false;
+    assert_ok(hs_summary_writer_flush(writer, true, &f->err), &f->err);
+    add(f, writer, 3, 3);
+    assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
+    assert_contains(events_text(f->directory), " start@3 x=3@3");
+}
+
 static void what_cannot_be_written_at_the_end_is_counted(void **state)
 {
     fixture *f = *state;
@@ -227,6 +265,51 @@ static void after_a_sync_that_failed_there_is_another_file(void **state)
     assert_string_not_equal(hs_summary_writer_path(writer), before);
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
     expect_steps(f, "version x=1@1 version x=2@2");
+}
+
+/* Its last events were good, and are in the file before: a flush is for them too. */
+static void a_file_that_cannot_be_synced_when_it_is_left_is_told_of(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){0});
+    add(f, writer, 1, 1);
+    assert_ok(hs_summary_writer_flush(writer, false, &f->err), &f->err);
+    add(f, writer, 2, 2);
+    f->torn_at = 0;
+    f->its_sync_fails = true;
+    assert_fails(hs_summary_writer_flush(writer, false, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
+    assert_fails(hs_summary_writer_flush(writer, true, &f->err), HS_DATA_LOSS, &f->err, "a sync that failed");
+    assert_ok(hs_summary_writer_flush(writer, true, &f->err), &f->err);
+    assert_int_equal(hs_summary_writer_get_status(writer).failures, 2);
+    assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
+    expect_steps(f, "version x=1@1 version x=2@2 version");
+}
+
+static void *close_it(void *user)
+{
+    return hs_summary_writer_close(user, NULL) ? user : NULL;
+}
+
+/* What was being written when the end was near is tried once more, and what waited behind it is tried at all. */
+static void a_write_that_fails_before_the_end_costs_nothing(void **state)
+{
+    enum { SHORT_NS = 50000000, QUEUE = 8 };
+    fixture *f = *state;
+    hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){.queue_bytes = QUEUE});
+    pthread_t thread;
+    void *failed;
+    f->torn_at = 0;
+    pthread_mutex_lock(&f->held);
+    add(f, writer, 1, 1);
+    while (f->torn_at >= 0)
+        hs_env_sleep_ns(NULL, SHORT_NS / 50);
+    add(f, writer, 2, 2);
+    assert_int_equal(pthread_create(&thread, NULL, close_it, writer), 0);
+    hs_env_sleep_ns(NULL, SHORT_NS);
+    pthread_mutex_unlock(&f->held);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    expect_steps(f, "version version x=1@1 x=2@2");
 }
 
 static void one_that_fails_drops_all_and_stops(void **state)
@@ -318,8 +401,12 @@ int main(void)
         with_disk(each_event_is_there_once_wherever_a_write_was_torn),
         with_disk(it_is_tried_again_though_nobody_calls),
         with_disk(an_outage_drops_what_the_queue_does_not_hold),
+        with_disk(reopening_after_an_error_leaves_nothing_in_the_queue),
+        with_disk(a_start_is_not_dropped),
         with_disk(what_cannot_be_written_at_the_end_is_counted),
         with_disk(after_a_sync_that_failed_there_is_another_file),
+        with_disk(a_file_that_cannot_be_synced_when_it_is_left_is_told_of),
+        with_disk(a_write_that_fails_before_the_end_costs_nothing),
         with_disk(one_that_fails_drops_all_and_stops),
         with_disk(wr_104_wr_110s_a_removed_file_has_a_successor),
         with_disk(wr_105_closing_without_the_file),

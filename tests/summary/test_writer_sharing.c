@@ -179,6 +179,8 @@ static void memory_is_bounded_by_the_queue(void **state)
     assert_in_range(m.peak, 2 * QUEUE, 4 * QUEUE + OTHER);
     char *large = calloc(1, LARGE);
     assert_ok(hs_summary_writer_graph(w, (hs_bytes){large, LARGE}, 0, &f->err), &f->err);
+    assert_ok(hs_summary_writer_flush(w, false, &f->err), &f->err);
+    assert_ok(hs_summary_writer_run_metadata(w, "step_1", (hs_bytes){large, LARGE}, 1, &f->err), &f->err);
     free(large);
     assert_ok(hs_summary_writer_flush(w, false, &f->err), &f->err);
     assert_in_range(m.live, 0, 4 * QUEUE + OTHER);

@@ -184,6 +184,23 @@ class Compact(EventsCase):
         self.assertIn("nothing is deleted", said)
         self.assertEqual(len(self.names()), 3)
 
+    def test_a_file_that_has_lost_its_version(self):
+        self.write(FIRST, scalars(1, loss=1) + scalars(2, loss=2))
+        self.write(SECOND, version() + start(2) + scalars(2, loss=20))
+        self.prints("events", "compact", "run")
+        self.assertEqual([(e["event"], e["step"], e.get("value")) for e in self.lines(SECOND + ".compacted")],
+                         [("file_version", 0, None), ("session_log", 0, None), ("summary", 1, 1), ("session_log", 2, None), ("summary", 2, 20)])
+
+    def test_metadata_that_only_an_obsolete_value_has(self):
+        bare = event(3, field(5, field(1, field(1, "note") + field(8, field(1, 1) + field(2, b"")))))
+        self.write(FIRST, version() + start(1) + tensor_scalar(3, "note", 1) + bare + scalars(4, loss=4) + start(3) + bare)
+        done = self.json("events", "compact", "--json", "--delete", "run")
+        self.assertEqual((done["events"], done["dropped"]), (7, 2))
+        note = self.json("events", "ls", "--json", "run")["tags"][0]
+        self.assertEqual((note["tag"], note["plugin"], note["count"]), ("note", "scalars", 2))
+        self.assertIn("nothing to compact", self.prints("events", "compact", "run"))
+        self.assertEqual(len(self.names()), 1)
+
     def test_nothing_to_do(self):
         self.assertIn("nothing to compact", self.prints("events", "compact", "run"))
         self.write(FIRST, version() + start(1) + scalars(1, loss=1))
