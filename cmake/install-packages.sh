@@ -7,7 +7,8 @@ for what in "$@"; do
     case $what in
     build) ;;
     train) packages="$packages dataset-fashion-mnist libopenblas-dev" ;;
-    test) packages="$packages ca-certificates g++ libcmocka-dev protobuf-compiler python3 python3-venv" ;;
+    test) packages="$packages ca-certificates g++ libcmocka-dev protobuf-compiler python3 python3-venv"
+          packages="$packages chromium chromium-driver fonts-dejavu-core" ;;
     *) echo "install-packages.sh: '$what' is none of build, train and test" >&2; exit 2 ;;
     esac
 done

@@ -3,6 +3,7 @@
 #include "trainer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The ops. */
 
@@ -47,7 +48,8 @@ static hs_code test_accuracy(void *self, hs_op *op, hs_error *err)
 {
     struct trainer *trainer = self;
     (void)err;
-    *(float *)hs_op_output(op, 0)->data = trainer_accuracy(trainer, &trainer->test);
+    trainer_test(trainer, &trainer->tested);
+    *(float *)hs_op_output(op, 0)->data = (float)tested_accuracy(&trainer->tested);
     return HS_OK;
 }
 
@@ -67,37 +69,47 @@ hs_code trainer_summarize(void *self, hs_op *op, hs_error *err)
 
 enum { MOST_NAMES = (1 + MOST_SLOTS) * 2 * MOST_LAYERS + 1, NAME_BYTES = 32 };
 
-/* What the op `train` writes. */
+/* What the op `train` writes, by kinds. */
 struct names {
     char text[MOST_NAMES][NAME_BYTES];
     const char *list[MOST_NAMES + 1]; /* ended by NULL */
     int n;
 };
 
-static void add_variable(hs_graph *graph, struct names *names, const char *slot, const char *matrix, int number,
-                         hs_shape shape, float *data)
+/* hs_graph_variable for what is saved, hs_graph_value for what is not. */
+typedef hs_code (*add_fn)(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
+
+static const char *add_name(struct names *names, const char *slot, const char *matrix, int number)
 {
     char *name = names->text[names->n];
     snprintf(name, NAME_BYTES, "%s%s%s%d", slot, *slot ? "/" : "", matrix, number);
-    hs_graph_variable(graph, name, HS_FLOAT, shape, data);
-    names->list[names->n++] = name;
+    return names->list[names->n++] = name;
 }
 
 /* The parameters, or what a slot has in their places. */
-static void add_variables(hs_graph *graph, struct names *names, const char *slot, const struct mlp *model, float *base)
+static void add_all(hs_graph *graph, struct names *names, const char *slot, const struct mlp *model, float *base,
+                    add_fn add)
 {
     for (int i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
-        add_variable(graph, names, slot, "w", i + 1, HS_SHAPE(layer->inputs, layer->outputs),
-                     base + (layer->weights - model->parameters));
-        add_variable(graph, names, slot, "b", i + 1, HS_SHAPE(layer->outputs), base + (layer->biases - model->parameters));
+        add(graph, add_name(names, slot, "w", i + 1), HS_FLOAT, HS_SHAPE(layer->inputs, layer->outputs),
+            base + (layer->weights - model->parameters));
+        add(graph, add_name(names, slot, "b", i + 1), HS_FLOAT, HS_SHAPE(layer->outputs),
+            base + (layer->biases - model->parameters));
     }
+}
+
+static size_t append(const char **list, size_t n, const struct names *names)
+{
+    for (int i = 0; i < names->n; i++)
+        list[n++] = names->list[i];
+    return n;
 }
 
 void trainer_add_parameters(hs_graph *graph, const struct mlp *model)
 {
     struct names names = {.n = 0};
-    add_variables(graph, &names, "", model, model->parameters);
+    add_all(graph, &names, "", model, model->parameters, hs_graph_variable);
 }
 
 /* Ops that are run together go in the order in which they are defined: after a step, its loss and what it made better. */
@@ -111,6 +123,20 @@ static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const 
                 .inputs = HS_NAMES("loss"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_graph_op(graph, .name = "summary/test_accuracy", .run = trainer_summarize, .self = &trainer->accuracy_summary,
                 .inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(graph, .name = "summary/report", .run = report_run, .self = &trainer->report,
+                .control_inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+}
+
+/* After the op that writes what they show; tags "weights/w1", "gradients/w1". */
+static void add_histograms(hs_graph *graph, const struct names *names, const char *kind)
+{
+    for (int i = 0; i < names->n; i++) {
+        char op[2 * NAME_BYTES];
+        snprintf(op, sizeof op, "summary/%s%s", kind, names->list[i]);
+        hs_graph_add_summary(graph, HS_SUMMARY_HISTOGRAM,
+                             &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = op, .tensor = names->list[i],
+                                                     .tag = op + strlen("summary/")});
+    }
 }
 
 /* Batches, and how far the training is in the data: that of the batch it has learnt from, not of those made ahead. */
@@ -126,22 +152,26 @@ static void add_input(hs_graph *graph, struct input *input)
 
 hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env)
 {
-    struct names parameters = {.n = 0}, slots = {.n = 0};
-    const char *written[2 * MOST_NAMES];
-    int n = 0;
+    struct names parameters = {.n = 0}, slots = {.n = 0}, gradients = {.n = 0};
+    const char *written[3 * MOST_NAMES];
+    size_t n = 0;
+    const struct mlp *model = &trainer->model;
     const struct optimizer *optimizer = &trainer->optimizer;
     hs_graph *graph = hs_graph_new(env);
-    add_variables(graph, &parameters, "", &trainer->model, trainer->model.parameters);
+    add_all(graph, &parameters, "", model, model->parameters, hs_graph_variable);
     for (int i = 0; optimizer->kind->slots[i]; i++)
-        add_variables(graph, &slots, optimizer->kind->slots[i], &trainer->model, optimizer->slots[i]);
+        add_all(graph, &slots, optimizer->kind->slots[i], model, optimizer->slots[i], hs_graph_variable);
+    add_all(graph, &gradients, "gradients", model, model->gradients, hs_graph_value);
     hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
     add_input(graph, &trainer->input);
-    for (int i = 0; i < parameters.n; i++)
-        written[n++] = parameters.list[i];
-    for (int i = 0; i < slots.n; i++)
-        written[n++] = slots.list[i];
+    n = append(written, n, &parameters);
+    n = append(written, n, &slots);
+    n = append(written, n, &gradients);
     written[n++] = "loss";
     written[n] = NULL;
     add_ops(graph, trainer, parameters.list, written);
+    add_histograms(graph, &parameters, "weights/");
+    add_histograms(graph, &gradients, "");
+    hs_graph_merge_all_summaries(graph, &trainer->histograms);
     return graph;
 }

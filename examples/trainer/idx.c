@@ -160,6 +160,7 @@ static hs_code load(struct dataset *set, struct idx_file *images, struct idx_fil
         code = check_labels(images, labels, err);
     *set = (struct dataset){.n = images->dimensions[0],
                             .pixels = images->dimensions[1] * images->dimensions[2],
+                            .columns = images->dimensions[2],
                             .images = images->bytes,
                             .labels = labels->bytes,
                             .checksums = {images->stream.adler, labels->stream.adler}}; /* zlib has checked them */

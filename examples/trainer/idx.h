@@ -9,7 +9,7 @@
 enum { CLASSES = 10 };
 
 struct dataset {
-    size_t n, pixels;           /* images, and bytes of each */
+    size_t n, pixels, columns;  /* images, bytes of each, and of each row of these */
     unsigned char *images;      /* [n][pixels] */
     unsigned char *labels;      /* [n], each below CLASSES */
     unsigned long checksums[2]; /* CRC-32 of the contents of both files */

@@ -9,6 +9,8 @@
  *   tester.c     a model that is only read: its own graph, to evaluate or predict with
  *   idx.c, input.c, rng.c     the data, and their order
  *   mlp.c, optimizer.c        the mathematics
+ *   report.c, note.c          what TensorBoard shows beside curves: mistakes; hyperparameters and the command line
+ *   picture.c, text.c         what reports and notes are drawn and put together with
  *   losses.c, log.c           a hook of the trainer's own, and the log beside a progress line
  *   options.c, fresh.c        the command line, and --fresh */
 #include "modes.h"

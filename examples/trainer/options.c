@@ -46,7 +46,8 @@ static const char help[] =
     "  --keep N            how many checkpoints stay (5; 0: all)\n"
     "  --log-steps N       a line every N steps (100; beside a progress line, one an epoch; 0: none)\n"
     "  --summary-steps N   the loss for TensorBoard every N steps (100; 0: never)\n"
-    "  --eval-steps N      the test accuracy for TensorBoard every N steps (one epoch's; 0: never)\n"
+    "  --eval-steps N      the test accuracy, confusion matrix and misclassified images every N steps (one epoch's; 0: never)\n"
+    "  --histogram-steps N histograms of weights and gradients every N steps (500; 0: never)\n"
     "  --fresh             start anew: deletes the checkpoints and event files in the model's directory\n"
     "  --no-progress       no progress line, on a terminal either\n"
     "  --metrics FILE      step and loss every --log-steps steps, as .csv or .jsonl, cut back to the checkpoint when resumed\n"
@@ -78,6 +79,7 @@ static const struct {
     {"log-steps", offsetof(struct options, log_steps), 0, INT64_MAX},
     {"summary-steps", offsetof(struct options, summary_steps), 0, INT64_MAX},
     {"eval-steps", offsetof(struct options, eval_steps), 0, INT64_MAX},
+    {"histogram-steps", offsetof(struct options, histogram_steps), 0, INT64_MAX},
     {"verify-resume", offsetof(struct options, verify_resume), 2, INT64_MAX},
 };
 
@@ -263,6 +265,7 @@ static void set_defaults(struct options *options)
         .log_steps = NOT_GIVEN,
         .summary_steps = 100,
         .eval_steps = NOT_GIVEN,
+        .histogram_steps = 500,
     };
 }
 
@@ -289,6 +292,7 @@ int options_parse(struct options *options, int argc, char **argv)
         all[i] = (struct option){numbers[i].name, required_argument, NULL, i};
     memcpy(all + N_NUMBERS, others, sizeof others);
     set_defaults(options);
+    options->argv = argv;
     int option, at = 0;
     while ((option = getopt_long(argc, argv, "", all, &at)) != -1) {
         if (option == '?')

@@ -12,6 +12,7 @@ enum { MOST_HIDDEN = MOST_LAYERS - 1, NOT_GIVEN = -1, GO_ON = -1 };
 enum mode { MODE_TRAIN, MODE_EVALUATE, MODE_PREDICT, MODE_TRAIN_AND_EVALUATE };
 
 struct options {
+    char **argv; /* main's */
     enum mode mode;
     const char *images; /* of the test set, to predict: "0,5,17" */
     double throttle_secs, timeout_secs;
@@ -21,11 +22,11 @@ struct options {
     const struct optimizer_kind *optimizer;
     double learning_rate;
     bool fresh, progress, rollback;
-    int64_t batch_size, seed, threads, keep, verify_resume;   /* verify_resume 0: trains */
-    int64_t save_steps, log_steps, summary_steps, eval_steps; /* 0: never */
-    double save_secs, stop_after_secs;                        /* stop_after_secs 0: not given */
-    int64_t epochs, max_steps;                                /* 0: not given */
-    int64_t last_step;                                        /* which ends the training; known after options_fit */
+    int64_t batch_size, seed, threads, keep, verify_resume;                    /* verify_resume 0: trains */
+    int64_t save_steps, log_steps, summary_steps, eval_steps, histogram_steps; /* 0: never */
+    double save_secs, stop_after_secs;                                         /* stop_after_secs 0: not given */
+    int64_t epochs, max_steps;                                                 /* 0: not given */
+    int64_t last_step; /* which ends the training; known after options_fit */
 };
 
 /* Returns GO_ON, or what main is to return: after --help, or a mistake, which it explains on stderr. Strings are argv's. */

@@ -42,6 +42,7 @@ hs_code run_prepare(struct run *run, hs_error *err)
     options_fit(options, run->trainer.train.n, isatty(STDERR_FILENO));
     log_init(&run->log);
     run->losses.path = options->losses;
+    run->note = (struct note){.options = options, .input = &run->trainer.input};
     if ((code = trainer_init(&run->trainer, options, err)) || (options->fresh && (code = start_anew(run, err))))
         return code;
     run->graph = trainer_graph(&run->trainer, &run->log.env);
@@ -100,8 +101,13 @@ static size_t show(struct run *run, hs_hook *hooks)
             hooks[n++] = metrics(run);
     }
     if (options->eval_steps)
-        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy"), .output_dir = options->model_dir,
-                                      .save_steps = options->eval_steps);
+        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy", "summary/report"),
+                                      .output_dir = options->model_dir, .save_steps = options->eval_steps);
+    if (options->histogram_steps)
+        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES(run->trainer.histograms), .output_dir = options->model_dir,
+                                      .save_steps = options->histogram_steps);
+    if (!run->trial)
+        hooks[n++] = note_hook(&run->note);
     if (options->progress)
         hooks[n++] = log_progress(&run->log, options->last_step);
     for (size_t i = 0; i < n; i++)

@@ -4,6 +4,7 @@
 
 #include "log.h"
 #include "losses.h"
+#include "note.h"
 #include "trainer.h"
 
 /* What a session that trains works with. All of it outlives the session. */
@@ -12,6 +13,7 @@ struct run {
     struct trainer trainer;
     struct log log;
     struct losses losses;
+    struct note note;
     hs_saver *saver;
     hs_scaffold *scaffold;
     hs_graph *graph;

@@ -40,7 +40,8 @@ hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_
     if (!trainer->loss_summary.summary || !trainer->accuracy_summary.summary)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the trainer");
     if ((code = trainer_model(&trainer->model, trainer->train.pixels, options, err)) ||
-        (code = input_init(&trainer->input, &trainer->train, (size_t)options->batch_size, seed, err)))
+        (code = input_init(&trainer->input, &trainer->train, (size_t)options->batch_size, seed, err)) ||
+        (code = report_init(&trainer->report, &trainer->test, &trainer->tested, err)))
         return code;
     return optimizer_init(&trainer->optimizer, options->optimizer, options->learning_rate, trainer->model.n_parameters,
                           err);
@@ -50,6 +51,7 @@ void trainer_free(struct trainer *trainer)
 {
     hs_summary_free(trainer->loss_summary.summary);
     hs_summary_free(trainer->accuracy_summary.summary);
+    report_free(&trainer->report);
     optimizer_free(&trainer->optimizer);
     input_free(&trainer->input);
     mlp_free(&trainer->model);
@@ -65,15 +67,15 @@ int best_class(const float *scores)
     return best;
 }
 
-float trainer_accuracy(struct trainer *trainer, const struct dataset *set)
+void trainer_test(struct trainer *trainer, struct tested *tested)
 {
-    size_t right = 0;
+    const struct dataset *set = &trainer->test;
+    tested_clear(tested);
     for (size_t at = 0; at < set->n; at += TEST_ROWS) {
         size_t rows = set->n - at < TEST_ROWS ? set->n - at : TEST_ROWS;
         pixels_to_floats(trainer->model.pixels, set->images + at * set->pixels, rows * set->pixels);
         const float *scores = mlp_forward(&trainer->model, trainer->model.pixels, (int)rows);
         for (size_t i = 0; i < rows; i++)
-            right += best_class(scores + i * CLASSES) == set->labels[at + i];
+            tested_add(tested, at + i, set->labels[at + i], best_class(scores + i * CLASSES));
     }
-    return (float)((double)right / (double)set->n);
 }

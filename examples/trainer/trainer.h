@@ -7,6 +7,7 @@
 #include "mlp.h"
 #include "optimizer.h"
 #include "options.h"
+#include "report.h"
 
 #include <hooksess/hooksess.h>
 
@@ -28,6 +29,9 @@ struct trainer {
     struct optimizer optimizer;
     float loss;
     struct scalar_summary loss_summary, accuracy_summary;
+    struct tested tested; /* by the op test_accuracy */
+    struct report report;
+    const char *histograms; /* the op that merges those; the graph's */
 };
 
 /* Reads the data, and makes the rest, in a trainer that is all zero at first. trainer_free is to be called also when they
@@ -42,8 +46,9 @@ hs_code trainer_model(struct mlp *model, size_t pixels, const struct options *op
  *
  *   variables   w1, b1, w2, b2 ...; what the optimizer keeps for each, as in momentum/w1; global_step
  *   queue       input: batches that a thread makes ahead, with the position in the data
- *   ops         train, which makes a step; test_accuracy; summary/loss and summary/test_accuracy
- *   values      loss, of the last step's batch
+ *   ops         train, which makes a step; test_accuracy; summary/loss, summary/test_accuracy and summary/report;
+ *               summary/weights/w1 ..., summary/gradients/w1 ..., and what merges these
+ *   values      loss and gradients/w1 ..., of the last step's batch
  *
  * NULL without memory. */
 hs_graph *trainer_graph(struct trainer *trainer, const hs_env *env);
@@ -59,7 +64,7 @@ hs_code trainer_summarize(void *self, hs_op *op, hs_error *err);
 
 /* The class of the largest score. */
 int best_class(const float *scores);
-/* The share of images whose class the model says right. */
-float trainer_accuracy(struct trainer *trainer, const struct dataset *set);
+/* What the model says of the test images. */
+void trainer_test(struct trainer *trainer, struct tested *tested);
 
 #endif

@@ -24,12 +24,12 @@ DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Server:
     """TensorBoard on a port of its own choice."""
 
-    def __init__(self, test, directory):
+    def __init__(self, test, directory, *options):
         self.log = []
         self.address = None
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tensorboard.main", "--logdir", str(directory), "--host", "127.0.0.1", "--port", "0",
-             "--reload_interval", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ALONE)
+             "--reload_interval", "1", *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ALONE)
         self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()
         test.addCleanup(self.stop)

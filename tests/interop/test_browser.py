@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorBoard, opened in a browser, shows all that the trainer has written, and a run that was resumed as one line."""
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+import types
+import unittest
+import urllib.error
+import urllib.request
+
+import support
+from browser import DIRECTLY, Browser
+from support import tf
+from test_tensorboard import Server
+
+TRAINER = str(support.BUILD / "examples/trainer/trainer")
+SCREENSHOTS = support.BUILD / "tests/interop/screenshots"
+OPTIONS = ["--hidden", "32,16", "--seed", "7", "--threads", "1", "--no-progress", "--save-steps", "40", "--keep", "0",
+           "--log-steps", "40", "--summary-steps", "10", "--eval-steps", "100", "--histogram-steps", "50"]
+TIMEOUT = 300
+MATRICES = ["b1", "b2", "b3", "w1", "w2", "w3"]
+HISTOGRAMS = [f"{kind}/{name}" for kind in ("gradients", "weights") for name in MATRICES]
+PICTURES = {"confusion/image": 232, "misclassified/image": 302}  # with their widths
+
+
+def train(directory, last_step, *options):
+    """Trains to the end. Returns the command."""
+    command = [TRAINER, "--model-dir", str(directory), "--losses", f"{directory}.losses", *OPTIONS, "--max-steps",
+               str(last_step), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return command
+
+
+def losses(directory):
+    """Those of the run as it is now: {step: loss}."""
+    lines = pathlib.Path(f"{directory}.losses").read_text().splitlines()
+    return {int(step): float.fromhex(loss) for step, loss in map(str.split, lines)}
+
+
+def events(directory):
+    for path in sorted(directory.glob("events.*")):
+        yield from tf.train.summary_iterator(str(path))
+
+
+class BrowserCase(unittest.TestCase):
+    """A run, a TensorBoard that has read it and a browser, for all tests of a class."""
+    READER = []  # TensorBoard's options
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.directory = pathlib.Path(folder.name, "run")
+        cls.make_run()
+        cls.server = Server(types.SimpleNamespace(addCleanup=cls.addClassCleanup), cls.directory, *cls.READER)
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.stop)
+        cls.server.wait(lambda: max(cls.server.points("loss"), default=[0])[0] == max(losses(cls.directory)) - 9)
+        cls.server.wait(cls.sessions)
+
+    @classmethod
+    def sessions(cls):
+        """What the plugin of the hyperparameters has, once it has a session's end: that is the last event of a run."""
+        body = {"experimentName": "", "allowedStatuses": ["STATUS_SUCCESS"], "startIndex": 0, "sliceSize": 9, "colParams": []}
+        request = urllib.request.Request(f"{cls.server.address}/data/plugin/hparams/session_groups",
+                                         json.dumps(body).encode(), {"Content-Type": "application/json"})
+        try:
+            with DIRECTLY.open(request, timeout=TIMEOUT) as answer:
+                return json.load(answer).get("sessionGroups")
+        except urllib.error.URLError:
+            return None  # not yet
+
+    def open(self, tab, query=""):
+        """A page of its own: where only the fragment is another, the old one would go on."""
+        self.browser.open("about:blank")
+        self.browser.open(f"{self.server.address}/{query}#{tab}")
+        self.addCleanup(self.browser.save_screenshot, SCREENSHOTS / f"{type(self).__name__.lower()}_{tab}.png")
+
+    def wait_for(self, condition, wanted, script, *arguments):
+        """What a script returns, as soon as the condition is true of it."""
+        seen = None
+
+        def asks():
+            nonlocal seen
+            seen = self.browser.run(script, *arguments)
+            return condition(seen)
+        try:
+            self.browser.wait(asks, f"the page does not show {wanted}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nbut {seen}\n{self.browser.text()[-3000:]}") from None
+        return seen
+
+    def wait_for_words(self, *words):
+        self.wait_for(lambda text: all(word in " ".join(text.split()) for word in words), words, "return text(document.body);")
+
+    def corners(self, tag, least):
+        """The corners of the line under Scalars, as it is drawn; those far above the chart are left out there."""
+        script = """
+            const card = all('tf-scalar-card').find(card => text(card).split(/\\s+/).includes(arguments[0]));
+            const lines = card ? [...elements(card.shadowRoot)].filter(element => element.matches('path.line')) : [];
+            return lines.map(line => line.getAttribute('d') || '');"""
+        corner = re.compile(r"[ML](-?[\d.e-]+),(-?[\d.e-]+)")
+        lines = self.wait_for(lambda lines: any(len(corner.findall(line)) >= least for line in lines), f"the line of {tag}",
+                              script, tag)
+        return [[float(x) for x, _ in corner.findall(line)] for line in lines if line]
+
+    def assert_drawn_as_one_line(self, tag, n):
+        for line in self.corners(tag, n - 3):  # itself, and a smooth one
+            gaps = [right - left for left, right in zip(line, line[1:])]
+            self.assertLessEqual(len(line), n)
+            for gap in gaps:
+                self.assertAlmostEqual(gap, gaps[0], delta=0.01)
+            self.assertGreater(gaps[0], 0)
+
+
+class Trained(BrowserCase):
+    """A run from its beginning to its end."""
+
+    @classmethod
+    def make_run(cls):
+        cls.command = train(cls.directory, 240)
+
+    def test_scalars(self):
+        self.open("scalars")
+        self.wait_for_words("tag: loss", "tag: global_step/sec", "test_accuracy")
+        self.assert_drawn_as_one_line("loss", 24)
+        self.assertEqual([step for step, _ in self.server.points("global_step/sec")], [101, 201])
+
+    def test_time_series(self):
+        self.open("timeseries", "?tagFilter=%5Eloss%24")
+        script = "return all('tb-data-table-content-cell').filter(shown).map(cell => text(cell).trim());"
+        cells = self.wait_for(lambda cells: "231" in cells, "the last step", script)
+        numbers = [float(cell) for cell in cells if re.fullmatch(r"\d+\.\d+", cell)]
+        last = losses(self.directory)[231]
+        self.assertTrue([number for number in numbers if abs(number - last) < 1e-3], (last, cells))
+
+    def test_images(self):
+        self.open("images")
+        self.wait_for_words("step 201", *(f"tag: {tag}" for tag in PICTURES))
+        script = "return all('img').filter(image => shown(image) && image.complete).map(image => image.naturalWidth);"
+        self.wait_for(lambda widths: sorted(widths) == sorted(PICTURES.values()), "both pictures", script)
+
+    def test_histograms(self):
+        self.open("histograms")
+        self.wait_for_words(*(f"tag: {tag}" for tag in HISTOGRAMS))
+        script = """return all('vz-histogram-timeseries').filter(shown)
+                        .map(chart => [...elements(chart.shadowRoot)].filter(element => element.matches('g.histogram')).length);"""
+        self.wait_for(lambda counts: counts == [5] * len(HISTOGRAMS), "a histogram of each matrix every 50 steps", script)
+
+    def test_graph(self):
+        self.open("graphs")
+        names = {"train", "loss", "test_accuracy", "summary", "input", "momentum", "gradients", "global_step", *MATRICES}
+        self.wait_for(names.issubset, names, "return all('g.node[data-name]').map(node => node.getAttribute('data-name'));")
+
+    def test_hyperparameters(self):
+        self.open("hparams")
+        script = "return all('vaadin-grid-cell-content').map(cell => text(cell).trim());"
+        names = {"optimizer", "learning_rate", "batch_size", "hidden", "seed", "test accuracy"}
+        values = {"momentum", "0.050000", "128.00", "32,16", "7.0000"}
+        self.wait_for(lambda cells: names | values <= set(cells), names | values, script)
+
+    def test_the_session_ended_well(self):
+        groups = self.sessions()
+        self.assertEqual([session["status"] for group in groups for session in group["sessions"]], ["STATUS_SUCCESS"])
+
+    def test_the_command_and_the_settings(self):
+        self.open("text")
+        command = " ".join(self.command).replace(" --", " \\ --")
+        self.wait_for_words("tag: command", "Started: " + command, "batch size 128", "last step 240")
+
+    def test_the_confusion_matrix_is_the_accuracy(self):
+        self.open("text")
+        script = """
+            const table = all('table').find(table => text(table).includes('label \\\\ said'));
+            return table ? [...table.rows].slice(1).map(row => [...row.cells].slice(1).map(cell => Number(text(cell)))) : [];"""
+        rows = self.wait_for(len, "the confusion matrix", script)
+        self.assertEqual([sum(row) for row in rows], [1000] * 10)
+        right = sum(rows[label][label] for label in range(10))
+        self.assertAlmostEqual(right / 10000, dict(self.server.points("test_accuracy"))[201], places=6)
+
+
+class Resumed(BrowserCase):
+    """A run whose last checkpoints were lost when its events were not: it goes on from step 120, and learns otherwise. Of
+    TensorBoard's two readers it is for the one that drops nothing unless a session's start says so."""
+    READER = ["--load_fast", "false"]
+
+    @classmethod
+    def make_run(cls):
+        train(cls.directory, 200)
+        cls.lost = losses(cls.directory)
+        for path in cls.directory.glob("model.ckpt-*"):
+            if int(re.match(r"model\.ckpt-(\d+)", path.name)[1]) > 120:
+                path.unlink()
+        (cls.directory / "checkpoint").unlink()
+        train(cls.directory, 300, "--learning-rate", "0.01")
+
+    def test_the_lost_steps_are_in_the_files_and_not_shown(self):
+        kept = losses(self.directory)
+        self.assertEqual(sorted(kept), list(range(1, 301)))
+        self.assertNotEqual(self.lost[191], kept[191])
+        written = [event.step for event in events(self.directory) for value in event.summary.value if value.tag == "loss"]
+        self.assertEqual(written.count(191), 2)
+        self.server.wait_for_points("loss", [(step, kept[step]) for step in range(1, 300, 10)])
+
+    def test_one_line_without_a_zigzag(self):
+        self.open("scalars")
+        self.assert_drawn_as_one_line("loss", 30)
+
+    def test_the_time_series_end_with_it(self):
+        self.open("timeseries", "?tagFilter=%5Eloss%24")
+        script = "return all('tb-data-table-content-cell').filter(shown).map(cell => text(cell).trim());"
+        self.wait_for(lambda cells: "291" in cells, "the last step", script)
+
+    def test_one_session_of_hyperparameters(self):
+        groups = self.sessions()
+        self.assertEqual([len(group["sessions"]) for group in groups], [1])
+        self.assertEqual(groups[0]["hparams"]["learning_rate"], 0.05)
+        tags = [value.tag for event in events(self.directory) for value in event.summary.value]
+        self.assertEqual(tags.count("_hparams_/session_start_info"), 1)
+
+    def test_a_note_of_each_start(self):
+        self.open("text")
+        self.wait_for_words("Started:", "Resumed at step 120:", "--learning-rate 0.01")
+
+
+if __name__ == "__main__":
+    unittest.main()

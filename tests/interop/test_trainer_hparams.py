@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trainer's hyperparameters, through interruptions and failures."""
+import signal
+import subprocess
+import unittest
+
+from tensorboard.plugins.hparams.api_pb2 import STATUS_FAILURE, STATUS_SUCCESS
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+from support import tf
+from test_trainer import SMALL, TIMEOUT, TrainerCase
+
+
+class Session(TrainerCase):
+    """What the event files tell of the session: its start once, and its end when it is one."""
+
+    def told(self, name):
+        """The values of the start, and the statuses of all ends."""
+        starts, ends = [], []
+        for path in sorted((self.directory / name).glob("events.*")):
+            for event in tf.train.summary_iterator(str(path)):
+                for value in event.summary.value:
+                    content = value.metadata.plugin_data.content
+                    if value.tag == "_hparams_/session_start_info":
+                        starts.append(HParamsPluginData.FromString(content).session_start_info.hparams)
+                    elif value.tag == "_hparams_/session_end_info":
+                        ends.append(HParamsPluginData.FromString(content).session_end_info.status)
+        self.assertEqual(len(starts), 1)
+        return starts[0], ends
+
+    def test_one_that_is_interrupted_and_goes_on_ends_once(self):
+        self.stop_with(signal.SIGTERM, "run")
+        self.assertEqual(self.told("run")[1], [])
+        self.train("run")
+        values, ends = self.told("run")
+        self.assertEqual((values["optimizer"].string_value, values["learning_rate"].number_value), ("momentum", 0.05))
+        self.assertEqual(ends, [STATUS_SUCCESS])
+        self.train("run")  # there is nothing to do
+        self.assertEqual(self.told("run")[1], [STATUS_SUCCESS])
+
+    def test_one_that_fails_says_so(self):
+        command = self.command("run", *SMALL, "--optimizer", "sgd", "--learning-rate", "1e9")
+        self.assertEqual(subprocess.run(command, capture_output=True, timeout=TIMEOUT).returncode, 1)
+        self.assertEqual(self.told("run")[1], [STATUS_FAILURE])
+
+
+if __name__ == "__main__":
+    unittest.main()
