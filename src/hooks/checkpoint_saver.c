@@ -109,6 +109,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hook->saved_step = NOT_SAVED;
     hook->restores = hs_raw_session_restores(session);
     hs_code code = hs_raw_session_step(session, &step, err);
+    if (!code)
+        code = hs__hook_directory(hs_backend_env(backend), hook->directory, err);
     if (find_saver(hook, session, &saver, NULL))
         saver = NULL; /* it is the first save that fails */
     if (!code && saver)

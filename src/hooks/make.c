@@ -105,3 +105,8 @@ bool hs__path_taken(const hs_env *given, const char *path)
     hs_file_stat found;
     return hs__env_take(&env, given, NULL) || hs__stat(&env, path, &found, NULL) != HS_NOT_FOUND;
 }
+
+hs_code hs__hook_directory(const hs_env *env, const char *path, hs_error *err)
+{
+    return hs__make_directories(env, path, err);
+}

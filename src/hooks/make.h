@@ -33,4 +33,7 @@ hs_code hs__need_tensor(hs_backend backend, const char *name, hs_error *err);
 /* Is something of that name there, or nobody can tell? */
 bool hs__path_taken(const hs_env *env, const char *path);
 
+/* Makes a directory, and those that it is in, where they are missing. */
+hs_code hs__hook_directory(const hs_env *env, const char *path, hs_error *err);
+
 #endif

@@ -248,6 +248,35 @@ static bool is_quiet(const compaction *c)
     return true;
 }
 
+static char *joined(const char *a, const char *b)
+{
+    size_t of_a = strlen(a), of_b = strlen(b);
+    char *text = must_allocate(NULL, of_a + of_b + 1, 1);
+    memcpy(text, a, of_a);
+    memcpy(text + of_a, b, of_b + 1);
+    return text;
+}
+
+/* Takes hold of a directory that a training saves to, so that none writes there meanwhile; NULL where there is no
+ * such. False: another process has it, as is said. */
+static bool hold(const char *directory, hs_saver **saver)
+{
+    hs_error err = {0};
+    char *lock = joined(directory, "/.hooksess.lock"), *prefix = joined(directory, "/events");
+    *saver = NULL;
+    bool is_free = access(lock, F_OK) != 0;
+    if (!is_free) {
+        const hs_saver_options options = {HS_SAVER_OPTIONS, .env = tool_env()};
+        *saver = hs_saver_new(&options, &err);
+        is_free = *saver && !hs_saver_hold(*saver, prefix, &err);
+        if (!is_free)
+            say("%s; nothing was changed", err.message);
+    }
+    free(lock);
+    free(prefix);
+    return is_free;
+}
+
 static bool place(const compaction *c)
 {
     const hs_file_system *files = &hs_env_default()->files;
@@ -271,15 +300,6 @@ static bool delete_old(compaction *c)
         json_array_append_new(c->deleted, js_text(c->files[i].path));
     }
     return true;
-}
-
-static char *joined(const char *a, const char *b)
-{
-    size_t of_a = strlen(a), of_b = strlen(b);
-    char *text = must_allocate(NULL, of_a + of_b + 1, 1);
-    memcpy(text, a, of_a);
-    memcpy(text + of_a, b, of_b + 1);
-    return text;
 }
 
 static void choose_names(compaction *c)
@@ -358,15 +378,17 @@ int events_compact(const struct call *call)
     compaction c = {.directory = call->operands[0], .deleted = json_array()};
     events seen = {.damaged = note_damage, .user = &c};
     const hs_event *event;
+    hs_saver *saver = NULL;
     int status = TROUBLE;
     if (!is_directory(c.directory)) {
         say("%s: is no directory; what is compacted is all event files of one", c.directory);
-    } else if (open_events(&seen, c.directory)) {
+    } else if (hold(c.directory, &saver) && open_events(&seen, c.directory)) {
         while (next_event(&seen, &event))
             note_event(&c, event);
         close_events(&seen);
         status = seen.failed ? TROUBLE : make(&c, &seen, call);
     }
+    hs_saver_free(saver);
     free_compaction(&c);
     return js_works() ? status : TROUBLE;
 }

@@ -103,8 +103,8 @@ static const struct command commands[] = {
      "from which a later run began anew, but for one that alone tells what its tag is for. The new file comes after the old ones\n"
      "by its name, and TensorBoard shows the same with and without them. They are kept, unless --delete is given: then they are\n"
      "removed once the new file is on the disk, but for when something in them is damaged (other than by a cut at the end). Not\n"
-     "while training writes there: a file that grows meanwhile is noticed, and nothing is changed; what waits in a writer's\n"
-     "memory is not.\n",
+     "while training writes there: one that saves its checkpoints in the directory is noticed, and so is a file that grows\n"
+     "meanwhile; then nothing is changed. What waits in another writer's memory is not.\n",
      1,
      {[OPTION_JSON] = true, [OPTION_DELETE] = true},
      events_compact},

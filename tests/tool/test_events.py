@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import fcntl
 import json
 import resource
 import signal
@@ -200,6 +201,16 @@ class Compact(EventsCase):
         self.assertEqual((note["tag"], note["plugin"], note["count"]), ("note", "scalars", 2))
         self.assertIn("nothing to compact", self.prints("events", "compact", "run"))
         self.assertEqual(len(self.names()), 1)
+
+    def test_a_training_that_saves_there_keeps_its_files(self):
+        self.write_run()
+        before = self.names()
+        with open(self.directory / "run" / ".hooksess.lock", "w+") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            output, said = self.tool("events", "compact", "--delete", "run", status=2)
+        self.assertIn("nothing was changed", said)
+        self.assertEqual([name for name in self.names() if name != ".hooksess.lock"], before)
+        self.prints("events", "compact", "--delete", "run")
 
     def test_nothing_to_do(self):
         self.assertIn("nothing to compact", self.prints("events", "compact", "run"))

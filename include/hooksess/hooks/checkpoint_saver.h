@@ -52,7 +52,7 @@ typedef enum hs_save_failure {
 
 typedef struct hs_checkpoint_saver_options {
     size_t size;
-    const char *checkpoint_dir; /* copied; made when it is missing */
+    const char *checkpoint_dir; /* copied; made when it is missing, with those that it is in */
     double save_secs;           /* exactly one of the two, or of the two and trigger */
     int64_t save_steps;
     const char *checkpoint_basename;    /* NULL: "model.ckpt" */
