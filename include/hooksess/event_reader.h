@@ -95,8 +95,9 @@ typedef struct hs_event_reader_options {
 
 /* Of one event file, or of a directory: then of all files in it whose names have "tfevents" in them, in the order of the
  * names, as TensorBoard reads a run; not of directories in it. Names that appear are read if they come after the one that
- * is being read. HS_NOT_FOUND if there is no such path; a directory without such files is empty. `options` may be NULL. The
- * caller's to close. One thread at a time. */
+ * is being read; of two files that grow at once the earlier one is left once the later one is there. HS_NOT_FOUND if there
+ * is no such path; a directory without such files is empty. `options` may be NULL. The caller's to close. One thread at a
+ * time. */
 HS_API hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_options *options, hs_error *err);
 /* NULL is allowed. */
 HS_API void hs_event_reader_close(hs_event_reader *reader);

@@ -15,6 +15,9 @@
  * execute it. Ops of the program's own that give a serialised Summary are merged too when hs_graph_collect names them
  * there.
  *
+ * The name is that of a node, and the tag, if no other is given: for the tag of a tensor's own name give .tag. A summary of
+ * a placeholder makes every run in which summaries are due need its feed.
+ *
  * As any op that reads a variable or a value, one is executed in its turn: define it after the ops that write what it
  * shows, or name them as control inputs. In a run in which they are not executed it shows what was written last.
  *

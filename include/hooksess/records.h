@@ -44,7 +44,8 @@ HS_API void hs_record_reader_free(hs_record_reader *reader);
  *
  *   HS_OUT_OF_RANGE         the file ends here, between two records; it may be asked again when the file has grown
  *   HS_DATA_LOSS            the file ends inside the record (it may be asked again when it has grown), a checksum is wrong,
- *                           or the file is not compressed as was said
+ *                           or the file is not compressed as was said. Offsets in messages are those of the data as they
+ *                           are before they are compressed
  *   HS_RESOURCE_EXHAUSTED   the record is longer than max_record_bytes, or there is no memory for it
  *
  * A failure leaves the reader where it was: asking again reads the same record again. */

@@ -4,7 +4,15 @@
 
 #include <hooksess/tensor.h>
 
-/* Summaries, and the event files that TensorBoard shows. TensorFlow: Summary, FileWriter. */
+/* Summaries, and the event files that TensorBoard shows. TensorFlow: Summary, FileWriter.
+ *
+ *     hs_summary_writer *w = hs_summary_writer_open("run", NULL, &err);
+ *     hs_summary_writer_scalar(w, "loss", loss, step, &err);
+ *     hs_summary_writer_histogram(w, "weights", &tensor, step, &err);      (summary_values.h)
+ *     hs_summary_writer_close(w, &err);
+ *
+ * Scalars are here; histograms, images, sound, text and the rest in summary_values.h, hyperparameters in hparams.h, ops of
+ * a graph that give summaries in graph_summary.h. */
 
 HS_BEGIN_DECLS
 
@@ -58,7 +66,11 @@ typedef struct hs_summary_writer_options {
 
 /* Opens a new file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT, which has its version record on disk when this
  * returns. SECONDS may be later than the clock: TensorBoard reads files in the order of their names, and this one comes
- * last. Missing directories are made. `options` may be NULL. The caller's to close. */
+ * last. Missing directories are made. `options` may be NULL. The caller's to close.
+ *
+ * One living writer a directory: TensorBoard does not come back to an earlier file, and a session's START drops what such a
+ * file has from its step on. Beside a session use hs_summary_writer_shared with the very name that the session was given,
+ * or a directory below it. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
 /* The one writer that this process has for a directory, whoever asks for it, sessions and their hooks among them; opened by

@@ -9,7 +9,8 @@
  *
  * Each function appends to the Summary under a tag, which is UTF-8 and not empty. If it fails, the Summary is as it was
  * before, and HS_INVALID_ARGUMENT tells of a NULL, a dtype, a shape or a number that does not fit; HS_RESOURCE_EXHAUSTED is
- * want of memory. Tensors may lie in a device's memory; nothing is kept of them. One thread at a time for each Summary. */
+ * want of memory, a NULL Summary being what hs_summary_new gives without it. Tensors may lie in a device's memory; nothing
+ * is kept of them. One thread at a time for each Summary. */
 
 HS_BEGIN_DECLS
 

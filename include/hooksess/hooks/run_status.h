@@ -26,7 +26,7 @@
  *   error              null, or {"code", "number", "message"}: the first there was
  *   exit_code          hs_outcome_exit_code
  *   failures           [{"hook", "failures", "first_step", "last_step", "muted", "last": {"code", "number", "message"}}]:
- *                      what failed, and was got over (hs_raw_session_failure)
+ *                      what failed, and was got over (hs_raw_session_failure), as of this hook's close
  *   time, pid, host
  * What fails after it is written, when writers of event files and the backend's session are closed, is not in it.
  *

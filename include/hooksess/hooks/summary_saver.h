@@ -5,7 +5,8 @@
 #include <hooksess/scaffold.h>
 #include <hooksess/trigger.h>
 
-/* Fetches summary ops every so many steps or seconds, the first time in the first run, and writes what they give to an
+/* Fetches summary ops every so many steps or seconds, the first time in the first run (every 50: at 1, 51, 101 ...; for the
+ * last step there is a trigger's `last`), and writes what they give to an
  * event file. By steps, the rhythm rides in the checkpoint: a resumed run has the points that the run that it resumes would
  * have had. TensorFlow: SummarySaverHook.
  *
