@@ -20,6 +20,19 @@ foreach(kind IN ITEMS shared static)
   endif()
 endforeach()
 
+# In an export set of its own, over the shared library, or over the static one where there is no other.
+if(TARGET hooksess_tensorflow)
+  install(
+    TARGETS hooksess_tensorflow
+    EXPORT hooksess-tensorflow
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(
+    EXPORT hooksess-tensorflow
+    NAMESPACE hooksess::
+    DESTINATION ${hooksess_package_dir})
+endif()
+
 if(TARGET hooksess_tool)
   install(TARGETS hooksess_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

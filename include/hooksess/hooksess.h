@@ -2,7 +2,8 @@
 #ifndef HOOKSESS_HOOKSESS_H
 #define HOOKSESS_HOOKSESS_H
 
-/* All that a training program needs. Apart from it: testing.h for tests of hooks, dlpack.h. */
+/* All that a training program needs. Apart from it: testing.h for tests of hooks, dlpack.h, and
+ * tensorflow.h, which is of a library of its own. */
 
 #include <hooksess/backend.h>
 #include <hooksess/checkpoint.h>

@@ -7,6 +7,10 @@ add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOU
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE)
   add_test(NAME checks/exports COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh $<TARGET_FILE:hooksess_shared>
                                        $<TARGET_FILE:hooksess_static> ${PROJECT_SOURCE_DIR}/include)
+  if(TARGET hooksess_tensorflow)
+    add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
+                                                    $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h)
+  endif()
 endif()
 
 # Each public header compiles alone, as C and as C++, under strict warnings.

@@ -65,6 +65,18 @@ for compiler in cc c++; do
     try "pkg-config static, $language, run" env -u LD_LIBRARY_PATH "$work/client"
 done
 
+if [ -n "$(find "$libdir" -name 'libhooksess_tensorflow.so')" ]; then
+    mkdir "$work/tensorflow"
+    cp "$source/tests/install/tensorflow.c" "$work/tensorflow/client.c"
+    cp "$source/tests/install/tensorflow.c" "$work/tensorflow/client.cpp"
+    cp "$source/tests/install/CMakeLists.txt" "$work/tensorflow/"
+    try "find_package tensorflow, configure" cmake -S "$work/tensorflow" -B "$work/tensorflow/build" -DCMAKE_PREFIX_PATH="$prefix" -DKIND=tensorflow
+    try "find_package tensorflow, build" cmake --build "$work/tensorflow/build"
+    try "find_package tensorflow, run C" "$work/tensorflow/build/client_c"
+    try "find_package tensorflow, run C++" "$work/tensorflow/build/client_cpp"
+    try "tensorflow, without its library" env TENSORFLOW_ROOT=/nowhere "$work/tensorflow/build/client_c" missing
+fi
+
 mkdir "$work/wrong"
 printf 'cmake_minimum_required(VERSION 3.22)\nproject(wrong C)\nfind_package(hooksess 0.2 REQUIRED)\n' >"$work/wrong/CMakeLists.txt"
 if cmake -S "$work/wrong" -B "$work/wrong/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1; then

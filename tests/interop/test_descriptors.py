@@ -15,8 +15,8 @@ TENSORFLOW = ".tensorflow."
 
 # Where TensorFlow has the messages that are compared: importing them makes them known.
 for module in ("core.framework.attr_value_pb2", "core.framework.graph_pb2", "core.framework.step_stats_pb2",
-               "core.framework.summary_pb2", "core.framework.tensor_slice_pb2", "core.framework.types_pb2",
-               "core.protobuf.config_pb2", "core.protobuf.meta_graph_pb2", "core.protobuf.saver_pb2",
+               "core.framework.summary_pb2", "core.framework.tensor_slice_pb2", "core.framework.types_pb2", "core.framework.variable_pb2",
+               "core.protobuf.config_pb2", "core.protobuf.meta_graph_pb2", "core.protobuf.queue_runner_pb2", "core.protobuf.saver_pb2",
                "core.protobuf.tensor_bundle_pb2", "core.util.event_pb2", "python.training.checkpoint_state_pb2"):
     importlib.import_module("tensorflow." + module)
 

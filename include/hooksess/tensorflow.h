@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_TENSORFLOW_H
+#define HOOKSESS_TENSORFLOW_H
+
+#include <hooksess/backend.h>
+
+/* Graphs made by TensorFlow as a backend: a MetaGraphDef or a GraphDef, run by TensorFlow's own runtime. In a library of
+ * its own, libhooksess_tensorflow, which loads libtensorflow_cc.so.2 when the first graph is opened.
+ *
+ *     hs_error err = {0};
+ *     hs_backend tf = hs_tensorflow_open("graph.meta", NULL, &err);
+ *     hs_session *s = hs_training_session_open(tf, &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = "run"},
+ * &err); while (!hs_session_should_stop(s)) if (hs_session_run(s, "train_op", &err) != HS_OK) break; hs_outcome outcome =
+ * hs_session_close(s, &err); hs_tensorflow_free(tf);
+ *
+ * Names are TensorFlow's: "loss:0" is a tensor, "train_op" an op; "loss" is output 0 of an op that has one output. The name
+ * of a resource variable stands for its value. Values are TensorFlow's own memory: valid until the next run of their level
+ * (backend.h), without a copy. Strings are hs_string. Tensors of types that hs_dtype lacks (resources, variants, 8-bit and
+ * 4-bit floats) can be neither fed nor fetched.
+ * What is fed is copied, but for what is aligned to 64 bytes and goes only to ops that read it and keep nothing of it, a
+ * matrix product, say: a queue or a variable would keep the caller's memory. Reading the global step is a run of its own.
+ *
+ * The meta graph's collections give what a scaffold leaves out: init_op, local_init_op, ready_op, ready_for_local_init_op,
+ * summary_op, and savers, whose max_to_keep and keep_checkpoint_every_n_hours hold for the saver that is made of each: it
+ * saves all variables by itself, through no op of the graph. Where they are empty, ops are added to the graph, under names
+ * that begin with "hooksess/": TensorFlow's Scaffold does the same. Variables are those of the collections `variables` and
+ * `local_variables`; without either, all that the graph has. A variable is set by running its initializer, fed with the
+ * value. The global step is the collection `global_step`'s, or a variable of that name.
+ *
+ * TensorFlow's own errors come with their codes, which are ours, and their messages, on one line.
+ *
+ * Threads: one thread at a time uses a backend and its sessions, as everywhere; other backends are independent of it. */
+
+HS_BEGIN_DECLS
+
+typedef struct hs_tensorflow_options {
+    size_t size;
+    const hs_env *env;  /* copied; NULL: the system's own */
+    const char *target; /* of sessions that are opened without one: "", "local", "grpc://host:port". NULL: in this process.
+                         * Copied */
+    hs_bytes config;    /* a serialised ConfigProto for sessions that are opened without one. Copied */
+    /* The file libtensorflow_cc.so.2. NULL: in the folder that the environment variable TENSORFLOW_ROOT names; without it,
+     * where the system's loader finds it, or else where it was when this library was built. A process loads one, with the
+     * first graph. */
+    const char *library;
+    bool show_log; /* leave TensorFlow's logging as it is (below) */
+    unsigned char reserved[7];
+} hs_tensorflow_options;
+#define HS_TENSORFLOW_OPTIONS .size = sizeof(hs_tensorflow_options)
+
+/* TensorFlow logs to stderr from the moment it is loaded. Unless show_log is set, the call that loads it sets the
+ * environment variable TF_CPP_MIN_LOG_LEVEL to 3 (fatal errors alone), if the program has not set it, and discards what is
+ * written to file descriptor 2 while the library is being loaded: a fraction of a second, once in a process. As setenv is
+ * not safe beside threads that read the environment, open the first graph before starting threads, or set the variable
+ * yourself; calls of hs_tensorflow_open in several threads wait for each other. */
+
+/* Opens a file: a MetaGraphDef or a GraphDef, binary or text; which of them, its contents tell. Never returns a backend
+ * without functions but for want of memory: where it fails, `err` says why, and so does whatever session is opened on what
+ * is returned, so that the error needs to be looked at in one place only. Free it in any case.
+ *
+ * HS_NOT_FOUND: the file, the library, or an op's type that the library lacks, which is named. HS_INVALID_ARGUMENT: options
+ * or path are missing or wrong, it is no graph, or one that TensorFlow refuses. HS_DATA_LOSS: a meta graph whose contents
+ * make no sense. HS_FAILED_PRECONDITION: the library lacks a function. HS_RESOURCE_EXHAUSTED.
+ * TensorFlow: import_meta_graph, import_graph_def. */
+HS_API hs_backend hs_tensorflow_open(const char *path, const hs_tensorflow_options *options, hs_error *err);
+/* The same of what a file would hold. Not needed afterwards. */
+HS_API hs_backend hs_tensorflow_open_bytes(hs_bytes graph, const hs_tensorflow_options *options, hs_error *err);
+/* When its sessions are closed. A backend without functions is fine. */
+HS_API void hs_tensorflow_free(hs_backend backend);
+
+/* Attributes of an op that is added. Those that are lists of values cannot be given. */
+typedef enum hs_tensorflow_attr_kind {
+    HS_TENSORFLOW_TYPE = 1,   /* .type */
+    HS_TENSORFLOW_INT = 2,    /* .number */
+    HS_TENSORFLOW_FLOAT = 3,  /* .real */
+    HS_TENSORFLOW_BOOL = 4,   /* .number */
+    HS_TENSORFLOW_STRING = 5, /* .text */
+    HS_TENSORFLOW_SHAPE = 6,  /* .shape */
+    HS_TENSORFLOW_TENSOR = 7  /* .tensor: a host tensor, which is copied */
+} hs_tensorflow_attr_kind;
+
+/* {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT}. Frozen. */
+typedef struct hs_tensorflow_attr {
+    const char *name; /* NULL ends a list of them */
+    hs_tensorflow_attr_kind kind;
+    hs_dtype type;
+    int64_t number;
+    double real;
+    const char *text;
+    hs_shape shape;
+    const hs_tensor *tensor;
+    void *reserved[2];
+} hs_tensorflow_attr;
+
+typedef struct hs_tensorflow_op_def {
+    size_t size;
+    const char *type;                  /* (required) "Identity" */
+    const char *name;                  /* (required) that the graph does not have yet */
+    const char *const *inputs;         /* tensors, ended by NULL. NULL: none */
+    const char *const *control_inputs; /* ops that run before it, ended by NULL. NULL: none */
+    const hs_tensorflow_attr *attrs;   /* ended by a NULL name. NULL: none */
+    const char *device;                /* NULL: wherever TensorFlow puts it */
+    bool inputs_are_a_list; /* all of them are one input of the op's, as "Pack", "AddN" and "MergeSummary" have it */
+    unsigned char reserved[7];
+} hs_tensorflow_op_def;
+#define HS_TENSORFLOW_OP_DEF .size = sizeof(hs_tensorflow_op_def)
+
+/* Adds an op to the graph, as a hook's begin may. An input that is a resource variable's name is its handle.
+ * HS_FAILED_PRECONDITION once the graph is finalized; HS_ALREADY_EXISTS: the name is taken, which is how a second begin
+ * finds that it has nothing to add; HS_NOT_FOUND: an input that is not in the graph; HS_INVALID_ARGUMENT: a type of op that
+ * the library lacks, what else TensorFlow refuses, or a struct that is not filled. TensorFlow: TF_FinishOperation. */
+HS_API hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *def, hs_error *err);
+
+/* An item of one of the meta graph's collections, as it stands there: the name of a node, or a serialised proto (of
+ * `variables`, a VariableDef; of `savers`, a SaverDef). False past the last. The backend's. */
+HS_API bool hs_tensorflow_collection_item(hs_backend backend, const char *key, size_t index, hs_bytes *item);
+/* The SaverDef of the meta graph itself, serialised; size 0 where it has none. The backend's. */
+HS_API hs_bytes hs_tensorflow_saver_def(hs_backend backend);
+
+HS_END_DECLS
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that hooks add to the graph. */
+#include "backends/tensorflow/tensorflow.h"
+
+#include <string.h>
+
+static hs_code add_tensor(hs__tf_builder *builder, TF_OperationDescription *op, const hs_tensorflow_attr *attr)
+{
+    const hs__tf_api *tf = &builder->backend->tf;
+    hs_code code = attr->tensor ? hs_tensor_check(attr->tensor, builder->err)
+                                : hs_error_set(builder->err, HS_INVALID_ARGUMENT, "there is no tensor");
+    if (!code && attr->tensor->memory)
+        code = hs_error_set(builder->err, HS_INVALID_ARGUMENT, "it is not in the host's memory");
+    TF_Tensor *tensor = code ? NULL : hs__tf_copy_in(builder->backend, attr->tensor, builder->err);
+    if (!tensor)
+        return code ? code : HS_RESOURCE_EXHAUSTED;
+    tf->SetAttrTensor(op, attr->name, tensor, builder->status);
+    tf->DeleteTensor(tensor);
+    return hs__tf_settle(tf, builder->status, builder->err);
+}
+
+static hs_code add_attr(hs__tf_builder *builder, TF_OperationDescription *op, const hs_tensorflow_attr *attr)
+{
+    const hs__tf_api *tf = &builder->backend->tf;
+    switch (attr->kind) {
+    case HS_TENSORFLOW_TYPE:
+        tf->SetAttrType(op, attr->name, (TF_DataType)attr->type);
+        return HS_OK;
+    case HS_TENSORFLOW_INT:
+        tf->SetAttrInt(op, attr->name, attr->number);
+        return HS_OK;
+    case HS_TENSORFLOW_FLOAT:
+        tf->SetAttrFloat(op, attr->name, (float)attr->real);
+        return HS_OK;
+    case HS_TENSORFLOW_BOOL:
+        tf->SetAttrBool(op, attr->name, attr->number != 0);
+        return HS_OK;
+    case HS_TENSORFLOW_STRING:
+        tf->SetAttrString(op, attr->name, attr->text ? attr->text : "", attr->text ? strlen(attr->text) : 0);
+        return HS_OK;
+    case HS_TENSORFLOW_SHAPE:
+        tf->SetAttrShape(op, attr->name, attr->shape.dims, attr->shape.rank);
+        return HS_OK;
+    case HS_TENSORFLOW_TENSOR:
+        return add_tensor(builder, op, attr);
+    }
+    return hs_error_set(builder->err, HS_INVALID_ARGUMENT, "there is no kind %d", (int)attr->kind);
+}
+
+static hs_code add_attrs(hs__tf_builder *builder, TF_OperationDescription *op, const hs_tensorflow_attr *attr)
+{
+    hs_code code = HS_OK;
+    for (; !code && attr && attr->name; attr++)
+        if ((code = add_attr(builder, op, attr)))
+            hs_error_prefix(builder->err, "attribute '%s'", attr->name);
+    return code;
+}
+
+/* Names that are not in the graph are found before anything is begun: what was begun must be finished. */
+static hs_code find_all(hs__tf_backend *backend, const char *const *names, bool ops, TF_Output *out, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && names && names[i]; i++) {
+        TF_Operation *op = NULL;
+        if (ops && (code = hs__tf_find_op(backend, names[i], &op, err)))
+            break;
+        out[i] = (TF_Output){op, 0};
+        if (!op)
+            code = hs__tf_find_output(backend, names[i], &out[i], err);
+    }
+    return code;
+}
+
+static hs_code build(hs__tf_builder *builder, const hs_tensorflow_op_def *def, const TF_Output *inputs,
+                     const TF_Output *controls)
+{
+    const hs__tf_api *tf = &builder->backend->tf;
+    size_t n = hs__names_count(def->inputs), n_controls = hs__names_count(def->control_inputs);
+    TF_OperationDescription *op = hs__tf_begin_op(builder, def->type, def->name);
+    if (!op)
+        return builder->code;
+    if (def->device)
+        tf->SetDevice(op, def->device);
+    if (def->inputs_are_a_list)
+        tf->AddInputList(op, inputs, (int)n);
+    for (size_t i = 0; !def->inputs_are_a_list && i < n; i++)
+        tf->AddInput(op, inputs[i]);
+    for (size_t i = 0; i < n_controls; i++)
+        tf->AddControlInput(op, controls[i].oper);
+    hs_code code = add_attrs(builder, op, def->attrs);
+    hs_error kept = {0};
+    if (code && builder->err)
+        kept = *builder->err;
+    hs__tf_finish_op(builder, op);
+    if (code && builder->err)
+        *builder->err = kept;
+    return code ? code : builder->code;
+}
+
+#define FIRST_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789."
+
+/* TensorFlow takes any name here, and could not read the graph again. */
+static bool is_name(const char *name)
+{
+    return strspn(name, FIRST_LETTERS) > 0 && !name[strspn(name, FIRST_LETTERS "_/>\\-")];
+}
+
+static hs_code add_op(hs__tf_backend *backend, const hs_tensorflow_op_def *def, hs_error *err)
+{
+    size_t n = hs__names_count(def->inputs), n_controls = hs__names_count(def->control_inputs);
+    TF_Output *inputs = hs__alloc(&backend->env, n + n_controls, sizeof *inputs);
+    hs__tf_builder builder;
+    if (!inputs)
+        return hs__no_memory(err, n * sizeof *inputs, "the inputs of an op");
+    hs_code code = find_all(backend, def->inputs, false, inputs, err);
+    if (!code)
+        code = find_all(backend, def->control_inputs, true, inputs + n, err);
+    if (!code && !(code = hs__tf_builder_begin(&builder, backend, err))) {
+        code = build(&builder, def, inputs, inputs + n);
+        hs__tf_builder_end(&builder);
+    }
+    hs__free(&backend->env, inputs);
+    return code;
+}
+
+hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *given, hs_error *err)
+{
+    hs_tensorflow_op_def def = {HS_TENSORFLOW_OP_DEF};
+    hs__tf_backend *self = hs__tf_of(backend);
+    hs_error_clear(err);
+    if (!self || !given)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_add_op: %s",
+                            self ? "there is no op" : "this is no backend of TensorFlow's");
+    if (self->error.code)
+        return hs__error_copy(err, &self->error);
+    hs_code code = hs_struct_take(&def, sizeof def, given, "hs_tensorflow_op_def", "HS_TENSORFLOW_OP_DEF", err);
+    if (code)
+        return code;
+    if (!def.type || !def.name || !*def.type || !*def.name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_add_op: the op has no %s",
+                            def.name && *def.name ? "type" : "name");
+    if (!is_name(def.name))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' cannot be an op's name", def.name);
+    if (self->finalized)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "op '%s' cannot be added: the graph is finalized", def.name);
+    if (self->tf.GraphOperationByName(self->graph, def.name))
+        return hs_error_set(err, HS_ALREADY_EXISTS, "the graph has an op '%s' already", def.name);
+    if ((code = add_op(self, &def, err)))
+        hs_error_prefix(err, "adding op '%s'", def.name);
+    else
+        hs_error_clear(err);
+    return code;
+}

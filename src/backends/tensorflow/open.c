@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a backend of a graph, and letting go of it. */
+#include "backends/tensorflow/tensorflow.h"
+
+#include "base/files.h"
+
+#include <string.h>
+
+/* Protocol buffers are no larger. */
+#define LARGEST_FILE ((size_t)INT32_MAX)
+
+void hs__tf_release(hs__tf_backend *backend)
+{
+    if (atomic_fetch_sub(&backend->references, 1) != 1)
+        return;
+    hs_env env = backend->env;
+    hs__tf_free_items(backend);
+    hs__tf_free_variables(backend);
+    hs__tf_free_ops(backend);
+    hs__buffer_free(&backend->config);
+    hs__buffer_free(&backend->saver_def);
+    if (backend->graph_def)
+        backend->tf.DeleteBuffer(backend->graph_def);
+    if (backend->graph)
+        backend->tf.DeleteGraph(backend->graph);
+    hs__free(&env, backend->target);
+    hs__free(&env, backend);
+}
+
+/* What is left out is the core library's, not that of the copy which is part of this one: what the process locks is known
+ * in one place. */
+static hs_code take_env(hs_env *env, const hs_env *given, hs_error *err)
+{
+    const hs_env *core = hs_env_default();
+    hs_env filled = *core;
+    hs_code code = given ? hs_struct_take(&filled, sizeof filled, given, "hs_env", "HS_ENV", err) : HS_OK;
+    if (!filled.allocator.alloc && !filled.allocator.realloc && !filled.allocator.free)
+        filled.allocator = core->allocator;
+    if (!filled.clock.monotonic_ns && !filled.clock.realtime_ns && !filled.clock.sleep_ns)
+        filled.clock = core->clock;
+    if (!filled.logger.write)
+        filled.logger = core->logger;
+    if (!filled.files.ops)
+        filled.files = core->files;
+    filled.size = sizeof filled;
+    return code ? code : hs__env_take(env, &filled, err);
+}
+
+static hs__tf_backend *make_backend(const hs_env *env, hs_error *err)
+{
+    hs__tf_backend *backend = hs__alloc(env, 1, sizeof *backend);
+    if (!backend) {
+        hs__no_memory(err, sizeof *backend, "a backend");
+        return NULL;
+    }
+    backend->env = *env;
+    backend->changes = 1;
+    backend->global_step = HS__NONE;
+    atomic_init(&backend->references, 1);
+    hs__map_init(&backend->names, &backend->env);
+    hs__buffer_init(&backend->config, &backend->env);
+    hs__buffer_init(&backend->saver_def, &backend->env);
+    return backend;
+}
+
+static hs_code take_options(hs__tf_backend *backend, hs_tensorflow_options *options, hs_error *err)
+{
+    if (options->config.size && !options->config.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.config has a size and no data");
+    backend->target = hs__strdup(&backend->env, options->target ? options->target : "");
+    if (!backend->target)
+        return hs__no_memory(err, 1, "a target");
+    hs__buffer_append(&backend->config, options->config.data, options->config.size);
+    hs_code code = hs__buffer_check(&backend->config, "a configuration", err);
+    options->env = &backend->env;
+    if (!code && !(code = hs__tf_load(&backend->tf, options, err)))
+        backend->graph = backend->tf.NewGraph();
+    return code;
+}
+
+static hs_code read_file(hs__tf_backend *backend, const char *path, hs_error *err)
+{
+    char *data;
+    size_t bytes;
+    if (!path || !*path)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "no file is named");
+    hs_code code = hs__file_contents(&backend->env, path, LARGEST_FILE, &data, &bytes, err);
+    if (code)
+        return code;
+    if ((code = hs__tf_import(backend, (hs_bytes){data, bytes}, err)))
+        hs_error_prefix(err, "%s", path);
+    hs__free(&backend->env, data);
+    return code;
+}
+
+static hs_code read_bytes(hs__tf_backend *backend, hs_bytes bytes, hs_error *err)
+{
+    if (!bytes.data || !bytes.size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "there are no bytes of a graph");
+    hs_code code = hs__tf_import(backend, bytes, err);
+    if (code)
+        hs_error_prefix(err, "the graph's bytes");
+    return code;
+}
+
+/* A file or bytes. What goes wrong is kept, for whoever opens a session. */
+static hs_backend open_backend(const char *path, const hs_bytes *bytes, const hs_tensorflow_options *given, hs_error *err)
+{
+    hs_tensorflow_options options = {HS_TENSORFLOW_OPTIONS};
+    hs_env env;
+    hs_error error = {0};
+    hs_code code =
+        given ? hs_struct_take(&options, sizeof options, given, "hs_tensorflow_options", "HS_TENSORFLOW_OPTIONS", &error)
+              : HS_OK;
+    if (!code)
+        code = take_env(&env, options.env, &error);
+    hs__tf_backend *backend = make_backend(code ? hs_env_default() : &env, &error);
+    if (!backend) {
+        hs__error_copy(err, &error);
+        return (hs_backend){NULL, NULL};
+    }
+    if (!code && !(code = take_options(backend, &options, &error)))
+        code = bytes ? read_bytes(backend, *bytes, &error) : read_file(backend, path, &error);
+    if (code)
+        backend->error = error;
+    hs_error_clear(err);
+    hs__error_copy(err, &error);
+    return (hs_backend){backend->has_references ? &hs__tf_ops : &hs__tf_keeping_ops, backend};
+}
+
+hs_backend hs_tensorflow_open(const char *path, const hs_tensorflow_options *options, hs_error *err)
+{
+    return open_backend(path, NULL, options, err);
+}
+
+hs_backend hs_tensorflow_open_bytes(hs_bytes graph, const hs_tensorflow_options *options, hs_error *err)
+{
+    return open_backend(NULL, &graph, options, err);
+}
+
+hs__tf_backend *hs__tf_of(hs_backend backend)
+{
+    return backend.ops == &hs__tf_ops || backend.ops == &hs__tf_keeping_ops ? backend.self : NULL;
+}
+
+void hs_tensorflow_free(hs_backend backend)
+{
+    hs__tf_backend *self = hs__tf_of(backend);
+    if (self)
+        hs__tf_release(self);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions of TensorFlow's, and more handles on one. */
+#include "backends/tensorflow/session.h"
+
+#include <string.h>
+
+static void release_link(hs__tf_link *link)
+{
+    if (atomic_fetch_sub(&link->references, 1) != 1)
+        return;
+    hs__tf_backend *backend = link->backend;
+    if (link->session) {
+        TF_Status *status = backend->tf.NewStatus();
+        backend->tf.DeleteSession(link->session, status);
+        backend->tf.DeleteStatus(status);
+    }
+    hs__free(&backend->env, link);
+    hs__tf_release(backend);
+}
+
+/* A handle that takes over a reference to the link. */
+static hs_code make_handle(hs__tf_link *link, bool forked, void **session, hs_error *err)
+{
+    const hs__tf_backend *backend = link->backend;
+    size_t n = forked ? 0 : backend->n_variables;
+    hs__tf_session *made = hs__alloc(&backend->env, 1, sizeof *made);
+    hs__tf_read *reads = made ? hs__alloc(&backend->env, n, sizeof *reads) : NULL;
+    if (!reads) {
+        hs__free(&backend->env, made);
+        release_link(link);
+        return hs__no_memory(err, sizeof *made, "a session");
+    }
+    made->link = link;
+    made->reads = reads;
+    made->n_reads = n;
+    made->forked = forked;
+    made->status = backend->tf.NewStatus();
+    hs__buffer_init(&made->options, &backend->env);
+    *session = made;
+    return HS_OK;
+}
+
+static hs_code connect(hs__tf_link *link, const char *target, hs_bytes config, hs_error *err)
+{
+    hs__tf_backend *backend = link->backend;
+    const hs__tf_api *tf = &backend->tf;
+    TF_Status *status = tf->NewStatus();
+    TF_SessionOptions *options = tf->NewSessionOptions();
+    tf->SetTarget(options, target && *target ? target : backend->target);
+    if (!config.size)
+        config = (hs_bytes){backend->config.data, backend->config.size};
+    if (config.size)
+        tf->SetConfig(options, config.data, config.size, status);
+    hs_code code = hs__tf_settle(tf, status, err);
+    if (!code) {
+        link->session = tf->NewSession(backend->graph, options, status);
+        code = hs__tf_settle(tf, status, err);
+    }
+    tf->DeleteSessionOptions(options);
+    tf->DeleteStatus(status);
+    return code;
+}
+
+hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
+{
+    hs__tf_backend *backend = self;
+    if (backend->error.code)
+        return hs__error_copy(err, &backend->error);
+    hs__tf_link *link = hs__alloc(&backend->env, 1, sizeof *link);
+    if (!link)
+        return hs__no_memory(err, sizeof *link, "a session");
+    link->backend = backend;
+    atomic_init(&link->references, 1);
+    atomic_fetch_add(&backend->references, 1);
+    hs_code code = connect(link, target, config, err);
+    if (code) {
+        release_link(link);
+        return code;
+    }
+    return make_handle(link, false, session, err);
+}
+
+hs_code hs__tf_session_fork(void *self, void **forked, hs_error *err)
+{
+    hs__tf_link *link = ((hs__tf_session *)self)->link;
+    atomic_fetch_add(&link->references, 1);
+    return make_handle(link, true, forked, err);
+}
+
+/* What other handles still run ends with CANCELLED. */
+static hs_code disconnect(hs__tf_session *session, hs_error *err)
+{
+    const hs__tf_api *tf = &session->link->backend->tf;
+    tf->CloseSession(session->link->session, session->status);
+    return hs__tf_settle(tf, session->status, err);
+}
+
+hs_code hs__tf_session_close(void *self, hs_error *err)
+{
+    hs__tf_session *session = self;
+    hs__tf_link *link = session->link;
+    const hs__tf_backend *backend = link->backend;
+    hs__tf_drop_reads(session);
+    for (size_t i = 0; i < session->n_levels; i++)
+        hs__tf_free_level(backend, &session->levels[i]);
+    hs_code code = session->forked ? HS_OK : disconnect(session, err);
+    for (size_t i = 0; i < session->n_reads; i++) {
+        hs__free(&backend->env, session->reads[i].strings);
+        if (session->reads[i].lent)
+            backend->tf.DeleteTensor(session->reads[i].lent);
+    }
+    backend->tf.DeleteStatus(session->status);
+    hs__free(&backend->env, session->levels);
+    hs__free(&backend->env, session->reads);
+    hs__buffer_free(&session->options);
+    hs__free(&backend->env, session);
+    release_link(link);
+    return code;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BACKENDS_TENSORFLOW_SESSION_H
+#define HS_BACKENDS_TENSORFLOW_SESSION_H
+
+#include "backends/tensorflow/tensorflow.h"
+
+/* What TensorFlow has of a session; forks share it. */
+typedef struct {
+    hs__tf_backend *backend; /* a reference */
+    TF_Session *session;
+    atomic_size_t references;
+} hs__tf_link;
+
+/* A run of one level, with what it gave. */
+typedef struct {
+    TF_Output *outputs;
+    TF_Tensor **results;
+    size_t n_results, outputs_capacity, results_capacity;
+    const TF_Operation **targets;
+    size_t n_targets, targets_capacity;
+    TF_Output *inputs;
+    TF_Tensor **fed;
+    bool *lent;
+    size_t n_fed, inputs_capacity, fed_capacity, lent_capacity;
+    hs_string *strings;
+    size_t strings_capacity;
+    TF_Buffer *metadata;
+} hs__tf_level;
+
+/* A variable that was read, or is about to be written. */
+typedef struct {
+    TF_Tensor *tensor; /* NULL: not since the last run */
+    TF_Tensor *lent;   /* to be filled and written; NULL: none is */
+    hs_string *strings;
+    size_t strings_capacity;
+    hs_tensor view;
+} hs__tf_read;
+
+typedef struct {
+    hs__tf_link *link;
+    hs__tf_level *levels;
+    size_t n_levels, levels_capacity;
+    hs__tf_read *reads; /* by variable */
+    size_t n_reads;
+    TF_Status *status;
+    hs__buffer options; /* a serialised RunOptions */
+    bool forked;
+} hs__tf_session;
+
+/* open_session.c */
+hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
+hs_code hs__tf_session_close(void *session, hs_error *err);
+hs_code hs__tf_session_fork(void *session, void **forked, hs_error *err);
+
+/* run.c */
+hs_code hs__tf_session_run(void *session, hs_backend_call *call, hs_error *err);
+void hs__tf_free_level(const hs__tf_backend *backend, hs__tf_level *level);
+
+/* feed.c: the feeds of a call, checked, to the level; and away again. */
+hs_code hs__tf_take_feeds(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err);
+void hs__tf_drop_feeds(const hs__tf_backend *backend, hs__tf_level *level);
+
+/* run_options.c: a serialised RunOptions. */
+hs_code hs__tf_run_options(const hs_run_options *options, hs__buffer *out, hs_error *err);
+
+/* access.c */
+hs_code hs__tf_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
+hs_code hs__tf_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
+hs_code hs__tf_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
+hs_code hs__tf_read_step(void *session, int64_t *step, hs_error *err);
+/* Lets go of what was read: it may change. */
+void hs__tf_drop_reads(hs__tf_session *session);
+
+#endif

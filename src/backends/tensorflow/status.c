@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorFlow's statuses as errors: the codes are the same. */
+#include "backends/tensorflow/api.h"
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Lines and indentation become single blanks. */
+static void put_on_one_line(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++)
+        if (!is_blank(*from))
+            *to++ = *from;
+        else if (to > text && to[-1] != ' ')
+            *to++ = ' ';
+    if (to > text && to[-1] == ' ')
+        to--;
+    *to = '\0';
+}
+
+hs_code hs__tf_settle(const hs__tf_api *api, const TF_Status *status, hs_error *err)
+{
+    hs_code code = (hs_code)api->GetCode(status);
+    if (code == HS_OK)
+        return HS_OK;
+    if (code < HS_OK || code > HS_UNAUTHENTICATED)
+        code = HS_UNKNOWN;
+    hs_error_set(err, code, "%s", api->Message(status));
+    if (err)
+        put_on_one_line(err->message);
+    return code;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BACKENDS_TENSORFLOW_TENSORFLOW_H
+#define HS_BACKENDS_TENSORFLOW_TENSORFLOW_H
+
+#include "backends/tensorflow/api.h"
+
+#include "base/buffer.h"
+#include "base/map.h"
+#include "base/tensor.h"
+
+#include <stdatomic.h>
+
+/* TensorFlow's graph and what is known of it. */
+
+/* What is known of an output of an op. */
+typedef struct {
+    TF_DataType type;  /* as the graph has it, maybe a reference */
+    hs_dtype dtype;    /* HS_DTYPE_NONE: one that has no values for us */
+    hs_shape shape;    /* -1: not known */
+    bool too_many;     /* dimensions for us */
+    bool lends;        /* a fed value is only read, and only by the run that it is fed to */
+    uint64_t lends_as; /* of hs_tensorflow.changes when that was found out; 0: never */
+} hs__tf_output;
+
+/* An op that was asked for. What hs_node.op points at. */
+typedef struct {
+    TF_Operation *op;
+    const char *name; /* the map's */
+    size_t n_outputs;
+    hs__tf_output outputs[];
+} hs__tf_op;
+
+typedef struct {
+    char *name;
+    TF_Output value;       /* what is read */
+    TF_Output initial;     /* what is fed to set it; oper NULL: it cannot be set */
+    TF_Operation *assigns; /* and run: the initializer */
+    TF_Operation *handle;  /* of a resource variable, or the variable itself */
+    bool is_resource;
+    hs_dtype dtype;
+    hs_shape shape;
+    uint64_t flags;
+} hs__tf_variable;
+
+/* An item of a collection. A name, a proto or a pointer of somebody's. */
+typedef struct {
+    char *key;
+    char *data; /* with a zero after it; NULL: `item` */
+    size_t bytes;
+    bool is_name;
+    const void *item;
+    void (*release)(void *item);
+} hs__tf_item;
+
+typedef struct {
+    hs_env env;
+    hs__tf_api tf;
+    hs_error error;           /* why it could not be opened */
+    atomic_size_t references; /* the program's, and each session's and fork's */
+    char *target;
+    hs__buffer config, saver_def;
+    TF_Graph *graph;
+    TF_Buffer *graph_def; /* the last that was asked for */
+    hs__map names;
+    hs__tf_op **ops;
+    size_t n_ops, ops_capacity;
+    hs__tf_item *items;
+    size_t n_items, items_capacity;
+    hs__tf_variable *variables;
+    size_t n_variables, variables_capacity;
+    size_t global_step; /* its place among the variables; HS__NONE */
+    uint64_t changes;   /* counts the ops that were added, from 1 */
+    bool finalized;
+    bool has_references; /* some op has a reference: memory that changes while somebody looks at it */
+    bool made_savers, made_queue_runners;
+} hs__tf_backend;
+
+/* open.c */
+void hs__tf_release(hs__tf_backend *backend);
+hs__tf_backend *hs__tf_of(hs_backend backend);
+
+/* backend.c */
+extern const hs_backend_ops hs__tf_ops;
+/* For graphs that have no references: values stay as they are, and so do views. */
+extern const hs_backend_ops hs__tf_keeping_ops;
+
+/* import.c: from the bytes of a file to the graph and its collections. */
+hs_code hs__tf_import(hs__tf_backend *backend, hs_bytes file, hs_error *err);
+
+/* collections.c */
+hs_code hs__tf_take_collection(hs__tf_backend *backend, hs_bytes entry, hs_error *err);
+hs_code hs__tf_add_item(hs__tf_backend *backend, const hs__tf_item *item, hs_error *err);
+void hs__tf_free_items(hs__tf_backend *backend);
+/* The index-th item of a key that is a name or a proto (and not somebody's pointer), or NULL. */
+const hs__tf_item *hs__tf_item_of(const hs__tf_backend *backend, const char *key, size_t index);
+bool hs__tf_has_key(const hs__tf_backend *backend, const char *key);
+size_t hs__tf_collection(void *self, const char *key, const void **items, size_t max);
+hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
+
+/* savers.c: a saver for each SaverDef. Makes them once. */
+hs_code hs__tf_make_savers(hs__tf_backend *backend, hs_error *err);
+
+/* queue_runners.c: a queue runner for each QueueRunnerDef. Makes them once. */
+hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, hs_error *err);
+
+/* nodes.c */
+hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err);
+/* "name" or "name:0" as TensorFlow has it, without what it may stand for. */
+hs_code hs__tf_find_output(hs__tf_backend *backend, const char *name, TF_Output *out, hs_error *err);
+/* *op is NULL where there is none of that name. */
+hs_code hs__tf_find_op(hs__tf_backend *backend, const char *name, TF_Operation **op, hs_error *err);
+/* "w" of "w:0". Freed by the caller; NULL without memory. */
+char *hs__tf_op_name(const hs__tf_backend *backend, const char *name, size_t *output, bool *is_tensor);
+void hs__tf_free_ops(hs__tf_backend *backend);
+/* Type, dtype and shape of an output. */
+hs__tf_output hs__tf_describe(const hs__tf_backend *backend, TF_Output output);
+
+/* nearest.c: the name in the graph that is most like this one, or NULL if none is. */
+const char *hs__tf_nearest(const hs__tf_backend *backend, const char *name);
+
+/* variables.c */
+hs_code hs__tf_list_variables(hs__tf_backend *backend, hs_error *err);
+void hs__tf_free_variables(hs__tf_backend *backend);
+bool hs__tf_variable_at(void *self, size_t index, hs_variable *out);
+
+/* builder.c: ops that are added to the graph. The first failure is kept, and what follows does nothing. */
+typedef struct {
+    hs__tf_backend *backend;
+    TF_Status *status;
+    hs_code code;
+    hs_error *err;
+} hs__tf_builder;
+hs_code hs__tf_builder_begin(hs__tf_builder *builder, hs__tf_backend *backend, hs_error *err);
+hs_code hs__tf_builder_end(hs__tf_builder *builder);
+/* An op under this name, or one that begins so if it is taken; NULL after a failure. */
+TF_OperationDescription *hs__tf_begin_op(hs__tf_builder *builder, const char *type, const char *name);
+TF_Output hs__tf_finish_op(hs__tf_builder *builder, TF_OperationDescription *op);
+/* An op with these inputs, and no attributes but those that follow from them. */
+TF_Output hs__tf_simple_op(hs__tf_builder *builder, const char *type, const char *name, const TF_Output *inputs, size_t n);
+TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_tensor *value);
+
+/* defaults.c */
+hs_code hs__tf_default_op(void *self, const char *key, const char **name, hs_error *err);
+
+/* tensor.c */
+/* A tensor of TensorFlow's with a copy of the value. NULL: RESOURCE_EXHAUSTED. */
+TF_Tensor *hs__tf_copy_in(const hs__tf_backend *backend, const hs_tensor *value, hs_error *err);
+/* One over the value's own memory, which must stay as it is until it is deleted; TensorFlow copies what is not aligned. */
+TF_Tensor *hs__tf_lend(const hs__tf_backend *backend, const hs_tensor *value, hs_error *err);
+/* A view of TensorFlow's; of strings, the elements go to `strings`, as many as there are. `name` is for the message. */
+hs_code hs__tf_view(const hs__tf_backend *backend, TF_Tensor *tensor, hs_string *strings, const char *name, hs_tensor *view,
+                    hs_error *err);
+/* 0 but for strings. */
+size_t hs__tf_count_strings(const hs__tf_backend *backend, const TF_Tensor *tensor);
+
+/* lend.c: may a value be fed without a copy? */
+bool hs__tf_may_lend(hs__tf_backend *backend, hs__tf_op *op, size_t output);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that hooks add. */
+#include "backends/tensorflow/graphs.h"
+
+/* A hook that adds an op in begin and fetches it in every run. */
+typedef struct {
+    int begins, added;
+    double last;
+} watcher;
+
+static hs_code watch_begin(void *self, hs_backend backend, hs_error *err)
+{
+    watcher *w = self;
+    w->begins++;
+    hs_code code = hs_tensorflow_add_op(backend,
+                                        &(hs_tensorflow_op_def){HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "watch/root",
+                                                                .inputs = HS_NAMES("loss:0"), .device = "/cpu:0"},
+                                        err);
+    w->added += code == HS_OK;
+    if (code == HS_ALREADY_EXISTS)
+        hs_error_clear(err);
+    return code == HS_ALREADY_EXISTS ? HS_OK : code;
+}
+
+static const hs_run_args watched = {HS_RUN_ARGS, .names = (const char *const[]){"watch/root", NULL}};
+
+static hs_code watch_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)self, (void)run, (void)err;
+    *args = &watched;
+    return HS_OK;
+}
+
+static hs_code watch_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)run, (void)err;
+    ((watcher *)self)->last = hs_values_number(values, 0);
+    return HS_OK;
+}
+
+static const hs_hook_ops watcher_ops = {HS_HOOK_OPS, .name = "watcher", .begin = watch_begin, .before_run = watch_before,
+                                        .after_run = watch_after};
+
+static void a_hook_adds_an_op_once(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    watcher w = {0};
+    batch b;
+    hs_backend backend = open_graph("resource.meta");
+    fill_batch(&b, 0);
+    for (int i = 0; i < 2; i++) {
+        hs_hook hook = {.ops = &watcher_ops, .self = &w};
+        const hs_run_values *values;
+        hs_session *session =
+            hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1}, &err);
+        assert_ok(err.code, &err);
+        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("loss"), .feeds = b.feeds};
+        assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
+        double loss = hs_values_number(values, 0);
+        assert_true(w.last * w.last > loss * 0.999 && w.last * w.last < loss * 1.001);
+        hs_session_close(session, &err);
+    }
+    assert_int_equal(w.begins, 2);
+    assert_int_equal(w.added, 1);
+    hs_tensorflow_free(backend);
+}
+
+static void a_finalized_graph_takes_no_op(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_backend backend = open_graph("ref.meta");
+    hs_session *session = hs_session_open(backend, NULL, &err);
+    hs_tensorflow_op_def def = {HS_TENSORFLOW_OP_DEF, .type = "NoOp", .name = "more"};
+    assert_ok(err.code, &err);
+    assert_true(hs_backend_finalized(backend));
+    assert_fails(hs_tensorflow_add_op(backend, &def, &err), HS_FAILED_PRECONDITION, &err, "'more'");
+    hs_session_close(session, &err);
+    assert_ok(hs_tensorflow_add_op(backend, &def, &err), &err);
+    assert_fails(hs_tensorflow_add_op(backend, &def, &err), HS_ALREADY_EXISTS, &err, "'more'");
+    hs_tensorflow_free(backend);
+}
+
+static void attributes_of_all_kinds(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    const float numbers[] = {1, 2, 3, 4};
+    hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 2), numbers);
+    hs_backend backend = open_graph("types.meta");
+    const hs_tensorflow_attr of_constant[] = {{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT},
+                                              {.name = "value", .kind = HS_TENSORFLOW_TENSOR, .tensor = &value},
+                                              {.name = NULL}};
+    const hs_tensorflow_attr of_product[] = {{.name = "transpose_a", .kind = HS_TENSORFLOW_BOOL, .number = 1},
+                                             {.name = NULL}};
+    const hs_tensorflow_attr of_placeholder[] = {
+        {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_INT64},
+        {.name = "shape", .kind = HS_TENSORFLOW_SHAPE, .shape = {.rank = 2, .dims = {-1, 5}}},
+        {.name = NULL}};
+    const hs_tensorflow_attr of_pack[] = {{.name = "axis", .kind = HS_TENSORFLOW_INT, .number = 1}, {.name = NULL}};
+    const hs_tensorflow_attr of_queue[] = {{.name = "shared_name", .kind = HS_TENSORFLOW_STRING, .text = "mine"},
+                                           {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT},
+                                           {.name = NULL}};
+    const hs_tensorflow_attr of_leak[] = {{.name = "alpha", .kind = HS_TENSORFLOW_FLOAT, .real = 0.5}, {.name = NULL}};
+    const hs_tensorflow_op_def defs[] = {
+        {HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "c", .attrs = of_constant},
+        {HS_TENSORFLOW_OP_DEF, .type = "MatMul", .name = "cc", .inputs = HS_NAMES("c", "c:0"), .attrs = of_product,
+         .control_inputs = HS_NAMES("nothing")},
+        {HS_TENSORFLOW_OP_DEF, .type = "Placeholder", .name = "p", .attrs = of_placeholder},
+        {HS_TENSORFLOW_OP_DEF, .type = "Pack", .name = "packed", .inputs = HS_NAMES("c", "cc"), .inputs_are_a_list = true,
+         .attrs = of_pack},
+        {HS_TENSORFLOW_OP_DEF, .type = "LeakyRelu", .name = "leaky", .inputs = HS_NAMES("c"), .attrs = of_leak},
+        {HS_TENSORFLOW_OP_DEF, .type = "VarHandleOp", .name = "mine", .attrs = of_queue},
+    };
+    for (size_t i = 0; i + 1 < sizeof defs / sizeof *defs; i++)
+        assert_ok(hs_tensorflow_add_op(backend, &defs[i], &err), &err);
+    assert_fails(hs_tensorflow_add_op(backend, &defs[5], &err), HS_INVALID_ARGUMENT, &err, "shape");
+    hs_session *session = hs_session_open(backend, NULL, &err);
+    const hs_run_values *values;
+    assert_ok(err.code, &err);
+    assert_ok(hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("packed")}, &values, &err), &err);
+    const hs_tensor *packed = hs_values_tensor(values, 0);
+    assert_int_equal(packed->rank, 3);
+    assert_true(hs_tensor_number(packed, 2) == 10); /* 1 * 1 + 3 * 3 */
+    hs_session_close(session, &err);
+    hs_tensorflow_free(backend);
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_backend backend = open_graph("ref.meta");
+    const hs_tensorflow_attr wrong[] = {{.name = "dtype", .kind = 99}, {.name = NULL}};
+    const hs_tensorflow_attr empty[] = {{.name = "value", .kind = HS_TENSORFLOW_TENSOR}, {.name = NULL}};
+    const struct {
+        hs_tensorflow_op_def def;
+        hs_code code;
+        const char *text;
+    } cases[] = {
+        {{HS_TENSORFLOW_OP_DEF, .name = "n"}, HS_INVALID_ARGUMENT, "no type"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "NoOp"}, HS_INVALID_ARGUMENT, "no name"},
+        {{.size = 0}, HS_INVALID_ARGUMENT, "HS_TENSORFLOW_OP_DEF"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "NoSuchOp", .name = "n"}, HS_INVALID_ARGUMENT, "NoSuchOp"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "NoOp", .name = "bad name!"}, HS_INVALID_ARGUMENT, "bad name!"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "n", .inputs = HS_NAMES("los")}, HS_NOT_FOUND, "'loss'"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "n", .control_inputs = HS_NAMES("los")}, HS_NOT_FOUND, "'loss'"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "n"}, HS_INVALID_ARGUMENT, "'n'"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "n", .attrs = wrong}, HS_INVALID_ARGUMENT, "kind 99"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "n", .attrs = empty}, HS_INVALID_ARGUMENT, "no tensor"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_fails(hs_tensorflow_add_op(backend, &cases[i].def, &err), cases[i].code, &err, cases[i].text);
+    assert_fails(hs_tensorflow_add_op(backend, NULL, &err), HS_INVALID_ARGUMENT, &err, "no op");
+    assert_fails(hs_tensorflow_add_op((hs_backend){NULL, NULL}, &cases[0].def, &err), HS_INVALID_ARGUMENT, &err, "backend");
+    hs_tensorflow_free(backend);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hook_adds_an_op_once),
+        cmocka_unit_test(a_finalized_graph_takes_no_op),
+        cmocka_unit_test(attributes_of_all_kinds),
+        cmocka_unit_test(nonsense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

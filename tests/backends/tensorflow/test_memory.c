@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory: all of it comes back, whichever piece of it there is none for; and runs take no more and more. */
+#include "backends/tensorflow/graphs.h"
+
+#include <stdatomic.h>
+
+/* The n-th allocation fails; 0: none. Threads allocate, too. */
+typedef struct {
+    atomic_size_t asked, live;
+    size_t fails;
+} meter;
+
+static bool is_given(meter *m)
+{
+    return atomic_fetch_add(&m->asked, 1) + 1 != m->fails;
+}
+
+static void *meter_alloc(void *user, size_t bytes)
+{
+    meter *m = user;
+    void *block = is_given(m) ? malloc(bytes) : NULL;
+    if (block)
+        atomic_fetch_add(&m->live, 1);
+    return block;
+}
+
+static void *meter_realloc(void *user, void *block, size_t bytes)
+{
+    meter *m = user;
+    void *grown = is_given(m) ? realloc(block, bytes) : NULL;
+    if (grown && !block)
+        atomic_fetch_add(&m->live, 1);
+    return grown;
+}
+
+static void meter_free(void *user, void *block)
+{
+    if (block)
+        atomic_fetch_sub(&((meter *)user)->live, 1);
+    free(block);
+}
+
+static void no_log(void *user, hs_log_level level, const char *text)
+{
+    (void)user, (void)level, (void)text;
+}
+
+static hs_code run_and_look(hs_session *session, hs_error *err)
+{
+    batch b;
+    hs_code code = HS_OK;
+    const hs_run_values *values;
+    hs_raw_session *raw = hs_session_raw(session);
+    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_SOFTWARE};
+    for (int64_t step = 0; !code && step < 2; step++) {
+        fill_batch(&b, step);
+        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train_op", "loss", "label", "x"), .feeds = b.feeds};
+        args.options = step ? &options : NULL;
+        code = hs_session_run_args(session, &args, &values, err);
+    }
+    int64_t step;
+    return code ? code : hs_raw_session_step(raw, &step, err);
+}
+
+static hs_code use_variables(hs_backend backend, hs_session *session, hs_error *err)
+{
+    hs_raw_session *raw = hs_session_raw(session);
+    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = hs_backend_env(backend)}, err);
+    if (!saver)
+        return err->code;
+    char *directory = make_directory(), prefix[1024];
+    snprintf(prefix, sizeof prefix, "%s/model", directory);
+    hs_code code = hs_saver_save(saver, raw, prefix, -1, NULL, err);
+    if (!code)
+        code = hs_saver_restore(saver, raw, prefix, NULL, err);
+    hs_saver_free(saver);
+    remove_directory(directory);
+    return code;
+}
+
+/* Once from beginning to end. */
+static hs_code live(const char *graph, meter *m)
+{
+    hs_error err = {0}, ignored = {0};
+    hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL}};
+    hs_backend backend = hs_tensorflow_open(
+        graph_path(graph), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env, .target = ""}, &err);
+    hs_code code = err.code;
+    if (!code)
+        code = hs_tensorflow_add_op(backend,
+                                    &(hs_tensorflow_op_def){HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "root",
+                                                            .inputs = HS_NAMES("loss"), .control_inputs = HS_NAMES("x")},
+                                    &err);
+    hs_session *session = code ? NULL : hs_session_open(backend, NULL, &err);
+    if (!code && !(code = err.code) && !(code = run_and_look(session, &err)))
+        code = use_variables(backend, session, &err);
+    if (session)
+        hs_session_close(session, &ignored);
+    hs_tensorflow_free(backend);
+    return code;
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    const char *const graphs[] = {"ref.meta", "resource.pb"};
+    for (size_t i = 0; i < 2; i++) {
+        meter m = {.fails = 0};
+        assert_int_equal(live(graphs[i], &m), HS_OK);
+        assert_int_equal(m.live, 0);
+        size_t all = m.asked;
+        for (size_t n = 1; n <= all + 2; n += n < 400 ? 1 : 7) {
+            meter failing = {.fails = n};
+            hs_code code = live(graphs[i], &failing);
+            if (code != HS_OK && code != HS_RESOURCE_EXHAUSTED)
+                fail_msg("allocation %zu of %zu: %s", n, all, hs_code_name(code));
+            if (failing.live)
+                fail_msg("allocation %zu of %zu: %zu are left", n, all, failing.live);
+        }
+    }
+}
+
+/* A tool that keeps what was freed, and takes its time, gets fewer runs, and its memory is not looked at. */
+#ifdef __SANITIZE_ADDRESS__
+enum { RUNS = 500, WARM = 100, MOST_PAGES = 1 << 30 };
+#else
+enum { RUNS = 10000, WARM = 2000, MOST_PAGES = 2048 };
+#endif
+
+/* Pages of the process that are in memory. */
+static long resident(void)
+{
+    long pages = 0, all = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%ld %ld", &all, &pages) != 2)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages;
+}
+
+static void runs_take_no_more_and_more(void **state)
+{
+    (void)state;
+    const char *const graphs[] = {"ref.meta", "resource.meta"};
+    for (size_t i = 0; i < 2; i++) {
+        hs_error err = {0};
+        batch b;
+        meter m = {.fails = 0};
+        hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, &m}, .logger = {no_log, NULL}};
+        hs_backend backend =
+            hs_tensorflow_open(graph_path(graphs[i]), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
+        hs_session *session = hs_session_open(backend, NULL, &err);
+        assert_ok(err.code, &err);
+        fill_batch(&b, 0);
+        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train_op", "loss", "layer/w"), .feeds = b.feeds};
+        size_t asked = 0;
+        long before = 0;
+        for (int run = 0; run < RUNS; run++) {
+            if (run == WARM) {
+                before = resident();
+                asked = m.asked;
+            }
+            assert_ok(hs_session_run_args(session, &args, NULL, &err), &err);
+        }
+        assert_int_equal(m.asked, asked);
+        if (resident() - before > MOST_PAGES)
+            fail_msg("%d runs took %ld pages", RUNS - WARM, resident() - before);
+        hs_session_close(session, &err);
+        hs_tensorflow_free(backend);
+        assert_int_equal(m.live, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(runs_take_no_more_and_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening graphs: what a file may be, what is read of it, and what is refused. */
+#include "backends/tensorflow/graphs.h"
+
+static size_t count_variables(hs_backend backend, uint64_t local)
+{
+    hs_variable variable;
+    size_t n = 0;
+    for (size_t i = 0; hs_backend_variable(backend, i, &variable); i++)
+        n += (variable.flags & HS_VARIABLE_LOCAL) == local;
+    return n;
+}
+
+static bool find_variable(hs_backend backend, const char *name, hs_variable *variable)
+{
+    for (size_t i = 0; hs_backend_variable(backend, i, variable); i++)
+        if (strcmp(variable->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void looks_right(const char *file, bool has_collections)
+{
+    hs_backend backend = open_graph(file);
+    hs_variable w;
+    hs_error err = {0};
+    hs_node node;
+    assert_int_equal(count_variables(backend, 0) + count_variables(backend, HS_VARIABLE_LOCAL), 7);
+    assert_int_equal(count_variables(backend, HS_VARIABLE_LOCAL), has_collections);
+    assert_string_equal(hs_backend_global_step_name(backend), "global_step");
+    assert_true(find_variable(backend, "layer/w", &w));
+    assert_int_equal(w.dtype, HS_FLOAT);
+    assert_true(hs_shape_equal(&w.shape, &HS_SHAPE(3, 1)));
+    assert_ok(hs_backend_find(backend, "train_op", &node, &err), &err);
+    assert_ok(hs_backend_find(backend, "loss:0", &node, &err), &err);
+    assert_int_equal(node.output, 0);
+    hs_tensorflow_free(backend);
+}
+
+static void a_meta_graph_is_read(void **state)
+{
+    (void)state;
+    looks_right("ref.meta", true);
+    looks_right("resource.meta", true);
+}
+
+static void text_is_read(void **state)
+{
+    (void)state;
+    looks_right("ref.pbtxt", true);
+    looks_right("resource.pbtxt", true);
+}
+
+static void a_graph_without_collections_is_read(void **state)
+{
+    (void)state;
+    looks_right("ref.pb", false);
+    looks_right("resource.pb", false);
+}
+
+static void bytes_are_read(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    FILE *file = fopen(graph_path("ref.meta"), "rb");
+    static char data[1 << 20];
+    assert_non_null(file);
+    size_t bytes = fread(data, 1, sizeof data, file);
+    fclose(file);
+    hs_backend backend = hs_tensorflow_open_bytes((hs_bytes){data, bytes}, NULL, &err);
+    assert_ok(err.code, &err);
+    memset(data, 0, bytes);
+    assert_int_equal(count_variables(backend, 0), 6);
+    hs_tensorflow_free(backend);
+}
+
+static void the_collections_are_there(void **state)
+{
+    (void)state;
+    hs_backend backend = open_graph("resource.meta");
+    const void *item;
+    hs_bytes bytes;
+    const char *const keys[] = {HS_INIT_OP,    HS_LOCAL_INIT_OP, HS_READY_OP, HS_READY_FOR_LOCAL_INIT_OP,
+                                HS_SUMMARY_OP, HS_SUMMARIES,     HS_SAVERS};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        assert_int_equal(hs_backend_collection(backend, keys[i], &item, 1), 1);
+        assert_non_null(item);
+    }
+    assert_int_equal(hs_backend_collection(backend, HS_SAVERS, &item, 1), 1);
+    assert_true(hs_tensorflow_collection_item(backend, "variables", 0, &bytes));
+    assert_true(hs_tensorflow_collection_item(backend, HS_SAVERS, 0, &bytes));
+    assert_false(hs_tensorflow_collection_item(backend, "variables", 6, &bytes));
+    assert_false(hs_tensorflow_collection_item(backend, "no such", 0, &bytes));
+    assert_int_equal(hs_tensorflow_saver_def(backend).size, 0);
+    hs_tensorflow_free(backend);
+}
+
+static void the_graph_is_shown(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_bytes graph;
+    hs_backend backend = open_graph("ref.pb");
+    assert_ok(hs_backend_graph_def(backend, &graph, &err), &err);
+    hs_backend again = hs_tensorflow_open_bytes(graph, NULL, &err);
+    assert_ok(err.code, &err);
+    looks_right("ref.pb", false);
+    hs_tensorflow_free(again);
+    hs_tensorflow_free(backend);
+}
+
+/* The error comes from opening, and again from whoever uses the backend. */
+static void refused(const char *file, hs_code code, const char *text)
+{
+    hs_error err = {0};
+    hs_node node;
+    hs_bytes graph;
+    hs_backend backend = hs_tensorflow_open(file ? graph_path(file) : NULL, NULL, &err);
+    assert_says(&err, code, text);
+    assert_non_null(backend.ops);
+    assert_fails(hs_backend_find(backend, "x", &node, &err), code, &err, text);
+    assert_fails(hs_backend_graph_def(backend, &graph, &err), code, &err, text);
+    assert_null(hs_session_open(backend, NULL, &err));
+    assert_says(&err, code, text);
+    hs_tensorflow_free(backend);
+}
+
+static void bad_files_are_refused(void **state)
+{
+    (void)state;
+    refused("no_such_file.meta", HS_NOT_FOUND, "no_such_file.meta");
+    refused(NULL, HS_INVALID_ARGUMENT, "no file is named");
+    refused("empty.meta", HS_INVALID_ARGUMENT, "neither a MetaGraphDef nor a GraphDef");
+    refused("noise.meta", HS_INVALID_ARGUMENT, "neither a MetaGraphDef nor a GraphDef");
+    refused("words.meta", HS_INVALID_ARGUMENT, "words.meta");
+    refused("cut.meta", HS_INVALID_ARGUMENT, "cut.meta");
+    refused("wrong.pbtxt", HS_INVALID_ARGUMENT, "line 1");
+    refused("bad_variable.meta", HS_DATA_LOSS, "variables");
+}
+
+static void an_op_that_the_library_lacks_is_named(void **state)
+{
+    (void)state;
+    refused("unknown_op.pbtxt", HS_NOT_FOUND, "NoSuchOp");
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_tensorflow_free(hs_tensorflow_open_bytes((hs_bytes){NULL, 0}, NULL, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "no bytes");
+    hs_tensorflow_free(hs_tensorflow_open(graph_path("ref.meta"), &(hs_tensorflow_options){.size = 0}, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "HS_TENSORFLOW_OPTIONS");
+    hs_tensorflow_free(hs_tensorflow_open(graph_path("ref.meta"),
+                                          &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .config = {NULL, 3}}, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "config");
+    hs_tensorflow_free((hs_backend){NULL, NULL});
+    hs_tensorflow_free(hs_tensorflow_open(graph_path("no_such_file.meta"), NULL, NULL));
+    assert_false(hs_tensorflow_collection_item((hs_backend){NULL, NULL}, "x", 0, NULL));
+    assert_int_equal(hs_tensorflow_saver_def((hs_backend){NULL, NULL}).size, 0);
+}
+
+static void a_configuration_that_makes_no_sense_is_refused(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_backend backend = open_graph("ref.meta");
+    assert_null(hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .config = {"\xff\xff", 2}}, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "onfig");
+    assert_null(hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .target = "nowhere://x"}, &err));
+    assert_int_not_equal(err.code, HS_OK);
+    hs_tensorflow_free(backend);
+}
+
+static void a_name_that_is_not_there_suggests_the_nearest(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_node node;
+    hs_backend backend = open_graph("ref.meta");
+    assert_fails(hs_backend_find(backend, "train_opp", &node, &err), HS_NOT_FOUND, &err, "'train_op'");
+    assert_fails(hs_backend_find(backend, "los:0", &node, &err), HS_NOT_FOUND, &err, "'loss'");
+    assert_fails(hs_backend_find(backend, "w", &node, &err), HS_NOT_FOUND, &err, "'layer/w'");
+    assert_fails(hs_backend_find(backend, "loss:3", &node, &err), HS_NOT_FOUND, &err, "1 outputs");
+    assert_fails(hs_backend_find(backend, "quite another thing", &node, &err), HS_NOT_FOUND, &err, "not in the graph");
+    assert_null(strstr(err.message, "meant"));
+    hs_tensorflow_free(backend);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_meta_graph_is_read),
+        cmocka_unit_test(text_is_read),
+        cmocka_unit_test(a_graph_without_collections_is_read),
+        cmocka_unit_test(bytes_are_read),
+        cmocka_unit_test(the_collections_are_there),
+        cmocka_unit_test(the_graph_is_shown),
+        cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(an_op_that_the_library_lacks_is_named),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(a_configuration_that_makes_no_sense_is_refused),
+        cmocka_unit_test(a_name_that_is_not_there_suggests_the_nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
