@@ -5,6 +5,7 @@
 #include <hooksess/evaluation_loop.h>
 #include <hooksess/training_session.h>
 
+/* clang-format off */
 /* Whole loops, ready made: train, evaluate, predict. TensorFlow: Estimator, train_and_evaluate, slim's learning.train.
  *
  *     static hs_code classifier(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err)
@@ -26,16 +27,18 @@
  *
  *     hs_estimator *e = hs_estimator_new(&(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = classifier,
  *                                        .user = &model, .model_dir = "run"}, &err);
- *     hs_outcome o = hs_estimator_train(e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = {images, &train}, .max_steps =
- *                                       10000}, &err);
+ *     hs_outcome o = hs_estimator_train(e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = {images, &train},
+ *                                                              .max_steps = 10000}, &err);
  *     if (o.interrupted || o.reason == HS_REASON_FAILED)
  *         return hs_outcome_exit_code(&o);
- *     hs_metrics *m = hs_estimator_evaluate(e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS, .input = {images, &test}},
- * &err); printf("accuracy %g at step %lld\n", hs_metrics_value(m, "accuracy"), (long long)hs_metrics_step(m));
+ *     hs_metrics *m = hs_estimator_evaluate(e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS,
+ *                                                                     .input = {images, &test}}, &err);
+ *     printf("accuracy %g at step %lld\n", hs_metrics_value(m, "accuracy"), (long long)hs_metrics_step(m));
  *
  * Each call asks the model function for a graph, opens one session on it, and has the graph released when that is closed:
  * nothing is carried from call to call but what checkpoints in model_dir hold. One thread at a time uses an estimator.
  * One that is NULL is HS_INVALID_ARGUMENT, and then nothing is taken of what the caller gives. */
+/* clang-format on */
 
 HS_BEGIN_DECLS
 

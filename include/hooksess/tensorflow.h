@@ -4,14 +4,18 @@
 
 #include <hooksess/backend.h>
 
+/* clang-format off */
 /* Graphs made by TensorFlow as a backend: a MetaGraphDef or a GraphDef, run by TensorFlow's own runtime. In a library of
  * its own, libhooksess_tensorflow, which loads libtensorflow_cc.so.2 when the first graph is opened.
  *
  *     hs_error err = {0};
  *     hs_backend tf = hs_tensorflow_open("graph.meta", NULL, &err);
- *     hs_session *s = hs_training_session_open(tf, &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = "run"},
- * &err); while (!hs_session_should_stop(s)) if (hs_session_run(s, "train_op", &err) != HS_OK) break; hs_outcome outcome =
- * hs_session_close(s, &err); hs_tensorflow_free(tf);
+ *     hs_session *s = hs_training_session_open(tf, &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = "run"}, &err);
+ *     while (!hs_session_should_stop(s))
+ *         if (hs_session_run(s, "train_op", &err) != HS_OK)
+ *             break;
+ *     hs_outcome outcome = hs_session_close(s, &err);
+ *     hs_tensorflow_free(tf);
  *
  * Names are TensorFlow's: "loss:0" is a tensor, "train_op" an op; "loss" is output 0 of an op that has one output. The name
  * of a resource variable stands for its value. Values are TensorFlow's own memory: valid until the next run of their level
@@ -30,6 +34,7 @@
  * TensorFlow's own errors come with their codes, which are ours, and their messages, on one line.
  *
  * Threads: one thread at a time uses a backend and its sessions, as everywhere; other backends are independent of it. */
+/* clang-format on */
 
 HS_BEGIN_DECLS
 
