@@ -259,8 +259,12 @@ static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs
         hs__timer_go_on(&hook->timer, run, step);
         hook->loaded = false;
     }
+    bool retries = hs__save_retries(&hook->policy);
+    *due = false;
+    if (!retries && !hs__timer_may_be_due(&hook->timer, run)) /* in most steps */
+        return HS_OK;
     hook->requested |= hs__timer_is_requested(&hook->timer, run);
-    if (!hs__save_retries(&hook->policy))
+    if (!retries)
         return hs__timer_fires(&hook->timer, run, due, err);
     hs__timer_take_request(&hook->timer, run);
     *due = hook->requested || hs__save_retry_due(&hook->policy, run);

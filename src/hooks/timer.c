@@ -209,10 +209,14 @@ bool hs__timer_goes_by_steps(const hs__timer *timer)
     return timer->every_steps || timer->n_at;
 }
 
+static bool is_due_otherwise(const hs__timer *timer, hs_run_context *run)
+{
+    return hs__timer_is_requested(timer, run) || (timer->every_ns && is_time(timer, hs_run_context_now(run)));
+}
+
 bool hs__timer_may_be_due(const hs__timer *timer, hs_run_context *run)
 {
-    return !timer->marked || timer->every_steps || timer->listed != NO_STEP || hs__timer_is_requested(timer, run) ||
-           (timer->every_ns && is_time(timer, hs_run_context_now(run)));
+    return !timer->marked || timer->every_steps || timer->listed != NO_STEP || is_due_otherwise(timer, run);
 }
 
 bool hs__timer_due(const hs__timer *timer, int64_t step, int64_t now_ns, uint32_t requests)
@@ -221,11 +225,13 @@ bool hs__timer_due(const hs__timer *timer, int64_t step, int64_t now_ns, uint32_
            (timer->on_request && requests != timer->requests) || is_time(timer, now_ns);
 }
 
+/* Hooks ask this in every step. */
 bool hs__timer_due_in(hs__timer *timer, hs_run_context *run, int64_t step)
 {
     timer->by_steps = is_due_by_steps(timer, step);
-    return timer->by_steps || hs__timer_is_listed(timer, step) || hs__timer_is_requested(timer, run) ||
-           (timer->every_ns && is_time(timer, hs_run_context_now(run)));
+    if (timer->by_steps || hs__timer_is_listed(timer, step))
+        return true;
+    return timer->every_ns || timer->on_request ? is_due_otherwise(timer, run) : false;
 }
 
 bool hs__timer_mark(hs__timer *timer, int64_t step, int64_t now_ns, double *elapsed_secs, int64_t *elapsed_steps)

@@ -46,8 +46,8 @@ static hs_code failed(struct hs_session *session, hs__hook *hook, const char *ca
     return hook->rest->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
-/* What a callback seldom leaves: a failure, an error that it has got over, a stop that was not asked for before, and the
- * end of its failing. */
+/* What a callback seldom leaves: a failure, an error that it has got over, a stop that it may have asked for, and the end
+ * of its failing. */
 static hs_code settle(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
     if (code && (code = failed(session, hook, callback, code, err)))
@@ -62,53 +62,68 @@ static hs_code settle(struct hs_session *session, hs__hook *hook, const char *ca
 }
 
 /* Has it? In one look, as every hook passes here in every step. */
-static inline bool is_seldom(const struct hs_session *session, hs_code code, const hs_error *err, hs__stop before)
+static inline bool is_seldom(const struct hs_session *session, hs_code code, const hs_error *err)
 {
-    return (unsigned)code | (unsigned)err->code | ((unsigned)session->context.stop ^ (unsigned)before);
+    return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop;
+}
+
+/* Is there more to do about callbacks of this run than to call them? */
+static bool is_attended(const struct hs_session *session)
+{
+    return hs__is_watched(session) | (session->n_failing > 0);
+}
+
+/* Before a callback that may be timed, and after it. */
+static int64_t attend(struct hs_session *session, const hs__hook *hook)
+{
+    hs__does(session, hook);
+    return session->timing | (hook->slow > 0) ? hs_env_monotonic_ns(&session->env) : -1;
+}
+
+static void attended(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
+{
+    if (began >= 0)
+        hs__timed_callback(session, hook, callback, began, hook->slow > 0);
 }
 
 static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
 {
-    const bool watched = hs__is_watched(session), failing = session->n_failing;
-    hs__stop stop = session->context.stop;
+    const bool attends = is_attended(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->before_run || !wants(hook, session->context.kind))
             continue;
         const hs_run_args *args = NULL;
-        bool timed = session->timing | (hook->slow > 0);
-        int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
-        if (watched)
-            hs__does(session, hook);
+        bool plain = !(attends | session->timing | (hook->slow > 0));
+        int64_t began = plain ? -1 : attend(session, hook);
         hook->values.fragment = NULL;
         hs_code code = hook->before_run(hook->self, &session->context, &args, err);
-        if (timed)
-            hs__timed_callback(session, hook, "before_run", began, hook->slow > 0);
+        if (!plain)
+            attended(session, hook, "before_run", began);
         if (!code && args)
             code = add_hook(session, hook, frame, args, err);
-        if ((failing || is_seldom(session, code, err, stop)) && (code = settle(session, hook, "before_run", code, err)))
+        if (!attends && !is_seldom(session, code, err))
+            continue;
+        if ((code = settle(session, hook, "before_run", code, err)))
             return code;
-        stop = session->context.stop;
     }
     return HS_OK;
 }
 
 static hs_code call_after(struct hs_session *session, hs_error *err)
 {
-    const bool watched = hs__is_watched(session), failing = session->n_failing;
-    hs__stop stop = session->context.stop;
+    const bool attends = is_attended(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
         if (!hook->after_run || !wants(hook, session->context.kind))
             continue;
-        bool timed = session->timing | (hook->slow > 0);
-        int64_t began = timed ? hs_env_monotonic_ns(&session->env) : 0;
-        if (watched)
-            hs__does(session, hook);
+        bool plain = !(attends | session->timing | (hook->slow > 0));
+        int64_t began = plain ? -1 : attend(session, hook);
         hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
-        if (timed)
-            hs__timed_callback(session, hook, "after_run", began, hook->slow > 0);
-        if ((failing || is_seldom(session, code, err, stop)) && (code = settle(session, hook, "after_run", code, err)))
+        if (!plain)
+            attended(session, hook, "after_run", began);
+        if (!attends && !is_seldom(session, code, err))
+            continue;
+        if ((code = settle(session, hook, "after_run", code, err)))
             return code;
-        stop = session->context.stop;
     }
     return HS_OK;
 }

@@ -33,11 +33,6 @@ hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *e
     return HS_OK;
 }
 
-bool hs__recovers(const struct hs_session *session)
-{
-    return session->recovery.max_attempts > 0 && !session->in_step;
-}
-
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
 {
     return session->recovery.max_attempts > 0 && hs__is_preemption(hs_coordinator_error(session->coordinator, why)) &&

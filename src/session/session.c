@@ -15,7 +15,8 @@ bool hs_session_should_stop(const hs_session *session)
     return !session || session->input_ended || stop_requested(session);
 }
 
-hs_code hs__check_runnable(const hs_session *session, hs_error *err)
+/* Why it may not be run. */
+static hs_code refuse(const hs_session *session, hs_error *err)
 {
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
@@ -32,26 +33,41 @@ hs_code hs__check_runnable(const hs_session *session, hs_error *err)
     if (session->step_failed)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "a step of the caller's own has failed: the session runs no more (hs_session_should_stop)");
-    if (session->stop)
-        return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the session was asked to stop%s%s: it runs no more (hs_session_should_stop)",
-                            session->stop_hook[0] ? " by hook " : "", session->stop_hook);
-    return HS_OK;
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the session was asked to stop%s%s: it runs no more (hs_session_should_stop)",
+                        session->stop_hook[0] ? " by hook " : "", session->stop_hook);
 }
 
-/* Keeps what the run came to. The success is the fast path. */
-static hs_code ended(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+/* Every run passes here. In a step of the caller's own the level is that of callbacks. */
+static inline hs_code check_runnable(const hs_session *session, hs_error *err)
+{
+    bool busy = !session || session->level || session->in_backend | session->closing | session->creating;
+    return busy || session->lost || session->step_failed || session->stop ? refuse(session, err) : HS_OK;
+}
+
+hs_code hs__check_runnable(const hs_session *session, hs_error *err)
+{
+    return check_runnable(session, err);
+}
+
+static hs_code failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     hs__note_end_of_input(session, code == HS_OUT_OF_RANGE);
-    if (!code) {
-        session->last.code = HS_OK;
-        hs__clear(err);
-        return HS_OK;
-    }
     session->last = *error;
     session->last.code = code;
     session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
     return hs__error_copy(err, &session->last);
+}
+
+/* Keeps what the run came to. */
+static inline hs_code ended(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+{
+    if (code)
+        return failed(session, code, error, err);
+    hs__note_end_of_input(session, false);
+    session->last.code = HS_OK;
+    hs__clear(err);
+    return HS_OK;
 }
 
 /* Whatever failed because the threads had lost the session failed for their reason. */
@@ -98,11 +114,10 @@ hs_code hs__recover_own(hs_session *session, hs_code code, hs_error *error)
     return code ? recover_for(session, blame_threads(session, code, error), true, error) : HS_OK;
 }
 
-hs_code hs__heal(hs_session *session, hs_error *error)
+hs_code hs__heal_lost(hs_session *session, hs_error *error)
 {
     hs_error threads;
-    if (!hs_coordinator_should_stop(session->coordinator) || !hs__recovers(session) ||
-        !hs__threads_are_lost(session, &threads))
+    if (!hs_coordinator_should_stop(session->coordinator) || !hs__threads_are_lost(session, &threads))
         return HS_OK;
     *error = threads;
     return recover(session, threads.code, error);
@@ -113,8 +128,8 @@ static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_r
     hs_code code = hs__heal(session, error);
     while (!code) {
         session->failed_hook[0] = '\0';
-        code = blame_threads(session, hs__run_hooked(session, args, values, error), error);
-        if (!code || (code = recover(session, code, error)))
+        if (!(code = hs__run_hooked(session, args, values, error)) ||
+            (code = recover(session, blame_threads(session, code, error), error)))
             break;
     }
     return code;
@@ -127,7 +142,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     const hs_run_args *args;
     if (values)
         *values = NULL;
-    hs_code code = hs__check_runnable(session, err);
+    hs_code code = check_runnable(session, err);
     if (code)
         return code;
     hs_error *error = &session->last;
@@ -147,7 +162,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
 {
     hs_code code;
-    if (!op && !(code = hs__check_runnable(session, err))) {
+    if (!op && !(code = check_runnable(session, err))) {
         hs_error error;
         session->failed_hook[0] = '\0';
         session->restored = false;
@@ -205,7 +220,7 @@ static hs_code call_step(hs_session *session, hs_step_fn step, void *user, hs_er
 
 hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs_error *err)
 {
-    hs_code code = hs__check_runnable(session, err);
+    hs_code code = check_runnable(session, err);
     if (code)
         return code;
     hs_error error = {0};

@@ -157,15 +157,15 @@ struct hs_session {
     atomic_int stop_request; /* an hs__stop_request */
     atomic_uint requests;
     atomic_int signal;               /* the first that asked for a stop */
-    atomic_int_fast64_t signal_ns;   /* when, by the system\'s monotonic clock */
+    atomic_int_fast64_t signal_ns;   /* when, by the system's monotonic clock */
     bool signals;                    /* it is among those that signals are noted for */
     double grace_secs;               /* 0: no limit, or no signals */
     double save_secs;                /* 0: not known */
     atomic_bool watched;             /* somebody looks at the next three */
     atomic_uint phase;               /* an hs_phase */
-    hs_phase waits_from;             /* of before a run began to wait for data */
     atomic_ullong alive;             /* changes as long as something goes on */
     _Atomic(const hs__hook *) doing; /* the hook that is called */
+    hs_phase waits_from;             /* of before a run began to wait for data */
     bool own_step;                   /* between hs_step_begin and hs_step_end */
     hs__frame *own_frame;
     size_t n_muted;
@@ -216,6 +216,8 @@ static inline void hs__note_end_of_input(struct hs_session *session, bool ended)
 hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callback, hs_error *err);
 /* Those whose time has come are called again from now on. */
 void hs__unmute(struct hs_session *session);
+/* Tells a hook of the session that was made. A failure of best effort is none. */
+hs_code hs__tell_created(struct hs_session *session, hs__hook *hook, hs_error *err);
 /* The callback did not fail. */
 void hs__works_again(struct hs_session *session, hs__hook *hook, const char *callback);
 void hs__tell_failures(const struct hs_session *session);
@@ -271,7 +273,10 @@ double hs__backoff(const hs_recovery *recovery, int64_t attempt);
 /* The first hs__create, and as many more as the recovery allows. */
 hs_code hs__open_created(struct hs_session *session, hs_error *err);
 /* Is a run that is made now followed by a recovery, if it needs one? */
-bool hs__recovers(const struct hs_session *session);
+static inline bool hs__recovers(const struct hs_session *session)
+{
+    return session->recovery.max_attempts > 0 && !session->in_step;
+}
 /* Has a thread reported that the session is lost, and nobody asked for a stop? */
 bool hs__threads_are_lost(const struct hs_session *session, hs_error *why);
 /* Makes the session anew, which was lost because of `why`. */
@@ -280,6 +285,12 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
 bool hs__leaves_out(const hs_restore_options *options);
 /* A checkpoint was saved: lets go of the copy of the opening, if that is where recovery will find it. */
 void hs__forget_opening(struct hs_session *session);
+
+/* Is a hook that has failed not called any more? */
+static inline bool hs__is_left_alone(const hs__hook *hook)
+{
+    return hook->rest->back_ns == INT64_MAX;
+}
 
 /* A code that ends a session well. */
 static inline bool hs__is_clean(hs_code code)
@@ -325,7 +336,11 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
 /* session.c. A call that is refused is no run: it changes nothing in how the session ends. */
 hs_code hs__check_runnable(const struct hs_session *session, hs_error *err);
 /* Before a call: makes the session anew, if its threads have reported since the last one that it is lost. */
-hs_code hs__heal(struct hs_session *session, hs_error *error);
+hs_code hs__heal_lost(struct hs_session *session, hs_error *error);
+static inline hs_code hs__heal(struct hs_session *session, hs_error *error)
+{
+    return hs__recovers(session) ? hs__heal_lost(session, error) : HS_OK;
+}
 /* After a step of the caller's own that failed: HS_ABORTED, and session->restored, if the session was made anew. */
 hs_code hs__recover_own(struct hs_session *session, hs_code code, hs_error *error);
 
