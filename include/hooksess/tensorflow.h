@@ -22,7 +22,10 @@
  * (backend.h), without a copy. Strings are hs_string. Tensors of types that hs_dtype lacks (resources, variants, 8-bit and
  * 4-bit floats) can be neither fed nor fetched.
  * What is fed is copied, but for what is aligned to 64 bytes and goes only to ops that read it and keep nothing of it, a
- * matrix product, say: a queue or a variable would keep the caller's memory. Reading the global step is a run of its own.
+ * matrix product, say: a queue or a variable would keep the caller's memory. The global step after a run is
+ * fetched by that run: for each set of ops that change it, an op "hooksess/global_step" is added, which waits for them.
+ * Where they cannot be told (in a branch, in a loop), and after runs that others may change it beside, it is read by a run
+ * of its own.
  *
  * The meta graph's collections give what a scaffold leaves out: init_op, local_init_op, ready_op, ready_for_local_init_op,
  * summary_op, and savers, whose max_to_keep and keep_checkpoint_every_n_hours hold for the saver that is made of each: it

@@ -6,6 +6,9 @@
 
 void hs__tf_drop_reads(hs__tf_session *session)
 {
+    if (!session->n_ahead)
+        return;
+    session->n_ahead = 0;
     for (size_t i = 0; i < session->n_reads; i++)
         if (session->reads[i].tensor) {
             session->link->backend->tf.DeleteTensor(session->reads[i].tensor);
@@ -13,38 +16,86 @@ void hs__tf_drop_reads(hs__tf_session *session)
         }
 }
 
-/* Fetches one output. */
-static hs_code fetch(hs__tf_session *session, TF_Output output, TF_Tensor **tensor, hs_error *err)
+hs_code hs__tf_fetch(hs__tf_session *session, const TF_Output *outputs, TF_Tensor **tensors, size_t n, hs_error *err)
 {
     const hs__tf_api *tf = &session->link->backend->tf;
-    *tensor = NULL;
-    tf->SessionRun(session->link->session, NULL, NULL, NULL, 0, &output, tensor, 1, NULL, 0, NULL, session->status);
+    memset((void *)tensors, 0, n * sizeof *tensors);
+    tf->SessionRun(session->link->session, NULL, NULL, NULL, 0, outputs, tensors, (int)n, NULL, 0, NULL, session->status);
     return hs__tf_settle(tf, session->status, err);
 }
 
-static hs_code view(hs__tf_session *session, hs__tf_read *read, const char *name, hs_error *err)
+static hs_code keep(hs__tf_session *session, size_t index, TF_Tensor *tensor, hs_error *err)
 {
     const hs__tf_backend *backend = session->link->backend;
+    hs__tf_read *read = &session->reads[index];
     hs_code code = hs__reserve(&backend->env, &read->strings, &read->strings_capacity,
-                               hs__tf_count_strings(backend, read->tensor), sizeof *read->strings, err);
-    return code ? code : hs__tf_view(backend, read->tensor, read->strings, name, &read->view, err);
+                               hs__tf_count_strings(backend, tensor), sizeof *read->strings, err);
+    if (!code)
+        code = hs__tf_view(backend, tensor, read->strings, backend->variables[index].name, &read->view, err);
+    if (code)
+        backend->tf.DeleteTensor(tensor);
+    else
+        read->tensor = tensor;
+    return code;
+}
+
+static hs_code read_one(hs__tf_session *session, size_t index, hs_error *err)
+{
+    const hs__tf_variable *variable = &session->link->backend->variables[index];
+    TF_Tensor *tensor;
+    hs_code code = hs__tf_fetch(session, &variable->value, &tensor, 1, err);
+    if (code == HS_NOT_FOUND) /* a resource that nobody has made yet */
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised", variable->name);
+    return code ? code : keep(session, index, tensor, err);
+}
+
+/* Whoever saves asks for one variable after the other, and every run has its price: each time twice as many are read. */
+
+enum { MOST_AHEAD = 64, MOST_BYTES = 64 << 20 };
+
+/* The next ones that were not read, up to a number and a size, of which this is the first. */
+static size_t choose_ahead(const hs__tf_session *session, size_t index, size_t *chosen)
+{
+    const hs__tf_backend *backend = session->link->backend;
+    size_t n = 0;
+    int64_t bytes = 0;
+    for (size_t i = index; i < session->n_reads && n < session->n_ahead; i++) {
+        const hs__tf_variable *variable = &backend->variables[i];
+        int64_t elements = hs_shape_elements(&variable->shape);
+        if (session->reads[i].tensor)
+            continue;
+        bytes += variable->shape.rank < 0 || elements < 0 ? MOST_BYTES : elements * (int64_t)hs_dtype_size(variable->dtype);
+        if (n && bytes > MOST_BYTES)
+            break;
+        chosen[n++] = i;
+    }
+    return n;
+}
+
+/* If one of them cannot be read none is: the one that was asked for is read by itself then. */
+static void read_ahead(hs__tf_session *session, size_t index)
+{
+    const hs__tf_backend *backend = session->link->backend;
+    size_t chosen[MOST_AHEAD], n = choose_ahead(session, index, chosen);
+    TF_Output outputs[MOST_AHEAD];
+    TF_Tensor *tensors[MOST_AHEAD];
+    for (size_t i = 0; i < n; i++)
+        outputs[i] = backend->variables[chosen[i]].value;
+    if (n < 2 || hs__tf_fetch(session, outputs, tensors, n, NULL))
+        return;
+    for (size_t i = 0; i < n; i++)
+        keep(session, chosen[i], tensors[i], NULL);
 }
 
 hs_code hs__tf_read_variable(void *self, size_t index, hs_tensor *value, hs_error *err)
 {
     hs__tf_session *session = self;
-    const hs__tf_variable *variable = &session->link->backend->variables[index];
     hs__tf_read *read = &session->reads[index];
-    hs_code code = HS_OK;
     if (!read->tensor) {
-        code = fetch(session, variable->value, &read->tensor, err);
-        if (code == HS_NOT_FOUND) /* a resource that nobody has made yet */
-            code = hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised", variable->name);
-        if (!code && (code = view(session, read, variable->name, err))) {
-            session->link->backend->tf.DeleteTensor(read->tensor);
-            read->tensor = NULL;
-        }
+        session->n_ahead = !session->n_ahead ? 1 : session->n_ahead < MOST_AHEAD ? 2 * session->n_ahead : MOST_AHEAD;
+        read_ahead(session, index);
     }
+    hs_code code = read->tensor ? HS_OK : read_one(session, index, err);
     if (!code)
         *value = read->view;
     return code;
@@ -90,33 +141,10 @@ hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, 
     if (!tensor && !(tensor = hs__tf_copy_in(backend, value, err)))
         return HS_RESOURCE_EXHAUSTED;
     hs__tf_drop_reads(session);
+    session->knows_step &= index != backend->global_step;
     const TF_Operation *assigns = variable->assigns;
     backend->tf.SessionRun(session->link->session, NULL, &variable->initial, &tensor, 1, NULL, NULL, 0, &assigns, 1, NULL,
                            session->status);
     backend->tf.DeleteTensor(tensor);
     return hs__tf_settle(&backend->tf, session->status, err);
-}
-
-hs_code hs__tf_read_step(void *self, int64_t *step, hs_error *err)
-{
-    hs__tf_session *session = self;
-    const hs__tf_backend *backend = session->link->backend;
-    TF_Tensor *tensor;
-    if (backend->global_step == HS__NONE)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
-    const hs__tf_variable *variable = &backend->variables[backend->global_step];
-    hs_code code = fetch(session, variable->value, &tensor, err);
-    if (code == HS_NOT_FOUND || code == HS_FAILED_PRECONDITION)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step has not been initialised");
-    if (code)
-        return code;
-    int32_t narrow;
-    if (backend->tf.TensorByteSize(tensor) == sizeof narrow) {
-        memcpy(&narrow, backend->tf.TensorData(tensor), sizeof narrow);
-        *step = narrow;
-    } else {
-        memcpy(step, backend->tf.TensorData(tensor), sizeof *step);
-    }
-    backend->tf.DeleteTensor(tensor);
-    return HS_OK;
 }

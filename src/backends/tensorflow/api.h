@@ -18,6 +18,7 @@
     F(AddInputList)                                                                                                        \
     F(AllocateTensor)                                                                                                      \
     F(CloseSession)                                                                                                        \
+    F(ColocateWith)                                                                                                        \
     F(DeleteBuffer)                                                                                                        \
     F(DeleteGraph)                                                                                                         \
     F(DeleteImportGraphDefOptions)                                                                                         \
@@ -46,10 +47,12 @@
     F(NewTensor)                                                                                                           \
     F(NumDims)                                                                                                             \
     F(OperationDevice)                                                                                                     \
+    F(OperationGetControlInputs)                                                                                           \
     F(OperationGetAttrShape)                                                                                               \
     F(OperationGetAttrType)                                                                                                \
     F(OperationInput)                                                                                                      \
     F(OperationName)                                                                                                       \
+    F(OperationNumControlInputs)                                                                                           \
     F(OperationNumInputs)                                                                                                  \
     F(OperationNumOutputs)                                                                                                 \
     F(OperationOpType)                                                                                                     \

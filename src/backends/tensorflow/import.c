@@ -125,11 +125,6 @@ static kind kind_of_text(hs_bytes file)
 
 /* The graph itself. */
 
-static bool is_reference(TF_DataType type)
-{
-    return (int)type > 100;
-}
-
 static void look_for_references(hs__tf_backend *backend)
 {
     const hs__tf_api *tf = &backend->tf;
@@ -137,7 +132,7 @@ static void look_for_references(hs__tf_backend *backend)
     TF_Operation *op;
     while (!backend->has_references && (op = tf->GraphNextOperation(backend->graph, &at)))
         for (int i = 0; i < tf->OperationNumOutputs(op); i++)
-            backend->has_references |= is_reference(tf->OperationOutputType((TF_Output){op, i}));
+            backend->has_references |= hs__tf_is_reference(tf->OperationOutputType((TF_Output){op, i}));
 }
 
 static hs_code import_graph(hs__tf_backend *backend, hs_bytes graph, hs_error *err)

@@ -33,11 +33,10 @@ static hs_code not_found(const hs__tf_backend *backend, const char *name, hs_err
 
 hs__tf_output hs__tf_describe(const hs__tf_backend *backend, TF_Output output)
 {
-    const int references = 100; /* a reference to a type has the type's number and this */
     const hs__tf_api *tf = &backend->tf;
     TF_Status *status = tf->NewStatus();
     hs__tf_output found = {.type = tf->OperationOutputType(output), .shape = {.rank = -1}};
-    int type = (int)found.type > references ? (int)found.type - references : (int)found.type;
+    int type = (int)found.type - (hs__tf_is_reference(found.type) ? HS__TF_REFERENCES : 0);
     int rank = tf->GraphGetTensorNumDims(backend->graph, output, status);
     if (hs__dtype_valid(type))
         found.dtype = (hs_dtype)type;

@@ -17,6 +17,7 @@ void hs__tf_release(hs__tf_backend *backend)
     hs__tf_free_items(backend);
     hs__tf_free_variables(backend);
     hs__tf_free_ops(backend);
+    hs__tf_free_step(backend);
     hs__buffer_free(&backend->config);
     hs__buffer_free(&backend->saver_def);
     if (backend->graph_def)

@@ -46,7 +46,10 @@ static hs_code connect(hs__tf_link *link, const char *target, hs_bytes config, h
     const hs__tf_api *tf = &backend->tf;
     TF_Status *status = tf->NewStatus();
     TF_SessionOptions *options = tf->NewSessionOptions();
-    tf->SetTarget(options, target && *target ? target : backend->target);
+    if (!target || !*target)
+        target = backend->target;
+    link->is_remote = *target && strcmp(target, "local") != 0;
+    tf->SetTarget(options, target);
     if (!config.size)
         config = (hs_bytes){backend->config.data, backend->config.size};
     if (config.size)
@@ -84,6 +87,7 @@ hs_code hs__tf_session_fork(void *self, void **forked, hs_error *err)
 {
     hs__tf_link *link = ((hs__tf_session *)self)->link;
     atomic_fetch_add(&link->references, 1);
+    link->has_forks = true;
     return make_handle(link, true, forked, err);
 }
 

@@ -63,8 +63,8 @@ static hs_code take_fetches(hs__tf_session *session, hs__tf_level *level, const 
     const hs_env *env = &session->link->backend->env;
     size_t n = call->n_fetches;
     hs_code code;
-    if ((code = hs__reserve(env, &level->outputs, &level->outputs_capacity, n, sizeof *level->outputs, err)) ||
-        (code = hs__reserve(env, &level->results, &level->results_capacity, n, sizeof *level->results, err)) ||
+    if ((code = hs__reserve(env, &level->outputs, &level->outputs_capacity, n + 1, sizeof *level->outputs, err)) ||
+        (code = hs__reserve(env, &level->results, &level->results_capacity, n + 1, sizeof *level->results, err)) ||
         (code = hs__reserve(env, &level->targets, &level->targets_capacity, n, sizeof *level->targets, err)))
         return code;
     level->n_targets = 0;
@@ -175,17 +175,33 @@ static hs_code take_options(hs__tf_session *session, hs__tf_level *level, const 
     return call->options ? hs__tf_run_options(call->options, &session->options, err) : HS_OK;
 }
 
+/* The global step comes last. */
+static hs_code fetch_level(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
+{
+    const hs__tf_api *tf = &session->link->backend->tf;
+    TF_Buffer options = {.data = session->options.data, .length = session->options.size};
+    TF_Output step = hs__tf_step_in(session, call);
+    size_t n = level->n_results;
+    level->outputs[n] = step;
+    level->results[n] = NULL;
+    tf->SessionRun(session->link->session, call->options ? &options : NULL, level->inputs, level->fed, (int)level->n_fed,
+                   level->outputs, level->results, (int)n + (step.oper != NULL), level->targets, (int)level->n_targets,
+                   level->metadata, session->status);
+    hs_code code = hs__tf_settle(tf, session->status, err);
+    if (code) {
+        session->knows_step = false;
+    } else if (step.oper) {
+        hs__tf_take_step(session, level->results[n]);
+        tf->DeleteTensor(level->results[n]);
+    }
+    return code;
+}
+
 static hs_code run_level(hs__tf_session *session, hs__tf_level *level, hs_backend_call *call, hs_error *err)
 {
     const hs__tf_backend *backend = session->link->backend;
-    TF_Buffer options = {.data = session->options.data, .length = session->options.size};
-    hs_code code = HS_OK;
-    if (level->n_results || level->n_targets) { /* TensorFlow refuses to do nothing */
-        backend->tf.SessionRun(session->link->session, call->options ? &options : NULL, level->inputs, level->fed,
-                               (int)level->n_fed, level->outputs, level->results, (int)level->n_results, level->targets,
-                               (int)level->n_targets, level->metadata, session->status);
-        code = hs__tf_settle(&backend->tf, session->status, err);
-    }
+    bool runs = level->n_results || level->n_targets; /* TensorFlow refuses to do nothing */
+    hs_code code = runs ? fetch_level(session, level, call, err) : HS_OK;
     if (code)
         return code;
     if (level->metadata)

@@ -9,7 +9,15 @@ typedef struct {
     hs__tf_backend *backend; /* a reference */
     TF_Session *session;
     atomic_size_t references;
+    bool is_remote; /* in other processes, which others may use too */
+    bool has_forks; /* or had: other threads run ops */
 } hs__tf_link;
+
+/* May anybody but the session itself change its variables? */
+static inline bool hs__tf_is_shared(const hs__tf_link *link)
+{
+    return link->is_remote | link->has_forks;
+}
 
 /* A run of one level, with what it gave. */
 typedef struct {
@@ -45,6 +53,9 @@ typedef struct {
     TF_Status *status;
     hs__buffer options; /* a serialised RunOptions */
     bool forked;
+    bool knows_step;
+    int64_t step;
+    size_t n_ahead; /* how many variables are read at once when one is asked for next */
 } hs__tf_session;
 
 /* open_session.c */
@@ -67,8 +78,15 @@ hs_code hs__tf_run_options(const hs_run_options *options, hs__buffer *out, hs_er
 hs_code hs__tf_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
 hs_code hs__tf_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
 hs_code hs__tf_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
-hs_code hs__tf_read_step(void *session, int64_t *step, hs_error *err);
+/* Fetches outputs, or none of them. */
+hs_code hs__tf_fetch(hs__tf_session *session, const TF_Output *outputs, TF_Tensor **tensors, size_t n, hs_error *err);
 /* Lets go of what was read: it may change. */
 void hs__tf_drop_reads(hs__tf_session *session);
+
+/* step.c */
+hs_code hs__tf_read_step(void *session, int64_t *step, hs_error *err);
+/* What the run is to fetch besides, to know the step that it leaves; oper NULL: nothing. And what it has fetched. */
+TF_Output hs__tf_step_in(hs__tf_session *session, const hs_backend_call *call);
+void hs__tf_take_step(hs__tf_session *session, const TF_Tensor *tensor);
 
 #endif

@@ -12,6 +12,9 @@
 
 /* TensorFlow's graph and what is known of it. */
 
+/* A reference to a type has the type's number and this. */
+enum { HS__TF_REFERENCES = 100 };
+
 /* What is known of an output of an op. */
 typedef struct {
     TF_DataType type;  /* as the graph has it, maybe a reference */
@@ -19,13 +22,15 @@ typedef struct {
     hs_shape shape;    /* -1: not known */
     bool too_many;     /* dimensions for us */
     bool lends;        /* a fed value is only read, and only by the run that it is fed to */
-    uint64_t lends_as; /* of hs_tensorflow.changes when that was found out; 0: never */
+    uint64_t lends_as; /* of hs__tf_backend.changes when that was found out; 0: never */
 } hs__tf_output;
 
 /* An op that was asked for. What hs_node.op points at. */
 typedef struct {
     TF_Operation *op;
-    const char *name; /* the map's */
+    const char *name;        /* the map's */
+    uint64_t writes_step;    /* the ops that change the global step, of those that it makes run: a bit for each */
+    uint64_t writes_step_as; /* of hs__tf_backend.changes when that was found out; 0: never */
     size_t n_outputs;
     hs__tf_output outputs[];
 } hs__tf_op;
@@ -41,6 +46,33 @@ typedef struct {
     hs_shape shape;
     uint64_t flags;
 } hs__tf_variable;
+
+/* Which ops change the global step, and reads of it that wait for them. */
+
+enum { HS__TF_STEP_WRITERS = 63 };
+#define HS__TF_STEP_ELUDES (UINT64_C(1) << HS__TF_STEP_WRITERS) /* something that cannot be told apart */
+
+typedef struct {
+    TF_Operation *op;
+    uint64_t mask;
+} hs__tf_writes;
+
+typedef struct {
+    uint64_t mask;
+    TF_Output read; /* oper NULL: it could not be made */
+} hs__tf_step_read;
+
+typedef struct {
+    TF_Operation *writers[HS__TF_STEP_WRITERS];
+    size_t n_writers;
+    hs__tf_writes *ops; /* all of the graph's, by address */
+    size_t n_ops, ops_capacity;
+    uint64_t as; /* of hs__tf_backend.changes when they were looked at; 0: never */
+    TF_Operation **controls;
+    size_t controls_capacity;
+    hs__tf_step_read *reads;
+    size_t n_reads, reads_capacity;
+} hs__tf_step;
 
 /* An item of a collection. A name, a proto or a pointer of somebody's. */
 typedef struct {
@@ -69,7 +101,8 @@ typedef struct {
     hs__tf_variable *variables;
     size_t n_variables, variables_capacity;
     size_t global_step; /* its place among the variables; HS__NONE */
-    uint64_t changes;   /* counts the ops that were added, from 1 */
+    hs__tf_step step;
+    uint64_t changes; /* counts the ops that were added, from 1 */
     bool finalized;
     bool has_references; /* some op has a reference: memory that changes while somebody looks at it */
     bool made_savers, made_queue_runners;
@@ -152,6 +185,14 @@ hs_code hs__tf_view(const hs__tf_backend *backend, TF_Tensor *tensor, hs_string 
                     hs_error *err);
 /* 0 but for strings. */
 size_t hs__tf_count_strings(const hs__tf_backend *backend, const TF_Tensor *tensor);
+
+/* step.c */
+void hs__tf_free_step(hs__tf_backend *backend);
+
+static inline bool hs__tf_is_reference(TF_DataType type)
+{
+    return (int)type > HS__TF_REFERENCES;
+}
 
 /* lend.c: may a value be fed without a copy? */
 bool hs__tf_may_lend(hs__tf_backend *backend, hs__tf_op *op, size_t output);

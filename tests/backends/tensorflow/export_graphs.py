@@ -113,6 +113,34 @@ def export_queue(directory):
         tf.train.export_meta_graph(str(directory / "queue.meta"))
 
 
+def after(op, value):
+    with tf.control_dependencies([op]):
+        return tf.identity(value)
+
+
+def export_steps(directory, name, use_resource):
+    """Every way in which a run may change the global step, or not."""
+    tf.enable_resource_variables() if use_resource else tf.disable_resource_variables()
+    with tf.Graph().as_default():
+        step = tf.train.create_global_step()
+        once = tf.assign_add(step, 1)
+        with tf.control_dependencies([once]):
+            tf.group(tf.assign_add(step, 10), name="both")
+        tf.group(tf.assign_add(step, 100), name="apart")
+        tf.group(once, name="train_op")
+        tf.identity(step.read_value() if use_resource else step, "look")
+        with tf.control_dependencies([once]):
+            tf.identity(tf.constant(1.0), "trained")
+        tf.identity(tf.get_default_graph().get_tensor_by_name("trained:0") * 2, "twice")
+        late = tf.placeholder_with_default(tf.constant(True), [], "late")
+        tf.cond(late, lambda: tf.assign_add(step, 1000), lambda: tf.identity(step), name="branch")
+        tf.group(tf.get_default_graph().get_tensor_by_name("branch/Merge:0"), name="maybe")
+        tf.group(tf.while_loop(lambda i: i < 3, lambda i: after(tf.assign_add(step, 1), i + 1), [tf.constant(0)]), name="loop")
+        if use_resource:
+            tf.group(tensorflow.function(lambda: step.assign_add(5))(), name="called")
+        tf.train.export_meta_graph(str(directory / f"{name}.meta"))
+
+
 def export_damaged(directory):
     whole = (directory / "resource.meta").read_bytes()
     (directory / "cut.meta").write_bytes(whole[: len(whole) // 2])
@@ -132,6 +160,8 @@ def main(directory):
     export_linear(directory, "resource", use_resource=True, scaffold=True)
     export_types(directory)
     export_queue(directory)
+    export_steps(directory, "ref_steps", use_resource=False)
+    export_steps(directory, "resource_steps", use_resource=True)
     export_damaged(directory)
 
 

@@ -17,7 +17,7 @@ function(hooksess_tensorflow_program target)
   target_link_libraries(${target} PRIVATE hooksess::tensorflow PkgConfig::hooksess_cmocka)
 endfunction()
 
-foreach(module IN ITEMS open run train add_op memory hostile)
+foreach(module IN ITEMS open run step train add_op memory hostile)
   set(target test_backends_tensorflow_${module})
   hooksess_tensorflow_program(${target} ${CMAKE_CURRENT_LIST_DIR}/test_${module}.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
   add_test(NAME backends/tensorflow/${module} COMMAND ${target})
