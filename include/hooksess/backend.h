@@ -53,7 +53,8 @@ typedef struct hs_backend_call {
     hs_bytes metadata;             /* out, {0} before: a serialised RunMetadata, where the options ask for it */
     const hs_code *end_codes;      /* what means that an op has no more to give, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
     bool (*stop_requested)(void *user); /* asked by whoever waits in the run for something that may never come: true ends
-                                         * the run with HS_STOP. NULL: nobody will stop it */
+                                         * the run with HS_STOP. Any thread, while the run lasts. NULL: nobody will stop it
+                                         */
     void *stop_user;
     /* Told by the run's thread when it begins to wait for data (true), and when that is over (false), so that who watches
      * the session knows what it does not move for. NULL: nobody asks. */

@@ -34,6 +34,20 @@
  * `local_variables`; without either, all that the graph has. A variable is set by running its initializer, fed with the
  * value. The global step is the collection `global_step`'s, or a variable of that name.
  *
+ * The queue runners of the collection `queue_runners` are run by the session's coordinator; the end of the input ends the
+ * session (HS_OUT_OF_RANGE), and closing it closes their queues, and cancels what is pending in them and in the queues
+ * that their ops take from; a runner that makes no sense opens no session (HS_DATA_LOSS). A stop that is requested while a
+ * run waits ends that run with HS_STOP, and leaves the session one that saves: of a graph with queues, each session has a
+ * thread that looks for the stop, every 50 ms, and closes the graph's queues then, barriers among them, as TensorFlow's
+ * coordinator does. For queues without an op that closes them so, ops are added when the session is opened; not for a
+ * session in another process, whose queues others may share. So a run that waits elsewhere is ended by no stop: one that
+ * waits for an iterator, for a ConditionalAccumulator, or for a queue of another process that the graph has no op to
+ * close, ends with hs_run_options.timeout_ms alone, and one that waits for a StagingArea or a MapStagingArea not even
+ * then. Which op a run waits for TensorFlow does not tell: to a watchdog it is a run that takes long, not one that waits
+ * for data.
+ * A run whose timeout has passed fails with HS_DEADLINE_EXCEEDED; the session can be run again. What its ops had done by
+ * then stays done: elements that were taken from a queue are gone.
+ *
  * TensorFlow's own errors come with their codes, which are ours, and their messages, on one line.
  *
  * Threads: one thread at a time uses a backend and its sessions, as everywhere; other backends are independent of it. */
@@ -76,7 +90,7 @@ HS_API hs_backend hs_tensorflow_open_bytes(hs_bytes graph, const hs_tensorflow_o
 /* When its sessions are closed. A backend without functions is fine. */
 HS_API void hs_tensorflow_free(hs_backend backend);
 
-/* Attributes of an op that is added. Those that are lists of values cannot be given. */
+/* Attributes of an op that is added. Of a list, .n says how many values there are. */
 typedef enum hs_tensorflow_attr_kind {
     HS_TENSORFLOW_TYPE = 1,   /* .type */
     HS_TENSORFLOW_INT = 2,    /* .number */
@@ -84,10 +98,19 @@ typedef enum hs_tensorflow_attr_kind {
     HS_TENSORFLOW_BOOL = 4,   /* .number */
     HS_TENSORFLOW_STRING = 5, /* .text */
     HS_TENSORFLOW_SHAPE = 6,  /* .shape */
-    HS_TENSORFLOW_TENSOR = 7  /* .tensor: a host tensor, which is copied */
+    HS_TENSORFLOW_TENSOR = 7, /* .tensor: a host tensor, which is copied */
+    HS_TENSORFLOW_TYPES = 8,  /* .types, and so on */
+    HS_TENSORFLOW_INTS = 9,
+    HS_TENSORFLOW_FLOATS = 10,
+    HS_TENSORFLOW_BOOLS = 11,
+    HS_TENSORFLOW_STRINGS = 12,
+    HS_TENSORFLOW_SHAPES = 13
 } hs_tensorflow_attr_kind;
 
-/* {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT}. Frozen. */
+/* {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT}, or
+ * {.name = "component_types", .kind = HS_TENSORFLOW_TYPES, .types = (const hs_dtype[]){HS_FLOAT, HS_INT64}, .n = 2}. What
+ * it points at is not needed afterwards. A shape of rank -1 is one of which nothing is known, a dimension of -1 one of any
+ * size. Frozen. */
 typedef struct hs_tensorflow_attr {
     const char *name; /* NULL ends a list of them */
     hs_tensorflow_attr_kind kind;
@@ -97,7 +120,15 @@ typedef struct hs_tensorflow_attr {
     const char *text;
     hs_shape shape;
     const hs_tensor *tensor;
-    void *reserved[2];
+    union {
+        const hs_dtype *types;
+        const int64_t *numbers;
+        const double *reals;
+        const bool *truths;
+        const char *const *texts;
+        const hs_shape *shapes;
+    };
+    size_t n;
 } hs_tensorflow_attr;
 
 typedef struct hs_tensorflow_op_def {
@@ -110,6 +141,10 @@ typedef struct hs_tensorflow_op_def {
     const char *device;                /* NULL: wherever TensorFlow puts it */
     bool inputs_are_a_list; /* all of them are one input of the op's, as "Pack", "AddN" and "MergeSummary" have it */
     unsigned char reserved[7];
+    /* With inputs_are_a_list, which of them the list is: from this index on, and up to, but without, that one (0: up to the
+     * last). Those outside are inputs by themselves: "QueueEnqueueV2" has one before its list (.list_from = 1), "ConcatV2"
+     * one behind it. */
+    size_t list_from, list_until;
 } hs_tensorflow_op_def;
 #define HS_TENSORFLOW_OP_DEF .size = sizeof(hs_tensorflow_op_def)
 

@@ -114,10 +114,13 @@ hs_code hs__tf_lend_variable(void *self, size_t index, hs_tensor *memory, hs_err
     *memory = hs_tensor_of(variable->dtype, variable->shape, NULL);
     if (!place->lent)
         place->lent = backend->tf.AllocateTensor((TF_DataType)memory->dtype, memory->dims, memory->rank, memory->bytes);
-    if (!place->lent)
-        return hs__no_memory(err, memory->bytes, "a tensor");
-    memory->data = backend->tf.TensorData(place->lent);
-    return HS_OK;
+    memory->data = place->lent ? backend->tf.TensorData(place->lent) : NULL;
+    if (memory->data || !memory->bytes)
+        return HS_OK;
+    if (place->lent) /* without memory TensorFlow makes a tensor that has none */
+        backend->tf.DeleteTensor(place->lent);
+    place->lent = NULL;
+    return hs__no_memory(err, memory->bytes, "a tensor");
 }
 
 /* What was lent, if this is it. The caller's to delete. */

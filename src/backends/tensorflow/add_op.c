@@ -1,60 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops that hooks add to the graph. */
-#include "backends/tensorflow/tensorflow.h"
+#include "backends/tensorflow/add_op.h"
 
 #include <string.h>
-
-static hs_code add_tensor(hs__tf_builder *builder, TF_OperationDescription *op, const hs_tensorflow_attr *attr)
-{
-    const hs__tf_api *tf = &builder->backend->tf;
-    hs_code code = attr->tensor ? hs_tensor_check(attr->tensor, builder->err)
-                                : hs_error_set(builder->err, HS_INVALID_ARGUMENT, "there is no tensor");
-    if (!code && attr->tensor->memory)
-        code = hs_error_set(builder->err, HS_INVALID_ARGUMENT, "it is not in the host's memory");
-    TF_Tensor *tensor = code ? NULL : hs__tf_copy_in(builder->backend, attr->tensor, builder->err);
-    if (!tensor)
-        return code ? code : HS_RESOURCE_EXHAUSTED;
-    tf->SetAttrTensor(op, attr->name, tensor, builder->status);
-    tf->DeleteTensor(tensor);
-    return hs__tf_settle(tf, builder->status, builder->err);
-}
-
-static hs_code add_attr(hs__tf_builder *builder, TF_OperationDescription *op, const hs_tensorflow_attr *attr)
-{
-    const hs__tf_api *tf = &builder->backend->tf;
-    switch (attr->kind) {
-    case HS_TENSORFLOW_TYPE:
-        tf->SetAttrType(op, attr->name, (TF_DataType)attr->type);
-        return HS_OK;
-    case HS_TENSORFLOW_INT:
-        tf->SetAttrInt(op, attr->name, attr->number);
-        return HS_OK;
-    case HS_TENSORFLOW_FLOAT:
-        tf->SetAttrFloat(op, attr->name, (float)attr->real);
-        return HS_OK;
-    case HS_TENSORFLOW_BOOL:
-        tf->SetAttrBool(op, attr->name, attr->number != 0);
-        return HS_OK;
-    case HS_TENSORFLOW_STRING:
-        tf->SetAttrString(op, attr->name, attr->text ? attr->text : "", attr->text ? strlen(attr->text) : 0);
-        return HS_OK;
-    case HS_TENSORFLOW_SHAPE:
-        tf->SetAttrShape(op, attr->name, attr->shape.dims, attr->shape.rank);
-        return HS_OK;
-    case HS_TENSORFLOW_TENSOR:
-        return add_tensor(builder, op, attr);
-    }
-    return hs_error_set(builder->err, HS_INVALID_ARGUMENT, "there is no kind %d", (int)attr->kind);
-}
-
-static hs_code add_attrs(hs__tf_builder *builder, TF_OperationDescription *op, const hs_tensorflow_attr *attr)
-{
-    hs_code code = HS_OK;
-    for (; !code && attr && attr->name; attr++)
-        if ((code = add_attr(builder, op, attr)))
-            hs_error_prefix(builder->err, "attribute '%s'", attr->name);
-    return code;
-}
 
 /* Names that are not in the graph are found before anything is begun: what was begun must be finished. */
 static hs_code find_all(hs__tf_backend *backend, const char *const *names, bool ops, TF_Output *out, hs_error *err)
@@ -71,6 +19,29 @@ static hs_code find_all(hs__tf_backend *backend, const char *const *names, bool 
     return code;
 }
 
+static void add_inputs(const hs__tf_api *tf, TF_OperationDescription *op, const hs_tensorflow_op_def *def,
+                       const TF_Output *inputs, size_t n)
+{
+    size_t from = def->inputs_are_a_list ? def->list_from : n, until = def->list_until ? def->list_until : n;
+    for (size_t i = 0; i < from; i++)
+        tf->AddInput(op, inputs[i]);
+    if (def->inputs_are_a_list)
+        tf->AddInputList(op, inputs + from, (int)(until - from));
+    for (size_t i = until; i < n; i++)
+        tf->AddInput(op, inputs[i]);
+}
+
+static hs_code check_list(const hs_tensorflow_op_def *def, hs_error *err)
+{
+    size_t n = hs__names_count(def->inputs), until = def->list_until ? def->list_until : n;
+    if (!def->inputs_are_a_list && (def->list_from || def->list_until))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "list_from and list_until go with inputs_are_a_list");
+    if (def->list_from > until || until > n)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "its list is from input %zu to %zu, and there are %zu",
+                            def->list_from, until, n);
+    return HS_OK;
+}
+
 static hs_code build(hs__tf_builder *builder, const hs_tensorflow_op_def *def, const TF_Output *inputs,
                      const TF_Output *controls)
 {
@@ -81,13 +52,10 @@ static hs_code build(hs__tf_builder *builder, const hs_tensorflow_op_def *def, c
         return builder->code;
     if (def->device)
         tf->SetDevice(op, def->device);
-    if (def->inputs_are_a_list)
-        tf->AddInputList(op, inputs, (int)n);
-    for (size_t i = 0; !def->inputs_are_a_list && i < n; i++)
-        tf->AddInput(op, inputs[i]);
+    add_inputs(tf, op, def, inputs, n);
     for (size_t i = 0; i < n_controls; i++)
         tf->AddControlInput(op, controls[i].oper);
-    hs_code code = add_attrs(builder, op, def->attrs);
+    hs_code code = hs__tf_add_attrs(builder, op, def->attrs);
     hs_error kept = {0};
     if (code && builder->err)
         kept = *builder->err;
@@ -112,7 +80,9 @@ static hs_code add_op(hs__tf_backend *backend, const hs_tensorflow_op_def *def, 
     hs__tf_builder builder;
     if (!inputs)
         return hs__no_memory(err, n * sizeof *inputs, "the inputs of an op");
-    hs_code code = find_all(backend, def->inputs, false, inputs, err);
+    hs_code code = check_list(def, err);
+    if (!code)
+        code = find_all(backend, def->inputs, false, inputs, err);
     if (!code)
         code = find_all(backend, def->control_inputs, true, inputs + n, err);
     if (!code && !(code = hs__tf_builder_begin(&builder, backend, err))) {

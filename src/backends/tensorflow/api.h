@@ -47,9 +47,10 @@
     F(NewTensor)                                                                                                           \
     F(NumDims)                                                                                                             \
     F(OperationDevice)                                                                                                     \
-    F(OperationGetControlInputs)                                                                                           \
+    F(OperationGetAttrBool)                                                                                                \
     F(OperationGetAttrShape)                                                                                               \
     F(OperationGetAttrType)                                                                                                \
+    F(OperationGetControlInputs)                                                                                           \
     F(OperationInput)                                                                                                      \
     F(OperationName)                                                                                                       \
     F(OperationNumControlInputs)                                                                                           \
@@ -61,12 +62,18 @@
     F(OperationOutputType)                                                                                                 \
     F(SessionRun)                                                                                                          \
     F(SetAttrBool)                                                                                                         \
+    F(SetAttrBoolList)                                                                                                     \
     F(SetAttrFloat)                                                                                                        \
+    F(SetAttrFloatList)                                                                                                    \
     F(SetAttrInt)                                                                                                          \
+    F(SetAttrIntList)                                                                                                      \
     F(SetAttrShape)                                                                                                        \
+    F(SetAttrShapeList)                                                                                                    \
     F(SetAttrString)                                                                                                       \
+    F(SetAttrStringList)                                                                                                   \
     F(SetAttrTensor)                                                                                                       \
     F(SetAttrType)                                                                                                         \
+    F(SetAttrTypeList)                                                                                                     \
     F(SetConfig)                                                                                                           \
     F(SetDevice)                                                                                                           \
     F(SetTarget)                                                                                                           \

@@ -35,23 +35,25 @@ static const char *tf_step_name(void *self)
     return backend->global_step == HS__NONE ? NULL : backend->variables[backend->global_step].name;
 }
 
-/* Savers and queue runners are made when somebody looks for them. */
-static void make_items(hs__tf_backend *backend, const char *key, const char *wanted, bool *made,
-                       hs_code (*make)(hs__tf_backend *backend, hs_error *err))
+/* Savers and queue runners are made when somebody looks for them. Without its queue runners no session is opened. */
+static void make_items(hs__tf_backend *backend, const char *key)
 {
     hs_error error = {0};
-    if (*made || backend->error.code || strcmp(key, wanted) != 0)
+    if (backend->error.code)
         return;
-    *made = true;
-    if (make(backend, &error))
+    if (strcmp(key, HS_QUEUE_RUNNERS) == 0) {
+        hs__tf_make_queue_runners(backend, hs__tf_is_remote(backend, NULL), &error);
+    } else if (strcmp(key, HS_SAVERS) == 0 && !backend->made_savers) {
+        backend->made_savers = true;
+        hs__tf_make_savers(backend, &error);
+    }
+    if (error.code)
         hs_log(&backend->env, HS_LOG_WARNING, "the graph's collection '%s': %s", key, error.message);
 }
 
 static size_t tf_collection(void *self, const char *key, const void **items, size_t max)
 {
-    hs__tf_backend *backend = self;
-    make_items(backend, key, HS_SAVERS, &backend->made_savers, hs__tf_make_savers);
-    make_items(backend, key, HS_QUEUE_RUNNERS, &backend->made_queue_runners, hs__tf_make_queue_runners);
+    make_items(self, key);
     return hs__tf_collection(self, key, items, max);
 }
 

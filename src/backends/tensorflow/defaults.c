@@ -40,6 +40,10 @@ static TF_Output make_local_init(hs__tf_builder *builder)
             builder->code = hs__tf_find_op(backend, item->data, &table, builder->err);
         if (table)
             backend->tf.AddControlInput(group, table);
+        else if (!builder->code)
+            builder->code =
+                hs_error_set(builder->err, HS_NOT_FOUND,
+                             "the collection 'table_initializer' has '%s', which is not in the graph", item->data);
     }
     return hs__tf_finish_op(builder, group);
 }

@@ -8,6 +8,7 @@ static void release_link(hs__tf_link *link)
 {
     if (atomic_fetch_sub(&link->references, 1) != 1)
         return;
+    hs__tf_watch_end(link); /* of a session that came to nothing */
     hs__tf_backend *backend = link->backend;
     if (link->session) {
         TF_Status *status = backend->tf.NewStatus();
@@ -64,18 +65,30 @@ static hs_code connect(hs__tf_link *link, const char *target, hs_bytes config, h
     return code;
 }
 
+bool hs__tf_is_remote(const hs__tf_backend *backend, const char *target)
+{
+    const char *used = target && *target ? target : backend->target;
+    return *used && strcmp(used, "local") != 0;
+}
+
 hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     hs__tf_backend *backend = self;
     if (backend->error.code)
         return hs__error_copy(err, &backend->error);
+    bool remote = hs__tf_is_remote(backend, target);
+    hs_code code = hs__tf_make_queue_runners(backend, remote, err); /* without one of them, runs could wait for ever */
+    if (code)
+        return code;
     hs__tf_link *link = hs__alloc(&backend->env, 1, sizeof *link);
     if (!link)
         return hs__no_memory(err, sizeof *link, "a session");
     link->backend = backend;
     atomic_init(&link->references, 1);
     atomic_fetch_add(&backend->references, 1);
-    hs_code code = connect(link, target, config, err);
+    code = connect(link, target, config, err);
+    if (!code)
+        code = hs__tf_watch_start(link, remote, err);
     if (code) {
         release_link(link);
         return code;
@@ -88,7 +101,11 @@ hs_code hs__tf_session_fork(void *self, void **forked, hs_error *err)
     hs__tf_link *link = ((hs__tf_session *)self)->link;
     atomic_fetch_add(&link->references, 1);
     link->has_forks = true;
-    return make_handle(link, true, forked, err);
+    hs_code code = make_handle(link, true, forked, err);
+    if (code || !(code = hs__tf_prepare_run(*forked, err)))
+        return code;
+    hs__tf_session_close(*forked, NULL); /* who closes a queue must be able to, also when there is no memory left */
+    return code;
 }
 
 /* What other handles still run ends with CANCELLED. */
@@ -108,6 +125,8 @@ hs_code hs__tf_session_close(void *self, hs_error *err)
     for (size_t i = 0; i < session->n_levels; i++)
         hs__tf_free_level(backend, &session->levels[i]);
     hs_code code = session->forked ? HS_OK : disconnect(session, err);
+    if (!session->forked)
+        hs__tf_watch_end(link);
     for (size_t i = 0; i < session->n_reads; i++) {
         hs__free(&backend->env, session->reads[i].strings);
         if (session->reads[i].lent)

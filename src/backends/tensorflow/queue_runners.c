@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph's QueueRunnerDefs as queue runners of ours. */
-#include "backends/tensorflow/tensorflow.h"
+#include "backends/tensorflow/queues.h"
 
 #include <hooksess/queue_runner.h>
 
@@ -35,7 +35,17 @@ static size_t closed_codes(const Hs__Pb__QueueRunnerDef *def, hs_code codes[MOST
     return n;
 }
 
-static hs_code add_runner(hs__tf_backend *backend, const Hs__Pb__QueueRunnerDef *def, hs_error *err)
+/* Takes over the runner. */
+static hs_code keep_runner(hs__tf_backend *backend, hs_queue_runner *runner, hs_error *err)
+{
+    hs__tf_item item = {.key = (char *)HS_QUEUE_RUNNERS, .item = runner, .release = release_runner};
+    hs_code code = hs__tf_add_item(backend, &item, err);
+    if (code)
+        hs_queue_runner_free(runner);
+    return code;
+}
+
+static hs_code add_runner(hs__tf_backend *backend, const Hs__Pb__QueueRunnerDef *def, bool remote, hs_error *err)
 {
     hs_code codes[MOST_CODES + 1];
     size_t n = closed_codes(def, codes);
@@ -44,22 +54,20 @@ static hs_code add_runner(hs__tf_backend *backend, const Hs__Pb__QueueRunnerDef 
         return hs__no_memory(err, def->n_enqueue_op_name * sizeof *ops, "a queue runner");
     for (size_t i = 0; i < def->n_enqueue_op_name; i++)
         ops[i] = def->enqueue_op_name[i];
+    const char *cancel_op = *def->cancel_op_name ? def->cancel_op_name : NULL;
     hs_error error = {0};
-    hs_queue_runner *runner = hs_queue_runner_new(
-        &(hs_queue_runner_options){HS_QUEUE_RUNNER_OPTIONS, .queue = def->queue_name, .enqueue_ops = ops,
-                                   .close_op = *def->close_op_name ? def->close_op_name : NULL,
-                                   .cancel_op = *def->cancel_op_name ? def->cancel_op_name : NULL,
-                                   .closed_codes = n ? codes : NULL, .env = &backend->env},
-        &error);
+    hs_queue_runner *runner = NULL;
+    if (!hs__tf_cancel_all(backend, ops, cancel_op, remote, &cancel_op, &error))
+        runner = hs_queue_runner_new(
+            &(hs_queue_runner_options){HS_QUEUE_RUNNER_OPTIONS, .queue = def->queue_name, .enqueue_ops = ops,
+                                       .close_op = *def->close_op_name ? def->close_op_name : NULL, .cancel_op = cancel_op,
+                                       .closed_codes = n ? codes : NULL, .env = &backend->env},
+            &error);
     hs__free(&backend->env, (void *)ops);
-    hs_code code = runner ? HS_OK : hs__error_copy(err, &error);
-    hs__tf_item item = {.key = (char *)HS_QUEUE_RUNNERS, .item = runner, .release = release_runner};
-    if (!code && (code = hs__tf_add_item(backend, &item, err)))
-        hs_queue_runner_free(runner);
-    return code;
+    return runner ? keep_runner(backend, runner, err) : hs__error_copy(err, &error);
 }
 
-static hs_code take_def(hs__tf_backend *backend, const hs__tf_item *item, hs_error *err)
+static hs_code take_def(hs__tf_backend *backend, const hs__tf_item *item, bool remote, hs_error *err)
 {
     ProtobufCAllocator allocator = hs__proto_allocator(&backend->env);
     bool no_memory;
@@ -68,16 +76,17 @@ static hs_code take_def(hs__tf_backend *backend, const hs__tf_item *item, hs_err
     if (!def)
         return no_memory ? hs__no_memory(err, item->bytes, "a QueueRunnerDef")
                          : hs_error_set(err, HS_DATA_LOSS, "the meta graph has a QueueRunnerDef that makes no sense");
-    hs_code code = add_runner(backend, (const void *)def, err);
+    hs_code code = add_runner(backend, (const void *)def, remote, err);
     protobuf_c_message_free_unpacked(def, &allocator);
     return code;
 }
 
-hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, hs_error *err)
+hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, bool remote, hs_error *err)
 {
     hs_code code = HS_OK;
     const hs__tf_item *item;
-    for (size_t i = 0; !code && (item = hs__tf_item_of(backend, HS_QUEUE_RUNNERS, i)); i++)
-        code = take_def(backend, item, err);
+    while (!code && (item = hs__tf_item_of(backend, HS_QUEUE_RUNNERS, backend->n_queue_runners)))
+        if (!(code = take_def(backend, item, remote, err)))
+            backend->n_queue_runners++;
     return code;
 }

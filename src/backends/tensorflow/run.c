@@ -58,14 +58,26 @@ static hs_code check_fetch(const hs__tf_op *op, int32_t output, hs_error *err)
                         (int)output, (int)op->outputs[output].type);
 }
 
+static hs_code reserve_fetches(const hs_env *env, hs__tf_level *level, size_t n, hs_error *err)
+{
+    hs_code code;
+    if (!(code = hs__reserve(env, &level->outputs, &level->outputs_capacity, n + 1, sizeof *level->outputs, err)) &&
+        !(code = hs__reserve(env, &level->results, &level->results_capacity, n + 1, sizeof *level->results, err)))
+        code = hs__reserve(env, &level->targets, &level->targets_capacity, n, sizeof *level->targets, err);
+    return code;
+}
+
+hs_code hs__tf_prepare_run(hs__tf_session *session, hs_error *err)
+{
+    hs__tf_level *level = level_of(session, 0, err);
+    return level ? reserve_fetches(&session->link->backend->env, level, 1, err) : HS_RESOURCE_EXHAUSTED;
+}
+
 static hs_code take_fetches(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err)
 {
-    const hs_env *env = &session->link->backend->env;
     size_t n = call->n_fetches;
-    hs_code code;
-    if ((code = hs__reserve(env, &level->outputs, &level->outputs_capacity, n + 1, sizeof *level->outputs, err)) ||
-        (code = hs__reserve(env, &level->results, &level->results_capacity, n + 1, sizeof *level->results, err)) ||
-        (code = hs__reserve(env, &level->targets, &level->targets_capacity, n, sizeof *level->targets, err)))
+    hs_code code = reserve_fetches(&session->link->backend->env, level, n, err);
+    if (code)
         return code;
     level->n_targets = 0;
     for (size_t i = 0; !code && i < n; i++) {
@@ -184,10 +196,11 @@ static hs_code fetch_level(hs__tf_session *session, hs__tf_level *level, const h
     size_t n = level->n_results;
     level->outputs[n] = step;
     level->results[n] = NULL;
+    hs__tf_watch_run(session, call);
     tf->SessionRun(session->link->session, call->options ? &options : NULL, level->inputs, level->fed, (int)level->n_fed,
                    level->outputs, level->results, (int)n + (step.oper != NULL), level->targets, (int)level->n_targets,
                    level->metadata, session->status);
-    hs_code code = hs__tf_settle(tf, session->status, err);
+    hs_code code = hs__tf_run_ended(session, call, hs__tf_settle(tf, session->status, err), err);
     if (code) {
         session->knows_step = false;
     } else if (step.oper) {

@@ -8,6 +8,7 @@
 typedef struct {
     hs__tf_backend *backend; /* a reference */
     TF_Session *session;
+    struct hs__tf_watch *watch; /* NULL: no run can wait in a queue */
     atomic_size_t references;
     bool is_remote; /* in other processes, which others may use too */
     bool has_forks; /* or had: other threads run ops */
@@ -65,11 +66,20 @@ hs_code hs__tf_session_fork(void *session, void **forked, hs_error *err);
 
 /* run.c */
 hs_code hs__tf_session_run(void *session, hs_backend_call *call, hs_error *err);
+/* From now on a run of one op needs no memory of ours. */
+hs_code hs__tf_prepare_run(hs__tf_session *session, hs_error *err);
 void hs__tf_free_level(const hs__tf_backend *backend, hs__tf_level *level);
 
 /* feed.c: the feeds of a call, checked, to the level; and away again. */
 hs_code hs__tf_take_feeds(hs__tf_session *session, hs__tf_level *level, const hs_backend_call *call, hs_error *err);
 void hs__tf_drop_feeds(const hs__tf_backend *backend, hs__tf_level *level);
+
+/* watch.c: ends runs that wait for a queue, once a stop is requested. */
+hs_code hs__tf_watch_start(hs__tf_link *link, bool remote, hs_error *err);
+void hs__tf_watch_end(hs__tf_link *link);
+/* Before and after a run. What it came to, which may be HS_STOP now. */
+void hs__tf_watch_run(const hs__tf_session *session, const hs_backend_call *call);
+hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *call, hs_code code, hs_error *err);
 
 /* run_options.c: a serialised RunOptions. */
 hs_code hs__tf_run_options(const hs_run_options *options, hs__buffer *out, hs_error *err);

@@ -46,8 +46,13 @@ TF_Tensor *hs__tf_copy_in(const hs__tf_backend *backend, const hs_tensor *value,
     if (value->dtype == HS_STRING) {
         made = copy_strings(backend, value);
     } else if ((made = backend->tf.AllocateTensor((TF_DataType)value->dtype, value->dims, value->rank, value->bytes))) {
-        if (value->bytes)
-            memcpy(backend->tf.TensorData(made), value->data, value->bytes);
+        void *data = backend->tf.TensorData(made); /* without memory it makes a tensor that has none */
+        if (value->bytes && !data) {
+            backend->tf.DeleteTensor(made);
+            made = NULL;
+        } else if (value->bytes) {
+            memcpy(data, value->data, value->bytes);
+        }
     }
     if (!made)
         hs__no_memory(err, value->bytes, "a tensor");

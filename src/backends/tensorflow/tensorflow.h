@@ -105,12 +105,16 @@ typedef struct {
     uint64_t changes; /* counts the ops that were added, from 1 */
     bool finalized;
     bool has_references; /* some op has a reference: memory that changes while somebody looks at it */
-    bool made_savers, made_queue_runners;
+    bool made_savers;
+    size_t n_queue_runners; /* of the graph's, how many were made */
 } hs__tf_backend;
 
 /* open.c */
 void hs__tf_release(hs__tf_backend *backend);
 hs__tf_backend *hs__tf_of(hs_backend backend);
+
+/* open_session.c: is it another process? NULL and "": the backend's own target. */
+bool hs__tf_is_remote(const hs__tf_backend *backend, const char *target);
 
 /* backend.c */
 extern const hs_backend_ops hs__tf_ops;
@@ -133,8 +137,8 @@ hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, 
 /* savers.c: a saver for each SaverDef. Makes them once. */
 hs_code hs__tf_make_savers(hs__tf_backend *backend, hs_error *err);
 
-/* queue_runners.c: a queue runner for each QueueRunnerDef. Makes them once. */
-hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, hs_error *err);
+/* queue_runners.c: a queue runner for each QueueRunnerDef. Makes them once; after a failure, goes on where it was. */
+hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, bool remote, hs_error *err);
 
 /* nodes.c */
 hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err);

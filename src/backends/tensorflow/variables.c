@@ -18,11 +18,12 @@ static bool is_assign(const char *type)
     return strcmp(type, "Assign") == 0 || strcmp(type, "AssignVariableOp") == 0;
 }
 
-/* What is fed to set the variable is the value that its initializer gives it. */
+/* What is fed to set the variable is the value that its initializer gives it. One that sets another variable is none. */
 static void note_initializer(const hs__tf_backend *backend, hs__tf_variable *variable, TF_Operation *initializer)
 {
     const hs__tf_api *tf = &backend->tf;
-    if (!initializer || !is_assign(tf->OperationOpType(initializer)) || tf->OperationNumInputs(initializer) < 2)
+    if (!initializer || !is_assign(tf->OperationOpType(initializer)) || tf->OperationNumInputs(initializer) < 2 ||
+        tf->OperationInput((TF_Input){initializer, 0}).oper != variable->handle)
         return;
     variable->assigns = initializer;
     variable->initial = tf->OperationInput((TF_Input){initializer, 1});
@@ -60,6 +61,16 @@ static hs_code damaged(const char *name, const char *what, hs_error *err)
     return hs_error_set(err, HS_DATA_LOSS, "the meta graph's variable '%s' has %s that is not in the graph", name, what);
 }
 
+/* Any op may be named, also one without outputs. */
+static bool is_handle(const hs__tf_backend *backend, const hs__tf_variable *variable)
+{
+    const int references = 100;
+    if (backend->tf.OperationNumOutputs(variable->handle) != 1)
+        return false;
+    TF_DataType type = backend->tf.OperationOutputType((TF_Output){variable->handle, 0});
+    return variable->is_resource ? type == TF_RESOURCE : (int)type > references;
+}
+
 static hs_code find_parts(hs__tf_backend *backend, const Hs__Pb__VariableDef *def, hs__tf_variable *variable, hs_error *err)
 {
     const char *snapshot = *def->snapshot_name ? def->snapshot_name : def->variable_name;
@@ -69,6 +80,10 @@ static hs_code find_parts(hs__tf_backend *backend, const Hs__Pb__VariableDef *de
         return code;
     if (!variable->handle)
         return damaged(def->variable_name, "an op", err);
+    if (!is_handle(backend, variable))
+        return hs_error_set(err, HS_DATA_LOSS, "the meta graph's variable '%s' is %s: that is an op of type '%s'",
+                            def->variable_name, variable->is_resource ? "no resource" : "no reference",
+                            backend->tf.OperationOpType(variable->handle));
     variable->value = (TF_Output){variable->handle, 0};
     if (def->is_resource && (code = hs__tf_find_output(backend, snapshot, &variable->value, err)))
         return code == HS_NOT_FOUND ? damaged(def->variable_name, "a snapshot", err) : code;

@@ -127,6 +127,105 @@ static void attributes_of_all_kinds(void **state)
     hs_tensorflow_free(backend);
 }
 
+/* A queue of a program's own making: two components, whose types and shapes are lists, and an enqueue op that has the
+ * queue beside the list of what is put in. */
+static void lists_of_values(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    const hs_dtype types[] = {HS_FLOAT, HS_INT64};
+    const hs_shape shapes[] = {HS_SHAPE(2), HS_SCALAR};
+    const float pair[] = {3, 4};
+    const int64_t seven = 7;
+    const hs_tensor first = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), pair), second = hs_tensor_of(HS_INT64, HS_SCALAR, &seven);
+    const hs_tensorflow_attr queue[] = {{.name = "component_types", .kind = HS_TENSORFLOW_TYPES, .types = types, .n = 2},
+                                        {.name = "shapes", .kind = HS_TENSORFLOW_SHAPES, .shapes = shapes, .n = 2},
+                                        {.name = NULL}};
+    const hs_tensorflow_attr one[] = {{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT},
+                                      {.name = "value", .kind = HS_TENSORFLOW_TENSOR, .tensor = &first},
+                                      {.name = NULL}};
+    const hs_tensorflow_attr two[] = {{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_INT64},
+                                      {.name = "value", .kind = HS_TENSORFLOW_TENSOR, .tensor = &second},
+                                      {.name = NULL}};
+    const hs_tensorflow_attr taken[] = {queue[0], {.name = NULL}};
+    hs_backend backend = open_graph("types.meta");
+    const hs_tensorflow_op_def defs[] = {
+        {HS_TENSORFLOW_OP_DEF, .type = "FIFOQueueV2", .name = "mine", .attrs = queue},
+        {HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "one", .attrs = one},
+        {HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "two", .attrs = two},
+        {HS_TENSORFLOW_OP_DEF, .type = "QueueEnqueueV2", .name = "put", .inputs = HS_NAMES("mine", "one", "two"),
+         .inputs_are_a_list = true, .list_from = 1},
+        {HS_TENSORFLOW_OP_DEF, .type = "QueueDequeueV2", .name = "take", .inputs = HS_NAMES("mine"), .attrs = taken},
+    };
+    for (size_t i = 0; i < sizeof defs / sizeof *defs; i++)
+        assert_ok(hs_tensorflow_add_op(backend, &defs[i], &err), &err);
+    hs_session *session = hs_session_open(backend, NULL, &err);
+    const hs_run_values *values;
+    assert_ok(err.code, &err);
+    assert_ok(hs_session_run(session, "put", &err), &err);
+    assert_ok(
+        hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("take:0", "take:1")}, &values, &err),
+        &err);
+    assert_true(hs_tensor_number(hs_values_tensor(values, 0), 1) == 4);
+    assert_true(hs_values_number(values, 1) == 7);
+    hs_session_close(session, &err);
+    hs_tensorflow_free(backend);
+}
+
+static void lists_of_the_other_kinds(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    const float pair[] = {3, 4};
+    const int32_t zero = 0;
+    const hs_tensor first = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), pair), axis = hs_tensor_of(HS_INT32, HS_SCALAR, &zero);
+    const hs_tensorflow_attr constant[] = {{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT},
+                                           {.name = "value", .kind = HS_TENSORFLOW_TENSOR, .tensor = &first},
+                                           {.name = NULL}};
+    const hs_tensorflow_attr number[] = {{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_INT32},
+                                         {.name = "value", .kind = HS_TENSORFLOW_TENSOR, .tensor = &axis},
+                                         {.name = NULL}};
+    const hs_tensorflow_attr squeeze[] = {
+        {.name = "squeeze_dims", .kind = HS_TENSORFLOW_INTS, .numbers = (const int64_t[]){0}, .n = 1}, {.name = NULL}};
+    const hs_tensorflow_attr bucketize[] = {
+        {.name = "boundaries", .kind = HS_TENSORFLOW_FLOATS, .reals = (const double[]){1, 3.5}, .n = 2}, {.name = NULL}};
+    /* What the op does not know it keeps, and shows. */
+    const hs_tensorflow_attr more[] = {
+        {.name = "_texts", .kind = HS_TENSORFLOW_STRINGS, .texts = (const char *const[]){"some", NULL, "text"}, .n = 3},
+        {.name = "_truths", .kind = HS_TENSORFLOW_BOOLS, .truths = (const bool[]){true, false}, .n = 2},
+        {.name = "_none", .kind = HS_TENSORFLOW_STRINGS, .n = 0},
+        {.name = NULL}};
+    const hs_tensorflow_op_def defs[] = {
+        {HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "one", .attrs = constant},
+        {HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "axis", .attrs = number},
+        {HS_TENSORFLOW_OP_DEF, .type = "ConcatV2", .name = "four", .inputs = HS_NAMES("one", "one", "axis"),
+         .inputs_are_a_list = true, .list_until = 2},
+        {HS_TENSORFLOW_OP_DEF, .type = "Bucketize", .name = "buckets", .inputs = HS_NAMES("four"), .attrs = bucketize},
+        {HS_TENSORFLOW_OP_DEF, .type = "ExpandDims", .name = "row", .inputs = HS_NAMES("buckets", "axis")},
+        {HS_TENSORFLOW_OP_DEF, .type = "Squeeze", .name = "again", .inputs = HS_NAMES("row"), .attrs = squeeze},
+        {HS_TENSORFLOW_OP_DEF, .type = "NoOp", .name = "more", .attrs = more},
+    };
+    hs_backend backend = open_graph("types.meta");
+    hs_bytes graph;
+    for (size_t i = 0; i < sizeof defs / sizeof *defs; i++)
+        assert_ok(hs_tensorflow_add_op(backend, &defs[i], &err), &err);
+    assert_ok(hs_backend_graph_def(backend, &graph, &err), &err);
+    bool shown = false; /* a ListValue of three strings, the middle one empty */
+    for (size_t i = 0; i + 14 < graph.size; i++)
+        shown |= memcmp((const char *)graph.data + i, "\x12\4some\x12\0\x12\4text", 14) == 0;
+    assert_true(shown);
+    hs_session *session = hs_session_open(backend, NULL, &err);
+    const hs_run_values *values;
+    assert_ok(err.code, &err);
+    assert_ok(hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("again")}, &values, &err), &err);
+    const hs_tensor *again = hs_values_tensor(values, 0);
+    assert_int_equal(again->rank, 1);
+    assert_int_equal(again->dims[0], 4);
+    assert_true(hs_tensor_number(again, 0) == 1 && hs_tensor_number(again, 3) == 2);
+    hs_session_close(session, &err);
+    hs_tensorflow_free(backend);
+}
+
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -134,6 +233,19 @@ static void nonsense_is_refused(void **state)
     hs_backend backend = open_graph("ref.meta");
     const hs_tensorflow_attr wrong[] = {{.name = "dtype", .kind = 99}, {.name = NULL}};
     const hs_tensorflow_attr empty[] = {{.name = "value", .kind = HS_TENSORFLOW_TENSOR}, {.name = NULL}};
+    const hs_tensorflow_attr no_type[] = {{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = (hs_dtype)9999},
+                                          {.name = NULL}};
+    const hs_dtype unknown[] = {HS_FLOAT, (hs_dtype)77};
+    const hs_tensorflow_attr no_types[] = {
+        {.name = "component_types", .kind = HS_TENSORFLOW_TYPES, .types = unknown, .n = 2}, {.name = NULL}};
+    const hs_tensorflow_attr no_list[] = {{.name = "shapes", .kind = HS_TENSORFLOW_SHAPES, .n = 2}, {.name = NULL}};
+    const hs_tensorflow_attr deep[] = {{.name = "shape", .kind = HS_TENSORFLOW_SHAPE, .shape = {.rank = 99}},
+                                       {.name = NULL}};
+    const hs_shape shapes[] = {HS_SCALAR, {.rank = 9}};
+    const hs_tensorflow_attr deeper[] = {{.name = "shapes", .kind = HS_TENSORFLOW_SHAPES, .shapes = shapes, .n = 2},
+                                         {.name = NULL}};
+    const hs_tensorflow_attr long_list[] = {
+        {.name = "shapes", .kind = HS_TENSORFLOW_SHAPES, .shapes = shapes, .n = SIZE_MAX}, {.name = NULL}};
     const struct {
         hs_tensorflow_op_def def;
         hs_code code;
@@ -149,6 +261,23 @@ static void nonsense_is_refused(void **state)
         {{HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "n"}, HS_INVALID_ARGUMENT, "'n'"},
         {{HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "n", .attrs = wrong}, HS_INVALID_ARGUMENT, "kind 99"},
         {{HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "n", .attrs = empty}, HS_INVALID_ARGUMENT, "no tensor"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Placeholder", .name = "n", .attrs = no_type}, HS_INVALID_ARGUMENT, "'n'"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "FIFOQueueV2", .name = "n", .attrs = no_types}, HS_INVALID_ARGUMENT, "'n'"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "FIFOQueueV2", .name = "n", .attrs = no_list}, HS_INVALID_ARGUMENT, "'shapes'"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "FIFOQueueV2", .name = "n", .attrs = deeper}, HS_INVALID_ARGUMENT, "rank 9"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "FIFOQueueV2", .name = "n", .attrs = long_list}, HS_INVALID_ARGUMENT, "too long"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Placeholder", .name = "n", .attrs = deep}, HS_INVALID_ARGUMENT, "rank 99"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "n", .inputs = HS_NAMES("loss"), .list_until = 1},
+         HS_INVALID_ARGUMENT,
+         "inputs_are_a_list"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "AddN", .name = "n", .inputs = HS_NAMES("loss"), .inputs_are_a_list = true,
+          .list_from = 2},
+         HS_INVALID_ARGUMENT,
+         "there are 1"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "AddN", .name = "n", .inputs = HS_NAMES("loss"), .inputs_are_a_list = true,
+          .list_until = 2},
+         HS_INVALID_ARGUMENT,
+         "there are 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_fails(hs_tensorflow_add_op(backend, &cases[i].def, &err), cases[i].code, &err, cases[i].text);
@@ -160,10 +289,9 @@ static void nonsense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hook_adds_an_op_once),
-        cmocka_unit_test(a_finalized_graph_takes_no_op),
-        cmocka_unit_test(attributes_of_all_kinds),
-        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(a_hook_adds_an_op_once),   cmocka_unit_test(a_finalized_graph_takes_no_op),
+        cmocka_unit_test(attributes_of_all_kinds),  cmocka_unit_test(lists_of_values),
+        cmocka_unit_test(lists_of_the_other_kinds), cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

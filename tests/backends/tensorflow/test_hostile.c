@@ -36,10 +36,13 @@ static void open_and_free(const char *data, size_t bytes)
     hs_backend_collection(backend, HS_QUEUE_RUNNERS, items, 4);
     if (!err.code)
         backend.ops->default_op(backend.self, HS_READY_OP, &op, &err);
+    if (!err.code)
+        backend.ops->default_op(backend.self, HS_LOCAL_INIT_OP, &op, &err);
     hs_tensorflow_free(backend);
 }
 
-static const char *const graphs[] = {"ref.meta", "queue.meta", "ref.pb", "ref.pbtxt"};
+static const char *const graphs[] = {"ref.meta",    "queue.meta",    "ref.pb",       "ref.pbtxt",
+                                     "reader.meta", "iterator.meta", "several.meta", "alone_old.meta"};
 
 static void cut_anywhere(void **state)
 {
@@ -47,7 +50,7 @@ static void cut_anywhere(void **state)
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         size_t bytes;
         char *data = read_graph(graphs[i], &bytes);
-        for (size_t n = 1; n < bytes; n += 1 + bytes / 150)
+        for (size_t n = 1; n < bytes; n += 1 + bytes / 500)
             open_and_free(data, n);
         free(data);
     }
@@ -60,7 +63,7 @@ static void changed_anywhere(void **state)
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         size_t bytes;
         char *data = read_graph(graphs[i], &bytes);
-        for (int k = 0; k < 300; k++) {
+        for (int k = 0; k < 1500; k++) {
             random ^= random << 13, random ^= random >> 7, random ^= random << 17;
             size_t at = (size_t)(random >> 8) % bytes;
             char before = data[at];

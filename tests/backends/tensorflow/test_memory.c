@@ -100,6 +100,13 @@ static hs_code live(const char *graph, meter *m)
     return code;
 }
 
+/* Of how many allocations each one fails: tools that look at memory take their time. */
+#ifdef __SANITIZE_ADDRESS__
+enum { EACH = 7 };
+#else
+enum { EACH = 1 };
+#endif
+
 static void each_allocation_may_fail(void **state)
 {
     (void)state;
@@ -109,7 +116,7 @@ static void each_allocation_may_fail(void **state)
         assert_int_equal(live(graphs[i], &m), HS_OK);
         assert_int_equal(m.live, 0);
         size_t all = m.asked;
-        for (size_t n = 1; n <= all + 2; n += n < 400 ? 1 : 7) {
+        for (size_t n = 1; n <= all + 2; n += n < 400 ? EACH : 7 * EACH) {
             meter failing = {.fails = n};
             hs_code code = live(graphs[i], &failing);
             if (code != HS_OK && code != HS_RESOURCE_EXHAUSTED)
@@ -120,11 +127,48 @@ static void each_allocation_may_fail(void **state)
     }
 }
 
+/* A graph with queues: threads that fill them, and one that looks for stops. */
+static hs_code live_on_queues(const char *graph, meter *m)
+{
+    hs_error err = {0}, end = {0};
+    hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL}};
+    hs_backend backend =
+        hs_tensorflow_open(graph_path(graph), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
+    hs_session *session = err.code ? NULL : hs_session_open(backend, NULL, &err);
+    hs_code code = err.code;
+    for (int i = 0; !code && i < 3; i++)
+        code = hs_session_run(session, "train_op", &err);
+    if (session)
+        hs_session_close(session, &end);
+    hs_tensorflow_free(backend);
+    return end.code ? end.code : code; /* why a thread has ended comes before what came of it */
+}
+
+static void each_allocation_of_queues_may_fail(void **state)
+{
+    (void)state;
+    const char *const graphs[] = {"endless.meta", "reader.meta", "iterator.meta"};
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        meter m = {.fails = 0};
+        assert_int_equal(live_on_queues(graphs[i], &m), HS_OK);
+        assert_int_equal(m.live, 0);
+        size_t all = m.asked;
+        for (size_t n = 1; n <= all + 2; n += EACH) {
+            meter failing = {.fails = n};
+            hs_code code = live_on_queues(graphs[i], &failing);
+            if (code != HS_OK && code != HS_RESOURCE_EXHAUSTED)
+                fail_msg("%s, allocation %zu of %zu: %s", graphs[i], n, all, hs_code_name(code));
+            if (failing.live)
+                fail_msg("%s, allocation %zu of %zu: %zu are left", graphs[i], n, all, failing.live);
+        }
+    }
+}
+
 /* A tool that keeps what was freed, and takes its time, gets fewer runs, and its memory is not looked at. */
 #ifdef __SANITIZE_ADDRESS__
 enum { RUNS = 500, WARM = 100, MOST_PAGES = 1 << 30 };
 #else
-enum { RUNS = 10000, WARM = 2000, MOST_PAGES = 2048 };
+enum { RUNS = 100000, WARM = 10000, MOST_PAGES = 2048 };
 #endif
 
 /* Pages of the process that are in memory. */
@@ -142,8 +186,8 @@ static long resident(void)
 static void runs_take_no_more_and_more(void **state)
 {
     (void)state;
-    const char *const graphs[] = {"ref.meta", "resource.meta"};
-    for (size_t i = 0; i < 2; i++) {
+    const char *const graphs[] = {"ref.meta", "resource.meta", "endless.meta"};
+    for (size_t i = 0; i < 3; i++) {
         hs_error err = {0};
         batch b;
         meter m = {.fails = 0};
@@ -154,6 +198,9 @@ static void runs_take_no_more_and_more(void **state)
         assert_ok(err.code, &err);
         fill_batch(&b, 0);
         hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train_op", "loss", "layer/w"), .feeds = b.feeds};
+        const char *const *of_queue = HS_NAMES("train_op", "total");
+        if (i == 2)
+            args = (hs_run_args){HS_RUN_ARGS, .names = of_queue};
         size_t asked = 0;
         long before = 0;
         for (int run = 0; run < RUNS; run++) {
@@ -176,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(each_allocation_of_queues_may_fail),
         cmocka_unit_test(runs_take_no_more_and_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
