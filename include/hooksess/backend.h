@@ -35,6 +35,14 @@ typedef struct hs_variable {
                          * nothing */
 } hs_variable;
 
+/* Where a variable lies that is a part of a larger one, as partitioned variables are. The parts of one are saved as slices
+ * of one tensor, and restored from it, however it is divided in the checkpoint. TensorFlow: SaveSliceInfo. Frozen. */
+typedef struct hs_variable_slice {
+    const char *name;            /* of the whole, in checkpoints */
+    hs_shape shape;              /* of the whole */
+    int64_t starts[HS_MAX_RANK]; /* of the part, along each dimension; it is as large as the variable */
+} hs_variable_slice;
+
 typedef struct hs_backend_feed {
     hs_node node;
     const hs_tensor *value;
@@ -152,6 +160,12 @@ typedef struct hs_backend_ops {
     hs_code (*fork)(void *session, void **forked, hs_error *err);
     /* Adds one to the global step: for a caller who computes the steps itself. Absent: only ops do. */
     hs_code (*advance_step)(void *session, hs_error *err);
+
+    /* Of the first group. Is the variable of that index a part of a larger one? Absent: none is. */
+    bool (*variable_slice)(void *self, size_t index, hs_variable_slice *out);
+    /* What a MetaGraphDef of the graph has beside its graph_def and saver_def, serialised: collections, say. Until the next
+     * call. Absent: nothing is known of it. */
+    hs_code (*meta_graph)(void *self, hs_bytes *out, hs_error *err);
 } hs_backend_ops;
 
 #define HS_BACKEND_OPS .size = sizeof(hs_backend_ops)
@@ -171,6 +185,8 @@ HS_API size_t hs_backend_collection(hs_backend backend, const char *key, const v
 HS_API bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out);
 /* HS_UNIMPLEMENTED, and *out empty, where the backend has no graph to show. */
 HS_API hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err);
+/* HS_UNIMPLEMENTED, and *out empty, where the backend knows of nothing beside its graph. */
+HS_API hs_code hs_backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err);
 
 HS_END_DECLS
 

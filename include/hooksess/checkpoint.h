@@ -52,6 +52,10 @@ typedef struct hs_saver_options {
     unsigned char reserved[7];
     int64_t nonfinite; /* an hs_nonfinite_policy */
     int64_t shards;    /* variables are split over so many data files, written at the same time (below); 0: 1; at most 64 */
+    hs_bytes saver_def;  /* a serialised SaverDef: ops of the graph that save and restore (below); copied. Size 0: none */
+    bool graph_saves;    /* the variables are written by its save op; else by the saver itself */
+    bool graph_restores; /* they are restored by its restore op; else one by one */
+    unsigned char reserved_too[6];
 } hs_saver_options;
 #define HS_SAVER_OPTIONS .size = sizeof(hs_saver_options)
 
@@ -63,6 +67,24 @@ typedef struct hs_saver_options {
  * for what lies in a backend that makes no promise about its views (HS_BACKEND_KEEPS_VIEWS; the embedded graph makes it) or
  * in a device's memory: the calling thread then reads all variables of that file, and only writing to the disks goes on
  * beside it. TensorFlow: Saver(sharded=True), which has a file for each device. */
+
+/* The graph's own ops, as TensorFlow's Saver has added them, which a SaverDef names: a tensor that the file's name is fed
+ * to, one that saves, and an op that restores. PREFIX.meta has the SaverDef in any case, so that who imports it can restore
+ * by it, with this saver's word on how many checkpoints are kept.
+ *
+ * graph_saves: the op writes its files aside, as many as it is sharded into (`shards` is not asked); they are read and
+ * verified, synced, get one more beside them with the state of hooks and program, and one index; from there on the
+ * checkpoint is like any other, and so are its place in the directory, who restores it, and what is done about what is not
+ * finite. A save in the background is made in the foreground: the op needs the session. The files must come to lie where
+ * this process sees them: with a parameter server elsewhere, in a directory that both share. The op does not write
+ * through hs_env.files.
+ *
+ * graph_restores: all of the checkpoint is verified, and dtypes and shapes are compared, as ever; then the op is run. What
+ * only it restores (tables, say) comes back, too; should it fail half-way, the model has changed in part. A restore with
+ * names, skip, allow_missing or reshape is made one by one.
+ *
+ * HS_INVALID_ARGUMENT: with `variables` or `names`, which the ops have of their own; without the op; or where the SaverDef
+ * is of TensorFlow's first format, V1. */
 
 /* The caller's to free, after the sessions that use it. `options` may be NULL. */
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
@@ -247,7 +269,8 @@ HS_API hs_code hs_merge_checkpoints(const hs_env *env, const char *const *prefix
 /* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialised; missing directories are made.
  * HS_UNIMPLEMENTED where the backend has none to show. TensorFlow: write_graph. */
 HS_API hs_code hs_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text, hs_error *err);
-/* The MetaGraphDef of the backend's graph, serialised and malloc'ed by the backend's env: hs_env_free its data. `saver` may
+/* The MetaGraphDef of the backend's graph, serialised and malloc'ed by the backend's env: hs_env_free its data. With what
+ * the backend knows beside its graph (hs_backend_meta_graph), and the saver's SaverDef, where that names ops. `saver` may
  * be NULL. */
 HS_API hs_code hs_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);
 

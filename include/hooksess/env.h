@@ -56,7 +56,7 @@ typedef struct hs_file_stat {
     unsigned char reserved[15];
 } hs_file_stat;
 
-/* Files. All members are required but the last three. Paths are the caller's, valid during the call. Each function returns
+/* Files. All members are required but the last four. Paths are the caller's, valid during the call. Each function returns
  * HS_OK or a code with a message that names the path; a missing path is HS_NOT_FOUND, a full disk HS_RESOURCE_EXHAUSTED. A
  * file is used by one thread at a time; different files by several threads at once.
  *
@@ -75,6 +75,7 @@ typedef struct hs_file_stat {
  *             process may have of it; else it makes sure of that one, on the file that has this name now.
  *             HS_FAILED_PRECONDITION names the process that has it; HS_UNIMPLEMENTED: there are no locks here.
  *   unlock    frees a hold. With the last of them others may have the file.
+ *   remove_directory   an empty one. Without it such as others have left aside stay.
  */
 typedef struct hs_file_system_ops {
     size_t size;
@@ -93,6 +94,7 @@ typedef struct hs_file_system_ops {
     hs_code (*lock)(void *user, const char *path, void **lock, hs_error *err);
     void (*unlock)(void *user, void *lock);
     hs_code (*free_space)(void *user, const char *path, uint64_t *bytes, hs_error *err);
+    hs_code (*remove_directory)(void *user, const char *path, hs_error *err);
 } hs_file_system_ops;
 
 /* Begins an initialiser: static const hs_file_system_ops mine = { HS_FILE_SYSTEM_OPS, .open = ..., ... }. */

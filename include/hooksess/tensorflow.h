@@ -29,7 +29,9 @@
  *
  * The meta graph's collections give what a scaffold leaves out: init_op, local_init_op, ready_op, ready_for_local_init_op,
  * summary_op, and savers, whose max_to_keep and keep_checkpoint_every_n_hours hold for the saver that is made of each: it
- * saves all variables by itself, through no op of the graph. Where they are empty, ops are added to the graph, under names
+ * saves all variables by itself, through no op of the graph, unless the options ask for that. The parts of a partitioned
+ * variable are saved as slices of one tensor. The .meta beside a checkpoint has the graph as it is then, all else that the
+ * meta graph had, and the names that were added to collections of names. Where these are empty, ops are added to the graph, under names
  * that begin with "hooksess/": TensorFlow's Scaffold does the same. Variables are those of the collections `variables` and
  * `local_variables`; without either, all that the graph has. A variable is set by running its initializer, fed with the
  * value. The global step is the collection `global_step`'s, or a variable of that name.
@@ -65,8 +67,10 @@ typedef struct hs_tensorflow_options {
      * where the system's loader finds it, or else where it was when this library was built. A process loads one, with the
      * first graph. */
     const char *library;
-    bool show_log; /* leave TensorFlow's logging as it is (below) */
-    unsigned char reserved[7];
+    bool show_log;       /* leave TensorFlow's logging as it is (below) */
+    bool graph_saves;    /* savers that are made of the graph's SaverDefs save by its own ops, */
+    bool graph_restores; /* and restore by them (hs_saver_options, which has the same two) */
+    unsigned char reserved[5];
 } hs_tensorflow_options;
 #define HS_TENSORFLOW_OPTIONS .size = sizeof(hs_tensorflow_options)
 
@@ -82,7 +86,8 @@ typedef struct hs_tensorflow_options {
  *
  * HS_NOT_FOUND: the file, the library, or an op's type that the library lacks, which is named. HS_INVALID_ARGUMENT: options
  * or path are missing or wrong, it is no graph, or one that TensorFlow refuses. HS_DATA_LOSS: a meta graph whose contents
- * make no sense. HS_FAILED_PRECONDITION: the library lacks a function. HS_RESOURCE_EXHAUSTED.
+ * make no sense. HS_FAILED_PRECONDITION: the library lacks a function. HS_INVALID_ARGUMENT also where the graph is to save
+ * or restore by its own ops and has no SaverDef for that, or one of the format V1. HS_RESOURCE_EXHAUSTED.
  * TensorFlow: import_meta_graph, import_graph_def. */
 HS_API hs_backend hs_tensorflow_open(const char *path, const hs_tensorflow_options *options, hs_error *err);
 /* The same of what a file would hold. Not needed afterwards. */

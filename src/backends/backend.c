@@ -70,3 +70,15 @@ hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err)
                             backend.ops && backend.ops->name ? backend.ops->name : "?");
     return hs__settle(backend.ops->graph_def(backend.self, out, err), "the backend's graph", err);
 }
+
+hs_code hs_backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!out)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_meta_graph: no place for the meta graph");
+    *out = (hs_bytes){NULL, 0};
+    if (!HAS(backend, meta_graph))
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' knows of nothing beside its graph",
+                            backend.ops && backend.ops->name ? backend.ops->name : "?");
+    return hs__settle(backend.ops->meta_graph(backend.self, out, err), "what is known of the backend's graph", err);
+}

@@ -198,6 +198,39 @@ void hs__file_remove(const hs_env *env, const char *path)
         hs_log(env, HS_LOG_WARNING, "%s", hs__settle(code, path, &error) ? error.message : "");
 }
 
+typedef struct {
+    const hs_env *env;
+    const char *directory;
+} removal;
+
+static int remove_inside(void *user, const char *name)
+{
+    const removal *r = user;
+    char *path = hs__path_join(r->env, r->directory, name);
+    if (path)
+        hs__remove_all(r->env, path);
+    hs__free(r->env, path);
+    return 0;
+}
+
+void hs__remove_all(const hs_env *env, const char *path)
+{
+    const hs_file_system_ops *ops = env->files.ops;
+    hs_file_stat found;
+    hs_error error = {0};
+    removal inside = {env, path};
+    if (hs__stat(env, path, &found, NULL) || !found.is_directory) {
+        hs__file_remove(env, path);
+        return;
+    }
+    hs_code code = hs__list(env, path, remove_inside, &inside, &error);
+    if (!code && ops->size >= offsetof(hs_file_system_ops, remove_directory) + sizeof ops->remove_directory &&
+        ops->remove_directory)
+        code = hs__settle(ops->remove_directory(env->files.user, path, &error), path, &error);
+    if (code)
+        hs_log(env, HS_LOG_WARNING, "%s", error.message);
+}
+
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err)
 {
     return hs__settle(env->files.ops->rename(env->files.user, from, to, err), "renaming a file", err);

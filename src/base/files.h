@@ -59,6 +59,8 @@ void hs__unlock(const hs_env *env, void *lock);
 uint64_t hs__free_space(const hs_env *env, const char *path);
 /* Best effort; a missing file is fine, anything else is a warning in the log. */
 void hs__file_remove(const hs_env *env, const char *path);
+/* The same, also of a folder and what is in it; the folder stays where hs_env.files cannot remove it. */
+void hs__remove_all(const hs_env *env, const char *path);
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err);
 hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err);
 /* All the levels that are missing; made ones are synced into their parents. */

@@ -187,6 +187,12 @@ static hs_code posix_remove(void *user, const char *path, hs_error *err)
     return unlink(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be removed", path);
 }
 
+static hs_code posix_remove_directory(void *user, const char *path, hs_error *err)
+{
+    (void)user;
+    return rmdir(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be removed", path);
+}
+
 static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
 {
     (void)user;
@@ -270,6 +276,7 @@ const hs_file_system_ops hs__posix_files = {
     .close = posix_close,
     .rename = posix_rename,
     .remove = posix_remove,
+    .remove_directory = posix_remove_directory,
     .sync_directory = posix_sync_directory,
     .make_directory = posix_make_directory,
     .stat = posix_stat,

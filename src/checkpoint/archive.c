@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/archive.h"
 
+#include <string.h>
+
 /* Bundles. */
 
 static const hs__bundle_entry *entry_of(const void *reader, size_t index)
@@ -29,12 +31,54 @@ static hs_code bundle_read(void *reader, size_t index, void *to, hs_error *err)
     return hs__bundle_read(reader, entry_of(reader, index), to, err);
 }
 
+/* A slice that was saved as just this part, or NULL. */
+static const hs__bundle_entry *same_slice(const hs__bundle_reader *reader, const hs__bundle_entry *entry,
+                                          const hs__box *box)
+{
+    for (size_t i = 0; entry->slices && i < reader->n_slices; i++)
+        if (reader->slices[i].listed && strcmp(reader->slices[i].entry.name, entry->name) == 0 &&
+            hs__box_order(&reader->slices[i].box, box) == 0)
+            return &reader->slices[i].entry;
+    return NULL;
+}
+
+static hs_code bundle_locate_part(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
+{
+    const hs__bundle_entry *entry = entry_of(reader, index);
+    hs_shape shape = hs__box_shape(box);
+    if (entry->dtype != HS_STRING) {
+        *bytes = (size_t)hs_shape_elements(&shape) * hs_dtype_size((hs_dtype)entry->dtype);
+        return hs__bundle_locate(reader, entry, err);
+    }
+    const hs__bundle_entry *slice = same_slice(reader, entry, box);
+    if (!slice)
+        return hs_error_set(err, HS_UNIMPLEMENTED,
+                            "'%s' has strings: its parts can only be restored as they were saved, in the same slices",
+                            entry->name);
+    *bytes = hs__bundle_read_bytes(slice);
+    return hs__bundle_locate(reader, slice, err);
+}
+
+static hs_code bundle_read_part(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)
+{
+    const hs__bundle_entry *entry = entry_of(reader, index);
+    return entry->dtype == HS_STRING ? hs__bundle_read(reader, same_slice(reader, entry, box), to, err)
+                                     : hs__bundle_read_part(reader, entry, box, to, err);
+}
+
 static hs_code bundle_verify(void *reader, size_t index, hs_error *err)
 {
     return hs__bundle_verify(reader, entry_of(reader, index), err);
 }
 
-static const hs__archive_ops bundle_ops = {bundle_tensor, bundle_find, bundle_locate, bundle_read, bundle_verify, true};
+static const hs__archive_ops bundle_ops = {.tensor = bundle_tensor,
+                                           .find = bundle_find,
+                                           .locate = bundle_locate,
+                                           .read = bundle_read,
+                                           .locate_part = bundle_locate_part,
+                                           .read_part = bundle_read_part,
+                                           .verify = bundle_verify,
+                                           .forks = true};
 
 hs__archive hs__bundle_archive(hs__bundle_reader *reader)
 {
@@ -66,7 +110,33 @@ static hs_code file_read(void *reader, size_t index, void *to, hs_error *err)
     return hs__safetensors_read(reader, entry, 0, to, (size_t)entry->bytes, err);
 }
 
-static const hs__archive_ops file_ops = {file_tensor, file_find, file_locate, file_read, file_locate, false};
+static hs_code file_locate_part(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
+{
+    hs_shape shape = hs__box_shape(box);
+    *bytes =
+        (size_t)hs_shape_elements(&shape) * hs_dtype_size(((hs__safetensors_reader *)reader)->header.entries[index].dtype);
+    return file_locate(reader, index, err);
+}
+
+static hs_code file_read_part(void *reader, size_t index, const hs__box *box, void *to, hs_error *err)
+{
+    const hs__safetensors_reader *file = reader;
+    const hs__safetensors_entry *entry = &file->header.entries[index];
+    hs__box whole = hs__box_of(&entry->shape);
+    hs__runs runs = hs__runs_begin(&whole, box, hs_dtype_size(entry->dtype));
+    hs_code code = HS_OK;
+    for (; !code && runs.left; hs__runs_next(&runs))
+        code = hs__safetensors_read(reader, entry, runs.from, (char *)to + runs.to, runs.run, err);
+    return code;
+}
+
+static const hs__archive_ops file_ops = {.tensor = file_tensor,
+                                         .find = file_find,
+                                         .locate = file_locate,
+                                         .read = file_read,
+                                         .locate_part = file_locate_part,
+                                         .read_part = file_read_part,
+                                         .verify = file_locate};
 
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 {
@@ -93,6 +163,16 @@ hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *e
 hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err)
 {
     return archive->ops->read(archive->reader, index, to, err);
+}
+
+hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes, hs_error *err)
+{
+    return archive->ops->locate_part(archive->reader, index, box, bytes, err);
+}
+
+hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to, hs_error *err)
+{
+    return archive->ops->read_part(archive->reader, index, box, to, err);
 }
 
 hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err)

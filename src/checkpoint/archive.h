@@ -20,6 +20,8 @@ typedef struct hs__archive_ops {
     size_t (*find)(const void *reader, const char *name);
     hs_code (*locate)(void *reader, size_t index, hs_error *err);
     hs_code (*read)(void *reader, size_t index, void *to, hs_error *err);
+    hs_code (*locate_part)(void *reader, size_t index, const hs__box *box, size_t *bytes, hs_error *err);
+    hs_code (*read_part)(void *reader, size_t index, const hs__box *box, void *to, hs_error *err);
     hs_code (*verify)(void *reader, size_t index, hs_error *err);
     bool forks; /* several threads can read it at once */
 } hs__archive_ops;
@@ -42,7 +44,10 @@ size_t hs__archive_find(const hs__archive *archive, const char *name);
 hs_code hs__archive_locate(const hs__archive *archive, size_t index, hs_error *err);
 /* Reads it, and verifies it if there is something to verify it by. */
 hs_code hs__archive_read(const hs__archive *archive, size_t index, void *to, hs_error *err);
-
+/* The same of a part of it, which lies in it: one thread at a time. Strings come only in the slices that they were saved
+ * in: else it is UNIMPLEMENTED. `bytes` is what hs__archive_read_part writes. */
+hs_code hs__archive_locate_part(const hs__archive *archive, size_t index, const hs__box *box, size_t *bytes, hs_error *err);
+hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs__box *box, void *to, hs_error *err);
 /* Reads it only to verify it, if there is something to verify it by. */
 hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err);
 

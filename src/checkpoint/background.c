@@ -191,7 +191,8 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
         hs_error_prefix(err, "the save before this one, of step %lld", (long long)b->step);
         return code;
     }
-    if (options->copy_limit > 0 && hs__expected_bytes(saver, session) > (uint64_t)options->copy_limit)
+    if (saver->graph.saves ||
+        (options->copy_limit > 0 && hs__expected_bytes(saver, session) > (uint64_t)options->copy_limit))
         return save_at_once(b, session, prefix, step, options, err);
     if ((code = fill(b, session, prefix, step, options, err)))
         return code;

@@ -13,7 +13,7 @@
 
 /* Names. */
 
-typedef enum { INDEX, META, DATA, NO_PART } part;
+typedef enum { INDEX, META, DATA, OF_GRAPH, NO_PART } part;
 
 /* What of a checkpoint a file is, by its name after the prefix. */
 typedef struct {
@@ -27,6 +27,8 @@ static ending read_ending(const char *text)
     enum { DATA_LENGTH = sizeof ".data-00000-of-00001" - 1 };
     ending e = {.part = NO_PART};
     int end = 0;
+    if (strncmp(text, HS__GRAPH_ASIDE, sizeof HS__GRAPH_ASIDE - 1) == 0)
+        return (ending){.part = OF_GRAPH, .aside = true};
     if (strncmp(text, ".index", 6) == 0) {
         e.part = INDEX;
         text += 6;
@@ -249,6 +251,8 @@ static void clear(const sweep *s, const char *path)
     hs_error error = {0};
     if (!index || !aside)
         hs_log(s->env, HS_LOG_WARNING, "%s: stays; there is no memory for a path", path);
+    else if (read_ending(rest).part == OF_GRAPH)
+        hs__remove_all(s->env, path);
     else if (read_ending(rest).aside || hs__file_missing(s->env, index) || hs__file_exists(s->env, aside))
         hs__file_remove(s->env, path);
     else if (hs__file_exists(s->env, index) && hs__rename(s->env, path, aside, &error))

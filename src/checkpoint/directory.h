@@ -33,6 +33,9 @@ void hs__release_directory(hs__held_directory *held, const hs_env *env);
 /* Of one that was not finite. */
 #define HS__NONFINITE ".nonfinite"
 
+/* Of what the graph's own save op writes, before it gets its name: all files and folders that begin with this are aside. */
+#define HS__GRAPH_ASIDE ".tmp-graph"
+
 /* The step in the name of a checkpoint BASE-STEP; -1: it has none. */
 int64_t hs__step_in(const char *path);
 /* Are both BASE-STEP, with one BASE? */

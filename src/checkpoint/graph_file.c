@@ -5,6 +5,7 @@
 #include "graph.pb-c.h"
 
 #include "base/files.h"
+#include "base/proto.h"
 #include "checkpoint/saver.h"
 #include "formats/proto_text.h"
 
@@ -59,29 +60,53 @@ static Hs__Pb__SaverDef describe(const hs_saver *saver)
     return def;
 }
 
+/* Without the names of ops it is of no use to who imports a graph that he can run; he makes one of his own then. */
+static void put_saver_def(const hs_saver *saver, bool runs_elsewhere, hs__buffer *out)
+{
+    Hs__Pb__SaverDef def = describe(saver);
+    hs__buffer named;
+    hs__buffer_init(&named, out->env);
+    if (saver->graph.def) {
+        hs__graph_saver_pack(&saver->graph, &def, &named);
+        hs__proto_put_bytes(out, 3, named.data, named.size); /* MetaGraphDef.saver_def */
+        out->failed |= named.failed;
+    } else if (!runs_elsewhere) {
+        hs__proto_put_message(out, 3, &def.base);
+    }
+    hs__buffer_free(&named);
+}
+
+static hs_code build_meta(hs_backend backend, const hs_saver *saver, hs__buffer *out, hs_error *err)
+{
+    hs_bytes graph, rest;
+    hs_code code = hs_backend_meta_graph(backend, &rest, err);
+    bool has_rest = !code;
+    if (code && code != HS_UNIMPLEMENTED)
+        return code;
+    Hs__Pb__MetaGraphDef__MetaInfoDef info = HS__PB__META_GRAPH_DEF__META_INFO_DEF__INIT;
+    hs__proto_put_message(out, 1, &info.base); /* MetaGraphDef.meta_info_def, of which `rest` may have more */
+    if (has_rest)
+        hs__buffer_append(out, rest.data, rest.size);
+    if (saver)
+        put_saver_def(saver, has_rest, out);
+    if ((code = hs_backend_graph_def(backend, &graph, err)))
+        return code;
+    hs__proto_put_bytes(out, 2, graph.data, graph.size); /* MetaGraphDef.graph_def */
+    return hs__buffer_check(out, "the meta graph", err);
+}
+
 hs_code hs_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
 {
     hs_env env;
-    hs_bytes graph;
     if (!out)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_export_meta_graph: no place for the graph");
     *out = (hs_bytes){NULL, 0};
     hs_code code = hs__env_take(&env, hs_backend_env(backend), err);
-    if (code || (code = hs_backend_graph_def(backend, &graph, err)))
+    if (code)
         return code;
-    Hs__Pb__MetaGraphDef__MetaInfoDef info = HS__PB__META_GRAPH_DEF__META_INFO_DEF__INIT;
-    Hs__Pb__SaverDef saver_def = HS__PB__SAVER_DEF__INIT;
-    Hs__Pb__MetaGraphDef meta = HS__PB__META_GRAPH_DEF__INIT;
-    meta.meta_info_def = &info;
-    if (saver) {
-        saver_def = describe(saver);
-        meta.saver_def = &saver_def;
-    }
     hs__buffer bytes;
     hs__buffer_init(&bytes, &env);
-    hs__proto_pack(&meta.base, &bytes);
-    hs__proto_put_bytes(&bytes, 2, graph.data, graph.size); /* MetaGraphDef.graph_def */
-    if ((code = hs__buffer_check(&bytes, "the meta graph", err))) {
+    if ((code = build_meta(backend, saver, &bytes, err))) {
         hs__buffer_free(&bytes);
         return code;
     }

@@ -15,6 +15,8 @@ typedef enum { LEFT, BEING_COPIED, COPIED } item_state;
 struct hs__image_item {
     size_t name, data, texts; /* where they are in the image's data; what strings point to lies together */
     hs_tensor value;          /* its data is the variable's memory, until it is copied */
+    bool is_part, follows;
+    hs_variable_slice slice; /* its name is the image's */
     item_state state;
 };
 
@@ -115,7 +117,10 @@ static hs_code add(void *user, const hs__saved *saved, hs_error *err)
     const taking *t = user;
     hs__image *image = t->image;
     const hs_tensor *value = &saved->value;
-    struct hs__image_item item = {.value = *value, .state = COPIED};
+    struct hs__image_item item = {
+        .value = *value, .state = COPIED, .is_part = saved->slice != NULL, .follows = saved->follows};
+    if (saved->slice)
+        item.slice = *saved->slice;
     hs_code code = hs__reserve(image->env, &image->items, &image->capacity, image->n + 1, sizeof *image->items, err);
     if (code || (code = put(image, saved->name, strlen(saved->name) + 1, &item.name, err)))
         return code;
@@ -257,14 +262,14 @@ hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_ses
     return code;
 }
 
-hs_code hs__image_sizes(const hs__image *image, uint64_t **sizes, size_t *n, hs_error *err)
+hs_code hs__image_sizes(const hs__image *image, hs__dealt **sizes, size_t *n, hs_error *err)
 {
     *n = image->n_variables;
     *sizes = hs__alloc(image->env, *n, sizeof **sizes);
     if (!*sizes)
         return hs__no_memory(err, *n * sizeof **sizes, "the sizes of variables");
     for (size_t i = 0; i < *n; i++)
-        (*sizes)[i] = image->items[i].value.bytes;
+        (*sizes)[i] = (hs__dealt){image->items[i].value.bytes, image->items[i].follows};
     return HS_OK;
 }
 
@@ -283,7 +288,8 @@ static hs_code each(const hs__image *image, size_t from, size_t to, hs__take_fn 
     hs_code code = HS_OK;
     for (size_t i = from; !code && i < to; i++) {
         const struct hs__image_item *item = &image->items[i];
-        hs__saved saved = {(const char *)image->data + item->name, item->value, HS__NONE, false};
+        const char *name = (const char *)image->data + item->name;
+        hs__saved saved = {name, item->value, item->is_part ? &item->slice : NULL, HS__NONE, false, item->follows};
         saved.value.data = image->data + item->data;
         saved.value.memory = NULL;
         if (saved.value.dtype == HS_STRING)

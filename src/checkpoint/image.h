@@ -42,7 +42,7 @@ hs_code hs__image_take(hs__image *image, const hs_saver *saver, const hs_raw_ses
 void hs__image_complete(hs__image *image);
 
 /* As hs__variable_sizes, hs__each_variable and hs__each_state. What they give stays while the image is as it is. */
-hs_code hs__image_sizes(const hs__image *image, uint64_t **sizes, size_t *n, hs_error *err);
+hs_code hs__image_sizes(const hs__image *image, hs__dealt **sizes, size_t *n, hs_error *err);
 hs_code hs__image_each_variable(const hs__image *image, hs__take_fn take, void *user, hs_error *err);
 hs_code hs__image_each_state(const hs__image *image, hs__take_fn take, void *user, hs_error *err);
 

@@ -293,7 +293,7 @@ static hs_code write_merged(merge *m, hs_error *err)
 
 static hs_code make(merge *m, hs_error *err)
 {
-    hs_code code = hs__bundle_merge_make(&m->plan, m->env, m->prefixes, m->merged, err);
+    hs_code code = hs__bundle_merge_make(&m->plan, m->env, m->prefixes, m->merged, 0, err);
     if (code || (code = check_states(m, err)) || (code = check_data(m, err)))
         return code;
     return write_merged(m, err);

@@ -145,6 +145,8 @@ hs_code hs__new_checkpoint_commit(hs__new_checkpoint *files, hs_error *err)
 
 void hs__new_checkpoint_discard(const hs__new_checkpoint *files)
 {
+    if (!files->index || !files->index_aside || !files->data_aside || !files->meta || !files->meta_aside)
+        return; /* nothing was written: the files were not named */
     for (int32_t i = 0; i < files->names.n; i++)
         hs__file_remove(files->env, files->data_aside[i]);
     hs__file_remove(files->env, files->index_aside);

@@ -14,6 +14,7 @@ void hs__tell(const hs_restore_options *options, hs_restore_event event, const c
 typedef struct {
     hs__buffer text;
     size_t missing, different, extra;
+    const char *told; /* the tensor that a part was last found not to fit; the others do not either */
 } misfits;
 
 static void separate(misfits *all)
@@ -58,13 +59,13 @@ static bool fits(const hs_variable *variable, const hs__stored *stored, bool res
             (reshape && hs_shape_elements(&stored->shape) == hs_shape_elements(&variable->shape)));
 }
 
-static hs_code add_planned(hs__plan *plan, size_t index, const hs_variable *variable, size_t tensor, hs_error *err)
+static hs_code add_planned(hs__plan *plan, const hs__planned *item, hs_error *err)
 {
     hs_code code = hs__reserve(plan->env, &plan->items, &plan->capacity, plan->n + 1, sizeof *plan->items, err);
     if (code)
         return code;
-    plan->items[plan->n++] = (hs__planned){.index = index, .variable = *variable, .tensor = tensor};
-    plan->taken[tensor] = true;
+    plan->items[plan->n++] = *item;
+    plan->taken[item->tensor] = true;
     return HS_OK;
 }
 
@@ -106,35 +107,73 @@ static bool is_skipped(const hs_restore_options *options, const char *variable)
     return false;
 }
 
-static const char *name_of(const hs_saver *saver, const hs_restore_options *options, const char *variable)
+/* Where values come from. */
+typedef struct {
+    const hs_saver *saver;
+    const hs_raw_session *session;
+    const hs__archive *archive;
+    const hs_restore_options *options;
+} source;
+
+/* Another name for this restore, or NULL. */
+static const char *renamed(const hs_restore_options *options, const char *variable)
 {
     for (size_t i = 0; options->names && options->names[i].variable; i++)
         if (strcmp(options->names[i].variable, variable) == 0)
             return options->names[i].name;
-    return hs__saver_name(saver, variable);
+    return NULL;
+}
+
+/* Finds the tensor that a variable is restored from, and what it must look like. A part of a larger variable comes from
+ * that one, or else from a tensor of its own: other formats have no parts. */
+static const char *find_tensor(const source *from, hs__planned *item, hs_variable *wanted)
+{
+    hs_variable_slice slice;
+    const char *own = hs__saver_name(from->saver, item->variable.name);
+    const char *name = renamed(from->options, item->variable.name);
+    *wanted = item->variable;
+    if (!hs__saver_slice(from->saver, from->session, item->index, item->variable.name, &slice)) {
+        name = name ? name : own;
+        item->tensor = hs__archive_find(from->archive, name);
+        return name;
+    }
+    name = name ? name : slice.name;
+    item->tensor = hs__archive_find(from->archive, name);
+    if (item->tensor == HS__NONE && (item->tensor = hs__archive_find(from->archive, own)) != HS__NONE)
+        return own;
+    item->is_part = true;
+    item->box = hs__box_of(&item->variable.shape);
+    memcpy(item->box.starts, slice.starts, sizeof item->box.starts);
+    wanted->shape = slice.shape;
+    return name;
 }
 
 /* One variable: what becomes of it. */
-static hs_code plan_variable(hs__plan *plan, size_t index, const hs_variable *variable, const char *name,
-                             const hs__archive *archive, const hs_restore_options *options, misfits *wrong, hs_error *err)
+static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *item, misfits *wrong, hs_error *err)
 {
-    size_t tensor = hs__archive_find(archive, name);
-    if (is_skipped(options, variable->name)) {
-        hs__tell(options, HS_RESTORE_SKIPPED, variable->name, "");
+    const hs_restore_options *options = from->options;
+    hs_variable wanted;
+    const char *name = find_tensor(from, item, &wanted);
+    if (is_skipped(options, item->variable.name)) {
+        hs__tell(options, HS_RESTORE_SKIPPED, item->variable.name, "");
         return HS_OK;
     }
-    if (tensor == HS__NONE) {
+    if (item->is_part && wrong->told && strcmp(wrong->told, name) == 0)
+        return HS_OK;
+    if (item->tensor == HS__NONE) {
+        wrong->told = item->is_part ? name : NULL;
         add_missing(wrong, name, options);
         return HS_OK;
     }
-    hs__stored stored = hs__archive_tensor(archive, tensor);
-    if (!fits(variable, &stored, options->reshape)) {
-        add_different(wrong, name, variable, &stored, options);
+    hs__stored stored = hs__archive_tensor(from->archive, item->tensor);
+    if (!fits(&wanted, &stored, options->reshape && !item->is_part)) {
+        wrong->told = item->is_part ? name : NULL;
+        add_different(wrong, name, &wanted, &stored, options);
         return HS_OK;
     }
-    hs_code code = add_planned(plan, index, variable, tensor, err);
+    hs_code code = add_planned(plan, item, err);
     if (!code)
-        hs__tell(options, HS_RESTORE_TAKEN, variable->name, name);
+        hs__tell(options, HS_RESTORE_TAKEN, item->variable.name, name);
     return code;
 }
 
@@ -146,11 +185,12 @@ hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_sessio
     hs__buffer_init(&wrong.text, plan->env);
     plan->taken = hs__alloc(plan->env, archive->n, sizeof *plan->taken);
     hs_code code = plan->taken ? HS_OK : hs__no_memory(err, archive->n, "a list of tensors");
+    source from = {saver, session, archive, options};
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
-        hs_variable variable;
-        if (hs__saver_variable(saver, session, i, &variable, &done))
-            code = plan_variable(plan, i, &variable, name_of(saver, options, variable.name), archive, options, &wrong, err);
+        hs__planned item = {.index = i};
+        if (hs__saver_variable(saver, session, i, &item.variable, &done))
+            code = plan_variable(plan, &from, &item, &wrong, err);
     }
     if (!code)
         add_extra(&wrong, plan, archive, options);

@@ -13,6 +13,8 @@ typedef struct {
     size_t index; /* of the variable in the backend */
     hs_variable variable;
     size_t tensor; /* of the archive */
+    bool is_part;  /* the variable is a part of it: */
+    hs__box box;
     size_t bytes;
     size_t offset; /* of its value in the plan's data */
     void *lent;    /* the variable's own memory; NULL: it is set by a copy */

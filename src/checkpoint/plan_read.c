@@ -11,10 +11,11 @@
 static hs_code place(hs__plan *plan, const hs__archive *archive, hs__planned *item, hs_error *err)
 {
     enum { ALIGNMENT = 64 };
-    hs_code code = hs__archive_locate(archive, item->tensor, err);
+    item->bytes = hs__archive_tensor(archive, item->tensor).bytes;
+    hs_code code = item->is_part ? hs__archive_locate_part(archive, item->tensor, &item->box, &item->bytes, err)
+                                 : hs__archive_locate(archive, item->tensor, err);
     if (code)
         return code;
-    item->bytes = hs__archive_tensor(archive, item->tensor).bytes;
     item->offset = (size_t)plan->bytes;
     uint64_t room = ((uint64_t)item->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     plan->bytes = room < UINT64_MAX - plan->bytes ? plan->bytes + room : UINT64_MAX;
@@ -41,7 +42,7 @@ static bool is_for_one_thread(const reading *r)
 {
     bool one = !r->archive->ops->forks;
     for (size_t i = 0; !one && i < r->plan->n; i++)
-        one = hs__archive_tensor(r->archive, r->plan->items[i].tensor).in_slices;
+        one = r->plan->items[i].is_part || hs__archive_tensor(r->archive, r->plan->items[i].tensor).in_slices;
     return one;
 }
 
@@ -58,15 +59,23 @@ static hs_code do_all(reading *r, hs_error *err)
 
 /* Reading. */
 
+static hs_code read_value(const hs__archive *archive, const hs__planned *item, void *to, hs_error *err)
+{
+    return item->is_part ? hs__archive_read_part(archive, item->tensor, &item->box, to, err)
+                         : hs__archive_read(archive, item->tensor, to, err);
+}
+
 static hs_code read_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
 {
-    return hs__archive_read(archive, item->tensor, plan->data + item->offset, err);
+    return read_value(archive, item, plan->data + item->offset, err);
 }
 
 static hs_code verify_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
 {
-    (void)plan;
-    return hs__archive_verify(archive, item->tensor, err);
+    bool done = false; /* for another part of it */
+    for (const hs__planned *before = plan->items; item->is_part && before < item; before++)
+        done |= before->tensor == item->tensor;
+    return done ? HS_OK : hs__archive_verify(archive, item->tensor, err);
 }
 
 hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
@@ -114,7 +123,7 @@ static void *borrow(const hs_raw_session *session, const hs__planned *item)
 static hs_code fill_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
 {
     (void)plan;
-    return item->lent ? hs__archive_read(archive, item->tensor, item->lent, err) : HS_OK;
+    return item->lent ? read_value(archive, item, item->lent, err) : HS_OK;
 }
 
 /* Those whose memory nobody lends, one after the other, and word of the others. */
@@ -123,7 +132,7 @@ static hs_code set_rest(const hs__plan *plan, const hs__archive *archive, const 
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < plan->n; i++) {
         const hs__planned *item = &plan->items[i];
-        if (item->lent || !(code = hs__archive_read(archive, item->tensor, plan->copy, err)))
+        if (item->lent || !(code = read_value(archive, item, plan->copy, err)))
             code = set_variable(session, item, item->lent ? item->lent : plan->copy, err);
     }
     return code;

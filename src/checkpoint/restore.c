@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restoring: all of a checkpoint is checked before any of it is copied. */
 #include "checkpoint/background.h"
+#include "checkpoint/merged_file.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/states.h"
 
@@ -18,29 +19,100 @@ static void free_restoring(restoring *r, const hs_raw_session *session)
     hs__plan_free(&r->plan);
 }
 
+/* How the values come to the variables: one by one, or all at once by the graph's own op. */
+typedef struct {
+    hs_code (*check)(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                     const hs_restore_options *options, hs_error *err);
+    hs_code (*read)(restoring *r, const hs__archive *archive, hs_error *err);
+    hs_code (*prepare)(restoring *r, const hs_raw_session *session, hs_error *err);
+    hs_code (*write)(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                     hs_error *err);
+} way;
+
+static hs_code check_plan(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                          const hs_restore_options *options, hs_error *err)
+{
+    return hs__plan_make(&r->plan, saver, session, archive, options, err);
+}
+
+static hs_code read_plan(restoring *r, const hs__archive *archive, hs_error *err)
+{
+    return hs__plan_read(&r->plan, archive, err);
+}
+
+static hs_code prepare_plan(restoring *r, const hs_raw_session *session, hs_error *err)
+{
+    return hs__plan_prepare(&r->plan, session, err);
+}
+
+static hs_code write_plan(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                          hs_error *err)
+{
+    (void)saver;
+    return hs__plan_write(&r->plan, archive, session, err);
+}
+
+static const way one_by_one = {check_plan, read_plan, prepare_plan, write_plan};
+
+/* Which variables the op restores only it knows. */
+static hs_code check_for_graph(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                               const hs_restore_options *options, hs_error *err)
+{
+    hs_restore_options lenient = *options;
+    lenient.allow_missing = true;
+    return hs__plan_make(&r->plan, saver, session, archive, &lenient, err);
+}
+
+static hs_code read_for_graph(restoring *r, const hs__archive *archive, hs_error *err)
+{
+    return hs__verify_checkpoint(r->plan.env, archive->path, err);
+}
+
+static hs_code prepare_nothing(restoring *r, const hs_raw_session *session, hs_error *err)
+{
+    (void)r, (void)session, (void)err;
+    return HS_OK;
+}
+
+static hs_code write_by_graph(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
+                              hs_error *err)
+{
+    (void)r;
+    return hs__graph_restore(&saver->graph, session, archive->path, err);
+}
+
+static const way by_graph = {check_for_graph, read_for_graph, prepare_nothing, write_by_graph};
+
+static const way *choose_way(const hs_saver *saver, const hs__bundle_reader *bundle, const hs_restore_options *options)
+{
+    bool all = !options->names && !options->skip && !options->allow_missing && !options->reshape;
+    return saver->graph.restores && bundle && all ? &by_graph : &one_by_one;
+}
+
 /* State comes from a bundle; `bundle` NULL: it stays as it is. `whose` says whose fault a failure is: at which stage it
  * happened. */
 static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,
                             hs__bundle_reader *bundle, const hs_restore_options *options, hs__restore_fault *whose,
                             hs_error *err)
 {
+    const way *how = choose_way(saver, bundle, options);
     *whose = HS__FAULT_OF_THE_MODEL;
-    hs_code code = hs__plan_make(&r->plan, saver, session, archive, options, err);
+    hs_code code = how->check(r, saver, session, archive, options, err);
     if (code)
         return code;
     *whose = HS__FAULT_OF_THE_FILES;
-    if ((bundle && (code = hs__states_locate(session, bundle, err))) || (code = hs__plan_read(&r->plan, archive, err)) ||
+    if ((bundle && (code = hs__states_locate(session, bundle, err))) || (code = how->read(r, archive, err)) ||
         (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
-    if ((code = hs__plan_prepare(&r->plan, session, err)))
+    if ((code = how->prepare(r, session, err)))
         return code;
     r->states.any_identity = options->any_identity;
     if (bundle &&
         ((code = hs__states_check(&r->states, session, err)) || (code = hs__states_load(&r->states, session, err))))
         return code;
     session->moves++;
-    return hs__plan_write(&r->plan, archive, session, err);
+    return how->write(r, saver, session, archive, err);
 }
 
 hs_code hs__restore_variables(const hs_saver *saver, hs_raw_session *session, const hs__archive *archive,

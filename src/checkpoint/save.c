@@ -103,7 +103,8 @@ typedef struct {
 static hs_code add_variable(void *user, const hs__saved *saved, hs_error *err)
 {
     const writing *w = user;
-    return hs__shards_add(w->shards, saved->name, &saved->value, w->copied || (w->views_stay && saved->lent), err);
+    return hs__shards_add(w->shards, saved->name, &saved->value, saved->slice, w->copied || (w->views_stay && saved->lent),
+                          err);
 }
 
 static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)
@@ -116,7 +117,7 @@ static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)
 static hs_code deal_out(const writing *w, hs_error *err)
 {
     const save *s = w->s;
-    uint64_t *sizes = NULL;
+    hs__dealt *sizes = NULL;
     size_t n;
     if (w->shards->n == 1)
         return HS_OK;
@@ -145,20 +146,23 @@ static hs_code write_states(writing *w, hs_error *err)
                     : hs__each_state(s->saver, s->session, add_state, w, err);
 }
 
-/* Poison, as soon as it is known. */
-static hs_code check_finite(save *s, const hs__bundle_writer *writer, hs_error *err)
+static hs_code check_finite(save *s, const hs__poison *poison, hs_error *err)
 {
-    const hs_nonfinite *found = &writer->nonfinite;
-    if (!writer->n_nonfinite || s->saver->nonfinite == HS_NONFINITE_ALLOW)
+    const hs_nonfinite *found = &poison->found;
+    if (!poison->n || s->saver->nonfinite == HS_NONFINITE_ALLOW)
         return HS_OK;
     s->nonfinite = true;
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "'%s' is not saved: '%s' is not finite, first at index %lld (%llu NaN, %llu +infinity, %llu "
                         "-infinity)%s; the checkpoint before it stays the newest",
-                        s->files.prefix, writer->nonfinite_name, (long long)found->first_index,
-                        (unsigned long long)found->nan, (unsigned long long)found->positive_infinity,
-                        (unsigned long long)found->negative_infinity,
-                        writer->n_nonfinite > 1 ? ", and others are not" : "");
+                        s->files.prefix, poison->name, (long long)found->first_index, (unsigned long long)found->nan,
+                        (unsigned long long)found->positive_infinity, (unsigned long long)found->negative_infinity,
+                        poison->n > 1 ? ", and others are not" : "");
+}
+
+static hs_code check_written(save *s, const hs__bundle_writer *writer, hs_error *err)
+{
+    return check_finite(s, &(hs__poison){writer->n_nonfinite, (char *)writer->nonfinite_name, writer->nonfinite}, err);
 }
 
 /* After a failure, whatever is aside is discarded. */
@@ -168,7 +172,7 @@ static hs_code write_tensors(save *s, hs__shards *shards, hs_error *err)
     w.views_stay = !s->image && s->session->ops.flags & HS_BACKEND_KEEPS_VIEWS;
     hs_error poison = {0};
     hs_code code = write_variables(&w, err);
-    if (!code && check_finite(s, hs__shards_first(shards), &poison) && s->saver->nonfinite != HS_NONFINITE_ASIDE)
+    if (!code && check_written(s, hs__shards_first(shards), &poison) && s->saver->nonfinite != HS_NONFINITE_ASIDE)
         code = hs__error_copy(err, &poison);
     if (code || (code = write_states(&w, err)) ||
         (code = hs__bundle_writer_finish(hs__shards_first(shards), s->files.index_aside, err)))
@@ -179,15 +183,38 @@ static hs_code write_tensors(save *s, hs__shards *shards, hs_error *err)
     return code ? code : hs__error_copy(err, &poison);
 }
 
-static hs_code write_bundle(save *s, hs_error *err)
+static hs_code write_by_itself(save *s, hs_error *err)
 {
     const hs__data_range *names = &s->files.names;
-    hs__shards shards = {.check = check_still_wanted, .user = s};
-    hs_code code = hs__shards_open(&shards, s->env, s->files.data_aside, names->n, names->first, names->of, err);
+    hs__shards shards = {.env = s->env, .check = check_still_wanted, .user = s};
+    hs_code code = hs__new_checkpoint_files(&s->files, s->saver->shards, err);
+    if (!code)
+        code = hs__shards_open(&shards, s->env, s->files.data_aside, names->n, names->first, names->of, err);
     if (!code)
         code = write_tensors(s, &shards, err);
     hs__shards_close(&shards);
     return code;
+}
+
+/* All is written when it is known what it is. */
+static hs_code write_by_graph(save *s, hs_error *err)
+{
+    hs__poison poison = {.n = 0};
+    hs_error cause = {0};
+    hs_code code = hs__graph_save(s->saver, s->session, &s->files, &poison, err);
+    if (!code && check_finite(s, &poison, &cause)) {
+        if (s->saver->nonfinite == HS_NONFINITE_ASIDE)
+            code = keep_aside(s, err);
+        if (!code)
+            code = hs__error_copy(err, &cause);
+    }
+    hs__free(s->env, poison.name);
+    return code;
+}
+
+static hs_code write_bundle(save *s, hs_error *err)
+{
+    return s->saver->graph.saves ? write_by_graph(s, err) : write_by_itself(s, err);
 }
 
 static hs_code write_meta(save *s, hs_error *err)
@@ -333,7 +360,7 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
     hs_code code;
     if ((code = check_collision(s, options, err)) || (code = hs__make_directory_for(s->env, s->files.prefix, err)) ||
         (code = hs__hold_directory(&s->saver->held, s->env, s->files.directory, s->base, options->state_file, err)) ||
-        (code = check_space(s, err)) || (code = hs__new_checkpoint_files(&s->files, s->saver->shards, err)))
+        (code = check_space(s, err)))
         return code;
     s->went_on_from = -1;
     code = put_in_place(s, options, err);

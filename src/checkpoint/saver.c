@@ -85,7 +85,8 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
     saver->last_preserved = (double)hs_env_realtime_ns(&saver->env) / 1e9; /* the first is due so long after now */
     saver->nonfinite = (hs_nonfinite_policy)options.nonfinite;
     saver->shards = options.shards ? (int32_t)options.shards : 1;
-    if (options.names && copy_names(saver, options.names, err)) {
+    if ((options.names && copy_names(saver, options.names, err)) ||
+        hs__graph_saver_take(&saver->graph, &saver->env, &options, err)) {
         hs_saver_free(saver);
         return NULL;
     }
@@ -100,6 +101,7 @@ void hs_saver_free(hs_saver *saver)
         return;
     hs_env env = saver->env;
     hs__background_free(saver);
+    hs__graph_saver_free(&saver->graph);
     hs__release_directory(&saver->held, &env);
     for (size_t i = 0; i < saver->n_kept; i++)
         hs__free(&env, saver->kept[i].path);
@@ -140,6 +142,18 @@ bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, si
         if (strcmp(saver->variables[i], out->name) == 0)
             return true;
     return false;
+}
+
+/* What a part is called otherwise, the whole is. */
+bool hs__saver_slice(const hs_saver *saver, const hs_raw_session *session, size_t index, const char *variable,
+                     hs_variable_slice *out)
+{
+    if (!session->ops.variable_slice || !session->ops.variable_slice(session->backend.self, index, out))
+        return false;
+    const char *name = hs__saver_name(saver, variable);
+    if (name != variable)
+        out->name = name;
+    return true;
 }
 
 bool hs__has_variable(const hs_raw_session *session, const char *name)

@@ -7,6 +7,7 @@
 #include "backends/raw_session.h"
 #include "checkpoint/archive.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/graph_saver.h"
 #include "checkpoint/state_file.h"
 #include "formats/bundle.h"
 
@@ -16,7 +17,8 @@
  * How a checkpoint comes to be there, in the order in which it happens (save.c, new_checkpoint.c, directory.c):
  *   0. the directory is held against other processes; at first, the names in it are synced, since what is seen may be what
  *      a process that was killed could not sync any more, and what saves that were cut short left there is removed;
- *   1. data, .meta and index are written under their names with ".tmp" behind them, and synced;
+ *   1. data, .meta and index are written under their names with ".tmp" behind them, and synced; where the graph's own op
+ *      writes them, under PREFIX.tmp-graph first (graph_save.c);
  *   2. data and .meta get their names, and the directory is synced;
  *   3. the index gets its name: from here on the checkpoint exists; the directory is synced;
  *   4. at the first save of a hold: later checkpoints that the saver does not keep are of a history that was left, and are
@@ -54,6 +56,7 @@ struct hs_saver {
     char *state_file;                  /* the name of the last one that was written; NULL: none yet */
     struct hs__background *background; /* NULL: nothing was saved in the background yet */
     hs__held_directory held;           /* the one it saves to */
+    hs__graph_saver graph;             /* the graph's own ops */
 };
 
 /* The variable of that index if the saver saves it. `done` is set past the last. */
@@ -61,6 +64,9 @@ bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, si
 bool hs__has_variable(const hs_raw_session *session, const char *name);
 /* What the variable is called in checkpoints. */
 const char *hs__saver_name(const hs_saver *saver, const char *variable);
+/* Is the variable a part of a larger one? *out has the name that the whole has in checkpoints. */
+bool hs__saver_slice(const hs_saver *saver, const hs_raw_session *session, size_t index, const char *variable,
+                     hs_variable_slice *out);
 /* HS_INVALID_ARGUMENT if the saver was told to save a variable that there is not. */
 hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err);
 /* Notes a checkpoint as the newest; its path is copied. */

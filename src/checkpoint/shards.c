@@ -9,6 +9,8 @@
 typedef struct {
     const char *name;
     hs_tensor value;
+    bool is_part;
+    hs_variable_slice slice;
 } waiting;
 
 struct hs__shard {
@@ -77,17 +79,24 @@ static void deal(hs__shards *shards, sized *tensors, size_t n)
     }
 }
 
-hs_code hs__shards_deal(hs__shards *shards, const uint64_t *bytes, size_t n, hs_error *err)
+hs_code hs__shards_deal(hs__shards *shards, const hs__dealt *given, size_t n, hs_error *err)
 {
     if (shards->n == 1 || !n)
         return HS_OK; /* there is nothing to choose */
     sized *tensors = hs__alloc(shards->env, n, sizeof *tensors);
     shards->places = hs__alloc(shards->env, n, sizeof *shards->places);
     hs_code code = tensors && shards->places ? HS_OK : hs__no_memory(err, n * sizeof *tensors, "dealing out tensors");
+    size_t dealt = 0;
     for (size_t i = 0; !code && i < n; i++)
-        tensors[i] = (sized){bytes[i], i};
+        if (given[i].follows && dealt)
+            tensors[dealt - 1].bytes += given[i].bytes;
+        else
+            tensors[dealt++] = (sized){given[i].bytes, i};
     if (!code) {
-        deal(shards, tensors, n);
+        deal(shards, tensors, dealt);
+        for (size_t i = 1; i < n; i++)
+            if (given[i].follows)
+                shards->places[i] = shards->places[i - 1];
         shards->n_places = n;
     }
     hs__free(shards->env, tensors);
@@ -96,39 +105,50 @@ hs_code hs__shards_deal(hs__shards *shards, const uint64_t *bytes, size_t n, hs_
 
 /* Writing. */
 
-static hs_code write_tensor(hs__shard *shard, const char *name, const hs_tensor *value, hs_error *err)
+static hs_code write_tensor(hs__shard *shard, const char *name, const hs_tensor *value, const hs_variable_slice *slice,
+                            hs_error *err)
 {
     hs_code code = shard->all->check(shard->all->user, err);
-    return code ? code : hs__bundle_writer_add(&shard->writer, name, value, err);
+    if (code)
+        return code;
+    return slice ? hs__bundle_writer_add_slice(&shard->writer, name, &slice->shape, slice->starts, value, err)
+                 : hs__bundle_writer_add(&shard->writer, name, value, err);
 }
 
 static hs_code write_waiting(hs__shard *shard, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; i < shard->n_waiting && !code && !atomic_load(&shard->all->failed); i++)
-        code = write_tensor(shard, shard->waiting[i].name, &shard->waiting[i].value, err);
+    for (size_t i = 0; i < shard->n_waiting && !code && !atomic_load(&shard->all->failed); i++) {
+        const waiting *next = &shard->waiting[i];
+        code = write_tensor(shard, next->name, &next->value, next->is_part ? &next->slice : NULL, err);
+    }
     shard->n_waiting = 0;
     return code;
 }
 
-static hs_code keep_waiting(hs__shard *shard, const char *name, const hs_tensor *value, hs_error *err)
+static hs_code keep_waiting(hs__shard *shard, const char *name, const hs_tensor *value, const hs_variable_slice *slice,
+                            hs_error *err)
 {
+    waiting last = {.name = name, .value = *value, .is_part = slice != NULL};
+    if (slice)
+        last.slice = *slice;
     hs_code code =
         hs__reserve(shard->all->env, &shard->waiting, &shard->capacity, shard->n_waiting + 1, sizeof *shard->waiting, err);
     if (!code)
-        shard->waiting[shard->n_waiting++] = (waiting){name, *value};
+        shard->waiting[shard->n_waiting++] = last;
     return code;
 }
 
-hs_code hs__shards_add(hs__shards *shards, const char *name, const hs_tensor *value, bool stays, hs_error *err)
+hs_code hs__shards_add(hs__shards *shards, const char *name, const hs_tensor *value, const hs_variable_slice *slice,
+                       bool stays, hs_error *err)
 {
     size_t number = shards->added++;
     hs__shard *shard = &shards->items[number < shards->n_places ? shards->places[number] : 0];
     if (stays && !shard->at_once)
-        return keep_waiting(shard, name, value, err);
+        return keep_waiting(shard, name, value, slice, err);
     shard->at_once = true;
     hs_code code = write_waiting(shard, err);
-    return code ? code : write_tensor(shard, name, value, err);
+    return code ? code : write_tensor(shard, name, value, slice, err);
 }
 
 static void write_shard(hs__shard *shard)

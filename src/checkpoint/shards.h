@@ -2,6 +2,8 @@
 #ifndef HS_CHECKPOINT_SHARDS_H
 #define HS_CHECKPOINT_SHARDS_H
 
+#include <hooksess/backend.h>
+
 #include "formats/bundle.h"
 
 #include <pthread.h>
@@ -29,11 +31,17 @@ typedef struct hs__shards {
  * zero. After a failure too it must be closed. */
 hs_code hs__shards_open(hs__shards *shards, const hs_env *env, char *const *paths, int32_t n, int32_t first, int32_t of,
                         hs_error *err);
-/* Deals out n tensors of so many bytes, so that the files become about as large as each other. */
-hs_code hs__shards_deal(hs__shards *shards, const uint64_t *bytes, size_t n, hs_error *err);
-/* The next of them. `stays`: name and value are good, for any thread, until hs__shards_write has returned. One that does
- * not stay is written at once, and with it all that go to the same file. */
-hs_code hs__shards_add(hs__shards *shards, const char *name, const hs_tensor *value, bool stays, hs_error *err);
+/* Deals out n tensors, so that the files become about as large as each other. */
+typedef struct hs__dealt {
+    uint64_t bytes;
+    bool follows; /* a part of the tensor that the one before is a part of: it goes to the same file */
+} hs__dealt;
+hs_code hs__shards_deal(hs__shards *shards, const hs__dealt *tensors, size_t n, hs_error *err);
+/* The next of them; `slice` NULL: it is a whole tensor. The parts of a tensor come one after the other, and go to one file.
+ * `stays`: name and value are good, for any thread, until hs__shards_write has returned. One that does not stay is written
+ * at once, and with it all that go to the same file. */
+hs_code hs__shards_add(hs__shards *shards, const char *name, const hs_tensor *value, const hs_variable_slice *slice,
+                       bool stays, hs_error *err);
 /* Writes them; all files but the first are finished. The error is that of the first file that has one. */
 hs_code hs__shards_write(hs__shards *shards, hs_error *err);
 /* The first file, to which more can be added after that. Its index has all. */

@@ -33,6 +33,8 @@ typedef struct {
     const char *variable; /* in the backend, like its index */
     size_t index;
     uint64_t bytes;
+    bool is_part, follows; /* as in hs__saved */
+    hs_variable_slice slice;
 } saved_variable;
 
 static uint64_t bytes_of(const hs_variable *variable)
@@ -43,7 +45,21 @@ static uint64_t bytes_of(const hs_variable *variable)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const saved_variable *)a)->name, ((const saved_variable *)b)->name);
+    const saved_variable *first = a, *second = b;
+    int found = strcmp(first->name, second->name);
+    for (int32_t i = 0; !found && first->is_part && second->is_part && i < first->slice.shape.rank; i++)
+        found = (first->slice.starts[i] > second->slice.starts[i]) - (first->slice.starts[i] < second->slice.starts[i]);
+    return found;
+}
+
+static saved_variable describe(const hs_saver *saver, const hs_raw_session *session, size_t index,
+                               const hs_variable *variable)
+{
+    saved_variable v = {.variable = variable->name, .index = index, .bytes = bytes_of(variable)};
+    bool of_larger = hs__saver_slice(saver, session, index, variable->name, &v.slice);
+    v.is_part = of_larger && !hs_shape_equal(&variable->shape, &v.slice.shape);
+    v.name = of_larger ? v.slice.name : hs__saver_name(saver, variable->name);
+    return v;
 }
 
 /* In the order of their names: equal models give equal files, in whatever order they were built. */
@@ -58,10 +74,13 @@ static hs_code list_variables(const hs_saver *saver, const hs_raw_session *sessi
         if (!hs__saver_variable(saver, session, i, &variable, &done))
             continue;
         if (!(code = hs__reserve(&saver->env, list, &capacity, *n + 1, sizeof **list, err)))
-            (*list)[(*n)++] = (saved_variable){hs__saver_name(saver, variable.name), variable.name, i, bytes_of(&variable)};
+            (*list)[(*n)++] = describe(saver, session, i, &variable);
     }
     if (*n)
         qsort(*list, *n, sizeof **list, by_name);
+    for (size_t i = 1; i < *n; i++)
+        (*list)[i].follows =
+            (*list)[i].is_part && (*list)[i - 1].is_part && strcmp((*list)[i - 1].name, (*list)[i].name) == 0;
     return code;
 }
 
@@ -72,7 +91,8 @@ static hs_code take_variable(const hs_raw_session *session, const saved_variable
     hs_code code = hs__check_saved_name(v->name, err);
     if (code || (code = hs__read_variable(session, v->index, v->variable, copy, &host, err)))
         return code;
-    return take(user, &(hs__saved){v->name, host, v->index, host.data != copy->data}, err);
+    hs__saved saved = {v->name, host, v->is_part ? &v->slice : NULL, v->index, host.data != copy->data, v->follows};
+    return take(user, &saved, err);
 }
 
 hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
@@ -88,7 +108,8 @@ hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, 
     return code;
 }
 
-hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, uint64_t **sizes, size_t *n, hs_error *err)
+hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, hs__dealt **sizes, size_t *n,
+                           hs_error *err)
 {
     saved_variable *list = NULL;
     *n = 0;
@@ -97,7 +118,7 @@ hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session,
     if (!code && !(*sizes = hs__alloc(&saver->env, *n, sizeof **sizes)))
         code = hs__no_memory(err, *n * sizeof **sizes, "the sizes of variables");
     for (size_t i = 0; !code && i < *n; i++)
-        (*sizes)[i] = list[i].bytes;
+        (*sizes)[i] = (hs__dealt){list[i].bytes, list[i].follows};
     hs__free(&saver->env, list);
     return code;
 }

@@ -3,6 +3,7 @@
 #define HS_CHECKPOINT_SOURCE_H
 
 #include "checkpoint/saver.h"
+#include "checkpoint/shards.h"
 
 /* What is saved of a session, one after the other: as it is, or as it was when an image was taken of it. */
 
@@ -10,8 +11,10 @@
 typedef struct hs__saved {
     const char *name;
     hs_tensor value;
-    size_t variable; /* its index in the backend; HS__NONE: it is a piece of state */
-    bool lent;       /* the value is the variable's own memory, and no copy */
+    const hs_variable_slice *slice; /* what part of the tensor `name` it is; NULL: it is all of it */
+    size_t variable;                /* its index in the backend; HS__NONE: it is a piece of state */
+    bool lent;                      /* the value is the variable's own memory, and no copy */
+    bool follows;                   /* it is a part of the tensor that the one before is a part of */
 } hs__saved;
 
 /* Takes a tensor, which is good during the call. What it returns other than HS_OK ends it. */
@@ -26,7 +29,7 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
 hs_code hs__each_variable(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
                           hs_error *err);
 /* How many bytes each of them has in memory, without reading them; to be freed. Of strings only the elements count. */
-hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, uint64_t **sizes, size_t *n,
+hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session, hs__dealt **sizes, size_t *n,
                            hs_error *err);
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err);
 /* How many bytes that will be, or about: the variables', and what providers say of themselves. */

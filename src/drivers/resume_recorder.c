@@ -7,6 +7,8 @@
 #include "hooks/make.h"
 #include "session/session.h"
 
+#include <string.h>
+
 /* Lines. */
 
 typedef struct {
@@ -43,7 +45,17 @@ static hs_code add_line(void *user, const char *name, const hs_tensor *value, hs
 
 static hs_code add_saved(void *user, const hs__saved *saved, hs_error *err)
 {
-    return add_line(user, saved->name, &saved->value, err);
+    const lines *to = user;
+    char text[HS__BOX_TEXT_SIZE];
+    if (!saved->slice)
+        return add_line(user, saved->name, &saved->value, err);
+    hs_shape shape = hs_tensor_shape(&saved->value);
+    hs__box box = hs__box_of(&shape);
+    memcpy(box.starts, saved->slice->starts, sizeof box.starts);
+    char *name = hs__format(to->to->env, "%s %s", saved->name, hs__box_text(&box, text, sizeof text));
+    hs_code code = name ? add_line(user, name, &saved->value, err) : hs__no_memory(err, strlen(saved->name), "a name");
+    hs__free(to->to->env, name);
+    return code;
 }
 
 /* The hook. */

@@ -78,8 +78,8 @@ hs_code hs__bundle_writer_add_slice(hs__bundle_writer *writer, const char *name,
 /* For a bundle of several data files, each of which has a writer, maybe in a thread of its own. Syncs and closes the data
  * file; nothing can be added any more. */
 hs_code hs__bundle_writer_finish_data(hs__bundle_writer *writer, hs_error *err);
-/* The index that `writer` writes will have what `other` has, too, which are whole tensors. INVALID_ARGUMENT for a name that
- * both have. Of what is not finite the first by name is noted. */
+/* The index that `writer` writes will have what `other` has, too. INVALID_ARGUMENT for a name that both have. Of what is
+ * not finite the first by name is noted. */
 hs_code hs__bundle_writer_join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err);
 /* Syncs and closes the data file, writes the index to `path`, syncs and closes it. */
 hs_code hs__bundle_writer_finish(hs__bundle_writer *writer, const char *path, hs_error *err);

@@ -121,7 +121,7 @@ static hs_code renumber(merging *m, const merged_entry *entry, hs_error *err)
     uint64_t end = (uint64_t)proto->offset + (uint64_t)proto->size;
     hs__merged_file *file = &m->merge->files[m->last_file];
     file->bytes = end > file->bytes ? end : file->bytes;
-    proto->shard_id = (int32_t)m->last_file;
+    proto->shard_id = m->merge->first + (int32_t)m->last_file;
     return HS_OK;
 }
 
@@ -246,7 +246,7 @@ static bool put_message(hs__table_writer *table, hs_bytes key, const ProtobufCMe
 
 static hs_code put_all(merging *m, hs__table_writer *table, hs__buffer *scratch, hs_error *err)
 {
-    m->header->num_shards = m->merge->n_files ? (int32_t)m->merge->n_files : 1;
+    m->header->num_shards = m->merge->first + (m->merge->n_files ? (int32_t)m->merge->n_files : 1);
     bool fine = put_message(table, (hs_bytes){"", 0}, &m->header->base, scratch);
     for (size_t i = 0, next; fine && i < m->n; i = next) {
         merged_entry *entry = &m->entries[i];
@@ -277,7 +277,8 @@ static hs_code build_index(merging *m, hs_error *err)
 static hs_code name_files(hs__bundle_merge *merge, const char *merged, hs_error *err)
 {
     for (size_t i = 0; i < merge->n_files; i++) {
-        merge->files[i].to = hs__bundle_data_path(merge->env, merged, (int32_t)i, (int32_t)merge->n_files);
+        merge->files[i].to =
+            hs__bundle_data_path(merge->env, merged, merge->first + (int32_t)i, merge->first + (int32_t)merge->n_files);
         if (!merge->files[i].to)
             return hs__no_memory(err, strlen(merged), "a path");
     }
@@ -299,9 +300,9 @@ static void free_merging(merging *m)
 }
 
 hs_code hs__bundle_merge_make(hs__bundle_merge *merge, const hs_env *env, const char *const *prefixes, const char *merged,
-                              hs_error *err)
+                              int32_t first, hs_error *err)
 {
-    *merge = (hs__bundle_merge){.env = env};
+    *merge = (hs__bundle_merge){.env = env, .first = first};
     hs__map_init(&merge->paths, env);
     hs__buffer_init(&merge->index, env);
     merging m = {.merge = merge, .env = env, .prefixes = prefixes};

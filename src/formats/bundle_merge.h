@@ -21,13 +21,14 @@ typedef struct hs__bundle_merge {
     size_t n_files, files_capacity;
     hs__buffer index;
     hs__map paths; /* of the files */
+    int32_t first; /* the number of the first of them */
 } hs__bundle_merge;
 
 /* `prefixes` is ended by NULL and names one at least. A tensor that is in several bundles is INVALID_ARGUMENT, unless each
  * has other slices of it; so are other byte orders and versions of the format. The message names both bundles. NOT_FOUND:
- * one is not there. */
+ * one is not there. The data files get the numbers from `first` on, of that many more than there are. */
 hs_code hs__bundle_merge_make(hs__bundle_merge *merge, const hs_env *env, const char *const *prefixes, const char *merged,
-                              hs_error *err);
+                              int32_t first, hs_error *err);
 /* Is all that the bundles of `prefixes` (maybe none) say in the index of `merged`, as merging them gives it? Nothing else
  * is there then, unless `more` allows it. */
 hs_code hs__bundle_merge_is_in(const hs_env *env, const char *const *prefixes, const char *merged, bool more, bool *is_in,

@@ -306,6 +306,18 @@ static void join_nonfinite(hs__bundle_writer *writer, const hs__bundle_writer *o
     writer->n_nonfinite += other->n_nonfinite;
 }
 
+static hs_code join_slices(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
+{
+    hs_code code = hs__reserve(writer->env, &writer->slices, &writer->slices_capacity, writer->n_slices + other->n_slices,
+                               sizeof *writer->slices, err);
+    for (size_t i = 0; !code && i < other->n_slices; i++) {
+        hs__bundle_slice slice = other->slices[i];
+        slice.entry.name = writer->entries[hs__map_find(&writer->names, slice.entry.name)].name;
+        writer->slices[writer->n_slices++] = slice;
+    }
+    return code;
+}
+
 static hs_code join(hs__bundle_writer *writer, const hs__bundle_writer *other, hs_error *err)
 {
     hs_code code = HS_OK;
@@ -318,7 +330,7 @@ static hs_code join(hs__bundle_writer *writer, const hs__bundle_writer *other, h
         entry.name = name;
         writer->entries[writer->n_entries++] = entry;
     }
-    if (!code)
+    if (!code && !(code = join_slices(writer, other, err)))
         join_nonfinite(writer, other);
     return code;
 }

@@ -315,6 +315,36 @@ static void what_cannot_be_removed_is_logged(void **state)
     assert_contains(t.log, in("d"));
 }
 
+static void a_folder_goes_with_what_is_in_it(void **state)
+{
+    (void)state;
+    put("f", "x");
+    mkdir(in("d"), 0777);
+    mkdir(in("d/e"), 0777);
+    put("d/a", "x");
+    put("d/e/b", "x");
+    hs__remove_all(&t.env, in("d"));
+    hs__remove_all(&t.env, in("f"));
+    hs__remove_all(&t.env, in("missing"));
+    assert_false(test_exists(directory, "d"));
+    assert_false(test_exists(directory, "f"));
+    assert_string_equal(t.log, "");
+}
+
+static void a_folder_stays_where_none_can_be_removed(void **state)
+{
+    (void)state;
+    hs_file_system_ops older = *t.env.files.ops;
+    hs_env env = t.env;
+    older.size = offsetof(hs_file_system_ops, remove_directory);
+    env.files.ops = &older;
+    mkdir(in("d"), 0777);
+    put("d/a", "x");
+    hs__remove_all(&env, in("d"));
+    assert_true(test_exists(directory, "d"));
+    assert_false(test_exists(directory, "d/a"));
+}
+
 static void all_missing_levels_are_made(void **state)
 {
     (void)state;
@@ -397,6 +427,8 @@ int main(void)
         TEST(made_directories_are_synced_into_their_parents),
         TEST(removing_a_missing_file_is_no_matter),
         TEST(what_cannot_be_removed_is_logged),
+        TEST(a_folder_goes_with_what_is_in_it),
+        TEST(a_folder_stays_where_none_can_be_removed),
         TEST(all_missing_levels_are_made),
         TEST(only_the_last_level_is_made),
         TEST(a_file_in_the_way_of_a_directory),

@@ -296,6 +296,19 @@ static void remove_leaves_directories(void **state)
     assert_true(test_exists(directory, "d"));
 }
 
+static void remove_directory_removes_empty_ones(void **state)
+{
+    (void)state;
+    assert_fails(fs->remove_directory(NULL, in("d"), &err), HS_NOT_FOUND, &err, in("d"));
+    mkdir(in("d"), 0777);
+    put("d/f", "x");
+    assert_int_not_equal(fs->remove_directory(NULL, in("d"), &err), HS_OK);
+    assert_true(test_exists(directory, "d/f"));
+    assert_ok(fs->remove(NULL, in("d/f"), &err), &err);
+    assert_ok(fs->remove_directory(NULL, in("d"), &err), &err);
+    assert_false(test_exists(directory, "d"));
+}
+
 static void make_directory_makes_one_level(void **state)
 {
     (void)state;
@@ -477,6 +490,7 @@ int main(void)
         TEST(a_directory_is_not_replaced_by_a_file),
         TEST(remove_removes_files),
         TEST(remove_leaves_directories),
+        TEST(remove_directory_removes_empty_ones),
         TEST(make_directory_makes_one_level),
         TEST(make_directory_finds_what_is_there),
         TEST(sync_directory_wants_a_directory),

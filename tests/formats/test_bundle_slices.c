@@ -5,6 +5,7 @@
 #include "formats/slices.h"
 
 #include "base/crc32c.h"
+#include "formats/bundle_merge.h"
 
 #include <errno.h>
 
@@ -274,6 +275,60 @@ static void tb_007_a_slice_that_is_all_is_the_tensor(void **state)
     assert_all_is_all();
 }
 
+/* Slices in a data file of their own. */
+static void write_in_two_files(int32_t first, int32_t of)
+{
+    hs__bundle_writer writers[2];
+    const hs_tensor other = hs_tensor_of(HS_UINT8, HS_SHAPE(3), "abc");
+    for (int32_t i = 0; i < 2; i++) {
+        char *path = hs__bundle_data_path(&t.env, PREFIX, first + i, of);
+        assert_ok(hs__bundle_writer_open(&writers[i], &t.env, path, first + i, of, &err), &err);
+        hs__free(&t.env, path);
+    }
+    assert_ok(hs__bundle_writer_add(&writers[0], "a", &other, &err), &err);
+    assert_ok(add_slice(&writers[1], "w", box(2, 1, 0, 4)), &err);
+    assert_ok(add_slice(&writers[1], "w", box(0, 2, 0, 4)), &err);
+    assert_ok(hs__bundle_writer_finish_data(&writers[1], &err), &err);
+    assert_ok(hs__bundle_writer_join(&writers[0], &writers[1], &err), &err);
+    assert_ok(hs__bundle_writer_finish(&writers[0], INDEX, &err), &err);
+    for (int i = 0; i < 2; i++)
+        hs__bundle_writer_close(&writers[i]);
+}
+
+static void slices_of_another_file_are_joined(void **state)
+{
+    (void)state;
+    write_in_two_files(0, 2);
+    hs__bundle_reader reader = open_bundle();
+    assert_int_equal(find_entry(&reader, "w")->slices, 2);
+    assert_whole(&reader);
+    assert_every_part(&reader);
+    assert_ok(hs__bundle_verify_index(&reader, &err), &err);
+    hs__bundle_reader_close(&reader);
+}
+
+/* Merging numbers the files anew, from wherever it is told to. */
+static void an_index_can_begin_at_any_file(void **state)
+{
+    (void)state;
+    write_in_two_files(0, 2);
+    for (int32_t first = 0; first < 3; first++) {
+        hs__bundle_merge merge;
+        assert_ok(hs__bundle_merge_make(&merge, &t.env, (const char *const[]){PREFIX, NULL}, in("m"), first, &err), &err);
+        assert_int_equal(merge.n_files, 2);
+        for (size_t i = 0; i < 2; i++)
+            assert_ok(hs__rename(&t.env, merge.files[i].from, merge.files[i].to, &err), &err);
+        assert_ok(hs__file_write_synced(&t.env, in("m.index"), merge.index.data, merge.index.size, &err), &err);
+        hs__bundle_merge_free(&merge);
+        hs__bundle_reader reader;
+        assert_ok(hs__bundle_reader_open(&reader, &t.env, in("m"), &err), &err);
+        assert_int_equal(reader.shards, first + 2);
+        assert_whole(&reader);
+        hs__bundle_reader_close(&reader);
+        write_in_two_files(0, 2);
+    }
+}
+
 /* What the writer refuses. */
 
 static void assert_not_added(hs__bundle_writer *writer, hs_code code, const char *why)
@@ -435,6 +490,8 @@ int main(void)
         TEST(as_a_whole_it_is_always_verified),
         TEST(tb_006_slices_are_no_tensors_and_keep_their_order),
         TEST(tb_007_a_slice_that_is_all_is_the_tensor),
+        TEST(slices_of_another_file_are_joined),
+        TEST(an_index_can_begin_at_any_file),
         TEST(slices_that_do_not_fit_are_not_added),
         TEST(writing_may_fail_anywhere),
         TEST(tb_007_full_extents_may_be_left_out),

@@ -152,6 +152,12 @@ static hs_code f_remove(void *user, const char *path, hs_error *err)
     return posix()->ops->remove(NULL, path, err);
 }
 
+static hs_code f_remove_directory(void *user, const char *path, hs_error *err)
+{
+    (void)user; /* likewise */
+    return posix()->ops->remove_directory(NULL, path, err);
+}
+
 static hs_code f_sync_directory(void *user, const char *path, hs_error *err)
 {
     (void)path;
@@ -198,6 +204,7 @@ static const hs_file_system_ops file_ops = {
     .close = f_close,
     .rename = f_rename,
     .remove = f_remove,
+    .remove_directory = f_remove_directory,
     .sync_directory = f_sync_directory,
     .make_directory = f_make_directory,
     .stat = f_stat,

@@ -84,7 +84,8 @@ static hs_code tf_graph_def(void *self, hs_bytes *out, hs_error *err)
                         .open = hs__tf_session_open, .run = hs__tf_session_run, .close = hs__tf_session_close,             \
                         .read_variable = hs__tf_read_variable, .write_variable = hs__tf_write_variable,                    \
                         .lend_variable = hs__tf_lend_variable, .global_step = hs__tf_read_step,                            \
-                        .fork = hs__tf_session_fork,                                                                       \
+                        .fork = hs__tf_session_fork, .variable_slice = hs__tf_variable_slice,                              \
+                        .meta_graph = hs__tf_meta_graph,                                                                   \
     }
 
 /* The value of a reference is the variable's own memory, which the next run changes, whoever made the run before. */

@@ -109,7 +109,7 @@ size_t hs__tf_collection(void *self, const char *key, const void **items, size_t
 
 hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err)
 {
-    hs__tf_item added = {.key = (char *)key, .release = release, .item = item};
+    hs__tf_item added = {.key = (char *)key, .added = true, .release = release, .item = item};
     if (!key || !item)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "adding to a collection: there is no %s", key ? "item" : "key");
     if (strcmp(key, HS_SAVERS) != 0 && strcmp(key, HS_QUEUE_RUNNERS) != 0) {

@@ -14,19 +14,12 @@
 enum { META_GRAPH = 2, META_SAVER = 3, META_COLLECTION = 4, NODE_OP = 2 };
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
 
-/* A field of a message on the wire: its value, where it has a length. */
-typedef struct {
-    uint64_t number;
-    hs_bytes value;
-} field;
-
-/* Moves *at behind the next field; false if it is cut, or none. */
-static bool next_field(const unsigned char **at, const unsigned char *end, field *out)
+bool hs__tf_next_field(const unsigned char **at, const unsigned char *end, hs__tf_field *out)
 {
     uint64_t tag, length;
     if (!hs__get_varint(at, end, &tag))
         return false;
-    *out = (field){.number = tag >> 3};
+    *out = (hs__tf_field){.number = tag >> 3};
     switch (tag & 7) {
     case VARINT:
         return hs__get_varint(at, end, &length);
@@ -76,8 +69,8 @@ static bool is_op_type(hs_bytes text)
 static bool is_node(hs_bytes message)
 {
     const unsigned char *at = message.data, *end = at + message.size;
-    field f;
-    while (at < end && next_field(&at, end, &f))
+    hs__tf_field f;
+    while (at < end && hs__tf_next_field(&at, end, &f))
         if (f.number == NODE_OP)
             return is_op_type(f.value);
     return false;
@@ -90,9 +83,9 @@ static kind kind_of(hs_bytes file)
 {
     const unsigned char *at = file.data, *end = at + file.size;
     bool has_nodes = false, has_graph = false;
-    field f;
+    hs__tf_field f;
     while (at < end) {
-        if (!next_field(&at, end, &f) || !f.number || f.number > 7)
+        if (!hs__tf_next_field(&at, end, &f) || !f.number || f.number > 7)
             return NO_GRAPH;
         has_nodes |= f.number == 1 && is_node(f.value);
         has_graph |= f.number == META_GRAPH && f.value.data;
@@ -155,17 +148,20 @@ static hs_code import_meta(hs__tf_backend *backend, hs_bytes file, hs_error *err
     const unsigned char *at = file.data, *end = at + file.size;
     hs_bytes graph = {NULL, 0};
     hs_code code = HS_OK;
-    field f;
-    while (!code && at < end && next_field(&at, end, &f)) {
+    hs__tf_field f;
+    const unsigned char *begin = at;
+    for (; !code && at < end && hs__tf_next_field(&at, end, &f); begin = at) {
         if (f.number == META_GRAPH)
             graph = f.value;
         else if (f.number == META_SAVER)
             hs__buffer_append(&backend->saver_def, f.value.data, f.value.size);
-        else if (f.number == META_COLLECTION)
+        else
+            hs__buffer_append(&backend->meta, begin, (size_t)(at - begin));
+        if (f.number == META_COLLECTION)
             code = hs__tf_take_collection(backend, f.value, err);
     }
-    if (!code)
-        code = hs__buffer_check(&backend->saver_def, "a SaverDef", err);
+    if (!code && !(code = hs__buffer_check(&backend->saver_def, "a SaverDef", err)))
+        code = hs__buffer_check(&backend->meta, "a meta graph", err);
     return code ? code : import_graph(backend, graph, err);
 }
 

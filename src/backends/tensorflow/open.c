@@ -20,6 +20,8 @@ void hs__tf_release(hs__tf_backend *backend)
     hs__tf_free_step(backend);
     hs__buffer_free(&backend->config);
     hs__buffer_free(&backend->saver_def);
+    hs__buffer_free(&backend->meta);
+    hs__buffer_free(&backend->meta_graph);
     if (backend->graph_def)
         backend->tf.DeleteBuffer(backend->graph_def);
     if (backend->graph)
@@ -61,6 +63,8 @@ static hs__tf_backend *make_backend(const hs_env *env, hs_error *err)
     hs__map_init(&backend->names, &backend->env);
     hs__buffer_init(&backend->config, &backend->env);
     hs__buffer_init(&backend->saver_def, &backend->env);
+    hs__buffer_init(&backend->meta, &backend->env);
+    hs__buffer_init(&backend->meta_graph, &backend->env);
     return backend;
 }
 
@@ -73,6 +77,8 @@ static hs_code take_options(hs__tf_backend *backend, hs_tensorflow_options *opti
         return hs__no_memory(err, 1, "a target");
     hs__buffer_append(&backend->config, options->config.data, options->config.size);
     hs_code code = hs__buffer_check(&backend->config, "a configuration", err);
+    backend->graph_saves = options->graph_saves;
+    backend->graph_restores = options->graph_restores;
     options->env = &backend->env;
     if (!code && !(code = hs__tf_load(&backend->tf, options, err)))
         backend->graph = backend->tf.NewGraph();
@@ -122,6 +128,8 @@ static hs_backend open_backend(const char *path, const hs_bytes *bytes, const hs
     }
     if (!code && !(code = take_options(backend, &options, &error)))
         code = bytes ? read_bytes(backend, *bytes, &error) : read_file(backend, path, &error);
+    if (!code)
+        code = hs__tf_check_savers(backend, &error);
     if (code)
         backend->error = error;
     hs_error_clear(err);

@@ -13,13 +13,16 @@ static void release_saver(void *saver)
     hs_saver_free(saver);
 }
 
-static hs_code add_saver(hs__tf_backend *backend, const Hs__Pb__SaverDef *def, hs_error *err)
+static hs_code add_saver(hs__tf_backend *backend, const Hs__Pb__SaverDef *def, hs_bytes packed, hs_error *err)
 {
     const float never = 10000; /* TensorFlow's word for it */
     hs_saver_options options = {
         HS_SAVER_OPTIONS,
         .env = &backend->env,
         .max_to_keep = def->max_to_keep > 0 ? def->max_to_keep : HS_NEVER,
+        .saver_def = *def->restore_op_name ? packed : (hs_bytes){NULL, 0},
+        .graph_saves = backend->graph_saves,
+        .graph_restores = backend->graph_restores,
     };
     if (def->keep_checkpoint_every_n_hours > 0 && def->keep_checkpoint_every_n_hours < never)
         options.keep_checkpoint_every_n_hours = (double)def->keep_checkpoint_every_n_hours;
@@ -40,7 +43,7 @@ static hs_code take_def(hs__tf_backend *backend, const void *data, size_t bytes,
     if (!def)
         return no_memory ? hs__no_memory(err, bytes, "a SaverDef")
                          : hs_error_set(err, HS_DATA_LOSS, "the meta graph has a SaverDef that makes no sense");
-    hs_code code = add_saver(backend, (const void *)def, err);
+    hs_code code = add_saver(backend, (const void *)def, (hs_bytes){data, bytes}, err);
     protobuf_c_message_free_unpacked(def, &allocator);
     return code;
 }
@@ -55,4 +58,18 @@ hs_code hs__tf_make_savers(hs__tf_backend *backend, hs_error *err)
     if (!code && !n && backend->saver_def.size)
         code = take_def(backend, backend->saver_def.data, backend->saver_def.size, err);
     return code;
+}
+
+hs_code hs__tf_check_savers(hs__tf_backend *backend, hs_error *err)
+{
+    if (!backend->graph_saves && !backend->graph_restores)
+        return HS_OK;
+    const char *option = backend->graph_saves ? "graph_saves" : "graph_restores";
+    if (!backend->saver_def.size && !hs__tf_has_key(backend, HS_SAVERS))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_tensorflow_options.%s: the graph has no SaverDef; export it as a MetaGraphDef after a "
+                            "tf.train.Saver was made",
+                            option);
+    backend->made_savers = true;
+    return hs__tf_make_savers(backend, err);
 }

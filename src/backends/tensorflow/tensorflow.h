@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/map.h"
 #include "base/tensor.h"
+#include "variable.pb-c.h"
 
 #include <stdatomic.h>
 
@@ -45,6 +46,7 @@ typedef struct {
     hs_dtype dtype;
     hs_shape shape;
     uint64_t flags;
+    hs_variable_slice *slice; /* which part of a larger one it is; NULL: of none */
 } hs__tf_variable;
 
 /* Which ops change the global step, and reads of it that wait for them. */
@@ -79,7 +81,7 @@ typedef struct {
     char *key;
     char *data; /* with a zero after it; NULL: `item` */
     size_t bytes;
-    bool is_name;
+    bool is_name, added; /* added: not the file's */
     const void *item;
     void (*release)(void *item);
 } hs__tf_item;
@@ -91,6 +93,8 @@ typedef struct {
     atomic_size_t references; /* the program's, and each session's and fork's */
     char *target;
     hs__buffer config, saver_def;
+    hs__buffer meta;       /* what the file has of a MetaGraphDef but its graph_def and saver_def */
+    hs__buffer meta_graph; /* the same as it is now, when it was asked for last */
     TF_Graph *graph;
     TF_Buffer *graph_def; /* the last that was asked for */
     hs__map names;
@@ -106,7 +110,8 @@ typedef struct {
     bool finalized;
     bool has_references; /* some op has a reference: memory that changes while somebody looks at it */
     bool made_savers;
-    size_t n_queue_runners; /* of the graph's, how many were made */
+    size_t n_queue_runners;           /* of the graph's, how many were made */
+    bool graph_saves, graph_restores; /* options of savers */
 } hs__tf_backend;
 
 /* open.c */
@@ -124,6 +129,22 @@ extern const hs_backend_ops hs__tf_keeping_ops;
 /* import.c: from the bytes of a file to the graph and its collections. */
 hs_code hs__tf_import(hs__tf_backend *backend, hs_bytes file, hs_error *err);
 
+/* A field of a message on the wire: its value, where it has a length. */
+typedef struct {
+    uint64_t number;
+    hs_bytes value;
+} hs__tf_field;
+/* Moves *at behind the next field; false if it is cut, or none. */
+bool hs__tf_next_field(const unsigned char **at, const unsigned char *end, hs__tf_field *out);
+
+/* meta.c: what a MetaGraphDef of the graph has beside its graph_def and saver_def. */
+hs_code hs__tf_meta_graph(void *self, hs_bytes *out, hs_error *err);
+
+/* slices.c: notes of the variable that was added last, if it has that handle, which part of a larger one it is. */
+hs_code hs__tf_note_slice(hs__tf_backend *backend, const TF_Operation *handle, const Hs__Pb__SaveSliceInfoDef *def,
+                          hs_error *err);
+bool hs__tf_variable_slice(void *self, size_t index, hs_variable_slice *out);
+
 /* collections.c */
 hs_code hs__tf_take_collection(hs__tf_backend *backend, hs_bytes entry, hs_error *err);
 hs_code hs__tf_add_item(hs__tf_backend *backend, const hs__tf_item *item, hs_error *err);
@@ -136,6 +157,9 @@ hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, 
 
 /* savers.c: a saver for each SaverDef. Makes them once. */
 hs_code hs__tf_make_savers(hs__tf_backend *backend, hs_error *err);
+/* Where they are to use the graph's ops, which are asked for by option: makes them now. INVALID_ARGUMENT: there are none.
+ */
+hs_code hs__tf_check_savers(hs__tf_backend *backend, hs_error *err);
 
 /* queue_runners.c: a queue runner for each QueueRunnerDef. Makes them once; after a failure, goes on where it was. */
 hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, bool remote, hs_error *err);

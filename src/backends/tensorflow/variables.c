@@ -103,10 +103,8 @@ static hs_code take_def(hs__tf_backend *backend, const Hs__Pb__VariableDef *def,
     variable.name = hs__tf_op_name(backend, def->variable_name, &output, &is_tensor);
     if (!variable.name)
         return hs__no_memory(err, strlen(def->variable_name), "a name");
-    if (def->save_slice_info_def && *def->save_slice_info_def->full_name)
-        hs_log(&backend->env, HS_LOG_WARNING, "variable '%s' is a slice of '%s': it is saved by itself, under its own name",
-               variable.name, def->save_slice_info_def->full_name);
-    code = add_variable(backend, &variable, err);
+    if (!(code = add_variable(backend, &variable, err)))
+        code = hs__tf_note_slice(backend, variable.handle, def->save_slice_info_def, err);
     hs__free(&backend->env, variable.name);
     return code;
 }
@@ -245,8 +243,10 @@ hs_code hs__tf_list_variables(hs__tf_backend *backend, hs_error *err)
 
 void hs__tf_free_variables(hs__tf_backend *backend)
 {
-    for (size_t i = 0; i < backend->n_variables; i++)
+    for (size_t i = 0; i < backend->n_variables; i++) {
         hs__free(&backend->env, backend->variables[i].name);
+        hs__free(&backend->env, backend->variables[i].slice);
+    }
     hs__free(&backend->env, backend->variables);
 }
 

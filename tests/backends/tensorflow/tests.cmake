@@ -6,13 +6,13 @@ if(NOT TARGET hooksess_tensorflow OR NOT HOOKSESS_PYTHON)
 endif()
 
 set(tensorflow_graphs ${PROJECT_BINARY_DIR}/tests/backends/tensorflow)
-add_test(NAME backends/tensorflow/export COMMAND ${HOOKSESS_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/export_graphs.py ${tensorflow_graphs})
-set_tests_properties(backends/tensorflow/export PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_SETUP tensorflow_graphs
-                                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
-
-add_test(NAME backends/tensorflow/export_inputs COMMAND ${HOOKSESS_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/export_inputs.py ${tensorflow_graphs})
-set_tests_properties(backends/tensorflow/export_inputs PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_SETUP tensorflow_graphs
-                                                                  ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+set(tensorflow_environment HOOKSESS_GRAPHS=${tensorflow_graphs}
+                           LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/leaks.supp:print_suppressions=0)
+foreach(what IN ITEMS graphs inputs checkpoints)
+  add_test(NAME backends/tensorflow/export_${what} COMMAND ${HOOKSESS_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/export_${what}.py ${tensorflow_graphs})
+  set_tests_properties(backends/tensorflow/export_${what} PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_SETUP tensorflow_graphs
+                                                                     ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+endforeach()
 
 function(hooksess_tensorflow_program target)
   add_executable(${target} ${ARGN})
@@ -21,29 +21,26 @@ function(hooksess_tensorflow_program target)
   target_link_libraries(${target} PRIVATE hooksess::tensorflow PkgConfig::hooksess_cmocka)
 endfunction()
 
-foreach(module IN ITEMS open run step train input stop add_op memory hostile damaged)
+foreach(module IN ITEMS open run step train input stop add_op memory hostile damaged checkpoints)
   set(target test_backends_tensorflow_${module})
   hooksess_tensorflow_program(${target} ${CMAKE_CURRENT_LIST_DIR}/test_${module}.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c
-                             ${CMAKE_CURRENT_LIST_DIR}/threads.c)
+                              ${CMAKE_CURRENT_LIST_DIR}/threads.c)
   add_test(NAME backends/tensorflow/${module} COMMAND ${target})
   set_tests_properties(backends/tensorflow/${module} PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_REQUIRED tensorflow_graphs
-                                                                ENVIRONMENT "HOOKSESS_GRAPHS=${tensorflow_graphs};LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/leaks.supp:print_suppressions=0")
+                                                                ENVIRONMENT "${tensorflow_environment}")
 endforeach()
 
-hooksess_tensorflow_program(interop_train_meta ${CMAKE_CURRENT_LIST_DIR}/train_meta.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
-set_target_properties(interop_train_meta PROPERTIES OUTPUT_NAME train_meta RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/interop)
-add_test(NAME backends/tensorflow/python COMMAND ${HOOKSESS_PYTHON} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_python.py)
-set_tests_properties(
-  backends/tensorflow/python
-  PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_REQUIRED tensorflow_graphs
-             ENVIRONMENT
-             "HOOKSESS_GRAPHS=${tensorflow_graphs};HOOKSESS_BUILD=${PROJECT_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/interop")
-
-hooksess_tensorflow_program(interop_profile_meta ${CMAKE_CURRENT_LIST_DIR}/profile_meta.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
-set_target_properties(interop_profile_meta PROPERTIES OUTPUT_NAME profile_meta RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/interop)
-add_test(NAME backends/tensorflow/metadata COMMAND ${HOOKSESS_PYTHON} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_metadata.py)
-set_tests_properties(
-  backends/tensorflow/metadata
-  PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_REQUIRED tensorflow_graphs
-             ENVIRONMENT
-             "HOOKSESS_GRAPHS=${tensorflow_graphs};HOOKSESS_BUILD=${PROJECT_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/interop")
+# What these programs write, Python reads.
+foreach(program IN ITEMS train_meta save_meta profile_meta)
+  hooksess_tensorflow_program(interop_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
+  set_target_properties(interop_${program} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/interop)
+endforeach()
+foreach(module IN ITEMS training checkpoints metadata)
+  set(test backends/tensorflow/python_${module})
+  add_test(NAME ${test} COMMAND ${HOOKSESS_PYTHON} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${module}.py)
+  set_tests_properties(
+    ${test}
+    PROPERTIES LABELS interop TIMEOUT 600 FIXTURES_REQUIRED tensorflow_graphs
+               ENVIRONMENT
+               "${tensorflow_environment};HOOKSESS_BUILD=${PROJECT_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/interop")
+endforeach()

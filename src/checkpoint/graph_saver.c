@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a saver knows of the graph's own ops, and running them. */
+#include "checkpoint/graph_saver.h"
+
+#include "base/proto.h"
+
+#include <string.h>
+
+static hs_code unpack(hs__graph_saver *graph, hs_bytes def, hs_error *err)
+{
+    bool no_memory;
+    graph->def =
+        (Hs__Pb__SaverDef *)hs__proto_unpack(&hs__pb__saver_def__descriptor, graph->env, def.data, def.size, &no_memory);
+    if (graph->def)
+        return HS_OK;
+    return no_memory ? hs__no_memory(err, def.size, "a SaverDef")
+                     : hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.saver_def is no SaverDef");
+}
+
+static hs_code lacks(const char *option, const char *what, hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.%s: the SaverDef names no %s", option, what);
+}
+
+/* Files of the first format have neither an index nor checksums. */
+static hs_code check_def(const hs__graph_saver *graph, hs_error *err)
+{
+    const Hs__Pb__SaverDef *def = graph->def;
+    const char *option = graph->saves ? "graph_saves" : "graph_restores";
+    if (!*def->filename_tensor_name)
+        return lacks(option, "tensor for the file's name (filename_tensor_name)", err);
+    if (graph->saves && !*def->save_tensor_name)
+        return lacks(option, "tensor that saves (save_tensor_name)", err);
+    if (graph->restores && !*def->restore_op_name)
+        return lacks("graph_restores", "op that restores (restore_op_name)", err);
+    if (def->version == HS__PB__SAVER_DEF__CHECKPOINT_FORMAT_VERSION__V2)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT,
+                        "hs_saver_options.%s: the SaverDef is of TensorFlow's checkpoint format V1; only V2 is written and "
+                        "read: export the graph with a Saver of write_version V2, or save without the graph's ops",
+                        option);
+}
+
+hs_code hs__graph_saver_take(hs__graph_saver *graph, const hs_env *env, const hs_saver_options *options, hs_error *err)
+{
+    *graph = (hs__graph_saver){.env = env, .saves = options->graph_saves, .restores = options->graph_restores};
+    bool used = graph->saves || graph->restores;
+    const char *option = graph->saves ? "graph_saves" : "graph_restores";
+    if (used && !options->saver_def.size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.%s: there is no saver_def", option);
+    if (used && (options->variables || options->names))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_saver_options.%s: the graph's ops have variables and names of their own; leave `variables` "
+                            "and `names` out",
+                            option);
+    hs_code code = options->saver_def.size ? unpack(graph, options->saver_def, err) : HS_OK;
+    return !code && used ? check_def(graph, err) : code;
+}
+
+void hs__graph_saver_free(hs__graph_saver *graph)
+{
+    if (!graph->def)
+        return;
+    ProtobufCAllocator allocator = hs__proto_allocator(graph->env);
+    protobuf_c_message_free_unpacked(&graph->def->base, &allocator);
+    graph->def = NULL;
+}
+
+void hs__graph_saver_pack(const hs__graph_saver *graph, const Hs__Pb__SaverDef *kept, hs__buffer *out)
+{
+    Hs__Pb__SaverDef def = *graph->def;
+    def.max_to_keep = kept->max_to_keep;
+    def.keep_checkpoint_every_n_hours = kept->keep_checkpoint_every_n_hours;
+    hs__proto_pack(&def.base, out);
+}
+
+hs_code hs__graph_saver_run(const hs__graph_saver *graph, hs_raw_session *session, const char *name, const char *prefix,
+                            hs_error *err)
+{
+    const hs_string text = {prefix, strlen(prefix)};
+    const char *const names[] = {name, NULL};
+    const hs_feed feeds[] = {{graph->def->filename_tensor_name, hs_tensor_of(HS_STRING, HS_SCALAR, &text)}, {.name = NULL}};
+    return hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = names, .feeds = feeds}, NULL, err);
+}
+
+hs_code hs__graph_restore(const hs__graph_saver *graph, hs_raw_session *session, const char *prefix, hs_error *err)
+{
+    hs_code code = hs__graph_saver_run(graph, session, graph->def->restore_op_name, prefix, err);
+    if (code)
+        hs_error_prefix(err,
+                        "the graph's own restore op '%s' failed; the model may have changed in part, and must not be "
+                        "trained on",
+                        graph->def->restore_op_name);
+    return code;
+}
