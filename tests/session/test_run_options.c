@@ -33,7 +33,7 @@ static hs_code check_merged(probe *p, const probe_call *call)
     assert_string_equal(options->debug_watches[0].node_name, "A");
     assert_string_equal(options->debug_watches[1].node_name, "B");
     assert_true(metadata->n_partition_graphs == 1 && metadata->partition_graphs[0]->n_node > 0);
-    assert_int_equal(metadata->step_stats->dev_stats[0]->n_node_stats, 1);
+    assert_true(metadata->step_stats->dev_stats[0]->n_node_stats > 0);
     hs__pb__run_metadata__free_unpacked(metadata, NULL);
     p->user = (void *)options;
     return HS_OK;

@@ -44,3 +44,5 @@ foreach(module IN ITEMS training checkpoints metadata)
                ENVIRONMENT
                "${tensorflow_environment};HOOKSESS_BUILD=${PROJECT_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/interop")
 endforeach()
+
+include(${CMAKE_CURRENT_LIST_DIR}/stand_in/tests.cmake)
