@@ -77,11 +77,18 @@ static void count_failures(const hs_session *session, hs_outcome *outcome)
         outcome->failures += session->failures[i].failures;
 }
 
+/* At the end it is the step that the hooks have seen, and saved: in a cluster others may have gone on since. */
+static int64_t step_of(hs_session *session)
+{
+    const hs_run_context *run = &session->context;
+    bool seen = session->closing && run->after && run->has_step[1] && run->moves == session->raw.moves;
+    return seen ? run->step[1] : hs_session_step(session);
+}
+
 static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)
 {
-    hs_outcome outcome = {.reason = reason_of(session, last, error),
-                          .step = hs_session_step(session),
-                          .last_saved_step = session->raw.saved_step};
+    hs_outcome outcome = {
+        .reason = reason_of(session, last, error), .step = step_of(session), .last_saved_step = session->raw.saved_step};
     count_failures(session, &outcome);
     bool cut_off = is_cut_off(session, &outcome);
     if (cut_off)

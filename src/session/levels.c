@@ -2,9 +2,23 @@
 /* The frames of runs within runs. */
 #include "session/session.h"
 
+/* A thread of the session's has failed, a while ago: until then it may close the very queue that is waited for, with its
+ * own word on what it was. */
+static bool threads_have_failed(struct hs_session *session)
+{
+    static const int64_t a_while = 1000000000;
+    int64_t since = 0;
+    if (!hs_coordinator_should_stop(session->coordinator)) {
+        atomic_store(&session->failed_ns, 0);
+        return false;
+    }
+    int64_t now = hs_env_monotonic_ns(&session->env);
+    return !atomic_compare_exchange_strong(&session->failed_ns, &since, now) && now - since >= a_while;
+}
+
 static bool stop_requested(void *user)
 {
-    return hs__stop_asked(user);
+    return hs__stop_asked(user) || threads_have_failed(user);
 }
 
 /* A run that waits for data is in the phase of those. Polling is no sign of life there: it goes on while the data stalls.

@@ -158,6 +158,7 @@ struct hs_session {
     atomic_uint requests;
     atomic_int signal;               /* the first that asked for a stop */
     atomic_int_fast64_t signal_ns;   /* when, by the system's monotonic clock */
+    atomic_int_fast64_t failed_ns;   /* when a run that waits first saw that a thread has failed; 0: it has not */
     bool signals;                    /* it is among those that signals are noted for */
     double grace_secs;               /* 0: no limit, or no signals */
     double save_secs;                /* 0: not known */

@@ -46,6 +46,26 @@ static void one_that_nothing_saves_is_done(void **state)
     assert_true(p->outcome.interrupted);
 }
 
+/* In a cluster, say, where the others go on. */
+static hs_code save_before_others_go_on(probe *p, const probe_call *call)
+{
+    save_each_boundary(p, call);
+    if (call->point == PROBE_BOUNDARY && hs_run_context_boundary(call->run) == HS_BOUNDARY_END)
+        hs_script_set_step(p->user, 7);
+    return HS_OK;
+}
+
+static void steps_of_others_after_the_last_save_are_not_its_own(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = save_before_others_go_on, .user = p->script);
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_session_request_stop(p->session);
+    assert_int_equal(code_of(p), 75);
+    assert_int_equal(p->outcome.step, 1);
+}
+
 static hs_code save_at_the_creation(probe *p, const probe_call *call)
 {
     (void)p;
@@ -218,6 +238,7 @@ static void others_see_what_it_does(void **state)
 
 typedef struct {
     hs_session *session;
+    bool fails; /* in place of asking for a stop */
     atomic_bool entered, over;
 } outsider;
 
@@ -226,7 +247,10 @@ static void *ask_to_stop(void *user)
     outsider *o = user;
     while (!atomic_load(&o->entered))
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    hs_session_request_stop(o->session);
+    if (o->fails)
+        hs_coordinator_request_stop(hs_session_coordinator(o->session), &(hs_error){.code = HS_INTERNAL});
+    else
+        hs_session_request_stop(o->session);
     return NULL;
 }
 
@@ -267,7 +291,7 @@ static hs_outcome stop_in(hs_graph *graph, outsider *o, const char *op)
     assert_true(hs_session_should_stop(o->session));
     atomic_store(&o->over, true);
     hs_outcome outcome = hs_session_close(o->session, &err);
-    assert_ok(err.code, &err);
+    assert_int_equal(err.code, o->fails ? HS_INTERNAL : HS_OK);
     hs_graph_free(graph);
     return outcome;
 }
@@ -355,11 +379,24 @@ static void an_op_that_takes_long_can_ask(void **state)
     assert_false(hs_op_stop_requested(NULL));
 }
 
+/* What it waits for may never come then. */
+static void an_op_that_asks_is_told_that_a_thread_has_failed(void **state)
+{
+    (void)state;
+    outsider o = {.fails = true};
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_graph_op(graph, .name = "train", .run = wait_for_a_stop, .self = &o);
+    hs_outcome outcome = stop_in(graph, &o, "train");
+    assert_int_equal(outcome.reason, HS_REASON_FAILED);
+    assert_int_equal(outcome.error.code, HS_INTERNAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         play_test(one_that_was_stopped_and_saved_goes_on_later),
         play_test(one_that_nothing_saves_is_done),
+        play_test(steps_of_others_after_the_last_save_are_not_its_own),
         play_test(one_whose_last_step_is_not_saved_has_failed),
         play_test(a_hook_that_is_done_counts_more_than_a_request),
         play_test(a_hook_can_interrupt),
@@ -373,6 +410,7 @@ int main(void)
         cmocka_unit_test(a_run_that_waits_for_data_ends_with_the_stop),
         cmocka_unit_test(what_it_has_taken_while_it_waits_for_more_is_put_back),
         cmocka_unit_test(an_op_that_takes_long_can_ask),
+        cmocka_unit_test(an_op_that_asks_is_told_that_a_thread_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
