@@ -3,6 +3,7 @@
 #define HOOKSESS_TENSORFLOW_H
 
 #include <hooksess/backend.h>
+#include <hooksess/tensorflow_server.h>
 
 /* clang-format off */
 /* Graphs made by TensorFlow as a backend: a MetaGraphDef or a GraphDef, run by TensorFlow's own runtime. In a library of
@@ -60,8 +61,8 @@ HS_BEGIN_DECLS
 typedef struct hs_tensorflow_options {
     size_t size;
     const hs_env *env;  /* copied; NULL: the system's own */
-    const char *target; /* of sessions that are opened without one: "", "local", "grpc://host:port". NULL: in this process.
-                         * Copied */
+    const char *target; /* of sessions that are opened without one: "" and "local", which are this process, or
+                         * "grpc://host:port". NULL: the `server`'s, or else "". Copied */
     hs_bytes config;    /* a serialised ConfigProto for sessions that are opened without one. Copied */
     /* The file libtensorflow_cc.so.2. NULL: in the folder that the environment variable TENSORFLOW_ROOT names; without it,
      * where the system's loader finds it, or else where it was when this library was built. A process loads one, with the
@@ -71,6 +72,15 @@ typedef struct hs_tensorflow_options {
     bool graph_saves;    /* savers that are made of the graph's SaverDefs save by its own ops, */
     bool graph_restores; /* and restore by them (hs_saver_options, which has the same two) */
     unsigned char reserved[5];
+    /* This process's place in a cluster, for a chief or a worker: unless `target` says otherwise, sessions run on it. A
+     * `config` without device_filters gets those of TensorFlow's RunConfig, where the cluster has a job "ps": "/job:ps" and
+     * the server's own task, so that no other worker is needed. May be freed before the graph. NULL: none */
+    const hs_tensorflow_server *server;
+    /* The longest a run may take: the operation_timeout_in_ms of a `config` that has none. HS_DEADLINE_EXCEEDED, or
+     * HS_UNAVAILABLE where the cluster does not answer any more. On a server of this process's own, runs end by themselves
+     * where a task dies; on the target of another process they wait until that one is back, unless this ends them.
+     * 0: no limit */
+    double timeout_secs;
 } hs_tensorflow_options;
 #define HS_TENSORFLOW_OPTIONS .size = sizeof(hs_tensorflow_options)
 

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # exports.sh SHARED STATIC INCLUDE: the shared library exports exactly what the public headers declare, but for those of libraries of
 # their own, and the static one defines nothing that is not hs_... or hs__...
-# exports.sh SHARED "" HEADER: the same of a library of its own.
+# exports.sh SHARED "" HEADER...: the same of a library of its own.
 set -eu
 shared=$1 static=$2 include=$3
-headers=$include
-[ ! -d "$include" ] || headers=$(find "$include" -name '*.h' ! -name tensorflow.h)
+shift 2
+headers=$*
+[ ! -d "$include" ] || headers=$(find "$include" -name '*.h' ! -name 'tensorflow*.h')
 exported=$(nm -D --defined-only "$shared" | awk '$2 ~ /[TDBRV]/ {print $3}' | sort -u)
 # a declaration may run over lines: take what stands between HS_API and the first parenthesis
 declared=$(cat $headers | tr '\n' ' ' | grep -oE 'HS_API [^;(]*\(' | grep -oE 'hs_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u)

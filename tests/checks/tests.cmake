@@ -9,7 +9,8 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE)
                                        $<TARGET_FILE:hooksess_static> ${PROJECT_SOURCE_DIR}/include)
   if(TARGET hooksess_tensorflow)
     add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
-                                                    $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h)
+                                                    $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h
+                                                    ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow_server.h)
   endif()
 endif()
 

@@ -17,7 +17,8 @@ TENSORFLOW = ".tensorflow."
 for module in ("core.framework.attr_value_pb2", "core.framework.graph_pb2", "core.framework.step_stats_pb2",
                "core.framework.summary_pb2", "core.framework.tensor_slice_pb2", "core.framework.types_pb2", "core.framework.variable_pb2",
                "core.protobuf.config_pb2", "core.protobuf.meta_graph_pb2", "core.protobuf.queue_runner_pb2", "core.protobuf.saver_pb2",
-               "core.protobuf.tensor_bundle_pb2", "core.util.event_pb2", "python.training.checkpoint_state_pb2"):
+               "core.protobuf.tensor_bundle_pb2", "core.protobuf.tensorflow_server_pb2", "core.util.event_pb2",
+               "python.training.checkpoint_state_pb2"):
     importlib.import_module("tensorflow." + module)
 
 Field = descriptor_pb2.FieldDescriptorProto

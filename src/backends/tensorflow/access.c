@@ -21,7 +21,7 @@ hs_code hs__tf_fetch(hs__tf_session *session, const TF_Output *outputs, TF_Tenso
     const hs__tf_api *tf = &session->link->backend->tf;
     memset((void *)tensors, 0, n * sizeof *tensors);
     tf->SessionRun(session->link->session, NULL, NULL, NULL, 0, outputs, tensors, (int)n, NULL, 0, NULL, session->status);
-    return hs__tf_settle(tf, session->status, err);
+    return hs__tf_settle_run(session, err);
 }
 
 static hs_code keep(hs__tf_session *session, size_t index, TF_Tensor *tensor, hs_error *err)
@@ -149,5 +149,5 @@ hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, 
     backend->tf.SessionRun(session->link->session, NULL, &variable->initial, &tensor, 1, NULL, NULL, 0, &assigns, 1, NULL,
                            session->status);
     backend->tf.DeleteTensor(tensor);
-    return hs__tf_settle(&backend->tf, session->status, err);
+    return hs__tf_settle_run(session, err);
 }

@@ -41,6 +41,7 @@
     F(NewGraph)                                                                                                            \
     F(NewImportGraphDefOptions)                                                                                            \
     F(NewOperation)                                                                                                        \
+    F(NewServer)                                                                                                           \
     F(NewSession)                                                                                                          \
     F(NewSessionOptions)                                                                                                   \
     F(NewStatus)                                                                                                           \
@@ -60,6 +61,8 @@
     F(OperationOutputConsumers)                                                                                            \
     F(OperationOutputNumConsumers)                                                                                         \
     F(OperationOutputType)                                                                                                 \
+    F(ServerStart)                                                                                                         \
+    F(ServerTarget)                                                                                                        \
     F(SessionRun)                                                                                                          \
     F(SetAttrBool)                                                                                                         \
     F(SetAttrBoolList)                                                                                                     \

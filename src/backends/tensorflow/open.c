@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a backend of a graph, and letting go of it. */
-#include "backends/tensorflow/tensorflow.h"
+#include "backends/tensorflow/server.h"
 
 #include "base/files.h"
 
@@ -26,13 +26,15 @@ void hs__tf_release(hs__tf_backend *backend)
         backend->tf.DeleteBuffer(backend->graph_def);
     if (backend->graph)
         backend->tf.DeleteGraph(backend->graph);
+    hs__tf_cluster_free(&backend->cluster);
+    hs__free(&env, backend->server_target);
     hs__free(&env, backend->target);
     hs__free(&env, backend);
 }
 
 /* What is left out is the core library's, not that of the copy which is part of this one: what the process locks is known
  * in one place. */
-static hs_code take_env(hs_env *env, const hs_env *given, hs_error *err)
+hs_code hs__tf_take_env(hs_env *env, const hs_env *given, hs_error *err)
 {
     const hs_env *core = hs_env_default();
     hs_env filled = *core;
@@ -61,6 +63,7 @@ static hs__tf_backend *make_backend(const hs_env *env, hs_error *err)
     backend->global_step = HS__NONE;
     atomic_init(&backend->references, 1);
     hs__map_init(&backend->names, &backend->env);
+    hs__tf_cluster_init(&backend->cluster, &backend->env);
     hs__buffer_init(&backend->config, &backend->env);
     hs__buffer_init(&backend->saver_def, &backend->env);
     hs__buffer_init(&backend->meta, &backend->env);
@@ -68,15 +71,45 @@ static hs__tf_backend *make_backend(const hs_env *env, hs_error *err)
     return backend;
 }
 
+/* Copied: the server may be freed before the graph. */
+static hs_code take_server(hs__tf_backend *backend, const hs_tensorflow_server *server, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (!server)
+        return HS_OK;
+    for (size_t i = 0; !code && i < server->cluster.n_tasks; i++) {
+        const hs__tf_task *task = &server->cluster.tasks[i];
+        code = hs__tf_cluster_add(&backend->cluster, (hs_string){task->job, strlen(task->job)}, task->index,
+                                  (hs_string){task->address, strlen(task->address)}, err);
+    }
+    if (code)
+        return code;
+    backend->own = *hs__tf_cluster_task(&backend->cluster, server->own->job, server->own->index);
+    backend->server_target = hs__strdup(&backend->env, server->target);
+    return backend->server_target ? HS_OK : hs__no_memory(err, strlen(server->target), "a target");
+}
+
+static hs_code take_timeout(hs__tf_backend *backend, double secs, hs_error *err)
+{
+    if (!(secs >= 0 && secs < 1e9))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.timeout_secs is %g; none is 0", secs);
+    backend->timeout_ms = secs > 0 && secs < 1e-3 ? 1 : (int64_t)(secs * 1e3 + 0.5);
+    return HS_OK;
+}
+
 static hs_code take_options(hs__tf_backend *backend, hs_tensorflow_options *options, hs_error *err)
 {
+    hs_code code = take_timeout(backend, options->timeout_secs, err);
+    if (code || (code = take_server(backend, options->server, err)))
+        return code;
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.config has a size and no data");
-    backend->target = hs__strdup(&backend->env, options->target ? options->target : "");
+    const char *usual = backend->server_target ? backend->server_target : "";
+    backend->target = hs__strdup(&backend->env, options->target ? options->target : usual);
     if (!backend->target)
         return hs__no_memory(err, 1, "a target");
     hs__buffer_append(&backend->config, options->config.data, options->config.size);
-    hs_code code = hs__buffer_check(&backend->config, "a configuration", err);
+    code = hs__buffer_check(&backend->config, "a configuration", err);
     backend->graph_saves = options->graph_saves;
     backend->graph_restores = options->graph_restores;
     options->env = &backend->env;
@@ -120,7 +153,7 @@ static hs_backend open_backend(const char *path, const hs_bytes *bytes, const hs
         given ? hs_struct_take(&options, sizeof options, given, "hs_tensorflow_options", "HS_TENSORFLOW_OPTIONS", &error)
               : HS_OK;
     if (!code)
-        code = take_env(&env, options.env, &error);
+        code = hs__tf_take_env(&env, options.env, &error);
     hs__tf_backend *backend = make_backend(code ? hs_env_default() : &env, &error);
     if (!backend) {
         hs__error_copy(err, &error);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions of TensorFlow's, and more handles on one. */
-#include "backends/tensorflow/session.h"
+#include "backends/tensorflow/connection.h"
 
 #include <string.h>
 
-static void release_link(hs__tf_link *link)
+void hs__tf_release_link(hs__tf_link *link)
 {
     if (atomic_fetch_sub(&link->references, 1) != 1)
         return;
@@ -15,6 +15,7 @@ static void release_link(hs__tf_link *link)
         backend->tf.DeleteSession(link->session, status);
         backend->tf.DeleteStatus(status);
     }
+    hs__tf_cluster_free(&link->peers);
     hs__free(&backend->env, link);
     hs__tf_release(backend);
 }
@@ -28,7 +29,7 @@ static hs_code make_handle(hs__tf_link *link, bool forked, void **session, hs_er
     hs__tf_read *reads = made ? hs__alloc(&backend->env, n, sizeof *reads) : NULL;
     if (!reads) {
         hs__free(&backend->env, made);
-        release_link(link);
+        hs__tf_release_link(link);
         return hs__no_memory(err, sizeof *made, "a session");
     }
     made->link = link;
@@ -41,20 +42,15 @@ static hs_code make_handle(hs__tf_link *link, bool forked, void **session, hs_er
     return HS_OK;
 }
 
-static hs_code connect(hs__tf_link *link, const char *target, hs_bytes config, hs_error *err)
+static hs_code connect(hs__tf_link *link, const hs__tf_connection *connection, hs_error *err)
 {
     hs__tf_backend *backend = link->backend;
     const hs__tf_api *tf = &backend->tf;
     TF_Status *status = tf->NewStatus();
     TF_SessionOptions *options = tf->NewSessionOptions();
-    if (!target || !*target)
-        target = backend->target;
-    link->is_remote = *target && strcmp(target, "local") != 0;
-    tf->SetTarget(options, target);
-    if (!config.size)
-        config = (hs_bytes){backend->config.data, backend->config.size};
-    if (config.size)
-        tf->SetConfig(options, config.data, config.size, status);
+    tf->SetTarget(options, connection->target);
+    if (connection->config.size)
+        tf->SetConfig(options, connection->config.data, connection->config.size, status);
     hs_code code = hs__tf_settle(tf, status, err);
     if (!code) {
         link->session = tf->NewSession(backend->graph, options, status);
@@ -71,6 +67,21 @@ bool hs__tf_is_remote(const hs__tf_backend *backend, const char *target)
     return *used && strcmp(used, "local") != 0;
 }
 
+/* Where not everybody is there that the session needs, it is better known at once than after a time. */
+static hs_code open_link(hs__tf_link *link, const char *target, hs_bytes config, hs_error *err)
+{
+    hs__tf_connection connection;
+    hs__tf_connection_init(&connection, link->backend);
+    hs_code code = hs__tf_connection_plan(&connection, link->backend, target, config, err);
+    if (!code && !(code = hs__tf_reach(&connection.peers, err)) && !(code = connect(link, &connection, err))) {
+        link->peers = connection.peers;
+        hs__tf_cluster_init(&connection.peers, &link->backend->env);
+        code = hs__tf_link_open(link, err);
+    }
+    hs__tf_connection_free(&connection);
+    return code;
+}
+
 hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err)
 {
     hs__tf_backend *backend = self;
@@ -84,13 +95,15 @@ hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, voi
     if (!link)
         return hs__no_memory(err, sizeof *link, "a session");
     link->backend = backend;
+    hs__tf_cluster_init(&link->peers, &backend->env);
     atomic_init(&link->references, 1);
     atomic_fetch_add(&backend->references, 1);
-    code = connect(link, target, config, err);
+    link->is_remote = remote;
+    code = open_link(link, target, config, err);
     if (!code)
         code = hs__tf_watch_start(link, remote, err);
     if (code) {
-        release_link(link);
+        hs__tf_release_link(link);
         return code;
     }
     return make_handle(link, false, session, err);
@@ -108,12 +121,29 @@ hs_code hs__tf_session_fork(void *self, void **forked, hs_error *err)
     return code;
 }
 
-/* What other handles still run ends with CANCELLED. */
-static hs_code disconnect(hs__tf_session *session, hs_error *err)
+/* Where several parts of a run fail, the code is that of one of them, which may only have been cancelled because a task of
+ * the cluster was lost: the message has all. */
+static hs_code find_cause(const hs__tf_session *session)
 {
-    const hs__tf_api *tf = &session->link->backend->tf;
-    tf->CloseSession(session->link->session, session->status);
-    return hs__tf_settle(tf, session->status, err);
+    const char *message = session->link->backend->tf.Message(session->status);
+    if (strstr(message, "UNAVAILABLE: From /job:"))
+        return HS_UNAVAILABLE;
+    return strstr(message, "ABORTED: From /job:") ? HS_ABORTED : HS_CANCELLED;
+}
+
+hs_code hs__tf_settle_run(const hs__tf_session *session, hs_error *err)
+{
+    hs_code code = hs__tf_settle(&session->link->backend->tf, session->status, err);
+    hs_error lost = {0};
+    if (code == HS_CANCELLED) {
+        code = find_cause(session);
+        if (err)
+            err->code = code;
+    }
+    if (code != HS_DEADLINE_EXCEEDED || hs__tf_reach(&session->link->peers, &lost) != HS_UNAVAILABLE)
+        return code;
+    hs_error_prefix(&lost, "the run took too long");
+    return hs__error_copy(err, &lost), HS_UNAVAILABLE;
 }
 
 hs_code hs__tf_session_close(void *self, hs_error *err)
@@ -124,7 +154,7 @@ hs_code hs__tf_session_close(void *self, hs_error *err)
     hs__tf_drop_reads(session);
     for (size_t i = 0; i < session->n_levels; i++)
         hs__tf_free_level(backend, &session->levels[i]);
-    hs_code code = session->forked ? HS_OK : disconnect(session, err);
+    hs_code code = session->forked ? HS_OK : hs__tf_link_close(link, err);
     if (!session->forked)
         hs__tf_watch_end(link);
     for (size_t i = 0; i < session->n_reads; i++) {
@@ -137,6 +167,6 @@ hs_code hs__tf_session_close(void *self, hs_error *err)
     hs__free(&backend->env, session->reads);
     hs__buffer_free(&session->options);
     hs__free(&backend->env, session);
-    release_link(link);
+    hs__tf_release_link(link);
     return code;
 }

@@ -200,7 +200,7 @@ static hs_code fetch_level(hs__tf_session *session, hs__tf_level *level, const h
     tf->SessionRun(session->link->session, call->options ? &options : NULL, level->inputs, level->fed, (int)level->n_fed,
                    level->outputs, level->results, (int)n + (step.oper != NULL), level->targets, (int)level->n_targets,
                    level->metadata, session->status);
-    hs_code code = hs__tf_run_ended(session, call, hs__tf_settle(tf, session->status, err), err);
+    hs_code code = hs__tf_run_ended(session, call, hs__tf_settle_run(session, err), err);
     if (code) {
         session->knows_step = false;
     } else if (step.oper) {

@@ -9,6 +9,7 @@ typedef struct {
     hs__tf_backend *backend; /* a reference */
     TF_Session *session;
     struct hs__tf_watch *watch; /* NULL: no run can wait in a queue */
+    hs__tf_cluster peers;       /* who else must answer; none: it is all in this process */
     atomic_size_t references;
     bool is_remote; /* in other processes, which others may use too */
     bool has_forks; /* or had: other threads run ops */
@@ -63,6 +64,16 @@ typedef struct {
 hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
 hs_code hs__tf_session_close(void *session, hs_error *err);
 hs_code hs__tf_session_fork(void *session, void **forked, hs_error *err);
+
+void hs__tf_release_link(hs__tf_link *link);
+/* How the last run ended. What a lost peer has caused, a timeout or a cancelling, is UNAVAILABLE or ABORTED. */
+hs_code hs__tf_settle_run(const hs__tf_session *session, hs_error *err);
+
+/* bounded.c: only sessions of a cluster are made there and then. UNAVAILABLE: not within a time. */
+hs_code hs__tf_link_open(hs__tf_link *link, hs_error *err);
+/* What other handles still run ends with CANCELLED. A cluster that does not do it within a time is left to a thread, and
+ * all that it says is a warning: nothing is lost by it. */
+hs_code hs__tf_link_close(hs__tf_link *link, hs_error *err);
 
 /* run.c */
 hs_code hs__tf_session_run(void *session, hs_backend_call *call, hs_error *err);

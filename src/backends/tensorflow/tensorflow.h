@@ -4,6 +4,8 @@
 
 #include "backends/tensorflow/api.h"
 
+#include "backends/tensorflow/cluster.h"
+
 #include "base/buffer.h"
 #include "base/map.h"
 #include "base/tensor.h"
@@ -92,6 +94,10 @@ typedef struct {
     hs_error error;           /* why it could not be opened */
     atomic_size_t references; /* the program's, and each session's and fork's */
     char *target;
+    char *server_target;    /* of the server that was given; NULL: none was */
+    hs__tf_cluster cluster; /* of that server */
+    hs__tf_task own;        /* which of its tasks that is, the cluster's words */
+    int64_t timeout_ms;     /* of runs; 0: none */
     hs__buffer config, saver_def;
     hs__buffer meta;       /* what the file has of a MetaGraphDef but its graph_def and saver_def */
     hs__buffer meta_graph; /* the same as it is now, when it was asked for last */
@@ -117,6 +123,8 @@ typedef struct {
 /* open.c */
 void hs__tf_release(hs__tf_backend *backend);
 hs__tf_backend *hs__tf_of(hs_backend backend);
+/* What is left out is the core library's. */
+hs_code hs__tf_take_env(hs_env *env, const hs_env *given, hs_error *err);
 
 /* open_session.c: is it another process? NULL and "": the backend's own target. */
 bool hs__tf_is_remote(const hs__tf_backend *backend, const char *target);

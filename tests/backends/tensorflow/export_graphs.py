@@ -141,6 +141,25 @@ def export_steps(directory, name, use_resource):
         tf.train.export_meta_graph(str(directory / f"{name}.meta"))
 
 
+def export_cluster(directory, name, use_resource, scaffold):
+    """Variables on the parameter server, all else on whichever worker it is."""
+    with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker")):
+        linear(use_resource)
+        if scaffold:
+            tf.train.Scaffold().finalize()
+        tf.train.export_meta_graph(str(directory / f"cluster_{name}.meta"))
+
+
+def export_server(directory):
+    cluster = tf.train.ClusterSpec({"alone": ["127.0.0.1:0"]})
+    server = tf.train.ServerDef(cluster=cluster.as_cluster_def(), job_name="alone", protocol="grpc")
+    (directory / "server_def").write_bytes(server.SerializeToString())
+    server.task_index = 3
+    (directory / "server_def_of_nobody").write_bytes(server.SerializeToString())
+    server.cluster.job[0].tasks[0] = "somewhere"
+    (directory / "server_def_of_nowhere").write_bytes(server.SerializeToString())
+
+
 def export_damaged(directory):
     whole = (directory / "resource.meta").read_bytes()
     (directory / "cut.meta").write_bytes(whole[: len(whole) // 2])
@@ -162,6 +181,9 @@ def main(directory):
     export_queue(directory)
     export_steps(directory, "ref_steps", use_resource=False)
     export_steps(directory, "resource_steps", use_resource=True)
+    export_cluster(directory, "ref", use_resource=False, scaffold=False)
+    export_cluster(directory, "resource", use_resource=True, scaffold=True)
+    export_server(directory)
     export_damaged(directory)
 
 

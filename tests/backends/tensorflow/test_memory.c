@@ -164,6 +164,57 @@ static void each_allocation_of_queues_may_fail(void **state)
     }
 }
 
+/* A session on a server, closed in a thread. */
+static hs_code connect(const hs_tensorflow_server *server, const char *target, meter *m)
+{
+    hs_error err = {0}, ignored = {0};
+    hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL}};
+    hs_backend backend = hs_tensorflow_open(graph_path("queue.meta"),
+                                            &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env, .server = server,
+                                                                     .target = target, .timeout_secs = 60},
+                                            &err);
+    hs_code code = err.code;
+    void *session = NULL;
+    if (!code)
+        code = backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err);
+    if (session)
+        code = backend.ops->close(session, &ignored);
+    hs_tensorflow_free(backend);
+    return code;
+}
+
+static hs_code serve(meter *m)
+{
+    hs_error err = {0};
+    hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL}};
+    hs_tensorflow_server_free(hs_tensorflow_server_start(
+        &(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .env = &env, .cluster = "alone=127.0.0.1:0"}, &err));
+    return err.code;
+}
+
+static void each_allocation_of_a_server_may_fail(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_tensorflow_server *server = hs_tensorflow_server_start(
+        &(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .cluster = "alone=127.0.0.1:0"}, &err);
+    assert_ok(err.code, &err);
+    const char *target = hs_tensorflow_server_target(server);
+    for (int way = 0; way < 3; way++) {
+        hs_code code = HS_RESOURCE_EXHAUSTED;
+        for (size_t n = 1; code; n++) {
+            meter failing = {.fails = n};
+            code = way == 0 ? serve(&failing) : connect(way == 1 ? server : NULL, way == 1 ? NULL : target, &failing);
+            if (code != HS_OK && code != HS_RESOURCE_EXHAUSTED)
+                fail_msg("allocation %zu: %s", n, hs_code_name(code));
+            assert_int_equal(failing.live, 0);
+            code = failing.asked >= n ? HS_RESOURCE_EXHAUSTED : code;
+        }
+        assert_int_equal(code, HS_OK);
+    }
+    hs_tensorflow_server_free(server);
+}
+
 /* A tool that keeps what was freed, and takes its time, gets fewer runs, and its memory is not looked at. */
 #ifdef __SANITIZE_ADDRESS__
 enum { RUNS = 500, WARM = 100, MOST_PAGES = 1 << 30 };
@@ -224,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(each_allocation_of_queues_may_fail),
+        cmocka_unit_test(each_allocation_of_a_server_may_fail),
         cmocka_unit_test(runs_take_no_more_and_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

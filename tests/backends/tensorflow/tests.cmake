@@ -7,7 +7,7 @@ endif()
 
 set(tensorflow_graphs ${PROJECT_BINARY_DIR}/tests/backends/tensorflow)
 set(tensorflow_environment HOOKSESS_GRAPHS=${tensorflow_graphs}
-                           LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/leaks.supp:print_suppressions=0)
+                           LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/leaks.supp:print_suppressions=0)
 foreach(what IN ITEMS graphs inputs checkpoints)
   add_test(NAME backends/tensorflow/export_${what} COMMAND ${HOOKSESS_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/export_${what}.py ${tensorflow_graphs})
   set_tests_properties(backends/tensorflow/export_${what} PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_SETUP tensorflow_graphs
@@ -28,6 +28,20 @@ foreach(module IN ITEMS open run step train input stop add_op memory hostile dam
   add_test(NAME backends/tensorflow/${module} COMMAND ${target})
   set_tests_properties(backends/tensorflow/${module} PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_REQUIRED tensorflow_graphs
                                                                 ENVIRONMENT "${tensorflow_environment}")
+endforeach()
+
+# Clusters of processes on loopback.
+hooksess_tensorflow_program(cluster_task ${CMAKE_CURRENT_LIST_DIR}/cluster_task.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
+foreach(module IN ITEMS server cluster)
+  set(target test_backends_tensorflow_${module})
+  hooksess_tensorflow_program(${target} ${CMAKE_CURRENT_LIST_DIR}/test_${module}.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c
+                              ${CMAKE_CURRENT_LIST_DIR}/tasks.c)
+  add_dependencies(${target} cluster_task)
+  add_test(NAME backends/tensorflow/${module} COMMAND ${target})
+  set_tests_properties(
+    backends/tensorflow/${module}
+    PROPERTIES LABELS interop TIMEOUT 900 FIXTURES_REQUIRED tensorflow_graphs
+               ENVIRONMENT "${tensorflow_environment};HOOKSESS_CLUSTER_TASK=$<TARGET_FILE:cluster_task>")
 endforeach()
 
 # What these programs write, Python reads.
