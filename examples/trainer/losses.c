@@ -71,12 +71,13 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return cut_back(losses, hs_backend_env(hs_raw_session_backend(session)), step, err);
 }
 
-static const hs_run_args loss_wanted = {HS_RUN_ARGS, .names = HS_NAMES("loss")};
-
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    (void)self, (void)run, (void)err;
-    *args = &loss_wanted;
+    struct losses *losses = self;
+    (void)run, (void)err;
+    losses->names[0] = losses->tensor ? losses->tensor : "loss";
+    losses->wanted = (hs_run_args){HS_RUN_ARGS, .names = losses->names};
+    *args = &losses->wanted;
     return HS_OK;
 }
 

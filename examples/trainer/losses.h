@@ -13,10 +13,13 @@
  * lines are on the disk before a checkpoint of their step is. */
 struct losses {
     const char *path;
-    FILE *file; /* while a session is open */
+    const char *tensor; /* the loss; NULL: "loss" */
+    FILE *file;         /* while a session is open */
+    const char *names[2];
+    hs_run_args wanted;
 };
 
-/* Start from { .path = "losses.txt" }. */
+/* Start from { .path = "losses.txt" }, which outlives the session, as its strings do. */
 hs_hook losses_hook(struct losses *losses);
 
 #endif

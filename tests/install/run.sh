@@ -74,6 +74,10 @@ if [ -n "$(find "$libdir" -name 'libhooksess_tensorflow.so')" ]; then
     try "find_package tensorflow, build" cmake --build "$work/tensorflow/build"
     try "find_package tensorflow, run C" "$work/tensorflow/build/client_c"
     try "find_package tensorflow, run C++" "$work/tensorflow/build/client_cpp"
+    graph=$source/examples/tensorflow
+    try "train_graph, configure" cmake -S "$graph" -B "$work/graph" -DCMAKE_PREFIX_PATH="$prefix"
+    try "train_graph, build" cmake --build "$work/graph"
+    try "train_graph, run" "$work/graph/train_graph" --help
     try "tensorflow, without its library" env TENSORFLOW_ROOT=/nowhere "$work/tensorflow/build/client_c" missing
 fi
 

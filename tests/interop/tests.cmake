@@ -33,6 +33,9 @@ file(GLOB interop_tests RELATIVE ${CMAKE_CURRENT_LIST_DIR} CONFIGURE_DEPENDS ${C
 if(NOT TARGET trainer)
   list(REMOVE_ITEM interop_tests test_trainer.py test_trainer_hparams.py test_browser.py)
 endif()
+if(NOT TARGET train_graph)
+  list(REMOVE_ITEM interop_tests test_train_graph.py test_monitored_session.py)
+endif()
 if(NOT TARGET hooksess_tool)
   list(REMOVE_ITEM interop_tests test_tool.py test_events_tool.py)
 endif()
@@ -51,3 +54,7 @@ foreach(test IN LISTS interop_tests)
   set_tests_properties(${name} PROPERTIES LABELS interop TIMEOUT 600
                                           ENVIRONMENT "HOOKSESS_BUILD=${PROJECT_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
 endforeach()
+if(TARGET train_graph)
+  set_property(TEST interop/train_graph APPEND PROPERTY ENVIRONMENT
+                                               "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/leaks.supp:print_suppressions=0")
+endif()

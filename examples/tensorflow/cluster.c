@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster.h"
+
+#include <string.h>
+
+#define PARAMETER_SERVERS "ps"
+#define CHIEF             "chief"
+
+/* Does "ps=a:1;worker=b:2,c:3" have this job? */
+static bool has_job(const char *cluster, const char *job)
+{
+    size_t length = strlen(job);
+    for (const char *at = cluster; at; at = strchr(at, ';') ? strchr(at, ';') + 1 : NULL)
+        if (strncmp(at, job, length) == 0 && at[length] == '=')
+            return true;
+    return false;
+}
+
+static bool is_worker(const struct options *options)
+{
+    if (!*options->job || strcmp(options->job, CHIEF) == 0)
+        return false;
+    return options->task || !options->cluster || has_job(options->cluster, CHIEF);
+}
+
+hs_code place_enter(struct place *place, const struct options *options, hs_error *err)
+{
+    place->is_worker = is_worker(options);
+    place->only_serves = strcmp(options->job, PARAMETER_SERVERS) == 0;
+    if (!options->cluster)
+        return HS_OK;
+    place->server = hs_tensorflow_server_start(&(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS,
+                                                                               .cluster = options->cluster,
+                                                                               .job = options->job, .task = options->task},
+                                               err);
+    if (!place->server)
+        return err->code;
+    return place->only_serves ? hs_tensorflow_server_join(place->server, err) : HS_OK;
+}
+
+void place_leave(struct place *place)
+{
+    hs_tensorflow_server_free(place->server);
+    place->server = NULL;
+}

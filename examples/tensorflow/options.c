@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USAGE = 2, MOST_BATCH = 1 << 20, MOST_THREADS = 127, STEPS = 100 };
+
+static const char help[] =
+    "Trains a graph that TensorFlow has exported. Killed at any moment and started again, it goes on.\n"
+    "\n"
+    "  --meta-graph FILE   (required) a MetaGraphDef or a GraphDef, binary or text\n"
+    "  --train-op NAME     what makes a step (train_op)\n"
+    "  --loss NAME         what is logged, and must be finite (loss); '': none\n"
+    "  --feed NAME=WHAT    feeds a placeholder: images are float32 [pictures, pixels], from 0 to 1; labels are int64\n"
+    "                      [pictures]. As often as needed; without it the graph runs as it is\n"
+    "  --data DIR          the data set for --feed (/usr/share/datasets/fashion-mnist, of Debian's dataset-fashion-mnist)\n"
+    "  --batch-size N      pictures a step (128)\n"
+    "  --seed N            makes the order of the pictures (1)\n"
+    "  --threads N         of TensorFlow's, within an op and between ops (as TensorFlow likes)\n"
+    "  --model-dir DIR     checkpoints and event files (run)\n"
+    "  --max-steps N       train up to this step; without it, until the graph has no more input, or a signal comes\n"
+    "  --save-steps N      a checkpoint every N steps (100); 0: none, not even at the end\n"
+    "  --log-steps N       a line every N steps (100; 0: none)\n"
+    "  --summary-steps N   the graph's summaries for TensorBoard every N steps (100; 0: never)\n"
+    "  --losses FILE       a line \"STEP LOSS\" each step, the loss as a hexadecimal float; not of workers\n"
+    "  --target TARGET     where the graph runs: grpc://host:port of a server (in this process)\n"
+    "  --cluster JOBS      the servers of a cluster: \"ps=host:port;chief=host:port;worker=host:port,host:port\"\n"
+    "  --task JOB:N        which of them this is. ps serves until it is ended; chief, or worker:0 where there is no chief,\n"
+    "                      initialises, saves and writes the charts; the others wait for it, and train beside it\n"
+    "  --help              this text\n"
+    "\n"
+    "SIGTERM and Ctrl-C save and stop (exit status 75: start it again); SIGUSR1 saves at once.\n";
+
+/* Options that are a whole number. */
+static const struct {
+    const char *name;
+    size_t at;
+    int64_t least, most;
+} numbers[] = {
+    {"batch-size", offsetof(struct options, batch_size), 1, MOST_BATCH},
+    {"seed", offsetof(struct options, seed), 0, INT64_MAX},
+    {"threads", offsetof(struct options, threads), 1, MOST_THREADS},
+    {"max-steps", offsetof(struct options, max_steps), 1, INT64_MAX},
+    {"save-steps", offsetof(struct options, save_steps), 0, INT64_MAX},
+    {"log-steps", offsetof(struct options, log_steps), 0, INT64_MAX},
+    {"summary-steps", offsetof(struct options, summary_steps), 0, INT64_MAX},
+};
+
+/* Options that are a text, which is not empty. */
+static const struct {
+    const char *name;
+    size_t at;
+} texts[] = {
+    {"meta-graph", offsetof(struct options, meta_graph)}, {"train-op", offsetof(struct options, train_op)},
+    {"model-dir", offsetof(struct options, model_dir)},   {"data", offsetof(struct options, data)},
+    {"losses", offsetof(struct options, losses)},         {"target", offsetof(struct options, target)},
+    {"cluster", offsetof(struct options, cluster)},
+};
+
+enum {
+    N_NUMBERS = sizeof numbers / sizeof *numbers,
+    N_TEXTS = sizeof texts / sizeof *texts,
+    FIRST_TEXT = N_NUMBERS,
+    LOSS = FIRST_TEXT + N_TEXTS,
+    FEED,
+    TASK,
+    HELP,
+    N_OPTIONS
+};
+
+static bool parse_number(const char *text, int64_t least, int64_t most, int64_t *to)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno || value < least || value > most)
+        return false;
+    *to = value;
+    return true;
+}
+
+/* "NAME=images". The name is cut off from the rest where it stands. */
+static bool take_feed(struct options *options, char *text)
+{
+    char *equals = strrchr(text, '=');
+    if (!equals || equals == text || options->n_feeds == MOST_FEEDS)
+        return false;
+    bool images = strcmp(equals + 1, "images") == 0;
+    if (!images && strcmp(equals + 1, "labels") != 0)
+        return false;
+    *equals = '\0';
+    options->feeds[options->n_feeds++] = (struct feed_wish){text, images ? FEED_IMAGES : FEED_LABELS};
+    return true;
+}
+
+/* "worker:1". */
+static bool take_task(struct options *options, const char *text)
+{
+    const char *colon = strchr(text, ':');
+    if (!colon || colon == text || colon - text >= MOST_JOB || !parse_number(colon + 1, 0, INT32_MAX, &options->task))
+        return false;
+    snprintf(options->job, sizeof options->job, "%.*s", (int)(colon - text), text);
+    return true;
+}
+
+static bool take(struct options *options, int option, char *text)
+{
+    if (option < N_NUMBERS) {
+        int64_t value;
+        if (!parse_number(text, numbers[option].least, numbers[option].most, &value))
+            return false;
+        memcpy((char *)options + numbers[option].at, &value, sizeof value);
+        return true;
+    }
+    if (option < LOSS) {
+        const char *value = text;
+        memcpy((char *)options + texts[option - FIRST_TEXT].at, &value, sizeof value);
+        return *text;
+    }
+    if (option == LOSS) {
+        options->loss = *text ? text : NULL;
+        return true;
+    }
+    return option == FEED ? take_feed(options, text) : take_task(options, text);
+}
+
+static void list_options(struct option all[N_OPTIONS + 1])
+{
+    static const char *const others[] = {"loss", "feed", "task"};
+    for (int i = 0; i < N_NUMBERS; i++)
+        all[i] = (struct option){numbers[i].name, required_argument, NULL, i};
+    for (int i = 0; i < N_TEXTS; i++)
+        all[FIRST_TEXT + i] = (struct option){texts[i].name, required_argument, NULL, FIRST_TEXT + i};
+    for (int i = LOSS; i < HELP; i++)
+        all[i] = (struct option){others[i - LOSS], required_argument, NULL, i};
+    all[HELP] = (struct option){"help", no_argument, NULL, HELP};
+    all[N_OPTIONS] = (struct option){NULL, 0, NULL, 0};
+}
+
+/* After what is wrong. */
+static int usage(const char *program, const char *wrong)
+{
+    if (wrong)
+        fprintf(stderr, "%s: %s\n", program, wrong);
+    fprintf(stderr, "Try '%s --help'.\n", program);
+    return USAGE;
+}
+
+/* What must be given, and together. */
+static int settle(const struct options *options, const char *program)
+{
+    if (!options->meta_graph)
+        return usage(program, "--meta-graph names the graph to train, and is missing");
+    if (options->cluster && !*options->job)
+        return usage(program, "--cluster lists the servers; say with --task which of them this is");
+    if (options->cluster && options->target)
+        return usage(program, "--cluster makes a server of this process, and --target asks another's: give one of them");
+    if (*options->job && !options->cluster && !options->target)
+        return usage(program, "--task is one of a cluster's: list it with --cluster, or name its server with --target");
+    if (strcmp(options->job, "ps") == 0 && !options->cluster)
+        return usage(program, "--task ps serves the others: list them with --cluster");
+    if (options->losses && !options->loss)
+        return usage(program, "--losses needs a --loss");
+    return GO_ON;
+}
+
+int options_parse(struct options *options, int argc, char **argv)
+{
+    struct option all[N_OPTIONS + 1];
+    int option;
+    list_options(all);
+    *options = (struct options){.train_op = "train_op",
+                                .loss = "loss",
+                                .model_dir = "run",
+                                .data = "/usr/share/datasets/fashion-mnist",
+                                .batch_size = 128,
+                                .seed = 1,
+                                .save_steps = STEPS,
+                                .log_steps = STEPS,
+                                .summary_steps = STEPS};
+    while ((option = getopt_long(argc, argv, "", all, NULL)) != -1) {
+        if (option == '?')
+            return usage(argv[0], NULL); /* getopt_long has said it */
+        if (option == HELP)
+            return fputs(help, stdout) < 0 || fflush(stdout);
+        if (!take(options, option, optarg)) {
+            fprintf(stderr, "%s: --%s '%s': not a value that it takes\n", argv[0], all[option].name, optarg);
+            return usage(argv[0], NULL);
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "%s: '%s': only options are expected\n", argv[0], argv[optind]);
+        return usage(argv[0], NULL);
+    }
+    return settle(options, argv[0]);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trains a graph that TensorFlow has exported under a hooksess session. train_graph --help lists what it takes.
+ *
+ *   train_graph.c   the session: what it runs on, which hooks, how it ends
+ *   cluster.c       servers, and what a task of a cluster is
+ *   feeder.c        a hook that feeds batches of pictures, where the graph has placeholders for them
+ *   options.c       the command line
+ *   of the trainer: idx.c, input.c, rng.c (the data, and their order), losses.c (the file of losses) */
+#include "cluster.h"
+#include "losses.h"
+
+#include <hooksess/hooksess.h>
+#include <hooksess/tensorflow.h>
+
+#include <stdio.h>
+
+enum { MOST_HOOKS = 8 };
+
+struct run {
+    struct options options;
+    struct feeder feeder;
+    struct losses losses;
+    struct place place;
+    unsigned char config[4];
+};
+
+/* 0 is never on the command line, HS_NEVER in the library. */
+static int64_t or_never(int64_t n)
+{
+    return n > 0 ? n : HS_NEVER;
+}
+
+static size_t make_hooks(struct run *run, hs_hook *hooks)
+{
+    const struct options *options = &run->options;
+    size_t n = 0;
+    if (options->max_steps)
+        hooks[n++] = hs_stop_at_step(.last_step = options->max_steps);
+    if (options->n_feeds)
+        hooks[n++] = feeder_hook(&run->feeder);
+    if (options->loss)
+        hooks[n++] = hs_nan_tensor(.tensor = options->loss);
+    if (options->loss && options->log_steps)
+        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES(options->loss), .every_n_iter = options->log_steps);
+    if (options->losses && !run->place.is_worker)
+        hooks[n++] = losses_hook(&run->losses);
+    return n;
+}
+
+/* A serialised ConfigProto: intra_op_parallelism_threads and inter_op_parallelism_threads, fields 2 and 5. */
+static hs_bytes threads_config(struct run *run)
+{
+    const unsigned char threads = (unsigned char)run->options.threads;
+    run->config[0] = 2 << 3;
+    run->config[2] = 5 << 3;
+    run->config[1] = run->config[3] = threads;
+    return (hs_bytes){threads ? run->config : NULL, threads ? sizeof run->config : 0};
+}
+
+static hs_session *open_session(struct run *run, hs_backend tf, hs_error *err)
+{
+    const struct options *options = &run->options;
+    hs_hook hooks[MOST_HOOKS];
+    hs_training_options training = {
+        HS_TRAINING_OPTIONS,
+        .hooks = hooks,
+        .n_hooks = make_hooks(run, hooks),
+        .checkpoint_dir = options->model_dir,
+        .save_checkpoint_steps = or_never(options->save_steps),
+        .save_summaries_steps = or_never(options->summary_steps),
+        .log_step_count_steps = or_never(options->log_steps),
+        .config = threads_config(run),
+        .is_worker = run->place.is_worker,
+        .worker_index = run->place.is_worker ? options->task : 0,
+        .recovery_wait_secs = 1,
+        .signals = true,
+    };
+    return hs_training_session_open(tf, &training, err);
+}
+
+/* What the session works with; the data before anything is written. */
+static hs_code prepare(struct run *run, hs_error *err)
+{
+    const struct options *options = &run->options;
+    run->losses.path = options->losses;
+    run->losses.tensor = options->loss;
+    if (!options->n_feeds)
+        return HS_OK;
+    const uint64_t own = run->place.is_worker ? 1 + (uint64_t)options->task : 0; /* each has an order of its own */
+    const struct feeder_options feeder = {
+        .data = options->data,
+        .batch_size = (size_t)options->batch_size,
+        .seed = (uint64_t)options->seed + own,
+        .wishes = options->feeds,
+        .n_wishes = options->n_feeds,
+    };
+    return feeder_init(&run->feeder, &feeder, err);
+}
+
+static hs_outcome train(struct run *run, hs_error *err)
+{
+    if (prepare(run, err) != HS_OK) { /* what happens to a session is logged */
+        fprintf(stderr, "train_graph: %s\n", err->message);
+        return (hs_outcome){.reason = HS_REASON_FAILED};
+    }
+    const hs_tensorflow_options where = {HS_TENSORFLOW_OPTIONS, .target = run->options.target, .server = run->place.server};
+    hs_backend tf = hs_tensorflow_open(run->options.meta_graph, &where, err);
+    hs_session *session = open_session(run, tf, err); /* which says why, if there is no graph */
+    while (!hs_session_should_stop(session))
+        if (hs_session_run(session, run->options.train_op, err) != HS_OK)
+            break;
+    hs_outcome outcome = hs_session_close(session, err);
+    hs_tensorflow_free(tf);
+    return outcome;
+}
+
+static int report(const hs_outcome *outcome)
+{
+    int status = hs_outcome_exit_code(outcome);
+    if (outcome->reason != HS_REASON_FAILED)
+        printf("%s at step %lld\n", hs_reason_name(outcome->reason), (long long)outcome->step);
+    return fflush(stdout) == 0 || status ? status : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct run run = {.options = {.meta_graph = NULL}};
+    hs_error err = {0};
+    int status = options_parse(&run.options, argc, argv);
+    if (status != GO_ON)
+        return status;
+    if (place_enter(&run.place, &run.options, &err) != HS_OK) {
+        fprintf(stderr, "train_graph: %s\n", err.message);
+        status = 1;
+    } else if (run.place.only_serves) {
+        status = 0;
+    } else {
+        hs_outcome outcome = train(&run, &err);
+        status = report(&outcome);
+    }
+    place_leave(&run.place);
+    feeder_free(&run.feeder);
+    return status;
+}
