@@ -56,7 +56,8 @@ def measure(directory):
         tf.train.SummarySaverHook(save_steps=1 << 40, output_dir=logs, summary_op=tf.summary.merge_all()),
     ]
     fetches = [train, loss, graph.get_tensor_by_name("step_after:0")]
-    with tf.train.SingularMonitoredSession(hooks=hooks) as session:
+    config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
+    with tf.train.SingularMonitoredSession(hooks=hooks, config=config) as session:
         raw = session.raw_session()
         pairs = [(per_step(raw.run, fetches), per_step(session.run, train)) for _ in range(ROUNDS)]
     for name, value, unit in [
