@@ -11,8 +11,9 @@ typedef struct {
     struct hs__tf_watch *watch; /* NULL: no run can wait in a queue */
     hs__tf_cluster peers;       /* who else must answer; none: it is all in this process */
     atomic_size_t references;
-    bool is_remote; /* in other processes, which others may use too */
-    bool has_forks; /* or had: other threads run ops */
+    atomic_bool closed_queues; /* as a stop was requested: what waited to fill them is cancelled */
+    bool is_remote;            /* in other processes, which others may use too */
+    bool has_forks;            /* or had: other threads run ops */
 } hs__tf_link;
 
 /* May anybody but the session itself change its variables? */

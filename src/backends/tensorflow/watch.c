@@ -21,7 +21,6 @@ struct hs__tf_watch {
     hs_thread *thread;
     pthread_mutex_t lock;
     const hs_backend_call *call; /* the run that is on its way; NULL: none is. Under the lock */
-    bool closed;                 /* the queues were closed. The thread's */
 };
 
 /* Forks are not: whoever fills a queue with one has its own way to end that. */
@@ -35,7 +34,8 @@ static bool is_watched(const hs__tf_session *session, const hs_backend_call *cal
 static bool shall_close(struct hs__tf_watch *watch)
 {
     pthread_mutex_lock(&watch->lock);
-    bool stop = !watch->closed && watch->call && watch->call->stop_requested(watch->call->stop_user);
+    bool stop =
+        !atomic_load(&watch->link->closed_queues) && watch->call && watch->call->stop_requested(watch->call->stop_user);
     pthread_mutex_unlock(&watch->lock);
     return stop;
 }
@@ -59,7 +59,7 @@ static hs_code look(void *user, hs_error *err)
     (void)err;
     if (!shall_close(watch))
         return HS_OK;
-    watch->closed = true;
+    atomic_store(&watch->link->closed_queues, true);
     for (size_t i = 0; i < watch->closers.n; i++)
         close_queue(watch, watch->closers.ops[i]);
     return HS_OK;
@@ -144,6 +144,13 @@ static hs_code name_timeout(const hs_backend_call *call, hs_error *err)
     return HS_DEADLINE_EXCEEDED;
 }
 
+/* Whoever fills a queue that was closed is at its end, not cancelled. */
+static hs_code name_closing(const hs_backend_call *call, hs_error *err)
+{
+    return hs_error_set(err, call->end_codes ? *call->end_codes : HS_OUT_OF_RANGE,
+                        "the queue was closed, as a stop was requested");
+}
+
 hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *call, hs_code code, hs_error *err)
 {
     if (is_watched(session, call)) {
@@ -151,5 +158,7 @@ hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *c
         if ((code == HS_OUT_OF_RANGE || code == HS_CANCELLED) && call->stop_requested(call->stop_user))
             return hs_error_set(err, HS_STOP, "a stop was requested while the run waited for a queue");
     }
+    if (code == HS_CANCELLED && session->forked && atomic_load(&session->link->closed_queues))
+        return name_closing(call, err);
     return code == HS_DEADLINE_EXCEEDED ? name_timeout(call, err) : code;
 }

@@ -68,6 +68,13 @@ def starving(directory):
     count(queue.dequeue())
 
 
+def full(directory):
+    """A runner whose queue is full, beside a queue that only the program fills."""
+    queue = tf.FIFOQueue(1, tf.float32, shapes=[[]], name="full")
+    tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(1.0)] * 2))
+    alone(tf.FIFOQueue)(directory)
+
+
 def alone(kind):
     """A queue that only the program fills."""
     def build(directory):
@@ -149,7 +156,7 @@ def main(directory):
     kinds = {"fifo": tf.FIFOQueue, "padding": tf.PaddingFIFOQueue, "priority": tf.PriorityQueue, "shuffle": tf.RandomShuffleQueue}
     for name, kind in kinds.items():
         export(directory, f"alone_{name}", alone(kind))
-    for build in reader, several, endless, starving, barrier, iterator, one_shot, waiting_iterator:
+    for build in reader, several, endless, starving, full, barrier, iterator, one_shot, waiting_iterator:
         export(directory, build.__name__, build)
     export(directory, "alone_old", old_queue)
     damaged(directory)

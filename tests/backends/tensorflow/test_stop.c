@@ -144,6 +144,16 @@ static void runners_that_wait_end_too(void **state)
     ends_the_run("starving.meta", BY_COORDINATOR);
 }
 
+/* What waits to fill a queue ends for the same reason, and is no failure. */
+static void runners_whose_queues_are_full_end_too(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        ends_the_run("full.meta", BY_REQUEST);
+        ends_the_run("full.meta", BY_SIGNAL);
+    }
+}
+
 static void note_warning(void *user, hs_log_level level, const char *text)
 {
     if (level >= HS_LOG_WARNING && strstr(text, "left behind"))
@@ -297,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_signal_ends_the_run),
         cmocka_unit_test(a_coordinators_stop_ends_the_run),
         cmocka_unit_test(runners_that_wait_end_too),
+        cmocka_unit_test(runners_whose_queues_are_full_end_too),
         cmocka_unit_test(runners_that_wait_end_with_the_session),
         cmocka_unit_test(a_full_queue_ends_the_run),
         cmocka_unit_test(the_next_session_has_queues_that_are_open),
