@@ -34,7 +34,8 @@ typedef struct hs_run_context hs_run_context;
  *                          (HS_REASON_ALREADY_DONE).
  *   before_run             *args is NULL before; set it to what the hook wants fetched, fed or otherwise done in this run.
  *                          It is read after the function has returned, until the run is over: let it be static, or a part
- *                          of self, never of the function's own block. At file scope:
+ *                          of self, never of the function's own block. At file scope (in a function HS_NAMES is no
+ *                          constant, and `static` does not compile):
  *                              static const hs_run_args wanted = { HS_RUN_ARGS, .names = HS_NAMES("loss") };
  *                          If it fails, neither the backend nor any after_run is called.
  *   after_run              `values` has the hook's own fetches in the shape of its args (no leaves if it asked for none).

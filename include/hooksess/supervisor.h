@@ -20,8 +20,8 @@
  * called from any. Its sessions are shared (hs_raw_session_share), so that loops of the program's own may run them too.
  * Who has entered a session leaves it before anything is stopped.
  *
- * It heeds no signals: set a flag in a handler of your own, look at it in the loop, and save (hs_supervisor_save) before
- * leaving.
+ * Leaving saves nothing: what came after the service's last checkpoint is lost, unless it is saved before
+ * (hs_supervisor_save). It heeds no signals: set a flag in a handler of your own, look at it in the loop, save and leave.
  *
  * A session is not recovered where it is lost: that is what hs_basic_train_loop does, or hs_training_session_open. */
 
@@ -50,7 +50,9 @@ typedef struct hs_supervisor_options {
     hs_saver *saver; /* borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services'
                         while they run (hs_supervisor_save) */
     const char *global_step;    /* a tensor, one int32 or int64. NULL: the backend's, or a variable named global_step */
-    double save_summaries_secs; /* between summaries, and between the step counter's points. 0: 120; HS_NEVER: neither */
+    double save_summaries_secs; /* between summaries, and between the step counter's points. 0: 120; HS_NEVER: neither.
+                                 * The service feeds nothing: where summaries need what is fed, say HS_NEVER and give
+                                 * them to hs_supervisor_summary_computed */
     double save_model_secs;     /* between checkpoints. 0: 600; HS_NEVER: none */
     double recovery_wait_secs;  /* between one look and the next, where a worker waits. 0: 30 */
     double stop_grace_secs;     /* as in hs_join_options; 0: 120 */

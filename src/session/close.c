@@ -207,6 +207,14 @@ hs_outcome hs_session_outcome(hs_session *session)
     return make_outcome(session, last, &error);
 }
 
+static void tell_failure(const hs_env *env, const hs_outcome *outcome)
+{
+    if (outcome->step >= 0)
+        hs_log(env, HS_LOG_ERROR, "the session failed at step %lld: %s", (long long)outcome->step, outcome->error.message);
+    else
+        hs_log(env, HS_LOG_ERROR, "the session failed: %s", outcome->error.message);
+}
+
 hs_outcome hs_session_close(hs_session *session, hs_error *err)
 {
     if (!session)
@@ -245,7 +253,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     hs_env env = session->env;
     hs_outcome outcome = hs__shut(session, last, &error);
     if (outcome.reason == HS_REASON_FAILED)
-        hs_log(&env, HS_LOG_ERROR, "the session failed at step %lld: %s", (long long)outcome.step, outcome.error.message);
+        tell_failure(&env, &outcome);
     hs__error_copy(err, &outcome.error);
     return outcome;
 }

@@ -80,17 +80,26 @@ bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost 
     return true;
 }
 
+/* " at step 7"; empty where nobody had asked for the step. */
+static const char *at_step(const hs_hook_cost *cost, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (cost->largest_step >= 0)
+        snprintf(text, bytes, " at step %lld", (long long)cost->largest_step);
+    return text;
+}
+
 void hs__tell_costs(const struct hs_session *session)
 {
+    char text[48];
     hs_hook_cost cost;
     int64_t all = session->opened_ns ? hs_env_monotonic_ns(&session->env) - session->opened_ns : 0;
     for (size_t i = 0; all > 0 && hs_session_hook_cost(session, i, &cost); i++)
         if (cost.total_ns > 1000000000 && cost.total_ns > all / TELLING_SHARE)
             hs_log(&session->env, HS_LOG_INFO,
-                   "hook '%s' took %.0f %% of the session's %.1f s: %.1f s in %lld runs, the longest %.3f s, in %s at step "
-                   "%lld",
+                   "hook '%s' took %.0f %% of the session's %.1f s: %.1f s in %lld runs, the longest %.3f s, in %s%s",
                    cost.name, 100.0 * (double)cost.total_ns / (double)all, (double)all * 1e-9, (double)cost.total_ns * 1e-9,
-                   (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest, (long long)cost.largest_step);
+                   (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest, at_step(&cost, text, sizeof text));
 }
 
 /* Spans. */

@@ -4,6 +4,7 @@
 
 #include "threads/coordinator.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool hs__is_preemption(hs_code code)
@@ -183,6 +184,20 @@ hs_code hs__open_created(struct hs_session *session, hs_error *err)
     return code;
 }
 
+static void tell_recovery(struct hs_session *session, int64_t lost)
+{
+    const char *from = session->raw.restored_from;
+    char before[48] = ""; /* who has died with the step in it does not tell it any more */
+    if (lost >= 0)
+        snprintf(before, sizeof before, ", from step %lld", (long long)lost);
+    hs_log(&session->env, HS_LOG_INFO, "recovered%s to step %lld, %s%s", before, (long long)hs_session_step(session),
+           from                          ? "restored from "
+           : session->opening            ? "as it was at the opening"
+           : session->creation.is_worker ? "as the chief has it"
+                                         : "initialised anew",
+           from ? from : "");
+}
+
 hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err)
 {
     hs_error cause = *why;
@@ -202,13 +217,7 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
         return code;
     }
     session->recoveries++;
-    const char *from = session->raw.restored_from;
-    hs_log(&session->env, HS_LOG_INFO, "recovered, from step %lld to step %lld, %s%s", (long long)step,
-           (long long)hs_session_step(session),
-           from               ? "restored from "
-           : session->opening ? "as it was at the opening"
-                              : "initialised anew",
-           from ? from : "");
+    tell_recovery(session, reached);
     hs__clear(err);
     return HS_OK;
 }

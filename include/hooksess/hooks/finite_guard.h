@@ -51,7 +51,9 @@ typedef struct hs_finite_guard_options {
     size_t size;
     /* What is watched: tensors of type float, double, half or bfloat16, and of no other (HS_INVALID_ARGUMENT: at the
      * opening for variables, for others in the first run that gives them). Lists are ended by NULL, and copied; at least
-     * one is given. Parameters are seen as they are after the run. */
+     * one is given. Parameters are seen as they are after the run; of TensorFlow's graphs as the run gives them, which of
+     * resource variables may be as they were before it: what it has made of them is then found in the next one. Name a
+     * tensor that depends on the update to see it at once. */
     const char *const *inputs, *const *activations, *const *gradients, *const *parameters;
     int64_t policy;        /* an hs_guard_policy */
     int64_t every_n_steps; /* looks at the first training run and then at every so many; at most one of the two. 0: at */
