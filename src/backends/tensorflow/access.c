@@ -140,6 +140,10 @@ hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, 
     const hs__tf_variable *variable = &backend->variables[index];
     if (!variable->assigns)
         return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' has no initializer that could set it", variable->name);
+    hs_shape shape = hs_tensor_shape(value);
+    hs_code code = hs__tf_check_shape(&shape, err);
+    if (code)
+        return code;
     TF_Tensor *tensor = take_lent(backend, &session->reads[index], value);
     if (!tensor && !(tensor = hs__tf_copy_in(backend, value, err)))
         return HS_RESOURCE_EXHAUSTED;

@@ -59,6 +59,8 @@ static hs_code build(hs__tf_builder *builder, const hs_tensorflow_op_def *def, c
     hs_error kept = {0};
     if (code && builder->err)
         kept = *builder->err;
+    for (int i = 0; code && i < 2; i++)
+        tf->AddInputList(op, NULL, 0); /* what was begun must be finished: with too many inputs nothing comes of it */
     hs__tf_finish_op(builder, op);
     if (code && builder->err)
         *builder->err = kept;

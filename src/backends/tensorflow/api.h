@@ -50,6 +50,7 @@
     F(OperationDevice)                                                                                                     \
     F(OperationGetAttrBool)                                                                                                \
     F(OperationGetAttrShape)                                                                                               \
+    F(OperationGetAttrString)                                                                                              \
     F(OperationGetAttrType)                                                                                                \
     F(OperationGetControlInputs)                                                                                           \
     F(OperationInput)                                                                                                      \

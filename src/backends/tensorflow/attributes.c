@@ -12,19 +12,16 @@ static hs_code add_tensor(hs__tf_builder *builder, TF_OperationDescription *op, 
                                 : hs_error_set(builder->err, HS_INVALID_ARGUMENT, "there is no tensor");
     if (!code && attr->tensor->memory)
         code = hs_error_set(builder->err, HS_INVALID_ARGUMENT, "it is not in the host's memory");
+    if (!code) {
+        hs_shape shape = hs_tensor_shape(attr->tensor);
+        code = hs__tf_check_shape(&shape, builder->err);
+    }
     TF_Tensor *tensor = code ? NULL : hs__tf_copy_in(builder->backend, attr->tensor, builder->err);
     if (!tensor)
         return code ? code : HS_RESOURCE_EXHAUSTED;
     tf->SetAttrTensor(op, attr->name, tensor, builder->status);
     tf->DeleteTensor(tensor);
     return hs__tf_settle(tf, builder->status, builder->err);
-}
-
-static hs_code check_shape(const hs_shape *shape, hs_error *err)
-{
-    if (shape->rank <= HS_MAX_RANK)
-        return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "a shape has rank %d; the most is %d", (int)shape->rank, HS_MAX_RANK);
 }
 
 /* Lists. TensorFlow has other types for most of their elements, and takes its copies at once. */
@@ -86,7 +83,7 @@ static hs_code check_list(const hs_tensorflow_attr *attr, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a list of %zu is too long", attr->n);
     hs_code code = HS_OK;
     for (size_t i = 0; !code && attr->kind == HS_TENSORFLOW_SHAPES && i < attr->n; i++)
-        code = check_shape(&attr->shapes[i], err);
+        code = hs__tf_check_shape(&attr->shapes[i], err);
     return code;
 }
 
@@ -136,7 +133,7 @@ static hs_code add_attr(hs__tf_builder *builder, TF_OperationDescription *op, co
         tf->SetAttrString(op, attr->name, attr->text ? attr->text : "", attr->text ? strlen(attr->text) : 0);
         return HS_OK;
     case HS_TENSORFLOW_SHAPE:
-        if ((code = check_shape(&attr->shape, builder->err)))
+        if ((code = hs__tf_check_shape(&attr->shape, builder->err)))
             return code;
         tf->SetAttrShape(op, attr->name, attr->shape.dims, attr->shape.rank);
         return HS_OK;

@@ -52,6 +52,8 @@ TF_Output hs__tf_finish_op(hs__tf_builder *builder, TF_OperationDescription *op)
     hs_code code = hs__tf_settle(&backend->tf, builder->status, builder->err);
     if (!builder->code)
         builder->code = code;
+    if (!code)
+        hs__tf_note_references(backend, made);
     return (TF_Output){code ? NULL : made, 0};
 }
 

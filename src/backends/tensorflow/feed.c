@@ -9,6 +9,11 @@ static hs_code check_feed(const hs__tf_op *op, int32_t index, const hs_tensor *v
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an op, and cannot be fed", op->name);
     const hs__tf_output *output = &op->outputs[index];
     hs_code code = hs_tensor_check(value, err);
+    hs_shape shape = {.rank = 0};
+    if (!code) {
+        shape = hs_tensor_shape(value);
+        code = hs__tf_check_shape(&shape, err);
+    }
     if (code) {
         hs_error_prefix(err, "the feed of '%s:%d'", op->name, (int)index);
         return code;
@@ -16,7 +21,6 @@ static hs_code check_feed(const hs__tf_op *op, int32_t index, const hs_tensor *v
     if (!output->dtype)
         return hs_error_set(err, HS_UNIMPLEMENTED, "'%s:%d' has TensorFlow's type %d, which cannot be fed", op->name,
                             (int)index, (int)output->type);
-    hs_shape shape = hs_tensor_shape(value);
     if (value->dtype != output->dtype || !hs__shape_fits(&output->shape, &shape))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s:%d' is %s %s, and was fed %s %s", op->name, (int)index,
                             hs_dtype_name(output->dtype), hs_shape_text(&output->shape, wanted, sizeof wanted),

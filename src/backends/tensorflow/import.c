@@ -120,12 +120,10 @@ static kind kind_of_text(hs_bytes file)
 
 static void look_for_references(hs__tf_backend *backend)
 {
-    const hs__tf_api *tf = &backend->tf;
     size_t at = 0;
     TF_Operation *op;
-    while (!backend->has_references && (op = tf->GraphNextOperation(backend->graph, &at)))
-        for (int i = 0; i < tf->OperationNumOutputs(op); i++)
-            backend->has_references |= hs__tf_is_reference(tf->OperationOutputType((TF_Output){op, i}));
+    while (!backend->has_references && (op = backend->tf.GraphNextOperation(backend->graph, &at)))
+        hs__tf_note_references(backend, op);
 }
 
 static hs_code import_graph(hs__tf_backend *backend, hs_bytes graph, hs_error *err)

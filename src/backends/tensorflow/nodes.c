@@ -31,6 +31,12 @@ static hs_code not_found(const hs__tf_backend *backend, const char *name, hs_err
                    : hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);
 }
 
+void hs__tf_note_references(hs__tf_backend *backend, TF_Operation *op)
+{
+    for (int i = 0; i < backend->tf.OperationNumOutputs(op); i++)
+        backend->has_references |= hs__tf_is_reference(backend->tf.OperationOutputType((TF_Output){op, i}));
+}
+
 hs__tf_output hs__tf_describe(const hs__tf_backend *backend, TF_Output output)
 {
     const hs__tf_api *tf = &backend->tf;

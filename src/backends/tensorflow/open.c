@@ -167,7 +167,8 @@ static hs_backend open_backend(const char *path, const hs_bytes *bytes, const hs
         backend->error = error;
     hs_error_clear(err);
     hs__error_copy(err, &error);
-    return (hs_backend){backend->has_references ? &hs__tf_ops : &hs__tf_keeping_ops, backend};
+    backend->keeps = !backend->has_references;
+    return (hs_backend){backend->keeps ? &hs__tf_keeping_ops : &hs__tf_ops, backend};
 }
 
 hs_backend hs_tensorflow_open(const char *path, const hs_tensorflow_options *options, hs_error *err)

@@ -108,15 +108,21 @@ static bool is_in_lent(const hs__tf_backend *backend, const hs__tf_level *level,
     return false;
 }
 
-static hs_code keep_copy(const hs__tf_backend *backend, TF_Tensor **result, hs_tensor *value, hs_error *err)
+/* Values were promised to stay, and a reference has been added since: any may be its memory. */
+static bool may_change(const hs__tf_backend *backend)
+{
+    return backend->keeps && backend->has_references;
+}
+
+static hs_code keep_copy(const hs__tf_backend *backend, TF_Tensor **result, hs_string *strings, const char *name,
+                         hs_tensor *value, hs_error *err)
 {
     TF_Tensor *copy = hs__tf_copy_in(backend, value, err);
     if (!copy)
         return HS_RESOURCE_EXHAUSTED;
     backend->tf.DeleteTensor(*result);
     *result = copy;
-    value->data = backend->tf.TensorData(copy);
-    return HS_OK;
+    return hs__tf_view(backend, copy, strings, name, value, err);
 }
 
 /* What was fed and fetched, as a value of ours: in order, after the results of the run. */
@@ -163,10 +169,10 @@ static hs_code give_values(const hs__tf_backend *backend, hs__tf_level *level, h
         bool fed = feed_of(call, &call->fetches[i]) < call->n_feeds;
         TF_Tensor **result = &level->results[fed ? fed_at++ : run_at++];
         code = hs__tf_view(backend, *result, strings, op->name, &call->values[i], err);
+        if (!code && (may_change(backend) || (level->n_fed && is_in_lent(backend, level, &call->values[i]))))
+            code = keep_copy(backend, result, strings, op->name, &call->values[i], err);
         if (strings)
             strings += hs__tf_count_strings(backend, *result);
-        if (!code && level->n_fed && is_in_lent(backend, level, &call->values[i]))
-            code = keep_copy(backend, result, &call->values[i], err);
     }
     return code;
 }

@@ -27,10 +27,14 @@ static use use_of_resource(const hs__tf_backend *backend, TF_Operation *user)
 {
     static const char *const readers[] = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp",
                                           "VariableShape"};
+    /* Once they are taken apart, what waits for them does not wait for what they have called. */
+    static const char *const branches[] = {"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"};
     const hs__tf_api *tf = &backend->tf;
     const char *type = tf->OperationOpType(user);
     if (is_among(type, readers, sizeof readers / sizeof *readers))
         return READS;
+    if (is_among(type, branches, sizeof branches / sizeof *branches))
+        return ELUDES;
     for (int i = 0; i < tf->OperationNumOutputs(user); i++)
         if (tf->OperationOutputType((TF_Output){user, i}) == TF_RESOURCE)
             return strcmp(type, "Identity") == 0 ? HANDS_ON : ELUDES;
@@ -100,7 +104,61 @@ static hs_code mark_users(hs__tf_backend *backend, TF_Output output, bool is_res
     return code;
 }
 
+/* Handles of one name are one variable. */
+
+static void name_of(const hs__tf_backend *backend, TF_Operation *handle, char *name, size_t bytes)
+{
+    const hs__tf_api *tf = &backend->tf;
+    TF_Status *status = tf->NewStatus();
+    memset(name, 0, bytes);
+    tf->OperationGetAttrString(handle, "shared_name", name, bytes, status);
+    if (tf->GetCode(status) != TF_OK || !*name)
+        strncpy(name, tf->OperationName(handle), bytes - 1);
+    tf->DeleteStatus(status);
+}
+
+static hs_code mark_all_users(hs__tf_backend *backend, const hs__tf_variable *variable)
+{
+    enum { COMPARED = 256 };
+    const hs__tf_api *tf = &backend->tf;
+    const char *type = tf->OperationOpType(variable->handle);
+    char name[COMPARED], other[COMPARED];
+    hs_code code = HS_OK;
+    size_t at = 0;
+    TF_Operation *op;
+    name_of(backend, variable->handle, name, sizeof name);
+    while (!code && (op = tf->GraphNextOperation(backend->graph, &at))) {
+        if (strcmp(tf->OperationOpType(op), type) != 0)
+            continue;
+        name_of(backend, op, other, sizeof other);
+        if (memcmp(name, other, sizeof name) == 0)
+            code = mark_users(backend, (TF_Output){op, 0}, variable->is_resource, 0);
+    }
+    return code;
+}
+
 /* What each op, once it has run, has made others do. */
+
+static bool is_switch(const char *type)
+{
+    static const char *const types[] = {"Switch", "RefSwitch", "_SwitchN"};
+    return is_among(type, types, sizeof types / sizeof *types);
+}
+
+/* Runs whichever of its inputs is there. */
+static bool is_merge(const char *type)
+{
+    static const char *const types[] = {"Merge", "RefMerge", "Exit", "RefExit"};
+    return is_among(type, types, sizeof types / sizeof *types);
+}
+
+static bool is_writer(const hs__tf_step *step, const TF_Operation *op)
+{
+    for (size_t i = 0; i < step->n_writers; i++)
+        if (step->writers[i] == op)
+            return true;
+    return false;
+}
 
 static hs_code list_ops(hs__tf_backend *backend)
 {
@@ -113,7 +171,8 @@ static hs_code list_ops(hs__tf_backend *backend)
             hs__reserve(&backend->env, &step->ops, &step->ops_capacity, step->n_ops + 1, sizeof *step->ops, NULL);
         if (code)
             return code;
-        step->ops[step->n_ops++] = (hs__tf_writes){.op = op};
+        step->ops[step->n_ops++] =
+            (hs__tf_writes){.op = op, .mask = is_switch(backend->tf.OperationOpType(op)) ? HS__TF_STEP_SKIPS : 0};
     }
     qsort(step->ops, step->n_ops, sizeof *step->ops, by_address);
     return HS_OK;
@@ -148,6 +207,10 @@ static hs_code spread(hs__tf_backend *backend)
             hs_code code = of_inputs(backend, op, mask);
             if (code)
                 return code;
+            if (*mask & HS__TF_STEP_SKIPS && is_merge(backend->tf.OperationOpType(op)))
+                *mask &= ~HS__TF_STEP_SKIPS;
+            if (*mask & HS__TF_STEP_SKIPS && is_writer(&backend->step, op))
+                *mask |= HS__TF_STEP_ELUDES;
             changed |= *mask != before;
         }
     }
@@ -161,7 +224,7 @@ static hs_code look_at_graph(hs__tf_backend *backend)
         return HS_OK;
     hs_code code = list_ops(backend);
     if (!code)
-        code = mark_users(backend, (TF_Output){variable->handle, 0}, variable->is_resource, 0);
+        code = mark_all_users(backend, variable);
     if (!code && !(code = spread(backend)))
         backend->step.as = backend->changes;
     return code;
@@ -173,7 +236,7 @@ static uint64_t writers_of(hs__tf_backend *backend, hs__tf_op *op)
     if (op->writes_step_as != backend->changes) {
         if (look_at_graph(backend))
             return HS__TF_STEP_ELUDES;
-        op->writes_step = *mask_of(&backend->step, op->op);
+        op->writes_step = *mask_of(&backend->step, op->op) & ~HS__TF_STEP_SKIPS;
         op->writes_step_as = backend->changes;
     }
     return op->writes_step;

@@ -4,6 +4,24 @@
 
 #include <string.h>
 
+hs_code hs__tf_check_shape(const hs_shape *shape, hs_error *err)
+{
+    char text[HS_SHAPE_TEXT_SIZE];
+    int64_t n = 1;
+    bool known = true;
+    if (shape->rank > HS_MAX_RANK)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a shape has rank %d; the most is %d", (int)shape->rank, HS_MAX_RANK);
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->dims[i];
+        known &= dim >= 0;
+        if (dim < -1 || (known && n && dim > INT64_MAX / n))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "TensorFlow has no shape %s",
+                                hs_shape_text(shape, text, sizeof text));
+        n = known ? n * dim : n;
+    }
+    return HS_OK;
+}
+
 /* Strings of our making. TensorFlow may keep them for longer than the backend lives, and free them in any thread. */
 typedef struct {
     hs_env env;

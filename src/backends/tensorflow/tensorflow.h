@@ -53,8 +53,9 @@ typedef struct {
 
 /* Which ops change the global step, and reads of it that wait for them. */
 
-enum { HS__TF_STEP_WRITERS = 63 };
-#define HS__TF_STEP_ELUDES (UINT64_C(1) << HS__TF_STEP_WRITERS) /* something that cannot be told apart */
+enum { HS__TF_STEP_WRITERS = 62 };
+#define HS__TF_STEP_ELUDES (UINT64_C(1) << HS__TF_STEP_WRITERS)       /* something that cannot be told apart */
+#define HS__TF_STEP_SKIPS  (UINT64_C(1) << (HS__TF_STEP_WRITERS + 1)) /* it may not run, though it was asked for */
 
 typedef struct {
     TF_Operation *op;
@@ -115,6 +116,7 @@ typedef struct {
     uint64_t changes; /* counts the ops that were added, from 1 */
     bool finalized;
     bool has_references; /* some op has a reference: memory that changes while somebody looks at it */
+    bool keeps;          /* it was opened as one that has none, and promised that values stay */
     bool made_savers;
     size_t n_queue_runners;           /* of the graph's, how many were made */
     bool graph_saves, graph_restores; /* options of savers */
@@ -181,6 +183,8 @@ hs_code hs__tf_find_op(hs__tf_backend *backend, const char *name, TF_Operation *
 /* "w" of "w:0". Freed by the caller; NULL without memory. */
 char *hs__tf_op_name(const hs__tf_backend *backend, const char *name, size_t *output, bool *is_tensor);
 void hs__tf_free_ops(hs__tf_backend *backend);
+/* Notes whether it has references. */
+void hs__tf_note_references(hs__tf_backend *backend, TF_Operation *op);
 /* Type, dtype and shape of an output. */
 hs__tf_output hs__tf_describe(const hs__tf_backend *backend, TF_Output output);
 
@@ -212,6 +216,9 @@ TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_te
 hs_code hs__tf_default_op(void *self, const char *key, const char **name, hs_error *err);
 
 /* tensor.c */
+/* INVALID_ARGUMENT for one for which TensorFlow would end the process: it counts the elements from the first dimension on,
+ * and must be able to, also where a later one is 0. */
+hs_code hs__tf_check_shape(const hs_shape *shape, hs_error *err);
 /* A tensor of TensorFlow's with a copy of the value. NULL: RESOURCE_EXHAUSTED. */
 TF_Tensor *hs__tf_copy_in(const hs__tf_backend *backend, const hs_tensor *value, hs_error *err);
 /* One over the value's own memory, which must stay as it is until it is deleted; TensorFlow copies what is not aligned. */

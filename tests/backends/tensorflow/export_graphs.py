@@ -118,6 +118,14 @@ def after(op, value):
         return tf.identity(value)
 
 
+def slow_number(number):
+    """One that takes its time."""
+    product = tf.ones([500, 500]) / 500
+    for _ in range(8):
+        product = tf.matmul(product, product + tf.random.uniform([500, 500]) * 0)
+    return number + tf.cast(product[0, 0] * 0, tf.int64)
+
+
 def export_steps(directory, name, use_resource):
     """Every way in which a run may change the global step, or not."""
     tf.enable_resource_variables() if use_resource else tf.disable_resource_variables()
@@ -136,8 +144,16 @@ def export_steps(directory, name, use_resource):
         tf.cond(late, lambda: tf.assign_add(step, 1000), lambda: tf.identity(step), name="branch")
         tf.group(tf.get_default_graph().get_tensor_by_name("branch/Merge:0"), name="maybe")
         tf.group(tf.while_loop(lambda i: i < 3, lambda i: after(tf.assign_add(step, 1), i + 1), [tf.constant(0)]), name="loop")
+        _, there = tf.raw_ops.Switch(data=tf.constant(1.0), pred=late)
+        with tf.control_dependencies([tf.identity(there)]):
+            tf.group(tf.assign_add(step, 2000), name="perhaps")
         if use_resource:
             tf.group(tensorflow.function(lambda: step.assign_add(5))(), name="called")
+            again = tf.raw_ops.VarHandleOp(dtype=tf.int64, shape=[], shared_name="global_step", name="again")
+            tf.group(tf.raw_ops.AssignAddVariableOp(resource=again, value=tf.constant(7, tf.int64)), name="other_handle")
+            tf.enable_control_flow_v2()
+            tf.group(tf.cond(late, lambda: after(tf.assign_add(step, slow_number(3000)), 1), lambda: tf.constant(0)), name="called_maybe")
+            tf.disable_control_flow_v2()
         tf.train.export_meta_graph(str(directory / f"{name}.meta"))
 
 

@@ -226,6 +226,75 @@ static void lists_of_the_other_kinds(void **state)
     hs_tensorflow_free(backend);
 }
 
+static const void *fetch(hs_backend backend, void *session, const char *name, uint64_t level, hs_tensor *value)
+{
+    hs_error err = {0};
+    hs_node node;
+    hs_backend_call call = {.size = sizeof call, .level = level, .fetches = &node, .n_fetches = 1, .values = value};
+    assert_ok(hs_backend_find(backend, name, &node, &err), &err);
+    assert_ok(backend.ops->run(session, &call, &err), &err);
+    return value->data;
+}
+
+/* A graph without references keeps what was fetched at another level, also when somebody adds a variable that is one. */
+static void values_stay_beside_an_added_reference(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    const float pair[] = {3, 4};
+    const char long_text[] = "a long string that is certainly not kept inside";
+    const hs_string text = {long_text, sizeof long_text - 1};
+    const hs_tensor values[] = {hs_tensor_of(HS_FLOAT, HS_SHAPE(2), pair), hs_tensor_of(HS_STRING, HS_SHAPE(1), &text)};
+    hs_backend backend = open_graph("types.meta");
+    assert_true(backend.ops->flags & HS_BACKEND_KEEPS_VALUES);
+    for (int i = 0; i < 2; i++) {
+        const hs_tensorflow_attr attrs[] = {
+            {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = values[i].dtype},
+            {.name = "shape", .kind = HS_TENSORFLOW_SHAPE, .shape = hs_tensor_shape(&values[i])},
+            {.name = NULL}};
+        const hs_tensorflow_attr constant[] = {
+            attrs[0], {.name = "value", .kind = HS_TENSORFLOW_TENSOR, .tensor = &values[i]}, {.name = NULL}};
+        const hs_tensorflow_op_def defs[] = {
+            {HS_TENSORFLOW_OP_DEF, .type = "VariableV2", .name = i ? "text_by_hand" : "by_hand", .attrs = attrs},
+            {HS_TENSORFLOW_OP_DEF, .type = "Const", .name = i ? "a_text" : "a_pair", .attrs = constant},
+            {HS_TENSORFLOW_OP_DEF, .type = "Assign", .name = i ? "set_text" : "set",
+             .inputs = i ? HS_NAMES("text_by_hand", "a_text") : HS_NAMES("by_hand", "a_pair")},
+        };
+        for (size_t k = 0; k < 3; k++)
+            assert_ok(hs_tensorflow_add_op(backend, &defs[k], &err), &err);
+    }
+    const hs_tensorflow_op_def add = {HS_TENSORFLOW_OP_DEF, .type = "AssignAdd", .name = "add",
+                                      .inputs = HS_NAMES("by_hand", "a_pair")};
+    const hs_tensorflow_op_def reset = {HS_TENSORFLOW_OP_DEF, .type = "Assign", .name = "reset",
+                                        .inputs = HS_NAMES("text_by_hand", "none_of_it")};
+    const hs_string other = {"b", 1};
+    const hs_tensor short_text = hs_tensor_of(HS_STRING, HS_SHAPE(1), &other);
+    const hs_tensorflow_attr of_short[] = {{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_STRING},
+                                           {.name = "value", .kind = HS_TENSORFLOW_TENSOR, .tensor = &short_text},
+                                           {.name = NULL}};
+    assert_ok(hs_tensorflow_add_op(backend, &add, &err), &err);
+    assert_ok(hs_tensorflow_add_op(
+                  backend,
+                  &(hs_tensorflow_op_def){HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "none_of_it", .attrs = of_short},
+                  &err),
+              &err);
+    assert_ok(hs_tensorflow_add_op(backend, &reset, &err), &err);
+    void *session;
+    hs_tensor value, ignored;
+    assert_ok(backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err), &err);
+    fetch(backend, session, "set", 0, &ignored);
+    const float *kept = fetch(backend, session, "by_hand", 0, &value);
+    fetch(backend, session, "add", 1, &ignored);
+    assert_true(kept[0] == 3 && kept[1] == 4);
+    fetch(backend, session, "set_text", 0, &ignored);
+    const hs_string *kept_text = fetch(backend, session, "text_by_hand", 0, &value);
+    fetch(backend, session, "reset", 1, &ignored);
+    assert_int_equal(kept_text->bytes, text.bytes);
+    assert_memory_equal(kept_text->data, long_text, text.bytes);
+    assert_ok(backend.ops->close(session, &err), &err);
+    hs_tensorflow_free(backend);
+}
+
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -244,6 +313,14 @@ static void nonsense_is_refused(void **state)
     const hs_shape shapes[] = {HS_SCALAR, {.rank = 9}};
     const hs_tensorflow_attr deeper[] = {{.name = "shapes", .kind = HS_TENSORFLOW_SHAPES, .shapes = shapes, .n = 2},
                                          {.name = NULL}};
+    const hs_shape most = HS_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0), least = HS_SHAPE(-2);
+    const hs_tensor nothing = hs_tensor_of(HS_FLOAT, most, "");
+    const hs_tensorflow_attr many_of_none[] = {{.name = "value", .kind = HS_TENSORFLOW_TENSOR, .tensor = &nothing},
+                                               {.name = NULL}};
+    const hs_tensorflow_attr many[] = {{.name = "shape", .kind = HS_TENSORFLOW_SHAPE, .shape = most}, {.name = NULL}};
+    const hs_tensorflow_attr few[] = {{.name = "shape", .kind = HS_TENSORFLOW_SHAPE, .shape = least}, {.name = NULL}};
+    const hs_tensorflow_attr many_too[] = {{.name = "shapes", .kind = HS_TENSORFLOW_SHAPES, .shapes = &most, .n = 1},
+                                           {.name = NULL}};
     const hs_tensorflow_attr long_list[] = {
         {.name = "shapes", .kind = HS_TENSORFLOW_SHAPES, .shapes = shapes, .n = SIZE_MAX}, {.name = NULL}};
     const struct {
@@ -267,6 +344,15 @@ static void nonsense_is_refused(void **state)
         {{HS_TENSORFLOW_OP_DEF, .type = "FIFOQueueV2", .name = "n", .attrs = deeper}, HS_INVALID_ARGUMENT, "rank 9"},
         {{HS_TENSORFLOW_OP_DEF, .type = "FIFOQueueV2", .name = "n", .attrs = long_list}, HS_INVALID_ARGUMENT, "too long"},
         {{HS_TENSORFLOW_OP_DEF, .type = "Placeholder", .name = "n", .attrs = deep}, HS_INVALID_ARGUMENT, "rank 99"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Placeholder", .name = "n", .attrs = many}, HS_INVALID_ARGUMENT, "1099511627776"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Placeholder", .name = "n", .attrs = few}, HS_INVALID_ARGUMENT, "-2"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Const", .name = "n", .attrs = many_of_none}, HS_INVALID_ARGUMENT, "1099511627776"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "FIFOQueueV2", .name = "n", .attrs = many_too},
+         HS_INVALID_ARGUMENT,
+         "1099511627776"},
+        {{HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "n", .inputs = HS_NAMES("loss"), .attrs = wrong},
+         HS_INVALID_ARGUMENT,
+         "kind 99"},
         {{HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "n", .inputs = HS_NAMES("loss"), .list_until = 1},
          HS_INVALID_ARGUMENT,
          "inputs_are_a_list"},
@@ -279,8 +365,11 @@ static void nonsense_is_refused(void **state)
          HS_INVALID_ARGUMENT,
          "there are 1"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    hs_node node;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_fails(hs_tensorflow_add_op(backend, &cases[i].def, &err), cases[i].code, &err, cases[i].text);
+        assert_int_equal(hs_backend_find(backend, "n", &node, &err), HS_NOT_FOUND); /* nothing is left of it */
+    }
     assert_fails(hs_tensorflow_add_op(backend, NULL, &err), HS_INVALID_ARGUMENT, &err, "no op");
     assert_fails(hs_tensorflow_add_op((hs_backend){NULL, NULL}, &cases[0].def, &err), HS_INVALID_ARGUMENT, &err, "backend");
     hs_tensorflow_free(backend);
@@ -289,9 +378,13 @@ static void nonsense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hook_adds_an_op_once),   cmocka_unit_test(a_finalized_graph_takes_no_op),
-        cmocka_unit_test(attributes_of_all_kinds),  cmocka_unit_test(lists_of_values),
-        cmocka_unit_test(lists_of_the_other_kinds), cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(a_hook_adds_an_op_once),
+        cmocka_unit_test(a_finalized_graph_takes_no_op),
+        cmocka_unit_test(attributes_of_all_kinds),
+        cmocka_unit_test(lists_of_values),
+        cmocka_unit_test(lists_of_the_other_kinds),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(values_stay_beside_an_added_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,6 +146,24 @@ static void wrong_feeds_are_named(void **state)
     end(s, backend);
 }
 
+/* None of its elements is there, and TensorFlow could not count them. */
+static void a_shape_that_tensorflow_cannot_have_is_refused(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_backend backend = open_graph("types.meta");
+    const hs_tensor none = hs_tensor_of(HS_FLOAT, HS_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0), "");
+    const hs_feed feeds[] = {{"in_float32:0", none}, {NULL}};
+    void *raw;
+    assert_ok(backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &raw, &err), &err);
+    assert_fails(backend.ops->write_variable(raw, 0, &none, &err), HS_INVALID_ARGUMENT, &err, "1099511627776");
+    assert_ok(backend.ops->close(raw, &err), &err);
+    hs_session *session = open_session(backend);
+    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("out_float32"), .feeds = feeds};
+    assert_fails(hs_session_run_args(session, &args, NULL, &err), HS_INVALID_ARGUMENT, &err, "'in_float32:0'");
+    end(session, backend);
+}
+
 static void what_has_no_values_here_is_told(void **state)
 {
     (void)state;
@@ -304,6 +322,7 @@ int main(void)
         cmocka_unit_test(shapes_are_of_the_run),
         cmocka_unit_test(wrong_feeds_are_named),
         cmocka_unit_test(what_has_no_values_here_is_told),
+        cmocka_unit_test(a_shape_that_tensorflow_cannot_have_is_refused),
         cmocka_unit_test(what_the_graph_keeps_is_not_the_callers_memory),
         cmocka_unit_test(what_is_fetched_is_not_the_callers_memory),
         cmocka_unit_test(values_outlive_runs_of_other_levels),

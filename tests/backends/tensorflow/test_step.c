@@ -23,8 +23,14 @@ static const a_run runs[] = {
     {{"maybe"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&yes, .bytes = sizeof yes}}}, 1000},
     {{"maybe"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&no, .bytes = sizeof no}}}, 0},
     {{"loop"}, {{NULL}}, 3},
-    {{"called"}, {{NULL}}, 5}, /* resources alone: the last */
+    {{"perhaps"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&yes, .bytes = sizeof yes}}}, 2000},
+    {{"perhaps"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&no, .bytes = sizeof no}}}, 0},
+    {{"called"}, {{NULL}}, 5}, /* from here on: resources alone */
+    {{"other_handle"}, {{NULL}}, 7},
+    {{"called_maybe"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&yes, .bytes = sizeof yes}}}, 3000},
+    {{"called_maybe"}, {{"late", {.dtype = HS_BOOL, .data = (void *)&no, .bytes = sizeof no}}}, 0},
 };
+enum { OF_RESOURCES = 4 };
 
 static void run_all(hs_session *session, size_t n)
 {
@@ -50,7 +56,7 @@ static void the_step_is_that_after_the_run(void **state)
         hs_backend backend = open_graph(graphs[i]);
         hs_session *session = hs_session_open(backend, NULL, &err);
         assert_ok(err.code, &err);
-        run_all(session, sizeof runs / sizeof *runs - (i == 0));
+        run_all(session, sizeof runs / sizeof *runs - (i == 0 ? OF_RESOURCES : 0));
         /* and was fetched in the run, where that can be */
         assert_ok(hs_backend_find(backend, "hooksess/global_step", &node, &err), &err);
         hs_session_close(session, &err);
