@@ -21,11 +21,19 @@ def losses(name):
 
 
 class Trained(support.TestCase):
+    def run_meta(self, graph, directory, *rest):
+        environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+        return subprocess.run([support.program("train_meta"), GRAPHS / graph, directory, *rest], capture_output=True,
+                              text=True, timeout=support.TIMEOUT, env=environment)
+
+    def test_tensorflow_logs_if_it_is_asked_to(self):
+        done = self.run_meta("resource.meta", self.path("shown"), "1", "show")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"(?m)^\S*I\d* .*TensorFlow|cpu_feature_guard")
+
     def train(self, graph, directory, steps=STEPS):
         """The losses of a run from C, which says nothing else; nor does TensorFlow's library."""
-        environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-        done = subprocess.run([support.program("train_meta"), GRAPHS / graph, directory, str(steps)], capture_output=True,
-                              text=True, timeout=support.TIMEOUT, env=environment)
+        done = self.run_meta(graph, directory, str(steps))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return [float(line) for line in done.stdout.split()]
 

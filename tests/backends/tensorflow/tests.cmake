@@ -30,6 +30,17 @@ foreach(module IN ITEMS open run step train input stop add_op memory hostile dam
                                                                 ENVIRONMENT "${tensorflow_environment}")
 endforeach()
 
+# Statuses are made by TensorFlow's own functions, and read by the backend's.
+get_filename_component(tensorflow_folder ${TensorFlowC_LIBRARY} DIRECTORY)
+hooksess_tensorflow_program(test_backends_tensorflow_status ${CMAKE_CURRENT_LIST_DIR}/test_status.c
+                            ${PROJECT_SOURCE_DIR}/src/backends/tensorflow/status.c)
+target_include_directories(test_backends_tensorflow_status PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(test_backends_tensorflow_status SYSTEM PRIVATE ${TensorFlowC_INCLUDE_DIR})
+target_link_libraries(test_backends_tensorflow_status PRIVATE ${TensorFlowC_LIBRARY} ${tensorflow_folder}/libtensorflow_framework.so.2)
+set_property(TARGET test_backends_tensorflow_status APPEND PROPERTY BUILD_RPATH ${tensorflow_folder})
+add_test(NAME backends/tensorflow/status COMMAND test_backends_tensorflow_status)
+set_tests_properties(backends/tensorflow/status PROPERTIES LABELS interop TIMEOUT 300 ENVIRONMENT "${tensorflow_environment}")
+
 # Clusters of processes on loopback.
 hooksess_tensorflow_program(cluster_task ${CMAKE_CURRENT_LIST_DIR}/cluster_task.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
 foreach(module IN ITEMS server cluster)

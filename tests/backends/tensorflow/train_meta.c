@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_meta GRAPH DIRECTORY STEPS: trains a graph up to a step, from the newest checkpoint in the directory, and prints
- * the losses. Nothing else is printed if all is well. */
+/* train_meta GRAPH DIRECTORY STEPS [show]: trains a graph up to a step, from the newest checkpoint in the directory, and
+ * prints the losses. Nothing else is printed if all is well, unless TensorFlow's log is to be shown. */
 #include "backends/tensorflow/graphs.h"
 
 #include <inttypes.h>
@@ -14,11 +14,12 @@ static void no_log(void *user, hs_log_level level, const char *text)
 
 int main(int n, char **arguments)
 {
-    if (n != 4)
+    if (n < 4)
         return 2;
     hs_error err = {0};
     hs_env env = {HS_ENV, .logger = {no_log, NULL}};
-    hs_backend tf = hs_tensorflow_open(arguments[1], &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
+    hs_backend tf = hs_tensorflow_open(
+        arguments[1], &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env, .show_log = n > 4}, &err);
     hs_hook stop = hs_stop_at_step(.last_step = strtoll(arguments[3], NULL, 10));
     hs_session *session = hs_training_session_open(
         tf,
