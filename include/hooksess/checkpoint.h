@@ -43,7 +43,8 @@ typedef struct hs_saver_options {
     size_t size;
     const hs_env *env;            /* NULL: the system's own */
     int64_t max_to_keep;          /* 0: 5; HS_NEVER: never delete one */
-    const char *const *variables; /* names, ended by NULL; NULL: all that are not local */
+    const char *const *variables; /* names, ended by NULL; NULL: all that are not local. Of a larger variable all
+                                   * parts or none (HS_INVALID_ARGUMENT) */
     const hs_checkpoint_name
         *names; /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied */
     double keep_checkpoint_every_n_hours; /* 0: none is kept for ever; else of those that would go, one every so often */
@@ -81,7 +82,8 @@ typedef struct hs_saver_options {
  *
  * graph_restores: all of the checkpoint is verified, and dtypes and shapes are compared, as ever; then the op is run. What
  * only it restores (tables, say) comes back, too; should it fail half-way, the model has changed in part. A restore with
- * names, skip, allow_missing or reshape is made one by one.
+ * names, skip, allow_missing or reshape is made one by one. TensorFlow takes *, ?, [ and \ in a path for a pattern: such
+ * ones are HS_INVALID_ARGUMENT.
  *
  * HS_INVALID_ARGUMENT: with `variables` or `names`, which the ops have of their own; without the op; or where the SaverDef
  * is of TensorFlow's first format, V1. */

@@ -23,6 +23,26 @@ const char *hs__path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static size_t directory_length(const char **path)
+{
+    size_t length = (size_t)(hs__path_base(*path) - *path);
+    if (!length) {
+        *path = ".";
+        return 1;
+    }
+    while (length > 1 && (*path)[length - 1] == '/')
+        length--;
+    return length;
+}
+
+bool hs__path_same(const char *path, const char *other)
+{
+    if (strcmp(hs__path_base(path), hs__path_base(other)) != 0)
+        return false;
+    size_t length = directory_length(&path);
+    return length == directory_length(&other) && strncmp(path, other, length) == 0;
+}
+
 char *hs__path_directory(const hs_env *env, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -213,20 +233,23 @@ static int remove_inside(void *user, const char *name)
     return 0;
 }
 
+/* What is no folder is gone at once: a link to one, too, so that nothing behind it is touched. */
 void hs__remove_all(const hs_env *env, const char *path)
 {
     const hs_file_system_ops *ops = env->files.ops;
     hs_file_stat found;
     hs_error error = {0};
     removal inside = {env, path};
-    if (hs__stat(env, path, &found, NULL) || !found.is_directory) {
-        hs__file_remove(env, path);
+    hs_code code = hs__settle(ops->remove(env->files.user, path, &error), path, &error);
+    if (!code || code == HS_NOT_FOUND)
         return;
+    if (!hs__stat(env, path, &found, NULL) && found.is_directory) {
+        hs_error_clear(&error);
+        code = hs__list(env, path, remove_inside, &inside, &error);
+        if (!code && ops->size >= offsetof(hs_file_system_ops, remove_directory) + sizeof ops->remove_directory &&
+            ops->remove_directory)
+            code = hs__settle(ops->remove_directory(env->files.user, path, &error), path, &error);
     }
-    hs_code code = hs__list(env, path, remove_inside, &inside, &error);
-    if (!code && ops->size >= offsetof(hs_file_system_ops, remove_directory) + sizeof ops->remove_directory &&
-        ops->remove_directory)
-        code = hs__settle(ops->remove_directory(env->files.user, path, &error), path, &error);
     if (code)
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
 }

@@ -13,6 +13,8 @@ char *hs__path_join(const hs_env *env, const char *directory, const char *name);
 char *hs__path_directory(const hs_env *env, const char *path);
 /* The part after the last '/'. Points into path. */
 const char *hs__path_base(const char *path);
+/* The same name in the same directory, however that is written: "a", "./a"; "d/a", "d//a"? */
+bool hs__path_same(const char *path, const char *other);
 
 /* A file that is being written, and how to finish it: all of write, sync and close may fail. */
 typedef struct hs__file {
@@ -59,7 +61,8 @@ void hs__unlock(const hs_env *env, void *lock);
 uint64_t hs__free_space(const hs_env *env, const char *path);
 /* Best effort; a missing file is fine, anything else is a warning in the log. */
 void hs__file_remove(const hs_env *env, const char *path);
-/* The same, also of a folder and what is in it; the folder stays where hs_env.files cannot remove it. */
+/* The same, also of a folder and what is in it, but not of what links lead to; the folder stays where hs_env.files cannot
+ * remove it. */
 void hs__remove_all(const hs_env *env, const char *path);
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err);
 hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err);

@@ -9,6 +9,8 @@
 static hs_code unpack(hs__graph_saver *graph, hs_bytes def, hs_error *err)
 {
     bool no_memory;
+    if (!def.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.saver_def has a size and no data");
     graph->def =
         (Hs__Pb__SaverDef *)hs__proto_unpack(&hs__pb__saver_def__descriptor, graph->env, def.data, def.size, &no_memory);
     if (graph->def)

@@ -59,6 +59,12 @@ static hs_code check_for_graph(restoring *r, const hs_saver *saver, hs_raw_sessi
                                const hs_restore_options *options, hs_error *err)
 {
     hs_restore_options lenient = *options;
+    if (strpbrk(archive->path, "*?[\\"))
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "'%s' cannot be restored by the graph's own op, to which *, ?, [ and \\ are a pattern: restore it "
+            "without graph_restores",
+            archive->path);
     lenient.allow_missing = true;
     return hs__plan_make(&r->plan, saver, session, archive, &lenient, err);
 }

@@ -38,7 +38,7 @@ static bool is_kept(void *user, const char *path)
 {
     const hs_saver *saver = user;
     for (size_t i = 0; i < saver->n_kept; i++)
-        if (strcmp(saver->kept[i].path, path) == 0)
+        if (hs__path_same(saver->kept[i].path, path))
             return true;
     return false;
 }
@@ -200,7 +200,7 @@ hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_er
         return code ? code : hs__no_memory(err, strlen(path), "a path");
     size_t n = 0;
     for (size_t i = 0; i < saver->n_kept; i++) {
-        if (strcmp(saver->kept[i].path, path) == 0)
+        if (hs__path_same(saver->kept[i].path, path))
             hs__free(&saver->env, saver->kept[i].path);
         else
             saver->kept[n++] = saver->kept[i];

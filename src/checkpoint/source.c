@@ -32,15 +32,15 @@ typedef struct {
     const char *name;     /* in the checkpoint */
     const char *variable; /* in the backend, like its index */
     size_t index;
-    uint64_t bytes;
-    bool is_part, follows; /* as in hs__saved */
+    uint64_t bytes, whole_bytes; /* the latter of what it is a part of */
+    bool is_part, follows;       /* as in hs__saved */
     hs_variable_slice slice;
 } saved_variable;
 
-static uint64_t bytes_of(const hs_variable *variable)
+static uint64_t bytes_of(hs_dtype dtype, const hs_shape *shape)
 {
-    int64_t n = hs_shape_elements(&variable->shape);
-    return n > 0 ? (uint64_t)n * hs_dtype_size(variable->dtype) : 0;
+    int64_t n = hs_shape_elements(shape);
+    return n > 0 ? (uint64_t)n * hs_dtype_size(dtype) : 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -55,11 +55,28 @@ static int by_name(const void *a, const void *b)
 static saved_variable describe(const hs_saver *saver, const hs_raw_session *session, size_t index,
                                const hs_variable *variable)
 {
-    saved_variable v = {.variable = variable->name, .index = index, .bytes = bytes_of(variable)};
+    saved_variable v = {.variable = variable->name, .index = index, .bytes = bytes_of(variable->dtype, &variable->shape)};
     bool of_larger = hs__saver_slice(saver, session, index, variable->name, &v.slice);
     v.is_part = of_larger && !hs_shape_equal(&variable->shape, &v.slice.shape);
+    v.whole_bytes = v.is_part ? bytes_of(variable->dtype, &v.slice.shape) : v.bytes;
     v.name = of_larger ? v.slice.name : hs__saver_name(saver, variable->name);
     return v;
+}
+
+/* Nobody could restore what lacks some of its parts. */
+static hs_code check_parts(const saved_variable *list, size_t n, hs_error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        bytes = list[i].follows ? bytes + list[i].bytes : list[i].bytes;
+        if (list[i].is_part && (i + 1 == n || !list[i + 1].follows) && bytes < list[i].whole_bytes)
+            return hs_error_set(
+                err, HS_INVALID_ARGUMENT,
+                "'%s' is partitioned, and some of its parts would not be saved, '%s' among those that would "
+                "be: save all of them or none, under one name",
+                list[i].name, list[i].variable);
+    }
+    return HS_OK;
 }
 
 /* In the order of their names: equal models give equal files, in whatever order they were built. */
@@ -81,7 +98,7 @@ static hs_code list_variables(const hs_saver *saver, const hs_raw_session *sessi
     for (size_t i = 1; i < *n; i++)
         (*list)[i].follows =
             (*list)[i].is_part && (*list)[i - 1].is_part && strcmp((*list)[i - 1].name, (*list)[i].name) == 0;
-    return code;
+    return code ? code : check_parts(*list, *n, err);
 }
 
 static hs_code take_variable(const hs_raw_session *session, const saved_variable *v, hs_host_copy *copy, hs__take_fn take,
@@ -166,7 +183,7 @@ uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session
     for (size_t i = 0; !done; i++) {
         hs_variable variable;
         if (hs__saver_variable(saver, session, i, &variable, &done))
-            bytes += bytes_of(&variable);
+            bytes += bytes_of(variable.dtype, &variable.shape);
     }
     for (size_t i = 0; i < session->n_states; i++)
         bytes = session->states[i].bytes < UINT64_MAX - bytes ? bytes + session->states[i].bytes : UINT64_MAX;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static test_env t;
 static char *directory;
@@ -331,6 +332,22 @@ static void a_folder_goes_with_what_is_in_it(void **state)
     assert_string_equal(t.log, "");
 }
 
+static void what_a_link_leads_to_stays(void **state)
+{
+    (void)state;
+    mkdir(in("elsewhere"), 0777);
+    put("elsewhere/a", "x");
+    mkdir(in("d"), 0777);
+    assert_int_equal(symlink("../elsewhere", in("d/inner")), 0);
+    assert_int_equal(symlink("elsewhere", in("outer")), 0);
+    hs__remove_all(&t.env, in("d"));
+    hs__remove_all(&t.env, in("outer"));
+    assert_true(test_exists(directory, "elsewhere/a"));
+    assert_false(test_exists(directory, "d"));
+    assert_false(test_exists(directory, "outer"));
+    assert_string_equal(t.log, "");
+}
+
 static void a_folder_stays_where_none_can_be_removed(void **state)
 {
     (void)state;
@@ -428,6 +445,7 @@ int main(void)
         TEST(removing_a_missing_file_is_no_matter),
         TEST(what_cannot_be_removed_is_logged),
         TEST(a_folder_goes_with_what_is_in_it),
+        TEST(what_a_link_leads_to_stays),
         TEST(a_folder_stays_where_none_can_be_removed),
         TEST(all_missing_levels_are_made),
         TEST(only_the_last_level_is_made),

@@ -370,6 +370,24 @@ static void what_a_rollback_leaves_is_kept_aside(void **state)
     assert_int_equal(test_count_files(f->directory, ".abandoned."), 2 * 3);
 }
 
+static void what_is_saved_after_a_rollback_stays(void **state)
+{
+    fixture *f = *state;
+    char *before = getcwd(NULL, 0), doubled[1024];
+    snprintf(doubled, sizeof doubled, "%s//model.ckpt", f->directory);
+    const char *const prefixes[] = {"model.ckpt", "./model.ckpt", doubled};
+    assert_int_equal(chdir(f->directory), 0);
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+        assert_ok(hs_saver_save(f->saver, model_raw(&f->m), prefixes[i], 1, NULL, &f->err), &f->err);
+        assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err), &f->err);
+        assert_ok(hs_saver_save(f->saver, model_raw(&f->m), prefixes[i], 2, NULL, &f->err), &f->err);
+        assert_true(has_file(f, 2, "index"));
+    }
+    assert_int_equal(chdir(before), 0);
+    free(before);
+}
+
 static void abandoned_ones_are_not_restored(void **state)
 {
     fixture *f = *state;
@@ -515,6 +533,7 @@ int main(void)
         with_fixture(a_state_file_that_somebody_changed_is_obeyed),
         with_fixture(other_series_are_no_successors),
         with_fixture(what_a_rollback_leaves_is_kept_aside),
+        with_fixture(what_is_saved_after_a_rollback_stays),
         with_fixture(abandoned_ones_are_not_restored),
         with_fixture(those_without_a_step_are_no_history),
         with_fixture(death_at_any_call_leaves_nothing_behind),

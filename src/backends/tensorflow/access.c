@@ -61,10 +61,10 @@ static size_t choose_ahead(const hs__tf_session *session, size_t index, size_t *
     int64_t bytes = 0;
     for (size_t i = index; i < session->n_reads && n < session->n_ahead; i++) {
         const hs__tf_variable *variable = &backend->variables[i];
-        int64_t elements = hs_shape_elements(&variable->shape);
+        int64_t elements = hs_shape_elements(&variable->shape), size = (int64_t)hs_dtype_size(variable->dtype);
         if (session->reads[i].tensor)
             continue;
-        bytes += variable->shape.rank < 0 || elements < 0 ? MOST_BYTES : elements * (int64_t)hs_dtype_size(variable->dtype);
+        bytes += elements < 0 || elements > MOST_BYTES / size ? MOST_BYTES : elements * size;
         if (n && bytes > MOST_BYTES)
             break;
         chosen[n++] = i;

@@ -18,6 +18,9 @@ static void add_initializers(hs__tf_builder *builder, TF_OperationDescription *g
         if (variable->assigns && (variable->flags & HS_VARIABLE_LOCAL) == local)
             backend->tf.AddControlInput(group, variable->assigns);
     }
+    for (size_t i = 0; group && i < backend->n_unlisted; i++)
+        if ((backend->unlisted[i].flags & HS_VARIABLE_LOCAL) == local)
+            backend->tf.AddControlInput(group, backend->unlisted[i].op);
 }
 
 static TF_Output make_init(hs__tf_builder *builder)

@@ -104,12 +104,12 @@ static void put_variable(const hs__tf_backend *backend, const hs__tf_variable *v
 {
     Hs__Pb__VariableDef def = HS__PB__VARIABLE_DEF__INIT;
     char *name = output_name(backend, (TF_Output){variable->handle, 0}), *value = output_name(backend, variable->value);
-    char *initial = variable->assigns ? output_name(backend, variable->initial) : hs__strdup(&backend->env, "");
+    char *initial = output_name(backend, variable->initial);
     if (name && value && initial) {
         def.variable_name = name;
         def.snapshot_name = value;
         def.initial_value_name = initial;
-        def.initializer_name = hs__proto_string(variable->assigns ? backend->tf.OperationName(variable->assigns) : "");
+        def.initializer_name = hs__proto_string(backend->tf.OperationName(variable->assigns));
         def.is_resource = variable->is_resource;
         def.trainable = true;
         hs__proto_put_message(out, 1, &def.base);
@@ -125,7 +125,8 @@ static void put_variables(const hs__tf_backend *backend, hs__buffer *out)
     hs__buffer list;
     hs__buffer_init(&list, &backend->env);
     for (size_t i = 0; i < backend->n_variables; i++)
-        put_variable(backend, &backend->variables[i], &list);
+        if (backend->variables[i].assigns) /* Python imports no variable without an initializer */
+            put_variable(backend, &backend->variables[i], &list);
     put_collection("variables", BYTES_LIST, &list, out);
     hs__buffer_free(&list);
 }

@@ -51,6 +51,12 @@ typedef struct {
     hs_variable_slice *slice; /* which part of a larger one it is; NULL: of none */
 } hs__tf_variable;
 
+/* What initialises a variable of a type that has no values for us. */
+typedef struct {
+    TF_Operation *op;
+    uint64_t flags; /* of the variable */
+} hs__tf_initializer;
+
 /* Which ops change the global step, and reads of it that wait for them. */
 
 enum { HS__TF_STEP_WRITERS = 62 };
@@ -111,6 +117,8 @@ typedef struct {
     size_t n_items, items_capacity;
     hs__tf_variable *variables;
     size_t n_variables, variables_capacity;
+    hs__tf_initializer *unlisted;
+    size_t n_unlisted, unlisted_capacity;
     size_t global_step; /* its place among the variables; HS__NONE */
     hs__tf_step step;
     uint64_t changes; /* counts the ops that were added, from 1 */

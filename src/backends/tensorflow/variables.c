@@ -29,17 +29,25 @@ static void note_initializer(const hs__tf_backend *backend, hs__tf_variable *var
     variable->initial = tf->OperationInput((TF_Input){initializer, 1});
 }
 
+static hs_code pass_over(hs__tf_backend *backend, const hs__tf_variable *variable, hs_error *err)
+{
+    hs_log(&backend->env, HS_LOG_WARNING, "variable '%s' has a type or a rank that is not known here: it is not saved",
+           variable->name);
+    hs_code code = hs__reserve(&backend->env, &backend->unlisted, &backend->unlisted_capacity, backend->n_unlisted + 1,
+                               sizeof *backend->unlisted, err);
+    if (!code && variable->assigns)
+        backend->unlisted[backend->n_unlisted++] = (hs__tf_initializer){variable->assigns, variable->flags};
+    return code;
+}
+
 static hs_code add_variable(hs__tf_backend *backend, hs__tf_variable *variable, hs_error *err)
 {
     hs__tf_output value = hs__tf_describe(backend, variable->value);
     for (size_t i = 0; i < backend->n_variables; i++)
         if (backend->variables[i].handle == variable->handle)
             return HS_OK; /* in two collections */
-    if (!value.dtype || value.too_many) {
-        hs_log(&backend->env, HS_LOG_WARNING, "variable '%s' has a type or a rank that is not known here: it is not saved",
-               variable->name);
-        return HS_OK;
-    }
+    if (!value.dtype || value.too_many)
+        return pass_over(backend, variable, err);
     variable->dtype = value.dtype;
     variable->shape = value.shape;
     hs_code code = hs__reserve(&backend->env, &backend->variables, &backend->variables_capacity, backend->n_variables + 1,
@@ -248,6 +256,7 @@ void hs__tf_free_variables(hs__tf_backend *backend)
         hs__free(&backend->env, backend->variables[i].slice);
     }
     hs__free(&backend->env, backend->variables);
+    hs__free(&backend->env, backend->unlisted);
 }
 
 bool hs__tf_variable_at(void *self, size_t index, hs_variable *out)

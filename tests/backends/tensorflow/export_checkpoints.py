@@ -10,8 +10,10 @@ for name, value in {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "
 
 import numpy
 import tensorflow
+from google.protobuf import text_format
 from tensorflow.core.framework import variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saver_pb2
+from tensorflow.python.framework import dtypes
 
 tf = tensorflow.compat.v1
 tf.disable_v2_behavior()
@@ -158,6 +160,33 @@ def export_changed(directory, meta):
     write("wrong_save", saver(lambda saver_def: setattr(saver_def, "save_tensor_name", "save/Const:0")))
     write("outside", outside)
     write("signature", with_signature)
+    text = meta_graph_pb2.MetaGraphDef.FromString((directory / "signature.meta").read_bytes())
+    signature, asset = text.signature_def["serve"], text.asset_file_def.add(filename="words.txt")
+    signature.inputs["scalar"].name = "scalar:0"
+    signature.inputs["scalar"].tensor_shape.dim.add(size=-1)
+    signature.outputs["sparse"].coo_sparse.values_tensor_name = "scalar:0"
+    asset.tensor_info.name, asset.tensor_info.dtype = "word:0", tf.string.as_datatype_enum
+    (directory / "signature_text.meta").write_text(text_format.MessageToString(text))
+
+
+def export_small_floats(directory):
+    """Variables of a type that hs_dtype lacks, without an op that initialises them all."""
+    with tf.Graph().as_default():
+        tf.enable_resource_variables()
+        for name, collection in ("small_floats", tf.GraphKeys.GLOBAL_VARIABLES), ("small_floats_local", tf.GraphKeys.LOCAL_VARIABLES):
+            value = variable(name, numpy.float32([1, 2]).astype(dtypes.float8_e5m2.as_numpy_dtype), collections=[collection])
+            tf.reduce_sum(tf.cast(value, tf.float32), name=f"{name}/sum")
+        tf.group(tf.assign_add(tf.train.get_or_create_global_step(), 1), name="train_op")
+        tf.train.export_meta_graph(str(directory / "small_floats.meta"))
+
+
+def export_huge(directory):
+    """Variables that no machine has room for."""
+    with tf.Graph().as_default() as graph:
+        for name in "huge", "huger":
+            handle = tf.raw_ops.VarHandleOp(dtype=tf.float64, shape=[1 << 61], shared_name=name, name=name)
+            tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float64, name=f"{name}/Read")
+        (directory / "huge.meta").write_bytes(graph.as_graph_def().SerializeToString())
 
 
 def main(directory):
@@ -172,6 +201,8 @@ def main(directory):
     export_graph(directory, "graph_resource", lambda: kinds(True, parts=None))
     export_graph(directory, "graph_ref", lambda: kinds(False, parts=None))
     export_changed(directory, meta)
+    export_small_floats(directory)
+    export_huge(directory)
 
 
 if __name__ == "__main__":

@@ -183,6 +183,7 @@ static void a_saver_refuses_what_does_not_fit(void **state)
     } cases[] = {
         {{HS_SAVER_OPTIONS, .graph_saves = true}, "there is no saver_def"},
         {{HS_SAVER_OPTIONS, .saver_def = {"\xff\xff\xff", 3}}, "no SaverDef"},
+        {{HS_SAVER_OPTIONS, .saver_def = {NULL, 3}}, "a size and no data"},
         {{HS_SAVER_OPTIONS, .saver_def = {"\x38\x02", 2}, .graph_restores = true}, "filename_tensor_name"},
         {{HS_SAVER_OPTIONS, .saver_def = {"\x0a\x01x\x38\x02", 5}, .graph_restores = true}, "restore_op_name"},
         {{HS_SAVER_OPTIONS, .saver_def = def, .graph_saves = true, .variables = HS_NAMES("scalar")}, "`variables`"},
@@ -497,6 +498,42 @@ static void counting_free(void *user, void *block)
     memory.real.free(user, block);
 }
 
+/* A disk that has other letters than what the graph wrote. */
+
+static void *spoilt; /* the file that is read from it */
+
+static hs_code spoiling_open(void *user, const char *path, int mode, void **file, hs_error *err)
+{
+    hs_code code = disk.real->ops->open(user, path, mode, file, err);
+    spoilt = !code && strstr(path, ".tmp-graph.data-") ? *file : NULL;
+    return code;
+}
+
+static hs_code spoiling_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
+{
+    hs_code code = disk.real->ops->read(user, file, offset, data, bytes, got, err);
+    for (size_t i = 0; !code && file == spoilt && i < *got; i++)
+        if (((char *)data)[i] == 'x')
+            ((char *)data)[i] = 'y';
+    return code;
+}
+
+static void parts_of_strings_are_verified(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_env env = env_of_failing_disk(false);
+    disk.ops.open = spoiling_open;
+    disk.ops.read = spoiling_read;
+    place p;
+    open_place(&p, "words_parts.meta", NULL);
+    hs_saver *saver = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+    assert_fails(hs_saver_save(saver, p.raw, p.prefix, 1, NULL, &err), HS_DATA_LOSS, &err, "checksum mismatch of 'words'");
+    assert_int_equal(count_names(&p, "model.ckpt"), 0);
+    hs_saver_free(saver);
+    close_place(&p);
+}
+
 /* One save with so much memory; true: that was enough. What it leaves is whole, whatever it comes to. */
 static bool save_with(const place *p, hs_saver *saver, int allocations)
 {
@@ -588,6 +625,22 @@ static void what_the_op_misses_is_its_error(void **state)
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_NOT_FOUND, &err,
                  "the graph's own restore op 'save/restore_all' failed");
     hs_saver_free(few);
+    close_place(&p);
+}
+
+static void a_path_that_is_a_pattern_is_not_given_to_the_graph(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    place p;
+    open_place(&p, parted, &by_graph);
+    snprintf(p.prefix, sizeof p.prefix, "%s/model[1]", p.directory);
+    save(&p, saver_of(&p), 1);
+    assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_INVALID_ARGUMENT, &err,
+                 "are a pattern");
+    hs_saver *own = hs_saver_new(NULL, NULL);
+    assert_ok(hs_saver_restore(own, p.raw, path_of(&p, "-1"), NULL, &err), &err);
+    hs_saver_free(own);
     close_place(&p);
 }
 
@@ -750,6 +803,42 @@ static void the_whole_may_be_called_otherwise(void **state)
     close_place(&p);
 }
 
+static void a_whole_is_not_saved_in_part(void **state)
+{
+    (void)state;
+    const hs_saver_options cases[] = {
+        {HS_SAVER_OPTIONS, .variables = HS_NAMES("rows/part_0", "rows/part_2", "scalar")},
+        {HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"rows/part_1", "lines"})},
+    };
+    place p;
+    open_place(&p, parted, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hs_error err = {0};
+        hs_saver *saver = hs_saver_new(&cases[i], &err);
+        assert_ok(err.code, &err);
+        assert_fails(hs_saver_save(saver, p.raw, p.prefix, 1, NULL, &err), HS_INVALID_ARGUMENT, &err,
+                     "is partitioned, and some of its parts would not be saved");
+        assert_int_equal(count_names(&p, "model.ckpt"), 0);
+        hs_saver_free(saver);
+    }
+    close_place(&p);
+}
+
+static void variables_too_large_to_count_are_not_read_ahead(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_tensor value;
+    void *session = NULL;
+    hs_backend tf = hs_tensorflow_open(graph_path("huge.meta"), NULL, &err);
+    assert_ok(err.code, &err);
+    assert_ok(tf.ops->open(tf.self, NULL, (hs_bytes){NULL, 0}, &session, &err), &err);
+    for (size_t i = 0; i < 2; i++)
+        assert_fails(tf.ops->read_variable(session, i, &value, &err), HS_FAILED_PRECONDITION, &err, "huge");
+    assert_ok(tf.ops->close(session, &err), &err);
+    hs_tensorflow_free(tf);
+}
+
 static void a_whole_of_another_shape_is_told(void **state)
 {
     (void)state;
@@ -816,6 +905,38 @@ static void what_is_known_beside_the_graph_is_the_backends(void **state)
     hs_tensorflow_free(failed);
 }
 
+static bool has_text(hs_bytes bytes, const char *text)
+{
+    const char *at = bytes.data;
+    for (size_t left = bytes.size; left >= strlen(text); left--, at++)
+        if (memcmp(at, text, strlen(text)) == 0)
+            return true;
+    return false;
+}
+
+static void variables_that_nothing_initialises_are_not_told(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_bytes meta;
+    hs_backend tf = hs_tensorflow_open(graph_path("huge.meta"), NULL, &err);
+    assert_ok(hs_backend_meta_graph(tf, &meta, &err), &err);
+    assert_true(has_text(meta, "variables"));
+    assert_false(has_text(meta, "huge"));
+    hs_tensorflow_free(tf);
+}
+
+static void variables_of_unknown_types_are_initialised(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    place p;
+    open_place(&p, "small_floats.meta", NULL);
+    assert_ok(hs_session_run(p.session, "small_floats/sum", &err), &err);
+    assert_ok(hs_session_run(p.session, "small_floats_local/sum", &err), &err);
+    close_place(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -832,19 +953,25 @@ int main(void)
         cmocka_unit_test(state_is_saved_beside_what_the_graph_writes),
         cmocka_unit_test(a_disk_that_fails_leaves_the_one_before),
         cmocka_unit_test(a_save_that_dies_at_any_call_leaves_a_whole_one),
+        cmocka_unit_test(parts_of_strings_are_verified),
         cmocka_unit_test(memory_that_is_short_is_an_error),
         cmocka_unit_test(a_damaged_one_is_not_given_to_the_graph),
         cmocka_unit_test(other_shapes_are_told_before_the_graph_is_asked),
         cmocka_unit_test(what_the_op_misses_is_its_error),
+        cmocka_unit_test(a_path_that_is_a_pattern_is_not_given_to_the_graph),
         cmocka_unit_test(a_restore_of_a_part_is_made_one_by_one),
         cmocka_unit_test(a_session_recovers_by_the_graphs_ops),
         cmocka_unit_test(a_session_passes_over_a_damaged_one),
         cmocka_unit_test(the_parts_of_a_variable_are_told),
         cmocka_unit_test(parts_are_slices_of_one_tensor),
         cmocka_unit_test(the_whole_may_be_called_otherwise),
+        cmocka_unit_test(a_whole_is_not_saved_in_part),
+        cmocka_unit_test(variables_too_large_to_count_are_not_read_ahead),
         cmocka_unit_test(a_whole_of_another_shape_is_told),
         cmocka_unit_test(parts_come_from_other_files_too),
         cmocka_unit_test(what_is_known_beside_the_graph_is_the_backends),
+        cmocka_unit_test(variables_that_nothing_initialises_are_not_told),
+        cmocka_unit_test(variables_of_unknown_types_are_initialised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@ import numpy
 
 import export_checkpoints
 import support
+from google.protobuf import text_format
 from support import tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
@@ -189,6 +190,13 @@ class MetaGraphs(Saving):
                 self.assertEqual(ours.collection_def[key], value, key)
         self.assertEqual(ours.saver_def.restore_op_name, given.saver_def.restore_op_name)
         self.assertEqual(ours.saver_def.max_to_keep, given.saver_def.max_to_keep)
+
+    def test_it_has_what_text_has(self):
+        ours = self.read(self.save("signature_text", STEP))
+        given = text_format.Parse((GRAPHS / "signature_text.meta").read_text(), meta_graph_pb2.MetaGraphDef())
+        for field in "meta_info_def", "signature_def", "asset_file_def":
+            self.assertEqual(getattr(ours, field), getattr(given, field), field)
+        self.assertEqual(ours.asset_file_def[0].filename, "words.txt")
 
     def test_it_has_what_hooks_have_added(self):
         ours = self.read(self.save("kinds_resource", STEP))
