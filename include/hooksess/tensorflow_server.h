@@ -23,13 +23,19 @@
  * A task that dies shows in the runs of those that need it as HS_UNAVAILABLE, and as HS_ABORTED once it is there again, with
  * nothing of what it held: both are what a session recovers from (hs_recovery). The chief restores the newest checkpoint,
  * the workers wait for it. While a task is away no session is opened on the cluster: that is HS_UNAVAILABLE, at once, or
- * after a minute (hs_tensorflow_options.timeout_secs, if given) if the task takes connections and says nothing, where
- * TensorFlow waits without end; hs_recovery says how often it is tried. Closing a session waits for 10 seconds. What does
- * not come to its end is left to a thread, with a warning: that one uses the env until the cluster answers.
+ * after 5 seconds if the task takes connections and says nothing, where TensorFlow waits without end; hs_recovery says how
+ * often it is tried. Of a cluster that answers, opening waits for a minute (hs_tensorflow_options.timeout_secs, if given),
+ * and closing for 10 seconds. What does not come to its end is left to a thread, with a warning: that one uses the env until
+ * the cluster answers.
  *
  * What TensorFlow cannot do, in the version 2.21 that this was tried with: a server cannot be stopped, it serves, and keeps
- * its port, until the process ends. Where a machine falls silent without closing its connections, as one that loses its
- * power does, runs that need it wait until the system gives the connections up. Peers are not authenticated and nothing is
+ * its port, until the process ends. Where a task falls silent without closing its connections, as on a machine that loses
+ * its power, or in a process that is stopped, runs that need it wait until the system gives the connections up, which for a
+ * stopped process it never does, and nothing closes the session meanwhile: a request to stop is seen between runs. So set
+ * hs_tensorflow_options.timeout_secs, to several times what a step takes: the run ends then, and if the task still says
+ * nothing after 5 more seconds it is HS_UNAVAILABLE, from which a session recovers, and which what follows, closing too,
+ * does not run into. Only the first run of each set of fetches, feeds and ops has no such time: TensorFlow brings them to
+ * the tasks before it looks at the clock. Peers are not authenticated and nothing is
  * encrypted: it is for a network of one's own. */
 /* clang-format on */
 

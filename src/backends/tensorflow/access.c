@@ -20,6 +20,9 @@ hs_code hs__tf_fetch(hs__tf_session *session, const TF_Output *outputs, TF_Tenso
 {
     const hs__tf_api *tf = &session->link->backend->tf;
     memset((void *)tensors, 0, n * sizeof *tensors);
+    hs_code code = hs__tf_check_peers(session->link, err);
+    if (code)
+        return code;
     tf->SessionRun(session->link->session, NULL, NULL, NULL, 0, outputs, tensors, (int)n, NULL, 0, NULL, session->status);
     return hs__tf_settle_run(session, err);
 }
@@ -142,6 +145,8 @@ hs_code hs__tf_write_variable(void *self, size_t index, const hs_tensor *value, 
         return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' has no initializer that could set it", variable->name);
     hs_shape shape = hs_tensor_shape(value);
     hs_code code = hs__tf_check_shape(&shape, err);
+    if (!code)
+        code = hs__tf_check_peers(session->link, err);
     if (code)
         return code;
     TF_Tensor *tensor = take_lent(backend, &session->reads[index], value);

@@ -76,8 +76,7 @@ const char *hs__tf_port_of(hs_string address, hs_error *err)
     return NULL;
 }
 
-/* What TensorFlow takes for a job's name. */
-static bool is_job_name(hs_string name)
+bool hs__tf_is_job_name(hs_string name)
 {
     bool good = name.bytes > 0 && isalpha((unsigned char)name.data[0]);
     for (size_t i = 0; i < name.bytes; i++)
@@ -117,7 +116,7 @@ static hs_code read_job(hs__tf_cluster *cluster, hs_string text, hs_error *err)
 {
     const char *equals = memchr(text.data, '=', text.bytes), *end = text.data + text.bytes;
     hs_string name = {text.data, equals ? (size_t)(equals - text.data) : text.bytes};
-    if (!equals || !is_job_name(name))
+    if (!equals || !hs__tf_is_job_name(name))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
             "the cluster's part '%.*s' is no job; \"name=host:port,host:port\" is one, its name of letters, "

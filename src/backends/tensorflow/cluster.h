@@ -29,6 +29,8 @@ hs_code hs__tf_cluster_read(hs__tf_cluster *cluster, const char *text, hs_error 
 /* NULL: there is none. */
 const hs__tf_task *hs__tf_cluster_task(const hs__tf_cluster *cluster, const char *job, int64_t index);
 bool hs__tf_cluster_has(const hs__tf_cluster *cluster, const char *job);
+/* What TensorFlow takes for a job's name; any other ends the process. */
+bool hs__tf_is_job_name(hs_string name);
 /* "host:port": where the port begins; NULL, and `err`, if it is none. */
 const char *hs__tf_port_of(hs_string address, hs_error *err);
 
@@ -37,7 +39,8 @@ hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own,
                           hs_error *err);
 hs_code hs__tf_server_def_read(hs_bytes def, hs__tf_cluster *cluster, const hs__tf_task **own, hs_error *err);
 
-/* reach.c: UNAVAILABLE names the first task with which no connection can be made; all together have a few seconds. */
+/* reach.c: UNAVAILABLE names the first task with which no connection can be made, or that says nothing on it; all together
+ * have a few seconds, but for what the system takes to find their hosts. */
 hs_code hs__tf_reach(const hs__tf_cluster *cluster, hs_error *err);
 
 #endif

@@ -142,8 +142,19 @@ hs_code hs__tf_settle_run(const hs__tf_session *session, hs_error *err)
     }
     if (code != HS_DEADLINE_EXCEEDED || hs__tf_reach(&session->link->peers, &lost) != HS_UNAVAILABLE)
         return code;
+    atomic_store(&session->link->silent, true);
     hs_error_prefix(&lost, "the run took too long");
     return hs__error_copy(err, &lost), HS_UNAVAILABLE;
+}
+
+hs_code hs__tf_check_peers(hs__tf_link *link, hs_error *err)
+{
+    if (!atomic_load(&link->silent))
+        return HS_OK;
+    hs_code code = hs__tf_reach(&link->peers, err);
+    if (!code)
+        atomic_store(&link->silent, false);
+    return code;
 }
 
 hs_code hs__tf_session_close(void *self, hs_error *err)

@@ -18,23 +18,40 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* 0, or why there is no connection. */
-static int await_connection(int fd, int64_t deadline_ms)
+/* 0, or why it has not come to that. */
+static int await_event(int fd, short event, int64_t deadline_ms)
 {
-    struct pollfd wanted = {.fd = fd, .events = POLLOUT};
-    int error = 0;
-    socklen_t size = sizeof error;
+    struct pollfd wanted = {.fd = fd, .events = event};
     for (;;) {
         int64_t left = deadline_ms - now_ms();
         int ready = poll(&wanted, 1, left > 0 ? (int)left : 0);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready < 0)
-            return errno;
+        if (ready > 0)
+            return 0;
         if (ready == 0)
             return ETIMEDOUT;
-        return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+        if (errno != EINTR)
+            return errno;
     }
+}
+
+static int await_connection(int fd, int64_t deadline_ms)
+{
+    int failed = await_event(fd, POLLOUT, deadline_ms), error = 0;
+    socklen_t size = sizeof error;
+    if (failed)
+        return failed;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+/* The system takes connections for a process that is stopped, too. A server of gRPC's speaks first: of its settings. */
+static int await_word(int fd, int64_t deadline_ms)
+{
+    char byte;
+    int failed = await_event(fd, POLLIN, deadline_ms);
+    if (failed)
+        return failed;
+    ssize_t n = recv(fd, &byte, 1, 0);
+    return n > 0 ? 0 : n == 0 ? ECONNRESET : errno;
 }
 
 static int try_address(const struct addrinfo *address, int64_t deadline_ms)
@@ -47,6 +64,8 @@ static int try_address(const struct addrinfo *address, int64_t deadline_ms)
     int error = connect(fd, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS || error == EINTR)
         error = await_connection(fd, deadline_ms);
+    if (!error)
+        error = await_word(fd, deadline_ms);
     close(fd);
     return error;
 }

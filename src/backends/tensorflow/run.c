@@ -220,7 +220,9 @@ static hs_code run_level(hs__tf_session *session, hs__tf_level *level, hs_backen
 {
     const hs__tf_backend *backend = session->link->backend;
     bool runs = level->n_results || level->n_targets; /* TensorFlow refuses to do nothing */
-    hs_code code = runs ? fetch_level(session, level, call, err) : HS_OK;
+    hs_code code = runs ? hs__tf_check_peers(session->link, err) : HS_OK;
+    if (!code && runs)
+        code = fetch_level(session, level, call, err);
     if (code)
         return code;
     if (level->metadata)

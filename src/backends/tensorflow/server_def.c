@@ -56,8 +56,13 @@ static hs_code take_jobs(const Hs__Pb__ServerDef *def, hs__tf_cluster *cluster, 
     for (size_t i = 0; !code && def->cluster && i < def->cluster->n_job; i++) {
         const Hs__Pb__JobDef *job = def->cluster->job[i];
         hs_string name = {job->name, strlen(job->name)};
+        if (!hs__tf_is_job_name(name))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "the server_def's '%s' is no name of a job", job->name);
         for (size_t k = 0; !code && k < job->n_tasks; k++) {
             hs_string address = {job->tasks[k]->value, strlen(job->tasks[k]->value)};
+            if (job->tasks[k]->key < 0)
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "the server_def's job '%s' has a task %d", job->name,
+                                    (int)job->tasks[k]->key);
             if (!hs__tf_port_of(address, err)) {
                 hs_error_prefix(err, "the server_def's job '%s', task %d", job->name, (int)job->tasks[k]->key);
                 return HS_INVALID_ARGUMENT;

@@ -14,6 +14,7 @@ typedef struct {
     atomic_bool closed_queues; /* as a stop was requested: what waited to fill them is cancelled */
     bool is_remote;            /* in other processes, which others may use too */
     bool has_forks;            /* or had: other threads run ops */
+    atomic_bool silent;        /* a run has found that some peer does not answer */
 } hs__tf_link;
 
 /* May anybody but the session itself change its variables? */
@@ -69,6 +70,9 @@ hs_code hs__tf_session_fork(void *session, void **forked, hs_error *err);
 void hs__tf_release_link(hs__tf_link *link);
 /* How the last run ended. What a lost peer has caused, a timeout or a cancelling, is UNAVAILABLE or ABORTED. */
 hs_code hs__tf_settle_run(const hs__tf_session *session, hs_error *err);
+/* Before a run. UNAVAILABLE: a peer was silent, and still is; TensorFlow keeps no time for what it does before the first
+ * run of a kind. */
+hs_code hs__tf_check_peers(hs__tf_link *link, hs_error *err);
 
 /* bounded.c: only sessions of a cluster are made there and then. UNAVAILABLE: not within a time. */
 hs_code hs__tf_link_open(hs__tf_link *link, hs_error *err);

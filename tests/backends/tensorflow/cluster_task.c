@@ -118,7 +118,9 @@ int main(int n, char **arguments)
         return PORT_IS_TAKEN;
     }
     say("up", task);
-    int status = serves ? serve() : work(arguments, task > 0);
+    if (serves)
+        return serve(); /* and does not free the server: the end of the input may still come */
+    int status = work(arguments, task > 0);
     hs_tensorflow_server_free(server);
     return status;
 }

@@ -110,6 +110,14 @@ void task_kill(cluster *c, int which)
     assert_int_equal(task_wait(c, which), -SIGKILL);
 }
 
+void task_silence(cluster *c, int which)
+{
+    int status = 0;
+    kill(c->tasks[which].pid, SIGSTOP);
+    assert_int_equal(waitpid(c->tasks[which].pid, &status, WUNTRACED), c->tasks[which].pid); /* its last thread, too */
+    assert_true(WIFSTOPPED(status));
+}
+
 /* False: its port is taken. */
 static bool try_start(cluster *c, int which)
 {

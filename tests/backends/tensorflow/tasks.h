@@ -36,6 +36,8 @@ void cluster_end(cluster *c);
 /* Starts a task and waits until its server is up, on another port if one has its. */
 void task_start(cluster *c, int which);
 void task_kill(cluster *c, int which);
+/* It is there, and says nothing: until SIGCONT. */
+void task_silence(cluster *c, int which);
 /* Waits for the next line that begins so, at most a minute; the number at its end. */
 int64_t task_says(cluster *c, int which, const char *what);
 /* Tells it to make a step. */

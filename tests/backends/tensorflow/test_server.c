@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <unistd.h>
 
 static hs_tensorflow_server *start(const char *text, const char *job, int64_t index, hs_error *err)
 {
@@ -67,6 +68,31 @@ static void refused(hs_tensorflow_server_options options, hs_code code, const ch
     hs_error err = {0};
     assert_null(hs_tensorflow_server_start(&options, &err));
     assert_says(&err, code, text);
+}
+
+/* TensorFlow would end the process. */
+static void bad_definitions_are_refused(void **state)
+{
+    static const char job[] = "\x0a\x10\x0a\x0e\x0a\x03"
+                              "a b"
+                              "\x12\x07\x08\x00\x12\x03"
+                              "a:1"
+                              "\x12\x03"
+                              "a b";
+    static const char nobody[] = "\x0a\x0d\x0a\x0b\x0a\x00\x12\x07\x08\x00\x12\x03"
+                                 "a:1";
+#define MINUS_ONE "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+    static const char number[] = "\x0a\x17\x0a\x15\x0a\x01\x61\x12\x10\x08" MINUS_ONE "\x12\x03"
+                                 "a:1"
+                                 "\x12\x01\x61\x18" MINUS_ONE;
+#undef MINUS_ONE
+    (void)state;
+    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = {job, sizeof job - 1}},
+            HS_INVALID_ARGUMENT, "'a b' is no name of a job");
+    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = {nobody, sizeof nobody - 1}},
+            HS_INVALID_ARGUMENT, "'' is no name of a job");
+    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = {number, sizeof number - 1}},
+            HS_INVALID_ARGUMENT, "job 'a' has a task -1");
 }
 
 static void bad_options_are_refused(void **state)
@@ -290,12 +316,53 @@ static void a_parameter_server_that_is_silent_is_not_waited_for(void **state)
     hs_tensorflow_server *server = start_with_parameters(&c);
     hs_backend backend = open_on("cluster_resource.meta", server, NULL);
     assert_ok(backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err), &err);
-    kill(c.tasks[PARAMETERS].pid, SIGSTOP);
+    task_silence(&c, PARAMETERS);
     assert_fails(backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &none, &err), HS_UNAVAILABLE, &err,
-                 "has not made a session within 5 seconds");
+                 "/job:ps/task:0");
+    assert_contains(err.message, "does not answer");
     assert_ok(backend.ops->close(session, &err), &err);
     kill(c.tasks[PARAMETERS].pid, SIGCONT);
     needs(backend, "", NULL);
+    hs_tensorflow_free(backend);
+    hs_tensorflow_server_free(server);
+    cluster_end(&c);
+}
+
+/* The target answers, and waits itself for a worker that is nowhere. */
+static void a_cluster_that_makes_no_session_is_not_waited_for(void **state)
+{
+    (void)state;
+    cluster c;
+    hs_error err = {0};
+    char target[64];
+    hs_tensorflow_server *server = start_with_parameters(&c);
+    snprintf(target, sizeof target, "grpc://%.*s", (int)strcspn(c.cluster + 3, ";"), c.cluster + 3);
+    hs_backend backend = open_on("resource.meta", NULL, target);
+    assert_null(hs_session_open(backend, NULL, &err));
+    assert_says(&err, HS_UNAVAILABLE, "has not made a session within 5 seconds");
+    hs_tensorflow_free(backend);
+    hs_tensorflow_server_free(server);
+    cluster_end(&c);
+}
+
+/* If runs have a time. Closing does not ask it for the step, either, which would wait without end. */
+static void a_run_ends_that_waits_for_who_is_silent(void **state)
+{
+    (void)state;
+    cluster c;
+    hs_error err = {0};
+    hs_tensorflow_server *server = start_with_parameters(&c);
+    hs_backend backend = open_on("cluster_resource.meta", server, NULL);
+    hs_session *session = hs_session_open(backend, NULL, &err);
+    assert_ok(err.code, &err);
+    assert_ok(step(session, &err), &err);
+    task_silence(&c, PARAMETERS);
+    assert_fails(step(session, &err), HS_UNAVAILABLE, &err, "the run took too long: the cluster's /job:ps/task:0");
+    alarm(60);
+    hs_outcome outcome = hs_session_close(session, &err);
+    alarm(0);
+    assert_int_equal(outcome.error.code, HS_UNAVAILABLE);
+    kill(c.tasks[PARAMETERS].pid, SIGCONT);
     hs_tensorflow_free(backend);
     hs_tensorflow_server_free(server);
     cluster_end(&c);
@@ -350,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_clusters_are_refused),
         cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(bad_definitions_are_refused),
         cmocka_unit_test(a_server_serves_its_own_process),
         cmocka_unit_test(a_taken_port_is_named),
         cmocka_unit_test(a_dead_target_is_unavailable),
@@ -358,6 +426,8 @@ int main(void)
         cmocka_unit_test(only_whom_the_filters_let_through_is_needed),
         cmocka_unit_test(without_parameter_servers_all_are_needed),
         cmocka_unit_test(a_parameter_server_that_is_silent_is_not_waited_for),
+        cmocka_unit_test(a_cluster_that_makes_no_session_is_not_waited_for),
+        cmocka_unit_test(a_run_ends_that_waits_for_who_is_silent),
         cmocka_unit_test(a_session_without_its_parameter_server_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

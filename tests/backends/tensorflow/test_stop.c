@@ -300,6 +300,65 @@ static void a_timeout_is_named(void **state)
     }
 }
 
+enum { GIVEN = 5 };
+
+/* A session, or a fork of it, which another thread uses. */
+typedef struct {
+    const hs_backend_ops *ops;
+    void *handle;
+    hs_node give, given;
+    hs_code code;
+} giver;
+
+static hs_code give_once(giver *g, hs_error *err)
+{
+    float one = 1;
+    hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SCALAR, &one), none;
+    hs_backend_feed feed = {g->given, &value};
+    hs_backend_call call = {
+        .size = sizeof call, .fetches = &g->give, .n_fetches = 1, .feeds = &feed, .n_feeds = 1, .values = &none};
+    return g->ops->run(g->handle, &call, err);
+}
+
+static void *give_beside(void *user)
+{
+    giver *g = user;
+    for (int i = 0; !g->code && i < GIVEN; i++)
+        g->code = give_once(g, NULL);
+    return NULL;
+}
+
+/* Also while the session adds the op that reads the step of its run. */
+static void a_fork_is_fed_beside_runs(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    pthread_t thread;
+    const char *init;
+    hs_node node;
+    hs_tensor none;
+    hs_backend_call call = {.size = sizeof call, .fetches = &node, .n_fetches = 1, .values = &none};
+    hs_backend backend = open_graph("alone_fifo.meta");
+    giver own = {.ops = backend.ops};
+    assert_ok(own.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &own.handle, &err), &err);
+    assert_ok(own.ops->default_op(backend.self, HS_INIT_OP, &init, &err), &err);
+    assert_ok(hs_backend_find(backend, init, &node, &err), &err);
+    assert_ok(own.ops->run(own.handle, &call, &err), &err);
+    assert_ok(hs_backend_find(backend, "give", &own.give, &err), &err);
+    assert_ok(hs_backend_find(backend, "given", &own.given, &err), &err);
+    assert_ok(hs_backend_find(backend, "train_op", &node, &err), &err);
+    giver other = own;
+    assert_ok(own.ops->fork(own.handle, &other.handle, &err), &err);
+    assert_int_equal(pthread_create(&thread, NULL, give_beside, &other), 0);
+    for (int i = 0; i < GIVEN; i++)
+        assert_ok(own.ops->run(own.handle, &call, &err), &err);
+    pthread_join(thread, NULL);
+    assert_int_equal(other.code, HS_OK);
+    assert_ok(own.ops->close(other.handle, &err), &err);
+    assert_ok(own.ops->close(own.handle, &err), &err);
+    hs_tensorflow_free(backend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +374,7 @@ int main(void)
         cmocka_unit_test(only_graphs_with_queues_have_a_thread),
         cmocka_unit_test(an_end_of_input_stays_one),
         cmocka_unit_test(a_timeout_is_named),
+        cmocka_unit_test(a_fork_is_fed_beside_runs),
     };
     alarm(240); /* a run that nobody ends would not end by itself */
     return cmocka_run_group_tests(tests, NULL, NULL);
