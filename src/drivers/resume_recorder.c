@@ -79,12 +79,23 @@ static hs_saver *saver_of(const hs_raw_session *session)
 static hs_code make_saver(hs__recorder *r, const hs_raw_session *session, hs_error *err)
 {
     const hs_saver *like = saver_of(session);
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = r->env, .variables = like->variables, .names = like->names,
-                                .nonfinite = (int64_t)like->nonfinite};
+    hs_saver_options options = {HS_SAVER_OPTIONS,
+                                .env = r->env,
+                                .variables = like->variables,
+                                .names = like->names,
+                                .nonfinite = (int64_t)like->nonfinite,
+                                .graph_saves = like->graph.saves,
+                                .graph_restores = like->graph.restores};
+    hs__buffer def;
     hs_error error = {0};
-    if (!r->saver && !(r->saver = hs_saver_new(&options, &error)))
-        return hs__error_copy(err, &error);
-    return HS_OK;
+    hs__buffer_init(&def, r->env);
+    if (like->graph.def)
+        hs__graph_saver_pack(&like->graph, like->graph.def, &def);
+    options.saver_def = (hs_bytes){def.data, def.size};
+    if (!hs__buffer_check(&def, "a SaverDef", &error) && !r->saver)
+        r->saver = hs_saver_new(&options, &error);
+    hs__buffer_free(&def);
+    return hs__error_copy(err, &error);
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)

@@ -217,6 +217,7 @@ hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *e
         return code;
     }
     session->recoveries++;
+    atomic_store(&session->failed_ns, 0);
     tell_recovery(session, reached);
     hs__clear(err);
     return HS_OK;

@@ -65,6 +65,20 @@ TF_Output hs__tf_simple_op(hs__tf_builder *builder, const char *type, const char
     return hs__tf_finish_op(builder, op);
 }
 
+TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *name, TF_Operation *handle,
+                                           TF_DataType dtype, bool is_resource)
+{
+    const hs__tf_api *tf = &builder->backend->tf;
+    TF_OperationDescription *op = hs__tf_begin_op(builder, is_resource ? "ReadVariableOp" : "Identity", name);
+    if (!op)
+        return NULL;
+    tf->AddInput(op, (TF_Output){handle, 0});
+    if (is_resource)
+        tf->SetAttrType(op, "dtype", dtype);
+    tf->ColocateWith(op, handle); /* what is brought elsewhere may be on its way before the ops run that it waits for */
+    return op;
+}
+
 TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_tensor *value)
 {
     hs__tf_backend *backend = builder->backend;

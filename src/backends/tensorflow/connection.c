@@ -2,7 +2,7 @@
 /* Where a session runs: in this process, on a server of it, or elsewhere; and who must be there for it. */
 #include "backends/tensorflow/connection.h"
 
-#include "server.pb-c.h"
+#include "backends/tensorflow/config.h"
 
 #include "base/proto.h"
 
@@ -70,13 +70,7 @@ static bool is_needed(const Hs__Pb__ConfigProto *config, const hs__tf_task *task
 
 static hs_code unpack(const hs__buffer *config, Hs__Pb__ConfigProto **unpacked, hs_error *err)
 {
-    bool no_memory;
-    *unpacked = (Hs__Pb__ConfigProto *)hs__proto_unpack(&hs__pb__config_proto__descriptor, config->env, config->data,
-                                                        config->size, &no_memory);
-    if (*unpacked)
-        return HS_OK;
-    return no_memory ? hs__no_memory(err, config->size, "a configuration")
-                     : hs_error_set(err, HS_INVALID_ARGUMENT, "the session's config is no serialised ConfigProto");
+    return hs__tf_config_read((hs_bytes){config->data, config->size}, config->env, unpacked, err);
 }
 
 /* What the options of the graph say, where the configuration does not. */
@@ -145,6 +139,8 @@ hs_code hs__tf_connection_plan(hs__tf_connection *connection, const hs__tf_backe
         config = (hs_bytes){backend->config.data, backend->config.size};
     hs__buffer_append(&connection->config, config.data, config.size);
     hs_code code = hs__buffer_check(&connection->config, "a configuration", err);
+    if (!code)
+        code = hs__tf_config_judge((hs_bytes){connection->config.data, connection->config.size}, &backend->env, err);
     if (!code && (is_own || backend->timeout_ms))
         code = complete(&connection->config, backend, is_own, err);
     if (!code && is_own)

@@ -100,8 +100,8 @@ hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, voi
     atomic_fetch_add(&backend->references, 1);
     link->is_remote = remote;
     code = open_link(link, target, config, err);
-    if (!code)
-        code = hs__tf_watch_start(link, remote, err);
+    if (!code && (code = hs__tf_watch_start(link, remote, err)))
+        hs__tf_link_close(link, NULL);
     if (code) {
         hs__tf_release_link(link);
         return code;

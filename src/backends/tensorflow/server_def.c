@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clusters as TensorFlow's servers take them. */
 #include "backends/tensorflow/cluster.h"
-
-#include "server.pb-c.h"
+#include "backends/tensorflow/config.h"
 
 #include "base/proto.h"
 
@@ -33,6 +32,9 @@ static size_t put_job(const hs__tf_task *first, size_t n, hs__buffer *cluster)
 hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own, hs_bytes config, hs__buffer *out,
                           hs_error *err)
 {
+    hs_code code = hs__tf_config_judge(config, out->env, err);
+    if (code)
+        return code;
     hs__buffer jobs;
     hs__buffer_init(&jobs, out->env);
     for (size_t i = 0; i < cluster->n_tasks;)
@@ -82,7 +84,9 @@ hs_code hs__tf_server_def_read(hs_bytes bytes, hs__tf_cluster *cluster, const hs
     if (!def)
         return no_memory ? hs__no_memory(err, bytes.size, "a server's definition")
                          : hs_error_set(err, HS_INVALID_ARGUMENT, "server_def is no serialised ServerDef");
-    hs_code code = take_jobs(def, cluster, err);
+    hs_code code = hs__tf_config_check(def->default_session_config, err);
+    if (!code)
+        code = take_jobs(def, cluster, err);
     if (!code && !(*own = hs__tf_cluster_task(cluster, def->job_name, def->task_index)))
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "server_def is for task %d of job '%s', which its cluster has not",
                             (int)def->task_index, def->job_name);

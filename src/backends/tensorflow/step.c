@@ -249,13 +249,10 @@ static TF_Output add_read(hs__tf_builder *builder, uint64_t mask)
     static const char name[] = "hooksess/global_step";
     hs__tf_backend *backend = builder->backend;
     const hs__tf_variable *variable = &backend->variables[backend->global_step];
-    TF_OperationDescription *op = hs__tf_begin_op(builder, variable->is_resource ? "ReadVariableOp" : "Identity", name);
+    TF_OperationDescription *op =
+        hs__tf_begin_read(builder, name, variable->handle, (TF_DataType)variable->dtype, variable->is_resource);
     if (!op)
         return (TF_Output){NULL, 0};
-    backend->tf.AddInput(op, (TF_Output){variable->handle, 0});
-    if (variable->is_resource)
-        backend->tf.SetAttrType(op, "dtype", (TF_DataType)variable->dtype);
-    backend->tf.ColocateWith(op, variable->handle); /* what is brought elsewhere may be on its way before the others run */
     for (size_t i = 0; i < backend->step.n_writers; i++)
         if (mask >> i & 1)
             backend->tf.AddControlInput(op, backend->step.writers[i]);

@@ -218,6 +218,9 @@ TF_OperationDescription *hs__tf_begin_op(hs__tf_builder *builder, const char *ty
 TF_Output hs__tf_finish_op(hs__tf_builder *builder, TF_OperationDescription *op);
 /* An op with these inputs, and no attributes but those that follow from them. */
 TF_Output hs__tf_simple_op(hs__tf_builder *builder, const char *type, const char *name, const TF_Output *inputs, size_t n);
+/* A read of a variable, to be finished: control inputs may follow. */
+TF_OperationDescription *hs__tf_begin_read(hs__tf_builder *builder, const char *name, TF_Operation *handle,
+                                           TF_DataType dtype, bool is_resource);
 TF_Output hs__tf_constant(hs__tf_builder *builder, const char *name, const hs_tensor *value);
 
 /* defaults.c */

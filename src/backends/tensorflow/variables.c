@@ -178,6 +178,20 @@ static bool is_read(const char *type)
     return strcmp(type, "ReadVariableOp") == 0;
 }
 
+/* Of what nothing reads, the slots of an optimizer, say. */
+static hs_code add_read(hs__tf_backend *backend, TF_Operation *handle, TF_Output *read, hs_error *err)
+{
+    TF_DataType dtype;
+    hs__tf_builder builder;
+    hs_code code = hs__tf_builder_begin(&builder, backend, err);
+    if (code)
+        return code;
+    backend->tf.OperationGetAttrType(handle, "dtype", &dtype, builder.status);
+    if (!(builder.code = hs__tf_settle(&backend->tf, builder.status, err)))
+        *read = hs__tf_finish_op(&builder, hs__tf_begin_read(&builder, "hooksess/read", handle, dtype, true));
+    return hs__tf_builder_end(&builder);
+}
+
 static hs_code take_op(hs__tf_backend *backend, TF_Operation *op, hs_error *err)
 {
     const char *type = backend->tf.OperationOpType(op);
@@ -191,10 +205,10 @@ static hs_code take_op(hs__tf_backend *backend, TF_Operation *op, hs_error *err)
         value = NULL;
         code = find_user(backend, op, is_read, &value, err);
     }
-    if (code || !value)
-        return code; /* what nothing reads need not be known */
     variable.value = (TF_Output){value, 0};
-    if ((code = find_user(backend, op, is_assign, &initializer, err)))
+    if (!code && !value)
+        code = add_read(backend, op, &variable.value, err);
+    if (code || (code = find_user(backend, op, is_assign, &initializer, err)))
         return code;
     note_initializer(backend, &variable, initializer);
     return add_variable(backend, &variable, err);

@@ -193,9 +193,63 @@ static void a_name_that_is_not_there_suggests_the_nearest(void **state)
     hs_tensorflow_free(backend);
 }
 
+/* As what is left of an optimizer's slot, where only the ops of a step were exported. */
+static const char unread[] =
+    "node { name: 'v' op: 'VarHandleOp' attr { key: 'dtype' value { type: DT_FLOAT } }"
+    " attr { key: 'shape' value { shape { dim { size: 2 } } } } attr { key: 'shared_name' value { s: 'v' } } }"
+    "node { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value {"
+    " tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 1 } } } }"
+    "node { name: 'v/Assign' op: 'AssignVariableOp' input: 'v' input: 'one' attr { key: 'dtype' value { type: DT_FLOAT } } }";
+
+static void a_variable_that_nothing_reads_is_one(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_variable variable;
+    hs_tensor value;
+    hs_backend backend = hs_tensorflow_open_bytes((hs_bytes){unread, sizeof unread - 1}, NULL, &err);
+    assert_ok(err.code, &err);
+    assert_true(hs_backend_variable(backend, 0, &variable));
+    assert_string_equal(variable.name, "v");
+    assert_int_equal(variable.dtype, HS_FLOAT);
+    assert_int_equal(hs_shape_elements(&variable.shape), 2);
+    assert_false(hs_backend_variable(backend, 1, &variable));
+    hs_session *session = hs_session_open(backend, NULL, &err);
+    assert_ok(err.code, &err);
+    const hs_run_values *values;
+    assert_ok(hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("v")}, &values, &err), &err);
+    value = *hs_values_tensor(values, 0);
+    assert_true(((const float *)value.data)[1] == 1);
+    hs_session_close(session, &err);
+    hs_tensorflow_free(backend);
+}
+
+/* intra_op_parallelism_threads -5, over which TensorFlow would end the process. */
+static const unsigned char fewer_than_none[] = {0x10, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+
+static void a_configuration_of_nonsense_is_refused(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_bytes config = {fewer_than_none, sizeof fewer_than_none};
+    hs_backend backend = open_graph("resource.meta");
+    hs_session_options options = {HS_SESSION_OPTIONS, .config = config};
+    assert_null(hs_session_open(backend, &options, &err));
+    assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "intra_op_parallelism_threads is -5");
+    options.config = (hs_bytes){"\xff\xff", 2};
+    assert_null(hs_session_open(backend, &options, &err));
+    assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "no serialised ConfigProto");
+    hs_tensorflow_free(backend);
+    hs_tensorflow_server_options server = {HS_TENSORFLOW_SERVER_OPTIONS, .cluster = "alone=127.0.0.1:0", .config = config};
+    assert_null(hs_tensorflow_server_start(&server, &err));
+    assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "intra_op_parallelism_threads is -5");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_variable_that_nothing_reads_is_one),
+        cmocka_unit_test(a_configuration_of_nonsense_is_refused),
         cmocka_unit_test(a_meta_graph_is_read),
         cmocka_unit_test(text_is_read),
         cmocka_unit_test(a_graph_without_collections_is_read),
