@@ -121,7 +121,8 @@ typedef struct hs_backend_ops {
     const char *(*global_step_name)(void *self);
     /* Items of a collection: writes up to `max` and returns how many there are. */
     size_t (*collection)(void *self, const char *key, const void **items, size_t max);
-    /* Adds an item, also to a finalized graph. `release`, if given, frees it when the graph goes. */
+    /* Adds an item, also to a finalized graph. A name is copied; a saver or a queue runner must live as long as the graph,
+     * and `release`, if given, frees it when that goes. */
     hs_code (*add_to_collection)(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
     /* Makes the default op of one of the collections above and returns its name; NULL where there is none. */
     hs_code (*default_op)(void *self, const char *key, const char **name, hs_error *err);

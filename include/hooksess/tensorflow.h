@@ -19,23 +19,30 @@
  *     hs_tensorflow_free(tf);
  *
  * Names are TensorFlow's: "loss:0" is a tensor, "train_op" an op; "loss" is output 0 of an op that has one output. The name
- * of a resource variable stands for its value. Values are TensorFlow's own memory: valid until the next run of their level
- * (backend.h), without a copy. Strings are hs_string. Tensors of types that hs_dtype lacks (resources, variants, 8-bit and
- * 4-bit floats) can be neither fed nor fetched.
- * What is fed is copied, but for what is aligned to 64 bytes and goes only to ops that read it and keep nothing of it, a
- * matrix product, say: a queue or a variable would keep the caller's memory. The global step after a run is
- * fetched by that run: for each set of ops that change it, an op "hooksess/global_step" is added, which waits for them.
- * Where they cannot be told (in a branch, in a loop), and after runs that others may change it beside, it is read by a run
- * of its own.
+ * of a resource variable stands for its value; beside an op that updates it, a fetch may give what it was before, and a
+ * feed reaches only those who read that very tensor, as in Python. Values are TensorFlow's own memory: valid until the next
+ * run of their level (backend.h), without a copy. Strings are hs_string. Tensors of types that hs_dtype lacks (resources,
+ * variants, 8-bit and 4-bit floats) can be neither fed nor fetched. What is fed is copied, but for what is aligned to 64
+ * bytes and goes only to ops that read it and keep nothing of it, a matrix product, say: a queue or a variable would keep
+ * the caller's memory.
+ *
+ * The global step after a run is fetched by that run: for each set of ops that change it, an op "hooksess/global_step" is
+ * added, which waits for them. Where they cannot be told (in a branch, in a loop), and after runs that others may change it
+ * beside, it is read by a run of its own.
  *
  * The meta graph's collections give what a scaffold leaves out: init_op, local_init_op, ready_op, ready_for_local_init_op,
  * summary_op, and savers, whose max_to_keep and keep_checkpoint_every_n_hours hold for the saver that is made of each: it
- * saves all variables by itself, through no op of the graph, unless the options ask for that. The parts of a partitioned
- * variable are saved as slices of one tensor. The .meta beside a checkpoint has the graph as it is then, all else that the
- * meta graph had, and the names that were added to collections of names. Where these are empty, ops are added to the graph, under names
- * that begin with "hooksess/": TensorFlow's Scaffold does the same. Variables are those of the collections `variables` and
- * `local_variables`; without either, all that the graph has. A variable is set by running its initializer, fed with the
- * value. The global step is the collection `global_step`'s, or a variable of that name.
+ * saves all variables by itself, through no op of the graph, unless the options ask for that. Where they are empty, ops are
+ * added to the graph, under names that begin with "hooksess/": TensorFlow's Scaffold does the same. An iterator's
+ * initializer is in none of them: put it into `table_initializer`, or name it as the scaffold's local_init_op. Python
+ * functions (py_func) cannot run here.
+ *
+ * Variables are those of the collections `variables` and `local_variables`; without either, all that the graph has. A
+ * variable is set by running its initializer, fed with the value: one that was stripped of it can be neither initialised
+ * nor restored. The global step is the collection `global_step`'s, or a variable of that name. The parts of a partitioned
+ * variable are saved as slices of one tensor. What random ops, dropout's among them, and iterators hold is in no
+ * checkpoint: a run that goes on draws other numbers. The .meta beside a checkpoint has the graph as it is then, all else
+ * that the meta graph had, and the names that were added to collections of names.
  *
  * The queue runners of the collection `queue_runners` are run by the session's coordinator; the end of the input ends the
  * session (HS_OUT_OF_RANGE), and closing it closes their queues, and cancels what is pending in them and in the queues
@@ -63,7 +70,9 @@ typedef struct hs_tensorflow_options {
     const hs_env *env;  /* copied; NULL: the system's own */
     const char *target; /* of sessions that are opened without one: "" and "local", which are this process, or
                          * "grpc://host:port". NULL: the `server`'s, or else "". Copied */
-    hs_bytes config;    /* a serialised ConfigProto for sessions that are opened without one. Copied */
+    /* A serialised ConfigProto for sessions that are opened without one: what tf.ConfigProto(...).SerializeToString() gives
+     * in Python; allow_soft_placement alone is {0x38, 1}. Copied */
+    hs_bytes config;
     /* The file libtensorflow_cc.so.2. NULL: in the folder that the environment variable TENSORFLOW_ROOT names; without it,
      * where the system's loader finds it, or else where it was when this library was built. A process loads one, with the
      * first graph. */
@@ -93,6 +102,9 @@ typedef struct hs_tensorflow_options {
 /* Opens a file: a MetaGraphDef or a GraphDef, binary or text; which of them, its contents tell. Never returns a backend
  * without functions but for want of memory: where it fails, `err` says why, and so does whatever session is opened on what
  * is returned, so that the error needs to be looked at in one place only. Free it in any case.
+ *
+ * TensorFlow ends the process over some graphs that contradict themselves, as damage or malice may make them: a graph is to
+ * be trusted like a program.
  *
  * HS_NOT_FOUND: the file, the library, or an op's type that the library lacks, which is named. HS_INVALID_ARGUMENT: options
  * or path are missing or wrong, it is no graph, or one that TensorFlow refuses. HS_DATA_LOSS: a meta graph whose contents
@@ -163,7 +175,8 @@ typedef struct hs_tensorflow_op_def {
 } hs_tensorflow_op_def;
 #define HS_TENSORFLOW_OP_DEF .size = sizeof(hs_tensorflow_op_def)
 
-/* Adds an op to the graph, as a hook's begin may. An input that is a resource variable's name is its handle.
+/* Adds an op to the graph, as a hook's begin may. An input that is a resource variable's name is its handle: to compute
+ * with its value, add a "ReadVariableOp" of it. A variable that is added is none of the session's: it is not saved.
  * HS_FAILED_PRECONDITION once the graph is finalized; HS_ALREADY_EXISTS: the name is taken, which is how a second begin
  * finds that it has nothing to add; HS_NOT_FOUND: an input that is not in the graph; HS_INVALID_ARGUMENT: a type of op that
  * the library lacks, what else TensorFlow refuses, or a struct that is not filled. TensorFlow: TF_FinishOperation. */

@@ -76,7 +76,7 @@ static bool is_node(hs_bytes message)
     return false;
 }
 
-typedef enum { NO_GRAPH, GRAPH, META } kind;
+typedef enum { NO_GRAPH, GRAPH, META, SAVED_MODEL } kind;
 
 /* All of the file is looked at: what is damaged or cut is neither. */
 static kind kind_of(hs_bytes file)
@@ -87,6 +87,8 @@ static kind kind_of(hs_bytes file)
     while (at < end) {
         if (!hs__tf_next_field(&at, end, &f) || !f.number || f.number > 7)
             return NO_GRAPH;
+        if (f.number == 1 && !f.value.data) /* the version of its schema */
+            return SAVED_MODEL;
         has_nodes |= f.number == 1 && is_node(f.value);
         has_graph |= f.number == META_GRAPH && f.value.data;
     }
@@ -163,11 +165,18 @@ static hs_code import_meta(hs__tf_backend *backend, hs_bytes file, hs_error *err
     return code ? code : import_graph(backend, graph, err);
 }
 
+static hs_code refuse(kind what, hs_error *err)
+{
+    return what == SAVED_MODEL ? hs_error_set(err, HS_INVALID_ARGUMENT,
+                                              "it is a SavedModel; export a MetaGraphDef (tf.train.export_meta_graph)")
+                               : hs_error_set(err, HS_INVALID_ARGUMENT, "it is neither a MetaGraphDef nor a GraphDef");
+}
+
 static hs_code import_binary(hs__tf_backend *backend, hs_bytes file, kind what, hs_error *err)
 {
     hs_code code = what == META    ? import_meta(backend, file, err)
                    : what == GRAPH ? import_graph(backend, file, err)
-                                   : hs_error_set(err, HS_INVALID_ARGUMENT, "it is neither a MetaGraphDef nor a GraphDef");
+                                   : refuse(what, err);
     return code ? code : hs__tf_list_variables(backend, err);
 }
 

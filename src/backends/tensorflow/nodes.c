@@ -26,6 +26,10 @@ char *hs__tf_op_name(const hs__tf_backend *backend, const char *name, size_t *ou
 
 static hs_code not_found(const hs__tf_backend *backend, const char *name, hs_error *err)
 {
+    const hs__tf_item *item = hs__tf_item_of(backend, name, 0);
+    if (item && item->is_name)
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; is '%s' meant, which its collection '%s' has?",
+                            name, item->data, name);
     const char *nearest = hs__tf_nearest(backend, name);
     return nearest ? hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph; is '%s' meant?", name, nearest)
                    : hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph", name);

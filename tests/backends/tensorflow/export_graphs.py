@@ -10,7 +10,7 @@ for name, value in {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "
 
 import numpy
 import tensorflow
-from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 tf = tensorflow.compat.v1
 tf.disable_v2_behavior()
@@ -187,6 +187,8 @@ def export_damaged(directory):
     meta = meta_graph_pb2.MetaGraphDef.FromString(whole)
     meta.collection_def["variables"].bytes_list.value[0] = b"\xff\xff\xff"
     (directory / "bad_variable.meta").write_bytes(meta.SerializeToString())
+    saved = saved_model_pb2.SavedModel(saved_model_schema_version=1, meta_graphs=[meta_graph_pb2.MetaGraphDef.FromString(whole)])
+    (directory / "saved_model.pb").write_bytes(saved.SerializeToString())
 
 
 def main(directory):

@@ -137,6 +137,7 @@ static void bad_files_are_refused(void **state)
     refused(NULL, HS_INVALID_ARGUMENT, "no file is named");
     refused("empty.meta", HS_INVALID_ARGUMENT, "neither a MetaGraphDef nor a GraphDef");
     refused("noise.meta", HS_INVALID_ARGUMENT, "neither a MetaGraphDef nor a GraphDef");
+    refused("saved_model.pb", HS_INVALID_ARGUMENT, "a SavedModel");
     refused("words.meta", HS_INVALID_ARGUMENT, "words.meta");
     refused("cut.meta", HS_INVALID_ARGUMENT, "cut.meta");
     refused("wrong.pbtxt", HS_INVALID_ARGUMENT, "line 1");
@@ -187,6 +188,7 @@ static void a_name_that_is_not_there_suggests_the_nearest(void **state)
     assert_fails(hs_backend_find(backend, "train_opp", &node, &err), HS_NOT_FOUND, &err, "'train_op'");
     assert_fails(hs_backend_find(backend, "los:0", &node, &err), HS_NOT_FOUND, &err, "'loss'");
     assert_fails(hs_backend_find(backend, "w", &node, &err), HS_NOT_FOUND, &err, "'layer/w'");
+    assert_fails(hs_backend_find(backend, "summaries", &node, &err), HS_NOT_FOUND, &err, "'loss_summary:0' meant");
     assert_fails(hs_backend_find(backend, "loss:3", &node, &err), HS_NOT_FOUND, &err, "1 outputs");
     assert_fails(hs_backend_find(backend, "quite another thing", &node, &err), HS_NOT_FOUND, &err, "not in the graph");
     assert_null(strstr(err.message, "meant"));
