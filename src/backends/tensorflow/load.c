@@ -92,7 +92,9 @@ hs_code hs__tf_load(hs__tf_api *api, const hs_tensorflow_options *options, hs_er
     pthread_mutex_lock(&loading);
     void *library = load_quietly(path, then, options->show_log);
     if (!library)
-        code = hs_error_set(err, HS_NOT_FOUND, "TensorFlow's library cannot be loaded: %s", dlerror());
+        code = hs_error_set(err, HS_NOT_FOUND, "TensorFlow's library cannot be loaded%s: %s",
+                            then || (options->library && *options->library) ? "" : " from where TENSORFLOW_ROOT says",
+                            dlerror());
     pthread_mutex_unlock(&loading);
     hs__free(options->env, path);
     if (code)

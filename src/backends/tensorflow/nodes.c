@@ -122,8 +122,8 @@ hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err)
     if (code)
         return code;
     if (is_tensor && output >= known->n_outputs)
-        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: '%s' has %zu outputs", name, known->name,
-                            known->n_outputs);
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not in the graph: '%s' has %zu output%s", name, known->name,
+                            known->n_outputs, known->n_outputs == 1 ? "" : "s");
     if (value.oper) {
         is_tensor = true;
         output = (size_t)value.index;

@@ -76,8 +76,8 @@ static hs_code serve(hs_tensorflow_server *server, const hs__buffer *def, hs_err
     }
     tf->DeleteStatus(status);
     if (code) {
-        hs_error_prefix(err, "the server of task %d of job '%s', at %s, does not start; is the port free?",
-                        (int)server->own->index, server->own->job, server->own->address);
+        hs_error_prefix(err, "the server of task %d of job '%s', at %s, does not start%s", (int)server->own->index,
+                        server->own->job, server->own->address, code == HS_UNKNOWN ? "; is the port free?" : "");
         return code;
     }
     const char *target = tf->ServerTarget(server->server);

@@ -189,7 +189,7 @@ static void a_name_that_is_not_there_suggests_the_nearest(void **state)
     assert_fails(hs_backend_find(backend, "los:0", &node, &err), HS_NOT_FOUND, &err, "'loss'");
     assert_fails(hs_backend_find(backend, "w", &node, &err), HS_NOT_FOUND, &err, "'layer/w'");
     assert_fails(hs_backend_find(backend, "summaries", &node, &err), HS_NOT_FOUND, &err, "'loss_summary:0' meant");
-    assert_fails(hs_backend_find(backend, "loss:3", &node, &err), HS_NOT_FOUND, &err, "1 outputs");
+    assert_fails(hs_backend_find(backend, "loss:3", &node, &err), HS_NOT_FOUND, &err, "1 output");
     assert_fails(hs_backend_find(backend, "quite another thing", &node, &err), HS_NOT_FOUND, &err, "not in the graph");
     assert_null(strstr(err.message, "meant"));
     hs_tensorflow_free(backend);
