@@ -189,6 +189,22 @@ def export_huge(directory):
         (directory / "huge.meta").write_bytes(graph.as_graph_def().SerializeToString())
 
 
+def export_table(directory):
+    """A loss that depends on a table, which only the graph's own ops save and restore."""
+    tf.enable_resource_variables()
+    with tf.Graph().as_default():
+        counts = tensorflow.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0, name="counts")
+        seen = counts.lookup(tf.constant(7, tf.int64))
+        with tf.control_dependencies([seen]):
+            counted = counts.insert(tf.constant([7], tf.int64), tf.reshape(seen + 1, [1]))
+        loss = tf.square(tf.get_variable("w", initializer=0.0) - seen, name="loss")
+        with tf.control_dependencies([counted]):
+            tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step(), name="train_op")
+        saver = tf.train.Saver()
+        tf.add_to_collection(tf.GraphKeys.SAVERS, saver)
+        tf.train.export_meta_graph(str(directory / "table.meta"), saver_def=saver.saver_def)
+
+
 def main(directory):
     directory.mkdir(parents=True, exist_ok=True)
     meta = export(directory, "kinds_resource", lambda: kinds(True))
@@ -203,6 +219,7 @@ def main(directory):
     export_changed(directory, meta)
     export_small_floats(directory)
     export_huge(directory)
+    export_table(directory)
 
 
 if __name__ == "__main__":

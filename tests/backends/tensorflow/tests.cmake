@@ -60,6 +60,12 @@ foreach(program IN ITEMS train_meta save_meta profile_meta)
   hooksess_tensorflow_program(interop_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
   set_target_properties(interop_${program} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/interop)
 endforeach()
+
+hooksess_tensorflow_program(test_backends_tensorflow_resume ${CMAKE_CURRENT_LIST_DIR}/resume_meta.c)
+add_test(NAME backends/tensorflow/resume COMMAND test_backends_tensorflow_resume ${tensorflow_graphs}/table.meta)
+set_tests_properties(backends/tensorflow/resume PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_REQUIRED tensorflow_graphs
+                                                           ENVIRONMENT "${tensorflow_environment}")
+
 foreach(module IN ITEMS training checkpoints metadata)
   set(test backends/tensorflow/python_${module})
   add_test(NAME ${test} COMMAND ${HOOKSESS_PYTHON} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${module}.py)
