@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a backend of a graph, and letting go of it. */
-#include "backends/tensorflow/server.h"
+#include "backends/tensorflow/cluster/server.h"
 
 #include "base/files.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions of TensorFlow's, and more handles on one. */
-#include "backends/tensorflow/connection.h"
+#include "backends/tensorflow/cluster/connection.h"
 
 #include <string.h>
 

@@ -74,7 +74,7 @@ hs_code hs__tf_settle_run(const hs__tf_session *session, hs_error *err);
  * run of a kind. */
 hs_code hs__tf_check_peers(hs__tf_link *link, hs_error *err);
 
-/* bounded.c: only sessions of a cluster are made there and then. UNAVAILABLE: not within a time. */
+/* cluster/bounded.c: only sessions of a cluster are made there and then. UNAVAILABLE: not within a time. */
 hs_code hs__tf_link_open(hs__tf_link *link, hs_error *err);
 /* What other handles still run ends with CANCELLED. A cluster that does not do it within a time is left to a thread, and
  * all that it says is a warning: nothing is lost by it. */

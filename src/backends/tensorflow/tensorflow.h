@@ -4,7 +4,7 @@
 
 #include "backends/tensorflow/api.h"
 
-#include "backends/tensorflow/cluster.h"
+#include "backends/tensorflow/cluster/cluster.h"
 
 #include "base/buffer.h"
 #include "base/map.h"

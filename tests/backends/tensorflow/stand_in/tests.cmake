@@ -5,7 +5,7 @@
 # The backend inside of the program, beside the static library that tests are linked with: one copy of each.
 get_target_property(tensorflow_folder hooksess_tensorflow SOURCE_DIR)
 get_target_property(tensorflow_sources hooksess_tensorflow SOURCES)
-list(FILTER tensorflow_sources INCLUDE REGEX "^[a-z_]+\\.c$")
+list(FILTER tensorflow_sources INCLUDE REGEX "^[a-z_/]+\\.c$")
 list(TRANSFORM tensorflow_sources PREPEND ${tensorflow_folder}/)
 add_library(hooksess_tensorflow_inside STATIC ${tensorflow_sources} ${CMAKE_CURRENT_LIST_DIR}/engine.c
             ${CMAKE_CURRENT_LIST_DIR}/graph.c ${CMAKE_CURRENT_LIST_DIR}/graph_build.c ${CMAKE_CURRENT_LIST_DIR}/kernel.c ${CMAKE_CURRENT_LIST_DIR}/script.c

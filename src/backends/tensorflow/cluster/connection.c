@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a session runs: in this process, on a server of it, or elsewhere; and who must be there for it. */
-#include "backends/tensorflow/connection.h"
+#include "backends/tensorflow/cluster/connection.h"
 
-#include "backends/tensorflow/config.h"
+#include "backends/tensorflow/cluster/config.h"
 
 #include "base/proto.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_BACKENDS_TENSORFLOW_CONFIG_H
-#define HS_BACKENDS_TENSORFLOW_CONFIG_H
+#ifndef HS_BACKENDS_TENSORFLOW_CLUSTER_CONFIG_H
+#define HS_BACKENDS_TENSORFLOW_CLUSTER_CONFIG_H
 
 #include <hooksess/tensor.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server of TensorFlow's in this process. */
-#include "backends/tensorflow/server.h"
+#include "backends/tensorflow/cluster/server.h"
 
 #include <string.h>
 

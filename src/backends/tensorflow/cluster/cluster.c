@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster as text, checked before TensorFlow sees it: what TensorFlow says of a bad one names no part of it, or is that
  * nobody answers. */
-#include "backends/tensorflow/cluster.h"
+#include "backends/tensorflow/cluster/cluster.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is looked at of a ConfigProto before TensorFlow sees it. */
-#include "backends/tensorflow/config.h"
+#include "backends/tensorflow/cluster/config.h"
 
 #include "base/proto.h"
 

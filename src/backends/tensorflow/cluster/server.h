@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_BACKENDS_TENSORFLOW_SERVER_H
-#define HS_BACKENDS_TENSORFLOW_SERVER_H
+#ifndef HS_BACKENDS_TENSORFLOW_CLUSTER_SERVER_H
+#define HS_BACKENDS_TENSORFLOW_CLUSTER_SERVER_H
 
-#include "backends/tensorflow/cluster.h"
+#include "backends/tensorflow/cluster/cluster.h"
 #include "backends/tensorflow/tensorflow.h"
 
 #include <hooksess/tensorflow_server.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clusters as TensorFlow's servers take them. */
-#include "backends/tensorflow/cluster.h"
-#include "backends/tensorflow/config.h"
+#include "backends/tensorflow/cluster/cluster.h"
+#include "backends/tensorflow/cluster/config.h"
 
 #include "base/proto.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does anybody answer? TensorFlow waits for whoever does not, without end, when a session begins and when it is closed. */
-#include "backends/tensorflow/cluster.h"
+#include "backends/tensorflow/cluster/cluster.h"
 
 #include <errno.h>
 #include <fcntl.h>
