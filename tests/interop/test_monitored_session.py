@@ -18,8 +18,9 @@ import export_graph
 TRAIN_GRAPH = support.BUILD / "examples/tensorflow/train_graph"
 STEPS, MORE_STEPS, SAVE_STEPS, SUMMARY_STEPS, LOG_STEPS = 45, 75, 20, 10, 15
 PICTURES, BATCH, SEED = 200, 32, 5  # the last batch of an epoch is smaller
-# One thread adds in one order. The first session of a process settles it for all.
-ONE_THREAD = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+# One thread adds in one order; the calling one, so that what TensorFlow's hooks fetch of the step is always what it was before the
+# run, or always what it was after it. The first session of a process settles it for all.
+ONE_THREAD = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
 
 
 def train_there(graph, directory, batches, last_step):
