@@ -14,7 +14,6 @@ static const char *const readers[] = {
     "BatchMatMulV2",
     "Conv2D",
     "Conv3D",
-
     "DepthwiseConv2dNative",
     "Equal",
     "GatherV2",
@@ -22,7 +21,6 @@ static const char *const readers[] = {
     "ImageSummary",
     "InTopKV2",
     "MatMul",
-
     "OneHot",
     "ScalarSummary",
     "Shape",
@@ -32,14 +30,6 @@ static const char *const readers[] = {
 /* Ops whose output is the value's memory again. */
 static const char *const views[] = {"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"};
 
-static bool is_among(const char *type, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(type, list[i]) == 0)
-            return true;
-    return false;
-}
-
 enum { DEEPEST = 8 };
 
 static bool only_read(const hs__tf_backend *backend, TF_Output output, int depth);
@@ -47,20 +37,17 @@ static bool only_read(const hs__tf_backend *backend, TF_Output output, int depth
 static bool reads_only(const hs__tf_backend *backend, TF_Operation *user, int depth)
 {
     const char *type = backend->tf.OperationOpType(user);
-    if (is_among(type, readers, sizeof readers / sizeof *readers))
+    if (hs__tf_is_among(type, readers, sizeof readers / sizeof *readers))
         return true;
-    return depth < DEEPEST && is_among(type, views, sizeof views / sizeof *views) &&
+    return depth < DEEPEST && hs__tf_is_among(type, views, sizeof views / sizeof *views) &&
            only_read(backend, (TF_Output){user, 0}, depth + 1);
 }
 
 static bool only_read(const hs__tf_backend *backend, TF_Output output, int depth)
 {
-    const hs__tf_api *tf = &backend->tf;
-    int n = tf->OperationOutputNumConsumers(output);
-    TF_Input *users = n > 0 ? hs__alloc(&backend->env, (size_t)n, sizeof *users) : NULL;
-    bool all = n == 0 || users;
-    if (users)
-        n = tf->OperationOutputConsumers(output, users, n);
+    TF_Input *users;
+    int n;
+    bool all = hs__tf_users_of(backend, output, &users, &n, NULL) == HS_OK;
     for (int i = 0; all && i < n; i++)
         all = reads_only(backend, users[i].oper, depth);
     hs__free(&backend->env, users);

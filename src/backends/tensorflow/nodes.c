@@ -24,6 +24,26 @@ char *hs__tf_op_name(const hs__tf_backend *backend, const char *name, size_t *ou
     return hs__strndup(&backend->env, name, length);
 }
 
+hs_code hs__tf_users_of(const hs__tf_backend *backend, TF_Output output, TF_Input **users, int *n, hs_error *err)
+{
+    const hs__tf_api *tf = &backend->tf;
+    int room = tf->OperationOutputNumConsumers(output);
+    *n = 0;
+    *users = room > 0 ? hs__alloc(&backend->env, (size_t)room, sizeof **users) : NULL;
+    if (room > 0 && !*users)
+        return hs__no_memory(err, (size_t)room * sizeof **users, "the users of a tensor");
+    *n = room > 0 ? tf->OperationOutputConsumers(output, *users, room) : 0;
+    return HS_OK;
+}
+
+bool hs__tf_is_among(const char *type, const char *const *types, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(type, types[i]) == 0)
+            return true;
+    return false;
+}
+
 static hs_code not_found(const hs__tf_backend *backend, const char *name, hs_error *err)
 {
     const hs__tf_item *item = hs__tf_item_of(backend, name, 0);

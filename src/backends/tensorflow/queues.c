@@ -59,17 +59,15 @@ static hs_code find_closer(const hs__tf_backend *backend, TF_Operation *queue, c
                            hs_error *err)
 {
     const hs__tf_api *tf = &backend->tf;
-    int n = tf->OperationOutputNumConsumers((TF_Output){queue, 0});
-    TF_Input *users = hs__alloc(&backend->env, (size_t)n, sizeof *users);
+    TF_Input *users;
+    int n;
+    hs_code code = hs__tf_users_of(backend, (TF_Output){queue, 0}, &users, &n, err);
     *closer = NULL;
-    if (!users)
-        return hs__no_memory(err, (size_t)n * sizeof *users, "the users of a queue");
-    n = tf->OperationOutputConsumers((TF_Output){queue, 0}, users, n);
     for (int i = 0; !*closer && i < n; i++)
         if (strcmp(tf->OperationOpType(users[i].oper), of->closer) == 0 && cancels(backend, users[i].oper))
             *closer = users[i].oper;
     hs__free(&backend->env, users);
-    return HS_OK;
+    return code;
 }
 
 static hs_code add_closer(hs__tf_backend *backend, TF_Operation *queue, const kind *of, TF_Operation **closer,

@@ -6,14 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_among(const char *type, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(type, list[i]) == 0)
-            return true;
-    return false;
-}
-
 /* Who changes it? */
 
 typedef enum {
@@ -31,9 +23,9 @@ static use use_of_resource(const hs__tf_backend *backend, TF_Operation *user)
     static const char *const branches[] = {"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"};
     const hs__tf_api *tf = &backend->tf;
     const char *type = tf->OperationOpType(user);
-    if (is_among(type, readers, sizeof readers / sizeof *readers))
+    if (hs__tf_is_among(type, readers, sizeof readers / sizeof *readers))
         return READS;
-    if (is_among(type, branches, sizeof branches / sizeof *branches))
+    if (hs__tf_is_among(type, branches, sizeof branches / sizeof *branches))
         return ELUDES;
     for (int i = 0; i < tf->OperationNumOutputs(user); i++)
         if (tf->OperationOutputType((TF_Output){user, i}) == TF_RESOURCE)
@@ -45,7 +37,7 @@ static use use_of_reference(const hs__tf_backend *backend, TF_Operation *user)
 {
     static const char *const writers[] = {"Assign", "AssignAdd", "AssignSub", "CountUpTo"};
     const hs__tf_api *tf = &backend->tf;
-    if (is_among(tf->OperationOpType(user), writers, sizeof writers / sizeof *writers))
+    if (hs__tf_is_among(tf->OperationOpType(user), writers, sizeof writers / sizeof *writers))
         return WRITES;
     for (int i = 0; i < tf->OperationNumOutputs(user); i++)
         if (hs__tf_is_reference(tf->OperationOutputType((TF_Output){user, i})))
@@ -83,12 +75,9 @@ static hs_code mark_users(hs__tf_backend *backend, TF_Output output, bool is_res
 {
     enum { DEEPEST = 16 };
     const hs__tf_api *tf = &backend->tf;
-    int n = tf->OperationOutputNumConsumers(output);
-    TF_Input *users = n > 0 ? hs__alloc(&backend->env, (size_t)n, sizeof *users) : NULL;
-    if (n > 0 && !users)
-        return HS_RESOURCE_EXHAUSTED;
-    hs_code code = HS_OK;
-    n = users ? tf->OperationOutputConsumers(output, users, n) : 0;
+    TF_Input *users;
+    int n;
+    hs_code code = hs__tf_users_of(backend, output, &users, &n, NULL);
     for (int i = 0; !code && i < n; i++) {
         TF_Operation *user = users[i].oper;
         use how = is_resource ? use_of_resource(backend, user) : use_of_reference(backend, user);
@@ -142,14 +131,14 @@ static hs_code mark_all_users(hs__tf_backend *backend, const hs__tf_variable *va
 static bool is_switch(const char *type)
 {
     static const char *const types[] = {"Switch", "RefSwitch", "_SwitchN"};
-    return is_among(type, types, sizeof types / sizeof *types);
+    return hs__tf_is_among(type, types, sizeof types / sizeof *types);
 }
 
 /* Runs whichever of its inputs is there. */
 static bool is_merge(const char *type)
 {
     static const char *const types[] = {"Merge", "RefMerge", "Exit", "RefExit"};
-    return is_among(type, types, sizeof types / sizeof *types);
+    return hs__tf_is_among(type, types, sizeof types / sizeof *types);
 }
 
 static bool is_writer(const hs__tf_step *step, const TF_Operation *op)

@@ -186,6 +186,10 @@ hs_code hs__tf_make_queue_runners(hs__tf_backend *backend, bool remote, hs_error
 hs_code hs__tf_find(void *self, const char *name, hs_node *node, hs_error *err);
 /* "name" or "name:0" as TensorFlow has it, without what it may stand for. */
 hs_code hs__tf_find_output(hs__tf_backend *backend, const char *name, TF_Output *out, hs_error *err);
+/* The ops that take an output, n of them, to be freed; NULL where there are none. */
+hs_code hs__tf_users_of(const hs__tf_backend *backend, TF_Output output, TF_Input **users, int *n, hs_error *err);
+/* Is the type of an op one of these? */
+bool hs__tf_is_among(const char *type, const char *const *types, size_t n);
 /* *op is NULL where there is none of that name. */
 hs_code hs__tf_find_op(hs__tf_backend *backend, const char *name, TF_Operation **op, hs_error *err);
 /* "w" of "w:0". Freed by the caller; NULL without memory. */

@@ -159,18 +159,15 @@ static hs_code find_user(const hs__tf_backend *backend, TF_Operation *variable, 
                          TF_Operation **found, hs_error *err)
 {
     const hs__tf_api *tf = &backend->tf;
-    TF_Output output = {variable, 0};
-    int n = tf->OperationOutputNumConsumers(output);
-    TF_Input *users = hs__alloc(&backend->env, (size_t)n, sizeof *users);
-    if (!users)
-        return hs__no_memory(err, (size_t)n * sizeof *users, "the users of a variable");
-    n = tf->OperationOutputConsumers(output, users, n);
+    TF_Input *users;
+    int n;
+    hs_code code = hs__tf_users_of(backend, (TF_Output){variable, 0}, &users, &n, err);
     for (int i = 0; i < n; i++)
         if (users[i].index == 0 && wanted(tf->OperationOpType(users[i].oper)) &&
             (!*found || belongs_to(backend, users[i].oper, variable)))
             *found = users[i].oper;
     hs__free(&backend->env, users);
-    return HS_OK;
+    return code;
 }
 
 static bool is_read(const char *type)
