@@ -31,7 +31,8 @@ HS_API hs_coordinator *hs_coordinator_new(const hs_coordinator_options *options,
 HS_API void hs_coordinator_free(hs_coordinator *coordinator);
 
 /* Asks every thread to stop. `why` NULL or of code HS_OK, HS_STOP or a clean-stop code: because the work is done; else
- * because of that error, which join reports. The first error is kept. After a stop, HS_CANCELLED is none: it is what being
+ * because of that error, which join reports. The first error is kept; a report of a lost session (HS_ABORTED,
+ * HS_UNAVAILABLE) is replaced by the first other error. After a stop, HS_CANCELLED is none: it is what being
  * woken comes to; and after an error, a stop without one is that of a thread which ends because of it, and keeps no session
  * from recovering (hs_session_request_stop does). If it was joined already, there is nobody left to report an error to, and
  * it is the result. */

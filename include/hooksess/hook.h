@@ -25,7 +25,8 @@ typedef struct hs_run_context hs_run_context;
  *     static const hs_hook_ops ops = { HS_HOOK_OPS, .name = "early_stop", .before_run = before_run, .after_run = after_run };
  *
  * Each callback takes the hook's own `self` first and returns HS_OK, or a code with a message, to which the library adds
- * the hook's name, the callback and the step. They are called in the order of the session's list of hooks, all but close:
+ * the hook's name, the callback and the step. HS_STOP requests a stop in the hook's name, as hs_run_context_request_stop
+ * does, and also ends the run with HS_STOP: no later callback of the run is called. They are called in the order of the session's list of hooks, all but close:
  *
  *   begin                  while the session is opened, before the graph is finalized: may add nodes. A second begin on the
  *                          same graph must add nothing twice. Called once a session.

@@ -32,6 +32,9 @@ typedef enum hs_restore_policy {
  * after_create_session is called again. Then the call that was interrupted is made again from its beginning. Each recovery
  * is a line in the log. Without an hs_recovery these codes are errors like any other. TensorFlow: MonitoredSession.
  *
+ * If a thread has reported another error, or reports one while it is stopped for the recovery, the session fails with that
+ * error instead. A report of a lost session that comes after the training has ended is a warning in the log.
+ *
  * A hook that finds nothing left to do where it was restored (as at the opening) ends it: the call returns HS_STOP.
  *
  * The coordinator is another one afterwards; the old one stays stopped, and valid until the session is closed. So start

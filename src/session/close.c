@@ -13,7 +13,7 @@ static void call_ends(hs_session *session, hs_error *first)
         hs_error error = {0};
         hs__does(session, hook);
         hs_code code = hook->rest->ops.end && hook->kinds ? hook->rest->ops.end(hook->self, &session->raw, &error) : HS_OK;
-        if (!code)
+        if (!code || code == HS_STOP) /* there is nothing left to stop */
             continue;
         code = hs__hook_failed(session, hook, "end", code, &error);
         if (hook->rest->best_effort && !hs__mute(session, hook, "end", &error))
@@ -85,6 +85,54 @@ static int64_t step_of(hs_session *session)
     return seen ? run->step[1] : hs_session_step(session);
 }
 
+/* Records why the session ends. A stop that is requested later is too late. */
+static void note_end(hs_session *session, hs_code last)
+{
+    session->stopped = hs_session_should_stop(session);
+    session->asked = atomic_load(&session->stop_request);
+    session->finished = session->stop || session->step_stop || session->asked || session->already_done ||
+                        last == HS_OUT_OF_RANGE || last == HS_STOP || session->recovery.max_attempts > 0 ||
+                        !hs__is_preemption(hs_coordinator_error(session->coordinator, NULL));
+}
+
+/* A finished session needs no recovery: if threads or the closing backend report that it is lost, it has not failed. If
+ * the loss keeps its state from being saved, the hook that saves fails. */
+static bool is_late_loss(const hs_session *session, hs_code code)
+{
+    return session->finished && hs__is_preemption(code);
+}
+
+static void log_late_loss(const hs_session *session, const hs_error *error)
+{
+    hs_log(&session->env, HS_LOG_WARNING, "the session was lost after the training had ended: %s", error->message);
+}
+
+static void threads_error(const hs_session *session, hs_error *error)
+{
+    if (is_late_loss(session, hs_coordinator_error(session->coordinator, error)))
+        hs__clear(error);
+}
+
+static void join_threads(hs_session *session, hs_error *first)
+{
+    hs_error error;
+    hs__stop_threads(session);
+    if (is_late_loss(session, hs_coordinator_error(session->coordinator, &error)))
+        log_late_loss(session, &error);
+    else if (!first->code)
+        hs__error_copy(first, &error);
+}
+
+static void close_backend(hs_session *session, hs_error *first)
+{
+    hs_error error = {0};
+    hs_code code = hs__close_raw(session, &error);
+    if (is_late_loss(session, code))
+        log_late_loss(session, &error);
+    else if (code && !first->code)
+        *first = error;
+}
+
 static hs_outcome make_outcome(hs_session *session, hs_code last, const hs_error *error)
 {
     hs_outcome outcome = {
@@ -147,17 +195,13 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     if (hs__writer_cache_flush(&session->writers, hs__report_writer, session, &late) && !error->code)
         *error = late;
     hs__enter(session, HS_PHASE_END);
-    hs__stop_threads(session);
-    if (!error->code)
-        hs_coordinator_error(session->coordinator, error);
+    join_threads(session, error);
     hs_outcome outcome = make_outcome(session, last, error);
     call_closes(session, &outcome);
     if (hs__writer_cache_close(&session->writers, hs__report_writer, session, &late) && !error->code)
         *error = late;
     count_failures(session, &outcome);
-    late = (hs_error){0};
-    if (hs__close_raw(session, &late) && !error->code)
-        *error = late;
+    close_backend(session, error);
     if (session->finalized_graph)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
     hs_hooks_destroy(session->given_hooks, session->n_hooks);
@@ -196,14 +240,12 @@ hs_outcome hs_session_outcome(hs_session *session)
     if (!session)
         return no_session(NULL);
     hs_code last = last_code(session, &own);
+    if (!session->closing)
+        note_end(session, last);
     if (!hs__is_clean(last))
         error = own ? session->fail : session->last;
     else
-        hs_coordinator_error(session->coordinator, &error);
-    if (!session->closing) {
-        session->stopped = hs_session_should_stop(session);
-        session->asked = atomic_load(&session->stop_request);
-    }
+        threads_error(session, &error);
     return make_outcome(session, last, &error);
 }
 
@@ -229,20 +271,20 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     }
     session->closing = true;
     hs__enter(session, HS_PHASE_END);
-    session->stopped = hs_session_should_stop(session); /* whoever asks for it from now on is too late */
-    session->asked = atomic_load(&session->stop_request);
-    if (session->restored && session->stopped)
+    if (session->restored && hs_session_should_stop(session))
         session->last.code = HS_OK; /* but for the stop, the call would be made again */
     bool own;
     hs_code last = last_code(session, &own);
     hs_error error = {0}, threads = {0};
-    hs_coordinator_error(session->coordinator, &threads);
+    note_end(session, last);
     if (!hs__is_clean(last)) {
+        hs_coordinator_error(session->coordinator, &threads);
         error = session->threads_failed_first ? threads : own ? session->fail : session->last;
         if (session->threads_failed_first || own)
             session->failed_hook[0] = '\0'; /* it is no hook's error */
     } else {
         session->failed_hook[0] = '\0'; /* a good run has made up for it */
+        threads_error(session, &threads);
         error = threads;
         call_ends(session, &error);
         if (threads.code)

@@ -180,6 +180,8 @@ static hs_code tell_hooks(struct hs_session *session, hs_error *err)
         bool stopped = hs_coordinator_should_stop(session->coordinator);
         hs__does(session, hook);
         hs_code code = hook->rest->ops.after_create_session(hook->self, &session->raw, session->coordinator, err);
+        if (code == HS_STOP)
+            code = hs_coordinator_request_stop(session->coordinator, NULL);
         hook->rest->uncreated = code != HS_OK;
         if (code) {
             code = hs__hook_failed(session, hook, "after_create_session", code, err);
@@ -209,10 +211,10 @@ hs_code hs__create(struct hs_session *session, bool again, hs_error *err)
     return code;
 }
 
-void hs__discard(struct hs_session *session)
+hs_code hs__discard(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
-    hs_error error = {0};
+    hs_error error = {0}, threads;
     session->coordinator_asked = hs__coordinator_asked(session->coordinator);
     hs__stop_threads(session);
     if (hs__close_raw(session, &error))
@@ -220,4 +222,6 @@ void hs__discard(struct hs_session *session)
     hs__free(&raw->env, raw->restored_from);
     raw->restored_from = NULL;
     raw->saves_refused[0] = '\0'; /* what is restored is another state */
+    hs_code code = hs_coordinator_error(session->coordinator, &threads);
+    return code && !hs__is_preemption(code) ? hs__error_copy(err, &threads) : HS_OK;
 }

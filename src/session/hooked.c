@@ -19,7 +19,7 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
         hs_error_prefix(err, "hook '%s', %s at step %lld", hook->rest->ops.name, callback, (long long)step);
     else
         hs_error_prefix(err, "hook '%s', %s", hook->rest->ops.name, callback);
-    if (!hook->rest->best_effort && !session->failed_hook[0]) /* the others' failures are not what the session fails of */
+    if (code != HS_STOP && !hook->rest->best_effort && !session->failed_hook[0]) /* the others' failures are not what the session fails of */
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->rest->ops.name);
     return code;
 }
@@ -39,10 +39,22 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *f
                                   hook->rest->ops.name, &hook->values.fragment, err);
 }
 
+/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If a stop was requested from outside,
+ * the hook only passes it on. */
+static void stop_by_hook(struct hs_session *session, const hs__hook *hook)
+{
+    if (atomic_load(&session->stop_request) == HS__RUNS_ON)
+        hs__request_stop_by(session, hook->rest->ops.name, HS__DONE);
+}
+
 /* A callback's failure is the run's, but for that of a hook of best effort. */
 static hs_code failed(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
 {
     code = hs__hook_failed(session, hook, callback, code, err);
+    if (code == HS_STOP) {
+        stop_by_hook(session, hook);
+        return code;
+    }
     return hook->rest->best_effort ? hs__mute(session, hook, callback, err) : code;
 }
 
@@ -159,7 +171,8 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         int64_t began = hs_env_monotonic_ns(&session->env);
         hs_code code = hook->rest->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, true);
-        if ((code = settle(session, hook, "boundary", code, &error))) {
+        code = settle(session, hook, "boundary", code, &error);
+        if (code && !(code == HS_STOP && which == HS_BOUNDARY_END)) { /* at the end there is nothing left to stop */
             if (!first)
                 first = hs__error_copy(err, &error);
             if (which != HS_BOUNDARY_END) /* the last one comes to everybody */

@@ -7,11 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool hs__is_preemption(hs_code code)
-{
-    return code == HS_ABORTED || code == HS_UNAVAILABLE;
-}
-
 hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err)
 {
     *to = (hs_recovery){HS_RECOVERY, .max_attempts = HS_NEVER};
@@ -156,9 +151,10 @@ static hs_code attempt(struct hs_session *session, bool again, const hs_error *w
             hs_error_prefix(err, "a stop was requested while it waited to recover");
             return last.code;
         }
-        hs__discard(session);
         hs__clear(&last);
-        hs_code code = hs__create(session, again, &last);
+        hs_code code = hs__discard(session, &last);
+        if (!code)
+            code = hs__create(session, again, &last);
         last.code = code;
     } while (hs__is_preemption(last.code));
     if (last.code) {

@@ -53,6 +53,8 @@ hs_code hs__check_runnable(const hs_session *session, hs_error *err)
 static hs_code failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     hs__note_end_of_input(session, code == HS_OUT_OF_RANGE);
+    if (code == HS_STOP)
+        hs__stop_step(session);
     session->last = *error;
     session->last.code = code;
     session->threads_failed_first = !hs__is_clean(code) && hs_coordinator_error(session->coordinator, NULL) != HS_OK;
@@ -70,11 +72,15 @@ static inline hs_code ended(hs_session *session, hs_code code, const hs_error *e
     return HS_OK;
 }
 
-/* Whatever failed because the threads had lost the session failed for their reason. */
+/* The error of a run that failed after a thread had failed. The thread's is the cause if only one of the two says that the
+ * session is lost. */
 static hs_code blame_threads(const hs_session *session, hs_code code, hs_error *error)
 {
     hs_error threads;
-    if (!code || hs__is_preemption(code) || !hs__threads_are_lost(session, &threads))
+    if (!code || !hs_coordinator_error(session->coordinator, &threads))
+        return code;
+    bool thread_lost = hs__is_preemption(threads.code), run_lost = hs__is_preemption(code);
+    if (thread_lost == run_lost || (thread_lost && !hs__threads_are_lost(session, NULL)))
         return code;
     *error = threads;
     return threads.code;

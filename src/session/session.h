@@ -7,6 +7,7 @@
 #include "backends/raw_session.h"
 #include "session/frame.h"
 #include "summary/writer_cache.h"
+#include "threads/coordinator.h"
 
 #include <stdatomic.h>
 
@@ -141,6 +142,7 @@ struct hs_session {
     bool in_step;                /* a step function is running: its runs belong together */
     bool closing, stopped;       /* it is being closed; it had been asked to stop before */
     int asked;                   /* what stop_request was then */
+    bool finished;               /* it would end also if no thread had reported that the session is lost */
     bool creating;               /* it is being made, or made anew: it may be neither run nor closed */
     hs_run_values values;        /* the caller's */
     hs_run_values raw_values[3]; /* of raw runs: made by the caller; made in a callback, or by a guest; within these */
@@ -259,13 +261,12 @@ hs_code hs__close_raw(struct hs_session *session, hs_error *err);
 /* Makes the backend's session, gives it its values, starts the threads and tells the hooks. `again`: for one that was lost.
  * What was made before a failure is left to hs__discard or hs__shut. */
 hs_code hs__create(struct hs_session *session, bool again, hs_error *err);
-/* Ends all that hs__create has made. */
-void hs__discard(struct hs_session *session);
+/* Ends all that hs__create has made. Returns the error of a thread that failed for another reason than the lost session. */
+hs_code hs__discard(struct hs_session *session, hs_error *err);
 void hs__stop_threads(struct hs_session *session);
 
 /* recovery.c */
 
-bool hs__is_preemption(hs_code code);
 hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err);
 /* Is there to be one attempt more, after an error? It is counted, and told; or `error` says that there were enough. */
 bool hs__one_more(const hs_recovery *recovery, int64_t *attempts, const hs_env *env, const char *what, hs_error *error);

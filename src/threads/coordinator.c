@@ -88,12 +88,23 @@ static bool is_clean(const hs_coordinator *coordinator, hs_code code)
     return false;
 }
 
-/* Under the lock. The error is there before the stop: who sees the stop finds its cause. */
+bool hs__is_preemption(hs_code code)
+{
+    return code == HS_ABORTED || code == HS_UNAVAILABLE;
+}
+
+/* The first error is kept. A lost session can be recovered, so the first other error replaces it. */
+static bool replaces(const hs_error *error, const hs_error *kept)
+{
+    return !kept->code || (hs__is_preemption(kept->code) && !hs__is_preemption(error->code));
+}
+
+/* Under the lock. The error is set before the stop, so that a thread that sees the stop finds its cause. */
 static void stop(hs_coordinator *coordinator, const hs_error *error)
 {
     if (!error)
         coordinator->asked |= !coordinator->error.code; /* after an error, it is a thread that ends because of it */
-    else if (!coordinator->error.code)
+    else if (replaces(error, &coordinator->error))
         hs__error_copy(&coordinator->error, error);
     atomic_store_explicit(&coordinator->stop, true, memory_order_release);
     coordinator->changes++;

@@ -6,6 +6,9 @@
 
 #include "base/env.h"
 
+/* Does the code report a lost session, from which hs_recovery recovers? */
+bool hs__is_preemption(hs_code code);
+
 /* Has anyone requested a stop without an error? Until clear_stop. */
 bool hs__coordinator_asked(const hs_coordinator *coordinator);
 

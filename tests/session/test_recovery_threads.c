@@ -361,6 +361,133 @@ static hs_code start_cancelled(probe *p, const probe_call *call)
                : HS_OK;
 }
 
+/* A thread's own error is not forgotten because the session is lost, too. */
+
+static void fails_of_lost_data(lost *l)
+{
+    assert_true(hs_session_should_stop(l->session));
+    assert_int_equal(hs_session_recoveries(l->session), 0);
+    assert_int_equal(hs_outcome_exit_code(lost_close(l)), 1);
+    assert_int_equal(l->outcome.error.code, HS_DATA_LOSS);
+}
+
+static void a_lost_run_does_not_recover_from_a_threads_error(void **state)
+{
+    lost *l = *state;
+    lost_open(l, NULL);
+    lost_report(l, HS_DATA_LOSS);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_int_equal(lost_run(l, "fail"), HS_DATA_LOSS);
+    assert_int_equal(l->opens, 1);
+    fails_of_lost_data(l);
+}
+
+static void an_own_step_does_not_recover_from_a_threads_error(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .fails_in = PROBE_AFTER, .fails_at = 1, .code = HS_ABORTED);
+    lost_open(l, NULL);
+    assert_true(hs_step_begin(l->session));
+    lost_report(l, HS_DATA_LOSS);
+    assert_int_equal(hs_step_end(l->session), HS_DATA_LOSS);
+    assert_false(hs_step_begin(l->session));
+    fails_of_lost_data(l);
+}
+
+static void an_error_outweighs_an_earlier_report_of_loss(void **state)
+{
+    lost *l = *state;
+    lost_open(l, NULL);
+    lost_report(l, HS_ABORTED);
+    lost_report(l, HS_DATA_LOSS);
+    lost_report(l, HS_UNKNOWN);
+    l->fails_left = 1;
+    l->fails_with = HS_UNAVAILABLE;
+    assert_int_equal(lost_run(l, "fail"), HS_DATA_LOSS);
+    fails_of_lost_data(l);
+}
+
+static void an_error_while_recovery_stops_the_threads_ends_it(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .act = start_reporter);
+    lost_open(l, NULL);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_fails(lost_run(l, "fail"), HS_DATA_LOSS, &l->err, "the last page was not written");
+    assert_int_equal(l->opens, 1);
+    fails_of_lost_data(l);
+}
+
+/* A job that is done and saved is done, whatever becomes of its session. */
+
+static hs_code lost_at_the_end(void *user, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)user;
+    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    return hs_error_set(err, HS_ABORTED, "the server is gone");
+}
+
+static hs_code start_lost(probe *p, const probe_call *call)
+{
+    (void)p;
+    return call->point == PROBE_CREATE
+               ? hs_coordinator_start(call->coordinator, call->err, .name = "lost", .run = lost_at_the_end)
+               : HS_OK;
+}
+
+static void is_done(lost *l, hs_reason reason, int exit_code)
+{
+    lost_close(l);
+    assert_ok(l->outcome.error.code, &l->outcome.error);
+    assert_int_equal(l->outcome.reason, reason);
+    assert_int_equal(hs_outcome_exit_code(&l->outcome), exit_code);
+    assert_contains(l->t.log, "WARNING: the session was lost after the training had ended: thread 'lost': the server is gone");
+}
+
+static void a_loss_after_a_hooks_stop_is_no_failure(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .act = start_lost, .stops_at = 1);
+    lost_open_saving(l);
+    lost_inc(l);
+    is_done(l, HS_REASON_STOPPED, 0);
+    assert_int_equal(l->outcome.last_saved_step, 1);
+}
+
+static void a_loss_after_a_stop_from_outside_is_no_failure(void **state)
+{
+    lost *l = *state;
+    lost_probe(l, a, .act = start_lost);
+    lost_open_saving(l);
+    lost_inc(l);
+    hs_session_request_stop(l->session);
+    is_done(l, HS_REASON_STOPPED, 75);
+}
+
+static void a_loss_after_a_callers_close_is_no_failure(void **state)
+{
+    lost *l = *state;
+    l->recovery.max_attempts = HS_NEVER;
+    lost_probe(l, a, .act = start_lost);
+    lost_open_saving(l);
+    lost_inc(l);
+    is_done(l, HS_REASON_CLOSED, 0);
+}
+
+static void a_loss_that_ends_the_loop_is_a_failure(void **state)
+{
+    lost *l = *state;
+    l->recovery.max_attempts = HS_NEVER;
+    lost_open_saving(l);
+    lost_inc(l);
+    lost_report(l, HS_ABORTED);
+    assert_true(hs_session_should_stop(l->session));
+    assert_int_equal(hs_outcome_exit_code(lost_close(l)), 1);
+    assert_int_equal(l->outcome.error.code, HS_ABORTED);
+}
+
 static void ms_139s_a_threads_error_comes_before_that_of_an_end(void **state)
 {
     lost *l = *state;
@@ -416,6 +543,14 @@ int main(void)
         lost_test(threads_are_joined_and_started_again),
         lost_test(ms_131s_who_does_not_stop_is_named_and_left_behind),
         lost_test(ms_131s_what_a_thread_reports_at_its_end_counts),
+        lost_test(a_lost_run_does_not_recover_from_a_threads_error),
+        lost_test(an_own_step_does_not_recover_from_a_threads_error),
+        lost_test(an_error_outweighs_an_earlier_report_of_loss),
+        lost_test(an_error_while_recovery_stops_the_threads_ends_it),
+        lost_test(a_loss_after_a_hooks_stop_is_no_failure),
+        lost_test(a_loss_after_a_stop_from_outside_is_no_failure),
+        lost_test(a_loss_after_a_callers_close_is_no_failure),
+        lost_test(a_loss_that_ends_the_loop_is_a_failure),
         lost_test(ms_139s_a_threads_error_comes_before_that_of_an_end),
         lost_test(a_step_functions_failure_is_no_hooks),
         lost_test(being_woken_to_stop_is_no_failure),

@@ -248,21 +248,43 @@ static void ms_096s_ends_come_first_then_threads_then_the_backend(void **state)
 static hs_code fail_to_close(void *session, hs_error *err)
 {
     (void)session;
+    return hs_error_set(err, HS_INTERNAL, "the server refuses");
+}
+
+static hs_code lose_at_close(void *session, hs_error *err)
+{
+    (void)session;
     return hs_error_set(err, HS_UNAVAILABLE, "the server is gone");
+}
+
+static void train_and_close(play *p, hs_code (*close)(void *session, hs_error *err))
+{
+    p->spied = *p->backend.ops;
+    p->spied.close = close;
+    p->backend.ops = &p->spied;
+    play_probe(p, a, .stops_at = 1);
+    play_open_probes(p, 1);
+    play_train(p);
+    play_close(p);
 }
 
 static void a_backend_that_fails_to_close_spoils_a_good_end(void **state)
 {
     play *p = *state;
-    p->spied = *p->backend.ops;
-    p->spied.close = fail_to_close;
-    p->backend.ops = &p->spied;
-    play_probe(p, a, .stops_at = 1);
-    play_open_probes(p, 1);
-    play_train(p);
-    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
-    assert_says(&p->err, HS_UNAVAILABLE, "the server is gone");
+    train_and_close(p, fail_to_close);
+    assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
+    assert_says(&p->err, HS_INTERNAL, "the server refuses");
     assert_string_equal(p->outcome.hook, ""); /* a stopped, and did not fail */
+}
+
+/* All that there was to save has been saved by then. */
+static void a_backend_that_is_lost_at_the_close_does_not(void **state)
+{
+    play *p = *state;
+    train_and_close(p, lose_at_close);
+    assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
+    assert_int_equal(hs_outcome_exit_code(&p->outcome), 0);
+    assert_contains(p->t.log, "WARNING: the session was lost after the training had ended: the server is gone");
 }
 
 static void the_first_error_is_reported(void **state)
@@ -377,6 +399,7 @@ int main(void)
         play_test(the_outcome_names_no_hook_for_the_callers_error),
         play_test(ms_096s_ends_come_first_then_threads_then_the_backend),
         play_test(a_backend_that_fails_to_close_spoils_a_good_end),
+        play_test(a_backend_that_is_lost_at_the_close_does_not),
         play_test(the_first_error_is_reported),
         play_test(ms_114s_the_run_reports_its_own_error_and_close_the_threads),
         play_test(ms_114s_an_error_after_the_runs_is_not_its_cause),

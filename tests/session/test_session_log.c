@@ -128,7 +128,7 @@ static void an_end_that_failed(void **state)
 static hs_code fail_to_close(void *session, hs_error *err)
 {
     (void)session;
-    return hs_error_set(err, HS_UNAVAILABLE, "the server is gone");
+    return hs_error_set(err, HS_INTERNAL, "the server is gone");
 }
 
 static void a_backend_that_failed_to_close(void **state)

@@ -129,6 +129,107 @@ static void ms_116s_an_error_of_a_thread_only_stops(void **state)
     assert_int_equal(play_close(p)->error.code, HS_UNKNOWN);
 }
 
+/* A callback that returns HS_STOP. */
+
+/* The loop that looks at nothing but hs_session_should_stop; how many runs it makes. */
+static int loop(play *p)
+{
+    int runs = 0;
+    while (!hs_session_should_stop(p->session) && runs < 10) {
+        hs_session_run(p->session, "train", &p->err);
+        runs++;
+    }
+    return runs;
+}
+
+static void is_stopped_by_a(play *p)
+{
+    play_close(p);
+    assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
+    assert_int_equal(hs_outcome_exit_code(&p->outcome), 0);
+    assert_string_equal(p->outcome.hook, "a");
+    assert_int_equal(p->outcome.failing_hooks, 0);
+    assert_ok(p->outcome.error.code, &p->outcome.error);
+    assert_int_equal(p->b.calls[PROBE_END], 1);
+}
+
+static hs_code request_boundary(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->point == PROBE_AFTER)
+        hs_run_context_request_boundary(call->run);
+    return HS_OK;
+}
+
+static void a_callback_that_returns_stop_ends_the_loop(void **state)
+{
+    static const struct {
+        probe_point point;
+        size_t call; /* a boundary comes at the creation, too */
+    } rows[] = {{PROBE_BEFORE, 3}, {PROBE_AFTER, 3}, {PROBE_BOUNDARY, 4}};
+    play *p = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        play_probe(p, a, .fails_in = rows[i].point, .fails_at = rows[i].call, .code = HS_STOP, .act = request_boundary);
+        play_probe(p, b, .code = HS_OK);
+        play_open_probes(p, 2);
+        assert_int_equal(loop(p), 3);
+        assert_int_equal(p->err.code, HS_STOP);
+        is_stopped_by_a(p);
+    }
+}
+
+static void a_hook_of_best_effort_may_return_stop(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_AFTER, .fails_at = 2, .code = HS_STOP);
+    play_open(p, (hs_hook[]){hs_hook_best_effort(probe_hook(&p->a), 0), probe_hook(&p->b)}, 2);
+    assert_int_equal(loop(p), 2);
+    is_stopped_by_a(p);
+}
+
+/* As one does whose own run was ended by the stop. */
+static hs_code pass_the_stop_on(probe *p, const probe_call *call)
+{
+    const play *all = p->user;
+    if (call->point != PROBE_AFTER || p->calls[PROBE_AFTER] != 2)
+        return HS_OK;
+    hs_session_request_stop(all->session);
+    return HS_STOP;
+}
+
+static void a_hook_that_passes_a_stop_on_has_not_requested_it(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = pass_the_stop_on, .user = p);
+    play_open_probes(p, 1);
+    assert_int_equal(loop(p), 2);
+    assert_true(play_close(p)->interrupted);
+    assert_string_equal(p->outcome.hook, "");
+}
+
+static void stop_from_after_create_session_means_already_done(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_CREATE, .fails_at = 1, .code = HS_STOP);
+    play_open_probes(p, 1);
+    assert_int_equal(loop(p), 0);
+    assert_int_equal(play_close(p)->reason, HS_REASON_ALREADY_DONE);
+    assert_string_equal(p->outcome.hook, "a");
+}
+
+static void stop_from_the_last_callbacks_changes_nothing(void **state)
+{
+    const probe_point points[] = {PROBE_BOUNDARY, PROBE_END};
+    play *p = *state;
+    for (size_t i = 0; i < 2; i++) {
+        play_probe(p, a, .fails_in = points[i], .fails_at = points[i] == PROBE_BOUNDARY ? 2 : 1, .code = HS_STOP);
+        play_open_probes(p, 1);
+        play_train(p);
+        assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
+        assert_int_equal(p->outcome.error.code, HS_OK);
+    }
+}
+
 static hs_code already_done(probe *p, const probe_call *call)
 {
     (void)p;
@@ -271,6 +372,11 @@ int main(void)
         play_test(runs_after_a_stop_from_outside_are_still_made),
         play_test(a_run_after_a_stop_of_the_coordinator_is_still_made),
         play_test(ms_116s_an_error_of_a_thread_only_stops),
+        play_test(a_callback_that_returns_stop_ends_the_loop),
+        play_test(a_hook_of_best_effort_may_return_stop),
+        play_test(a_hook_that_passes_a_stop_on_has_not_requested_it),
+        play_test(stop_from_after_create_session_means_already_done),
+        play_test(stop_from_the_last_callbacks_changes_nothing),
         play_test(a_stop_at_the_creation_means_already_done),
         play_test(a_hook_may_stop_in_its_boundary),
         play_test(a_stop_in_the_last_boundary_stops_nothing),
