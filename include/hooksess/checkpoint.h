@@ -95,7 +95,7 @@ HS_API void hs_saver_free(hs_saver *saver);
 /* What a save in the background does while the one before is still being written. */
 typedef enum hs_busy_policy {
     HS_BUSY_WAIT = 0,   /* waits for it */
-    HS_BUSY_SKIP = 1,   /* is not made: HS_UNAVAILABLE */
+    HS_BUSY_SKIP = 1,   /* is not made: HS_CANCELLED */
     HS_BUSY_REPLACE = 2 /* takes its place: what was written of it is removed, unless it has just been finished; one that
                          * took another's place is waited for, so that some are finished however often they are made */
 } hs_busy_policy;

@@ -57,7 +57,8 @@ typedef struct hs_file_stat {
 } hs_file_stat;
 
 /* Files. All members are required but the last four. Paths are the caller's, valid during the call. Each function returns
- * HS_OK or a code with a message that names the path; a missing path is HS_NOT_FOUND, a full disk HS_RESOURCE_EXHAUSTED. A
+ * HS_OK or a code with a message that names the path; a missing path is HS_NOT_FOUND, a full disk HS_RESOURCE_EXHAUSTED.
+ * HS_ABORTED and HS_UNAVAILABLE become HS_UNKNOWN: a failing file does not mean that the session is lost (hs_recovery). A
  * file is used by one thread at a time; different files by several threads at once.
  *
  *   open      *file is the handle, for the other functions and for close.

@@ -68,8 +68,9 @@ HS_API void hs_error_clear(hs_error *err);
 /* "OK", "CANCELLED", ..., "STOP"; "USER" from 256 on and "UNKNOWN_CODE" for any other number. Static. */
 HS_API const char *hs_code_name(hs_code code);
 
-/* ENOENT is HS_NOT_FOUND, ENOSPC and ENOMEM HS_RESOURCE_EXHAUSTED, EACCES HS_PERMISSION_DENIED, and so on, as TensorFlow
- * maps them; 0 is HS_OK, what is not listed HS_UNKNOWN. */
+/* ENOENT is HS_NOT_FOUND, ENOSPC and ENOMEM HS_RESOURCE_EXHAUSTED, EACCES HS_PERMISSION_DENIED, and so on, mostly as in
+ * TensorFlow; 0 is HS_OK, others are HS_UNKNOWN. No errno gives HS_ABORTED or HS_UNAVAILABLE, as these report a lost
+ * session (hs_recovery): a backend that has lost its connection sets HS_UNAVAILABLE itself. */
 HS_API hs_code hs_code_from_errno(int os_error);
 
 /* Reads a struct that begins with its size, as a caller compiled it, into one of `to_size` bytes as the reader knows it:

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include <errno.h>
 #include <string.h>
 
 char *hs__path_join(const hs_env *env, const char *directory, const char *name)
@@ -51,24 +52,40 @@ char *hs__path_directory(const hs_env *env, const char *path)
     return hs__strndup(env, path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+hs_code hs__file_result(hs_code code, const char *what, hs_error *err)
+{
+    if (!code)
+        return HS_OK;
+    hs__settle(code, what, err);
+    if (code == HS_ABORTED || code == HS_UNAVAILABLE)
+        code = HS_UNKNOWN;
+    if (err) {
+        err->code = code;
+        if (!err->os_error)
+            err->os_error = EIO;
+    }
+    return code;
+}
+
 hs_code hs__file_open(hs__file *file, const hs_env *env, const char *path, int mode, hs_error *err)
 {
     file->env = env;
     file->handle = NULL;
-    return hs__settle(env->files.ops->open(env->files.user, path, mode, &file->handle, err), "opening a file", err);
+    return hs__file_result(env->files.ops->open(env->files.user, path, mode, &file->handle, err), "opening a file", err);
 }
 
 hs_code hs__file_write(hs__file *file, const void *data, size_t bytes, hs_error *err)
 {
-    return hs__settle(file->env->files.ops->write(file->env->files.user, file->handle, data, bytes, err), "writing a file",
-                      err);
+    return hs__file_result(file->env->files.ops->write(file->env->files.user, file->handle, data, bytes, err),
+                           "writing a file", err);
 }
 
 hs_code hs__file_read(hs__file *file, uint64_t offset, void *data, size_t bytes, const char *path, hs_error *err)
 {
     size_t got = 0;
-    hs_code code = file->env->files.ops->read(file->env->files.user, file->handle, offset, data, bytes, &got, err);
-    hs__settle(code, "reading a file", err);
+    hs_code code =
+        hs__file_result(file->env->files.ops->read(file->env->files.user, file->handle, offset, data, bytes, &got, err),
+                        "reading a file", err);
     if (!code && got != bytes)
         code = hs_error_set(err, HS_DATA_LOSS, "%s: ends at byte %llu, where %zu bytes from %llu on are needed", path,
                             (unsigned long long)(offset + got), bytes, (unsigned long long)offset);
@@ -77,14 +94,14 @@ hs_code hs__file_read(hs__file *file, uint64_t offset, void *data, size_t bytes,
 
 hs_code hs__file_sync(hs__file *file, hs_error *err)
 {
-    return hs__settle(file->env->files.ops->sync(file->env->files.user, file->handle, err), "syncing a file", err);
+    return hs__file_result(file->env->files.ops->sync(file->env->files.user, file->handle, err), "syncing a file", err);
 }
 
 hs_code hs__file_close(hs__file *file, hs_error *err)
 {
     void *handle = file->handle;
     file->handle = NULL;
-    return handle ? hs__settle(file->env->files.ops->close(file->env->files.user, handle, err), "closing a file", err)
+    return handle ? hs__file_result(file->env->files.ops->close(file->env->files.user, handle, err), "closing a file", err)
                   : HS_OK;
 }
 
@@ -92,7 +109,7 @@ hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, cha
 {
     const hs_file_system *files = &env->files;
     hs_file_stat found;
-    hs_code code = hs__settle(files->ops->stat(files->user, path, &found, err), path, err);
+    hs_code code = hs__file_result(files->ops->stat(files->user, path, &found, err), path, err);
     if (code)
         return code;
     if (found.is_directory)
@@ -156,12 +173,12 @@ hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, 
 
 hs_code hs__stat(const hs_env *env, const char *path, hs_file_stat *out, hs_error *err)
 {
-    return hs__settle(env->files.ops->stat(env->files.user, path, out, err), path, err);
+    return hs__file_result(env->files.ops->stat(env->files.user, path, out, err), path, err);
 }
 
 hs_code hs__list(const hs_env *env, const char *path, int (*found)(void *user, const char *name), void *user, hs_error *err)
 {
-    return hs__settle(env->files.ops->list(env->files.user, path, found, user, err), path, err);
+    return hs__file_result(env->files.ops->list(env->files.user, path, found, user, err), path, err);
 }
 
 bool hs__file_missing(const hs_env *env, const char *path)
@@ -180,7 +197,13 @@ hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err
     const hs_file_system *files = &env->files;
     if (!has_locks(files->ops))
         return HS_OK; /* as its maker decided */
-    return hs__settle(files->ops->lock(files->user, path, lock, err), path, err);
+    hs_error error = {0};
+    hs_code code = hs__settle(files->ops->lock(files->user, path, lock, &error), path, &error);
+    if (code == HS_FAILED_PRECONDITION && !error.os_error) /* another process holds it */
+        return hs__error_copy(err, &error);
+    code = hs__file_result(code, path, &error);
+    hs__error_copy(err, &error);
+    return code;
 }
 
 bool hs__lock_is_shared(const hs_env *env, const void *lock)
@@ -215,7 +238,7 @@ void hs__file_remove(const hs_env *env, const char *path)
     hs_error error = {0};
     hs_code code = env->files.ops->remove(env->files.user, path, &error);
     if (code && code != HS_NOT_FOUND)
-        hs_log(env, HS_LOG_WARNING, "%s", hs__settle(code, path, &error) ? error.message : "");
+        hs_log(env, HS_LOG_WARNING, "%s", hs__file_result(code, path, &error) ? error.message : "");
 }
 
 typedef struct {
@@ -240,7 +263,7 @@ void hs__remove_all(const hs_env *env, const char *path)
     hs_file_stat found;
     hs_error error = {0};
     removal inside = {env, path};
-    hs_code code = hs__settle(ops->remove(env->files.user, path, &error), path, &error);
+    hs_code code = hs__file_result(ops->remove(env->files.user, path, &error), path, &error);
     if (!code || code == HS_NOT_FOUND)
         return;
     if (!hs__stat(env, path, &found, NULL) && found.is_directory) {
@@ -248,7 +271,7 @@ void hs__remove_all(const hs_env *env, const char *path)
         code = hs__list(env, path, remove_inside, &inside, &error);
         if (!code && ops->size >= offsetof(hs_file_system_ops, remove_directory) + sizeof ops->remove_directory &&
             ops->remove_directory)
-            code = hs__settle(ops->remove_directory(env->files.user, path, &error), path, &error);
+            code = hs__file_result(ops->remove_directory(env->files.user, path, &error), path, &error);
     }
     if (code)
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
@@ -256,25 +279,25 @@ void hs__remove_all(const hs_env *env, const char *path)
 
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err)
 {
-    return hs__settle(env->files.ops->rename(env->files.user, from, to, err), "renaming a file", err);
+    return hs__file_result(env->files.ops->rename(env->files.user, from, to, err), "renaming a file", err);
 }
 
 hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err)
 {
-    return hs__settle(env->files.ops->sync_directory(env->files.user, path, err), "syncing a directory", err);
+    return hs__file_result(env->files.ops->sync_directory(env->files.user, path, err), "syncing a directory", err);
 }
 
 hs_code hs__make_directory(const hs_env *env, const char *path, hs_error *err)
 {
     const hs_file_system *files = &env->files;
     hs_file_stat found;
-    hs_code code = hs__settle(files->ops->stat(files->user, path, &found, err), path, err);
+    hs_code code = hs__file_result(files->ops->stat(files->user, path, &found, err), path, err);
     if (!code)
         return found.is_directory ? HS_OK : hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is not a directory", path);
     if (code != HS_NOT_FOUND)
         return code;
     hs_error_clear(err); /* of what was not found */
-    code = hs__settle(files->ops->make_directory(files->user, path, err), path, err);
+    code = hs__file_result(files->ops->make_directory(files->user, path, err), path, err);
     if (code == HS_ALREADY_EXISTS) { /* another process was faster */
         hs_error_clear(err);
         return HS_OK;

@@ -16,6 +16,10 @@ const char *hs__path_base(const char *path);
 /* The same name in the same directory, however that is written: "a", "./a"; "d/a", "d//a"? */
 bool hs__path_same(const char *path, const char *other);
 
+/* The result of a function of hs_file_system_ops. An error gets a message, if it has none, and an os_error, EIO if it has
+ * none: by it, an error of the file system is known. It never keeps a code that reports a lost session (hs_recovery). */
+hs_code hs__file_result(hs_code code, const char *what, hs_error *err);
+
 /* A file that is being written, and how to finish it: all of write, sync and close may fail. */
 typedef struct hs__file {
     const hs_env *env;

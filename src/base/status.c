@@ -77,6 +77,7 @@ hs_code hs_code_from_errno(int os_error)
     case EPIPE:
     case ESHUTDOWN:
     case ETXTBSY:
+    case EDEADLK:
         return HS_FAILED_PRECONDITION;
     case ENOSPC:
     case EDQUOT:
@@ -89,6 +90,8 @@ hs_code hs_code_from_errno(int os_error)
     case ENOMEM:
     case ENOSR:
     case EUSERS:
+    case EAGAIN:
+    case ENOLCK:
         return HS_RESOURCE_EXHAUSTED;
     case ENOSYS:
     case ENOTSUP:
@@ -98,22 +101,6 @@ hs_code hs_code_from_errno(int os_error)
     case ESOCKTNOSUPPORT:
     case EXDEV:
         return HS_UNIMPLEMENTED;
-    case EAGAIN:
-    case ECONNREFUSED:
-    case ECONNABORTED:
-    case ECONNRESET:
-    case EINTR:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case ENETDOWN:
-    case ENETRESET:
-    case ENETUNREACH:
-    case ENOLCK:
-    case ENOLINK:
-        return HS_UNAVAILABLE;
-    case EDEADLK:
-    case ESTALE:
-        return HS_ABORTED;
     case ECANCELED:
         return HS_CANCELLED;
     default:

@@ -137,7 +137,7 @@ static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces
     if (!is_busy(b))
         return HS_OK;
     if (policy == HS_BUSY_SKIP)
-        return hs_error_set(err, HS_UNAVAILABLE, "'%s-%lld' is still being saved; this one is skipped", b->prefix,
+        return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this one is skipped", b->prefix,
                             (long long)b->step);
     if (policy == HS_BUSY_REPLACE && !b->replaces)
         atomic_store_explicit(&b->cancel, true, memory_order_relaxed);

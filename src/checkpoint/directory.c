@@ -426,7 +426,7 @@ static hs_code take_lock(hs__held_directory *held, const hs_env *env, const char
         if (!held->path)
             hs_log(env, HS_LOG_WARNING, "%s; nothing keeps another process from saving there too", cause.message);
         code = HS_OK;
-    } else if (code == HS_FAILED_PRECONDITION) {
+    } else if (code == HS_FAILED_PRECONDITION && !cause.os_error) {
         hs_error_set(err, code,
                      "cannot save to '%s', to which another process saves: %s. Stop that one, or name another "
                      "directory",

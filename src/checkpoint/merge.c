@@ -340,7 +340,7 @@ static hs_code go_on(const merge *m, hs_error *err)
 static hs_code remove_file(const hs_env *env, const char *path, hs_error *err)
 {
     hs_error cause = {0};
-    hs_code code = path ? hs__settle(env->files.ops->remove(env->files.user, path, &cause), path, &cause)
+    hs_code code = path ? hs__file_result(env->files.ops->remove(env->files.user, path, &cause), path, &cause)
                         : hs__no_memory(&cause, 0, "a path");
     return code && code != HS_NOT_FOUND ? hs__error_copy(err, &cause) : HS_OK;
 }

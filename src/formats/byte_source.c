@@ -63,7 +63,8 @@ static hs_code read_file(hs__byte_source *source, uint64_t offset, void *to, siz
     *got = 0;
     if (offset > (uint64_t)INT64_MAX - bytes)
         return HS_OK; /* no file is so long, and not every system can be asked */
-    return hs__settle(files->ops->read(files->user, source->file.handle, offset, to, bytes, got, err), source->path, err);
+    return hs__file_result(files->ops->read(files->user, source->file.handle, offset, to, bytes, got, err), source->path,
+                           err);
 }
 
 /* How much of it is in the window. */

@@ -302,7 +302,7 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
             return before;
     }
     hs_code code = save(hook, run, step, background, &error);
-    if (code == HS_UNAVAILABLE && background && hook->busy == HS_BUSY_SKIP) {
+    if (code == HS_CANCELLED && background && hook->busy == HS_BUSY_SKIP) {
         hs_log(hs__env_of_run(run), HS_LOG_INFO, "%s", error.message);
         return HS_OK;
     }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/save_policy.h"
 
-#include <errno.h>
-
 const hs_env *hs__env_of_run(const hs_run_context *run)
 {
     return hs_backend_env(hs_raw_session_backend(hs_run_context_session(run)));
 }
 
+/* Is it a failure of the file system, or of memory? A later save may succeed. A lost session is the session's to recover.
+ */
 static bool may_pass(hs_code code, const hs_error *error)
 {
-    return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error == EIO);
+    if (code == HS_ABORTED || code == HS_UNAVAILABLE)
+        return false;
+    return code == HS_RESOURCE_EXHAUSTED || (code && error->os_error);
 }
 
 static int64_t backoff_ns(const hs__save_policy *policy)

@@ -148,7 +148,7 @@ void file_spy_init(file_spy *spy, const hs_env *env)
         .stat = spy_stat,
         .list = spy_list,
     };
-    *spy = (file_spy){.env = *env, .under = env->files, .code = HS_UNAVAILABLE};
+    *spy = (file_spy){.env = *env, .under = env->files, .code = HS_UNKNOWN};
     spy->env.files = (hs_file_system){&ops, spy};
 }
 

@@ -221,7 +221,7 @@ static void without_power_nothing_works(void **state)
     put_durably(f, "/a", "old");
     f->disk.cut_at = f->disk.changes + 1;
     assert_true(hs__file_exists(&f->env, "/a"));
-    assert_fails(hs__file_open(&file, &f->env, "/a", HS_OPEN_WRITE, &f->err), HS_UNAVAILABLE, &f->err, "power is off");
+    assert_fails(hs__file_open(&file, &f->env, "/a", HS_OPEN_WRITE, &f->err), HS_UNKNOWN, &f->err, "power is off");
     assert_false(hs__file_exists(&f->env, "/a"));
     assert_int_equal(losses_that_leave(f, "/a", "old", ""), ALL);
 }

@@ -212,6 +212,61 @@ static void replacing_may_fail_anywhere(void **state)
     test_each_file_call(replace, old_or_new_is_there, EIO, true, NULL);
 }
 
+/* Codes that a file system may not report, as a session would take them for its own loss. */
+
+static void next_fails(hs_code code)
+{
+    t.fail_file_code = code;
+    t.fail_file_at = t.file_calls + 1;
+    hs_error_clear(&err);
+}
+
+static void is_unknown(hs_code code)
+{
+    assert_fails(code, HS_UNKNOWN, &err, "injected");
+    assert_int_equal(err.os_error, EIO);
+}
+
+static void no_file_reports_a_lost_session(void **state)
+{
+    const hs_code codes[] = {HS_ABORTED, HS_UNAVAILABLE};
+    hs__file file = {&t.env, NULL};
+    void *lock = NULL;
+    char byte;
+    (void)state;
+    put("f", "x");
+    for (size_t i = 0; i < 2; i++) {
+        next_fails(codes[i]);
+        is_unknown(hs__file_open(&file, &t.env, in("f"), HS_OPEN_READ, &err));
+        next_fails(codes[i]);
+        is_unknown(hs__rename(&t.env, in("f"), in("g"), &err));
+        next_fails(codes[i]);
+        is_unknown(hs__sync_directory(&t.env, directory, &err));
+        next_fails(codes[i]);
+        is_unknown(hs__make_directory(&t.env, in("d"), &err));
+        next_fails(codes[i]);
+        is_unknown(hs__lock(&t.env, in("lock"), &lock, &err));
+        assert_ok(hs__file_open(&file, &t.env, in("f"), HS_OPEN_APPEND, &err), &err);
+        next_fails(codes[i]);
+        is_unknown(hs__file_read(&file, 0, &byte, 1, in("f"), &err));
+        next_fails(codes[i]);
+        is_unknown(hs__file_write(&file, "y", 1, &err));
+        next_fails(codes[i]);
+        is_unknown(hs__file_sync(&file, &err));
+        next_fails(codes[i]);
+        is_unknown(hs__file_close(&file, &err));
+    }
+}
+
+static void a_lock_that_another_process_holds_is_no_failure_of_the_disk(void **state)
+{
+    void *lock = NULL;
+    (void)state;
+    next_fails(HS_FAILED_PRECONDITION);
+    assert_fails(hs__lock(&t.env, in("lock"), &lock, &err), HS_FAILED_PRECONDITION, &err, "injected");
+    assert_int_equal(err.os_error, 0);
+}
+
 /* The calls in their order, and the paths of some. */
 
 static char trace[1000];
@@ -440,6 +495,8 @@ int main(void)
         TEST(what_a_crash_left_beside_it_is_no_hindrance),
         TEST(replace_wants_its_directory),
         TEST(replacing_may_fail_anywhere),
+        TEST(no_file_reports_a_lost_session),
+        TEST(a_lock_that_another_process_holds_is_no_failure_of_the_disk),
         TEST(replace_syncs_before_it_renames),
         TEST(made_directories_are_synced_into_their_parents),
         TEST(removing_a_missing_file_is_no_matter),

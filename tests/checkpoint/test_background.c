@@ -144,7 +144,7 @@ static void one_may_be_skipped(void **state)
     set_gate(true);
     assert_ok(save_behind(f, 1, HS_BUSY_SKIP), &f->err);
     wait_at_gate();
-    assert_fails(save_behind(f, 2, HS_BUSY_SKIP), HS_UNAVAILABLE, &f->err, "is still being saved");
+    assert_fails(save_behind(f, 2, HS_BUSY_SKIP), HS_CANCELLED, &f->err, "is still being saved");
     set_gate(false);
     assert_finished(f, 1);
     assert_false(has_file(f, 2, "index"));

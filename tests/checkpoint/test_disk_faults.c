@@ -81,7 +81,7 @@ static void a_failure_while_saving_shards(void **state)
     (void)state;
     fail_while_saving(shards, once, false);
     fail_while_saving(shards, once, true);
-    fail_while_saving(shards, (failure){.code = HS_UNAVAILABLE, .calls = 1, .late = true}, false);
+    fail_while_saving(shards, (failure){.code = HS_UNKNOWN, .calls = 1, .late = true}, false);
 }
 
 static void failures_one_after_another_while_saving(void **state)
@@ -94,8 +94,8 @@ static void failures_one_after_another_while_saving(void **state)
 static void renames_that_are_done_and_said_to_have_failed(void **state)
 {
     (void)state;
-    fail_while_saving(one_file, (failure){.code = HS_UNAVAILABLE, .calls = 1, .late = true}, false);
-    fail_while_saving(one_file, (failure){.code = HS_UNAVAILABLE, .calls = 1, .late = true}, true);
+    fail_while_saving(one_file, (failure){.code = HS_UNKNOWN, .calls = 1, .late = true}, false);
+    fail_while_saving(one_file, (failure){.code = HS_UNKNOWN, .calls = 1, .late = true}, true);
 }
 
 /* What could not be synced may be lost after the next saves have begun. */

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-static const hs_code reasons[] = {HS_PERMISSION_DENIED, HS_UNKNOWN, HS_RESOURCE_EXHAUSTED, HS_UNAVAILABLE, HS_USER + 1};
+static const hs_code reasons[] = {HS_PERMISSION_DENIED, HS_UNKNOWN, HS_RESOURCE_EXHAUSTED, HS_INTERNAL, HS_USER + 1};
 enum { N_REASONS = sizeof reasons / sizeof *reasons };
 
 static fixture *with_three(void **state)

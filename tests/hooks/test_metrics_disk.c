@@ -228,10 +228,10 @@ static void an_opening_that_failed_is_tried_again_as_it_was(void **state)
     m.d.fail_what = "rename";
     m.d.fail_at = m.d.calls + 1;
     m.d.fail_until = SIZE_MAX;
-    m.d.fail_code = HS_UNAVAILABLE;
+    m.d.fail_code = HS_UNKNOWN;
     open_muted(s, &m);
     stage_run(s, "train", 1, 0);
-    assert_says(&m.last, HS_UNAVAILABLE, "/run/log.csv");
+    assert_says(&m.last, HS_UNKNOWN, "/run/log.csv");
     m.d.fail_at = m.d.fail_until = 0;
     stage_run(s, "train", 2, 0);
     assert_on_disk(&m.d, "step,x\n2,2\n3,3\n");

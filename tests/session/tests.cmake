@@ -11,7 +11,7 @@ foreach(module IN ITEMS signals signal_rules)
   # A race in a process that the test starts is to be its failure.
   set_tests_properties(session/${module} PROPERTIES ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1")
 endforeach()
-foreach(module IN ITEMS recovery recovery_threads)
+foreach(module IN ITEMS recovery recovery_files recovery_threads)
   hooksess_test(session ${module} session/probe.c session/lost.c)
 endforeach()
 foreach(module IN ITEMS own_step own_step_hooks own_step_misuse own_step_recovery)

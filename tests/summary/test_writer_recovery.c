@@ -49,7 +49,7 @@ static hs_code bad_open(void *user, const char *path, int mode, void **file, hs_
 {
     fixture *f = user;
     f->tries++;
-    return f->open_fails ? hs_error_set(err, HS_UNAVAILABLE, "%s is away", path)
+    return f->open_fails ? hs_error_set(err, HS_UNKNOWN, "%s is away", path)
                          : f->under.ops->open(f->under.user, path, mode, file, err);
 }
 
@@ -199,7 +199,7 @@ static void an_outage_drops_what_the_queue_does_not_hold(void **state)
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){.queue_bytes = 2000});
     f->write_fails = f->open_fails = true;
     add(f, writer, 1, EVENTS); /* nobody waits for a disk that fails */
-    assert_int_equal(hs_summary_writer_flush(writer, true, NULL), HS_UNAVAILABLE);
+    assert_int_equal(hs_summary_writer_flush(writer, true, NULL), HS_UNKNOWN);
     hs_summary_writer_status status = hs_summary_writer_get_status(writer);
     assert_int_equal(status.events, EVENTS);
     assert_in_range(status.dropped, EVENTS - 2 * (2000 / 38 + 1), EVENTS - 2000 / 60);

@@ -13,7 +13,7 @@ static hs_code call(disk *d, const char *what, bool changes, const char *path, h
     if (!d->off && changes && ++d->changes == d->cut_at)
         d->off = true;
     if (d->off)
-        return hs_error_set(err, HS_UNAVAILABLE, "%s: the power is off", path);
+        return hs_error_set(err, HS_UNKNOWN, "%s: the power is off", path);
     if (d->fail_what && strcmp(d->fail_what, what) != 0)
         return HS_OK;
     size_t last = d->fail_until > d->fail_at ? d->fail_until : d->fail_at;

@@ -96,7 +96,8 @@ static hs_code file_call(test_env *t, hs_error *err)
     size_t call = ++t->file_calls;
     pthread_mutex_unlock(&lock);
     if (t->fail_file_at && (call == t->fail_file_at || (t->fail_file_on && call > t->fail_file_at)))
-        return hs_error_set_errno(err, t->fail_file_errno, "injected into call %zu", call);
+        return t->fail_file_code ? hs_error_set(err, t->fail_file_code, "injected into call %zu", call)
+                                 : hs_error_set_errno(err, t->fail_file_errno, "injected into call %zu", call);
     return HS_OK;
 }
 

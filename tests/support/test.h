@@ -63,7 +63,8 @@ typedef struct test_env {
     size_t fail_file_at;  /* this one fails, counted from 1, and all that follow if fail_file_on; 0: none */
     int fail_file_errno;
     bool fail_file_on;
-    char log[1 << 16]; /* "LEVEL: text\n" ... */
+    hs_code fail_file_code; /* the code of the failure, without an errno; HS_OK: that of fail_file_errno */
+    char log[1 << 16];      /* "LEVEL: text\n" ... */
     size_t log_used;
 } test_env;
 

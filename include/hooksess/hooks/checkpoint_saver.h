@@ -17,8 +17,9 @@
  * known, and then the state is saved more often than was asked for, for a twentieth of the time.
  *
  * Each creation of a session also writes graph.pbtxt and the graph's events, where the backend has a graph to show. Saving
- * happens at the boundary. A save that fails because the disk is full or sick is dealt with by the policy below; any other
- * failure, and one of the first save, ends the run with its error. */
+ * happens at the boundary. If a save fails because of the file system (hs_error.os_error is set) or of memory
+ * (HS_RESOURCE_EXHAUSTED), on_failure decides. Any other failure, and a failure of the first save, ends the run with its
+ * error. */
 
 HS_BEGIN_DECLS
 
@@ -39,8 +40,8 @@ typedef struct hs_saver_listener {
     void *self;
 } hs_saver_listener;
 
-/* What is done when the disk is full or sick (HS_RESOURCE_EXHAUSTED, an input/output error): the checkpoints that are there
- * stay, what was written of the new one is removed, the log has a warning, and */
+/* What is done when the file system fails: the checkpoints that are there stay, what was written of the new one is removed,
+ * the log has a warning, and */
 typedef enum hs_save_failure {
     HS_SAVE_FAILURE_SKIP = 0,  /* training goes on; the next save is the next that is due */
     HS_SAVE_FAILURE_RETRY = 1, /* training goes on; it is tried again after 1, 2, 4 ... 64 seconds */
