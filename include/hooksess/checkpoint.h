@@ -46,7 +46,8 @@ typedef struct hs_saver_options {
     const char *const *variables; /* names, ended by NULL; NULL: all that are not local. Of a larger variable all
                                    * parts or none (HS_INVALID_ARGUMENT) */
     const hs_checkpoint_name
-        *names; /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied */
+        *names; /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied. Here and in
+                 * `variables` each variable is listed at most once (HS_INVALID_ARGUMENT) */
     double keep_checkpoint_every_n_hours; /* 0: none is kept for ever; else of those that would go, one every so often */
     int64_t keep_best;                    /* so many with the best metric (hs_save_options) stay beside the newest */
     bool larger_is_better;                /* of metrics; else smaller ones are */
@@ -179,7 +180,7 @@ typedef void (*hs_restore_report_fn)(void *user, hs_restore_event event, const c
  * gives a map to its saver, or restores by one only where it does not go on from checkpoints of its own. */
 typedef struct hs_restore_options {
     size_t size;
-    const hs_checkpoint_name *names; /* of variables that are called otherwise in this checkpoint */
+    const hs_checkpoint_name *names; /* of variables that are called otherwise in this checkpoint; each at most once */
     const char *const *skip;         /* variables that keep what they have */
     hs_restore_report_fn report;     /* called for each variable, tensor and checkpoint; NULL: nobody is told */
     void *report_user;

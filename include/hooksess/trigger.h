@@ -24,7 +24,8 @@ typedef struct hs_trigger {
      * from the first run. What else fires does not shift it. It rides in the checkpoint: a resumed run fires where the run
      * that it resumes would have. */
     int64_t every_steps;
-    /* So many seconds after it fired last, whatever made it fire, or after the session began. At most 1e9. */
+    /* So many seconds after it fired last, whatever made it fire, or after the session began. At most 1e9.
+     * checkpoint_saver and evaluation: if the global step is still the same then, the next step fires. */
     double every_secs;
     /* When the global step has reached or passed one of these; in any order. A step that was passed before the session was
      * created does not fire, and one that has fired does not again when a run is resumed; the very step at which the

@@ -89,8 +89,10 @@ static hs_code tell_misfits(const hs__plan *plan, const hs__archive *archive, co
 {
     hs_code code = all->different ? HS_INVALID_ARGUMENT : HS_NOT_FOUND;
     const char *text = (const char *)all->text.data;
-    if (strlen(archive->path) + all->text.size > HS_MESSAGE_SIZE / 2)
+    if (strlen(archive->path) + all->text.size > HS_MESSAGE_SIZE / 2) {
         hs_log(plan->env, HS_LOG_ERROR, "checkpoint '%s' does not fit the model: %s", archive->path, text);
+        text = "the log lists them";
+    }
     return hs_error_set(
         err, code,
         "checkpoint '%s' does not fit the model, which is left as it was; restore into the model it was saved "
@@ -167,6 +169,7 @@ static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *it
     }
     hs__stored stored = hs__archive_tensor(from->archive, item->tensor);
     if (!fits(&wanted, &stored, options->reshape && !item->is_part)) {
+        plan->taken[item->tensor] = true;
         wrong->told = item->is_part ? name : NULL;
         add_different(wrong, name, &wanted, &stored, options);
         return HS_OK;
@@ -175,6 +178,12 @@ static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *it
     if (!code)
         hs__tell(options, HS_RESTORE_TAKEN, item->variable.name, name);
     return code;
+}
+
+hs_code hs__take_restore_options(hs_restore_options *to, const hs_restore_options *given, hs_error *err)
+{
+    hs_code code = hs_struct_take(to, sizeof *to, given, "hs_restore_options", "HS_RESTORE_OPTIONS", err);
+    return code || !to->names ? code : hs__check_named_once(to->names, "hs_restore_options.names", err);
 }
 
 hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__archive *archive,

@@ -24,7 +24,7 @@ typedef struct hs__plan {
     const hs_env *env;
     hs__planned *items;
     size_t n, capacity;
-    bool *taken;         /* by tensor of the archive */
+    bool *taken;         /* by tensor of the archive: a variable takes it, or would if it fitted */
     uint64_t bytes;      /* of all of them, or UINT64_MAX */
     unsigned char *data; /* NULL: they are read twice */
     unsigned char *copy; /* of one of those that are */
@@ -41,6 +41,9 @@ hs_code hs__plan_prepare(hs__plan *plan, const hs_raw_session *session, hs_error
 /* Sets the variables. */
 hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err);
 void hs__plan_free(hs__plan *plan);
+
+/* hs_struct_take, and HS_INVALID_ARGUMENT if `names` lists a variable twice. */
+hs_code hs__take_restore_options(hs_restore_options *to, const hs_restore_options *given, hs_error *err);
 
 void hs__tell(const hs_restore_options *options, hs_restore_event event, const char *name, const char *detail);
 

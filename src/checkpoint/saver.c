@@ -7,6 +7,24 @@
 #include <math.h>
 #include <string.h>
 
+hs_code hs__check_named_once(const hs_checkpoint_name *names, const char *option, hs_error *err)
+{
+    for (size_t i = 0; names[i].variable; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(names[i].variable, names[j].variable) == 0)
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "%s lists variable '%s' twice", option, names[i].variable);
+    return HS_OK;
+}
+
+static hs_code check_listed_once(const char *const *variables, hs_error *err)
+{
+    for (size_t i = 0; variables && variables[i]; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(variables[i], variables[j]) == 0)
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.variables lists '%s' twice", variables[i]);
+    return HS_OK;
+}
+
 static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_error *err)
 {
     size_t n = 0;
@@ -23,7 +41,7 @@ static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_e
         if (!copies[i].name)
             return hs__no_memory(err, strlen(names[i].name), "a saver's names");
     }
-    return HS_OK;
+    return hs__check_named_once(copies, "hs_saver_options.names", err);
 }
 
 const char *hs__saver_name(const hs_saver *saver, const char *variable)
@@ -69,6 +87,8 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
                      HS__MOST_SHARDS);
         return NULL;
     }
+    if (check_listed_once(options.variables, err))
+        return NULL;
     hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
     const char *const *variables = saver && options.variables ? hs__names_copy(&env, options.variables) : NULL;
     if (!saver || (options.variables && !variables)) {

@@ -146,6 +146,7 @@ void hs__timer_reset(hs__timer *timer)
 
 void hs__timer_start(hs__timer *timer, int64_t step)
 {
+    timer->done_step = step;
     if (timer->last_step > step)
         timer->marked = false;
     if (timer->listed == UNKNOWN)
@@ -242,6 +243,7 @@ bool hs__timer_mark(hs__timer *timer, int64_t step, int64_t now_ns, double *elap
     if (before && elapsed_steps)
         *elapsed_steps = step - timer->last_step;
     set_mark(timer, step, now_ns);
+    timer->done_step = step;
     timer->listed = listed_after(timer, step);
     return before;
 }
@@ -265,9 +267,14 @@ hs_code hs__timer_fires(hs__timer *timer, hs_run_context *run, bool *fires, hs_e
     if (!hs__timer_may_be_due(timer, run))
         return HS_OK;
     hs_code code = hs_run_context_step(run, &step, err);
-    if (!code && (*fires = hs__timer_due_in(timer, run, step)))
+    if (code)
+        return code;
+    bool due = hs__timer_due_in(timer, run, step);
+    bool by_time = due && !timer->by_steps && !hs__timer_is_listed(timer, step) && !hs__timer_is_requested(timer, run);
+    *fires = due && !(by_time && step == timer->done_step);
+    if (*fires)
         hs__timer_mark_in(timer, run, step, NULL);
-    return code;
+    return HS_OK;
 }
 
 void hs__timer_take_request(hs__timer *timer, const hs_run_context *run)

@@ -18,6 +18,7 @@ typedef struct hs__timer {
     int64_t listed;    /* the next of the listed steps; INT64_MAX: none; negative: not known before it is started */
     int64_t last_ns;   /* when it was done last */
     int64_t last_step; /* where the rhythm by steps goes on from */
+    int64_t done_step; /* where it was done last, or where the session began: nothing new is to be done there */
 } hs__timer;
 
 /* What a hook's options say: a pair, of which one is given, or a trigger. */
@@ -55,7 +56,8 @@ bool hs__timer_due_in(hs__timer *timer, hs_run_context *run, int64_t step);
 /* Marks that what was due is done. True, and the seconds since then, if it was done before. Reads the clock only if it goes
  * by time, or for the seconds. */
 bool hs__timer_mark_in(hs__timer *timer, hs_run_context *run, int64_t step, double *elapsed_secs);
-/* All of the above, after a run, by the global step. */
+/* All of the above, after a run, by the global step. By time, it does not fire in a run that makes no step: the next step
+ * fires, instead of waiting for another interval. */
 hs_code hs__timer_fires(hs__timer *timer, hs_run_context *run, bool *fires, hs_error *err);
 /* Is the next of the listed steps reached? */
 bool hs__timer_is_listed(const hs__timer *timer, int64_t step);

@@ -2,6 +2,7 @@
 /* Opening a session: the order of everything, and what is left when a part of it fails. */
 #include "session/session.h"
 
+#include "checkpoint/plan.h"
 #include "session/manager.h"
 #include "threads/coordinator.h"
 
@@ -123,8 +124,7 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
         (code = hs__seconds(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
                             "hs_session_options.recovery_wait_secs", err)) ||
         (options->restore_options &&
-         (code = hs_struct_take(&creation->restore_options, sizeof creation->restore_options, options->restore_options,
-                                "hs_restore_options", "HS_RESTORE_OPTIONS", err))))
+         (code = hs__take_restore_options(&creation->restore_options, options->restore_options, err))))
         return code;
     return hs__take_recovery(&session->recovery, options->recovery, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions without hooks: a hooked session that has none, of which only the raw one is shown. */
+#include "checkpoint/plan.h"
 #include "session/manager.h"
 
 #include "session/session.h"
@@ -96,9 +97,7 @@ static hs_code take_options(hs__startup *startup, const hs_session_manager *mana
         .recovery_wait_secs = manager->recovery_wait_secs,
     };
     *restoring = (hs_restore_options){HS_RESTORE_OPTIONS};
-    hs_code code = options->restore_options ? hs_struct_take(restoring, sizeof *restoring, options->restore_options,
-                                                             "hs_restore_options", "HS_RESTORE_OPTIONS", err)
-                                            : HS_OK;
+    hs_code code = options->restore_options ? hs__take_restore_options(restoring, options->restore_options, err) : HS_OK;
     return code ? code
                 : hs__seconds(&startup->max_wait_secs, options->max_wait_secs, standard_wait,
                               "hs_prepare_options.max_wait_secs", err);

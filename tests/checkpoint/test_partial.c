@@ -55,6 +55,26 @@ static void sa_005_one_name_for_two_is_refused(void **state)
     save_at(f, 1);
 }
 
+/* Only one of the two would be saved, or restored. */
+static void a_variable_is_listed_once(void **state)
+{
+    fixture *f = with_renamed(state);
+    const hs_checkpoint_name *names = HS_CHECKPOINT_NAMES({"weights", "x"}, {"bias", "b"}, {"weights", "y"});
+    hs_saver_options named = {HS_SAVER_OPTIONS, .names = names};
+    hs_saver_options listed = {HS_SAVER_OPTIONS, .variables = HS_NAMES("bias", "weights", "bias")};
+    hs_restore_options restoring = {HS_RESTORE_OPTIONS, .names = names};
+    assert_null(hs_saver_new(&named, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_saver_options.names lists variable 'weights' twice");
+    assert_null(hs_saver_new(&listed, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_saver_options.variables lists 'bias' twice");
+    assert_fails(restore_with(f, &restoring), HS_INVALID_ARGUMENT, &f->err,
+                 "hs_restore_options.names lists variable 'weights' twice");
+    assert_came(f, false, false, false);
+    assert_null(hs_session_open(hs_graph_backend(f->m.graph),
+                                &(hs_session_options){HS_SESSION_OPTIONS, .restore_options = &restoring}, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_restore_options.names lists variable 'weights' twice");
+}
+
 static void names_of_variables_that_there_are_not(void **state)
 {
     fixture *f = with_renamed(state);
@@ -237,6 +257,7 @@ int main(void)
         with_fixture(a_saver_may_have_names_of_its_own),
         with_fixture(a_restore_may_have_names_of_its_own),
         with_fixture(sa_005_one_name_for_two_is_refused),
+        with_fixture(a_variable_is_listed_once),
         with_fixture(names_of_variables_that_there_are_not),
         with_fixture(what_is_skipped_stays),
         with_fixture(what_is_missing_may_stay),

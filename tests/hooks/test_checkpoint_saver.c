@@ -328,6 +328,28 @@ static void bh_091s_none_or_several_savers_fail_the_first_save(void **state)
     hs_saver_free(savers[1]);
 }
 
+/* A run that makes no step. */
+
+static void an_interval_that_ends_in_a_run_without_a_step_is_not_used_up(void **state)
+{
+    stage *s = *state;
+    const double none = 0;
+    hs_tensor constant = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &none);
+    hs_script_constant(s->script, "look", &constant);
+    stage_open(s, by_secs(s, 10));
+    test_env_advance(&s->t, 10);
+    stage_run(s, "look", 1, 0);
+    assert_int_equal(saved_after_run(s, 1), 1);
+    assert_int_equal(saved_after_run(s, 9), 1);
+    test_env_advance(&s->t, 1);
+    stage_run(s, "look", 1, 0); /* saves step 2, which the run before has made */
+    assert_int_equal(latest_step(s->directory), 2);
+    test_env_advance(&s->t, 10);
+    stage_run(s, "look", 1, 0);
+    assert_int_equal(saved_after_run(s, 0), 3);
+    stage_close(s);
+}
+
 /* Failures. */
 
 static hs_hook on_failure(stage *s, hs_save_failure policy)
@@ -520,6 +542,7 @@ int main(void)
         with_stage(bh_091s_the_saver_that_is_given),
         with_stage(bh_091s_the_scaffolds_saver),
         with_stage(bh_091s_none_or_several_savers_fail_the_first_save),
+        with_stage(an_interval_that_ends_in_a_run_without_a_step_is_not_used_up),
         with_stage(bh_087s_a_save_that_failed_waits_for_the_next_interval),
         with_stage(a_failure_may_fail_the_run),
         with_stage(a_failure_may_be_tried_again_later),
