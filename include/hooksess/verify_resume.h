@@ -28,17 +28,18 @@
  *             return code != HS_OK;
  *         }
  *
- * It starts the program anew, twice, with the same arguments, so that nothing of one run (threads, devices, caches) is in
- * the other, and waits: for a trial that trains from nothing to the last step, and then for one that goes on from the
- * checkpoint that the first one left in the middle. In these processes the call of hs_verify_resume, which the program must
- * come to in the same way, does not return: it calls `train` and ends the process by exit(), with status 0 if the trial
- * went well and 1 if not. An environment variable, HOOKSESS_RESUME_TRIAL, tells it so, which the trial takes out of its
- * environment, so that programs that it starts are none. What stands between (a script, say) must pass it on. So that a
- * process that it does not reach starts no trials itself, and those others, without end, a trial has an open file too,
- * under the descriptor 198, whatever that is in the program: a call of hs_verify_resume that finds it, and no variable,
- * fails as HS_FAILED_PRECONDITION, and so does the one that waits. Nothing helps where what stands between closes
- * descriptors as well, or where no more than 198 may be open. In a trial no signal is blocked, and SIGCHLD, SIGPIPE, SIGINT
- * and SIGTERM do what they do by default, whatever the program has set.
+ * It starts the program anew, three times, with the same arguments, so that nothing of one run (threads, devices, caches)
+ * is in another, and waits: for a trial that trains from nothing to the last step, and then for two that resume from
+ * checkpoints which the first has saved, one in the middle and one of the step after it. (Two, as a program that swaps two
+ * buffers, one of which is a variable, is wrong at every second step only.) In these processes the call of
+ * hs_verify_resume, which the program must come to in the same way, does not return: it calls `train` and ends the process
+ * by exit(), with status 0 if the trial went well and 1 if not. An environment variable, HOOKSESS_RESUME_TRIAL, tells it
+ * so, which the trial takes out of its environment, so that programs that it starts are none. What stands between (a
+ * script, say) must pass it on. So that a process that it does not reach starts no trials itself, and those others, without
+ * end, a trial has an open file too, under the descriptor 198, whatever that is in the program: a call of hs_verify_resume
+ * that finds it, and no variable, fails as HS_FAILED_PRECONDITION, and so does the one that waits. Nothing helps where what
+ * stands between closes descriptors as well, or where no more than 198 may be open. In a trial no signal is blocked, and
+ * SIGCHLD, SIGPIPE, SIGINT and SIGTERM do what they do by default, whatever the program has set.
  *
  * After each step the checksum of every variable that is saved, of every piece of state (the backend's, the hooks', what
  * was added late) and of the fetches that were asked for is noted, and compared from the first step after the checkpoint
@@ -65,7 +66,7 @@ typedef struct hs_verify_resume_options {
     hs_resume_train_fn train;   /* (required) */
     void *user;                 /* for train */
     int64_t steps;              /* (required) the last step, at least 2 */
-    int64_t middle;             /* the step to resume from: 0: half of steps; else from 1 to steps - 1 */
+    int64_t middle;             /* the only step to resume from, from 1 to steps - 1; 0: half of steps, and the next */
     const char *const *fetches; /* tensors to be compared too, fetched in each run; ended by NULL */
     const char *const *ignore;  /* what may differ (the time used, say): names as the report has them; ended by NULL */
     const char *scratch_dir;    /* a directory is made in it, on the system's own file system; NULL: $TMPDIR, or /tmp */
@@ -78,7 +79,7 @@ typedef struct hs_verify_resume_options {
  * very long, and "" where nothing of the kind differs. */
 typedef struct hs_resume_report {
     size_t size;
-    int64_t middle;     /* the step of the checkpoint */
+    int64_t middle;     /* the step of the checkpoint that differs, or of the first */
     int64_t compared;   /* so many steps after it were the same in both runs, to the bit */
     int64_t step;       /* the first that was not; -1: none */
     int64_t different;  /* so many things were different in that step; 0: only one of the runs has made it */

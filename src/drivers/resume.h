@@ -10,31 +10,40 @@
 
 /* Verifying that a run resumes exactly, from the inside.
  *
- *   verify_resume.c     the program as it was started: two trials, and what came of them
+ *   verify_resume.c     the program as it was started: its trials, and what came of them
  *   resume_process.c    the process that a trial is made in, as its parent sees it
  *   resume_mark.c       a trial that its order does not reach
  *   resume_trial.c      a trial, in a process of its own
  *   resume_recorder.c   the hook that keeps its record
  *   resume_compare.c    comparing two records
  *
- * What they share lies in one directory: for each trial NAME (whole, resumed) its model in NAME/, its record in NAME.record
- * and what came of it in NAME.result; the checkpoint in the middle is saved to where the second trial resumes from.
+ * The whole run leaves checkpoints of two consecutive runs in its middle, and one trial resumes from each. A program that
+ * swaps two buffers is right at every second step: one of the two finds it. If the caller names the middle, it is the only
+ * one.
+ *
+ * What they share lies in one directory: for each trial NAME its model in NAME/, its record in NAME.record and its result
+ * in NAME.result. The whole run saves the checkpoints to the models of the others.
  *
  * A record is text, a line for each thing of each step in the order of the steps: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE
- * NAME", where KIND is state, variable or fetch. A result is "CODE MIDDLE MESSAGE". The directory's path is absolute. */
+ * NAME", where KIND is state, variable or fetch. A result is "CODE MIDDLE MIDDLE MESSAGE", with the steps of the
+ * checkpoints; -1: it was not saved. The directory's path is absolute. */
 
 #define HS__RESUME_ORDER "HOOKSESS_RESUME_TRIAL"
+
+enum { HS__TRIAL_WHOLE, HS__TRIAL_RESUMED, HS__TRIAL_RESUMED_NEXT, HS__TRIALS };
+enum { HS__MIDDLES = 2 };
 
 /* What a trial is told by its parent, as "NAME MIDDLE DIRECTORY". */
 typedef struct hs__resume_order {
     const char *directory;
-    bool resumes;
-    int64_t middle, last_step; /* the step to be resumed from, or to be left a checkpoint of */
+    int trial;
+    int64_t middle, last_step; /* the step to resume from, or to save the first checkpoint of */
 } hs__resume_order;
 
-static inline const char *hs__resume_name(bool resumes)
+static inline const char *hs__resume_name(int trial)
 {
-    return resumes ? "resumed" : "whole";
+    static const char *const names[HS__TRIALS] = {"whole", "resumed", "resumed-next"};
+    return names[trial];
 }
 
 /* A process started for a trial that does not find its order would take itself for the program as it was started, and
@@ -69,19 +78,22 @@ typedef struct hs__recorder {
     const hs__resume_order *order;
     const char *const *fetches; /* NULL: none */
     hs_run_args wants;
-    const char *model_to_leave; /* the prefix of the checkpoint in the middle */
-    hs_saver *saver;            /* saves it, as the session's would */
-    hs__buffer fetched, line;   /* of the last run; of the step */
+    const char *const *models_to_leave; /* the prefixes of the checkpoints in the middle */
+    hs_saver *saver;                    /* saves them, as the session's would */
+    hs__buffer fetched, line;           /* of the last run; of the step */
     hs__file file;
     hs_host_copy copy;
-    bool begun, left;     /* the hook was added to a session; the checkpoint was saved */
-    int64_t last, middle; /* the last step that was recorded, -1: none; that of the checkpoint */
-    hs_error failure;     /* the session's outcome, if it failed */
+    bool begun;                   /* the hook was added to a session */
+    int64_t last;                 /* the last step that was recorded; -1: none */
+    int64_t middles[HS__MIDDLES]; /* the steps of the checkpoints that were saved; -1: none */
+    size_t n_left;                /* how many were saved */
+    hs_error failure;             /* the session's outcome, if it failed */
 } hs__recorder;
 
 /* `record` is the path of its file. What is missing afterwards is set up when the hook begins. */
 hs_code hs__recorder_open(hs__recorder *recorder, const hs_env *env, const hs__resume_order *order,
-                          const char *const *fetches, const char *record, const char *model_to_leave, hs_error *err);
+                          const char *const *fetches, const char *record, const char *const *models_to_leave,
+                          hs_error *err);
 hs_code hs__recorder_close(hs__recorder *recorder, hs_error *err);
 hs_hook hs__recorder_hook(hs__recorder *recorder);
 

@@ -107,7 +107,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hs_code code = hs_raw_session_step(session, &step, err);
     if (code)
         return code;
-    if (order->resumes)
+    if (order->trial != HS__TRIAL_WHOLE)
         return step == order->middle || r->last >= 0
                    ? HS_OK
                    : hs_error_set(err, HS_FAILED_PRECONDITION,
@@ -162,12 +162,20 @@ static hs_code record(hs__recorder *r, const hs_raw_session *session, int64_t st
     return HS_OK;
 }
 
+/* The second checkpoint is of no use at the last step. */
+static bool is_middle(const hs__recorder *r, int64_t step)
+{
+    const hs__resume_order *order = r->order;
+    return order->trial == HS__TRIAL_WHOLE && step >= order->middle && r->n_left < HS__MIDDLES &&
+           (!r->n_left || step < order->last_step);
+}
+
 static hs_code leave(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
 {
-    hs_code code = hs_saver_save(r->saver, session, r->model_to_leave, step,
+    hs_code code = hs_saver_save(r->saver, session, r->models_to_leave[r->n_left], step,
                                  &(hs_save_options){HS_SAVE_OPTIONS, .no_meta_graph = true}, err);
-    r->left = !code;
-    r->middle = step;
+    if (!code)
+        r->middles[r->n_left++] = step;
     return code;
 }
 
@@ -181,7 +189,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     hs_code code = hs_run_context_step(run, &step, err);
     if (code || step <= r->last) /* a run that makes no step */
         return code;
-    if (!(code = record(r, session, step, err)) && !r->order->resumes && !r->left && step >= r->order->middle)
+    if (!(code = record(r, session, step, err)) && is_middle(r, step))
         code = leave(r, session, step, err);
     if (step >= r->order->last_step)
         hs_run_context_request_stop(run);
@@ -211,16 +219,17 @@ hs_hook hs__recorder_hook(hs__recorder *recorder)
 }
 
 hs_code hs__recorder_open(hs__recorder *recorder, const hs_env *env, const hs__resume_order *order,
-                          const char *const *fetches, const char *record_path, const char *model_to_leave, hs_error *err)
+                          const char *const *fetches, const char *record_path, const char *const *models_to_leave,
+                          hs_error *err)
 {
     *recorder = (hs__recorder){.env = env,
                                .order = order,
                                .fetches = fetches,
                                .wants = {HS_RUN_ARGS, .names = fetches},
-                               .model_to_leave = model_to_leave,
+                               .models_to_leave = models_to_leave,
                                .copy = {.env = env},
                                .last = -1,
-                               .middle = order->middle};
+                               .middles = {-1, -1}};
     hs__buffer_init(&recorder->fetched, env);
     hs__buffer_init(&recorder->line, env);
     return hs__file_open(&recorder->file, env, record_path, HS_OPEN_NEW, err);

@@ -32,27 +32,27 @@ static hs_code made_none(const hs__resume_end *end, int mark, hs_error *err)
 }
 
 /* What the trial says of itself; what it does not say, its status does. */
-static hs_code read_result(const hs_env *env, const char *path, const hs__resume_end *end, int mark, int64_t *middle,
+static hs_code read_result(const hs_env *env, const char *path, const hs__resume_end *end, int mark, int64_t *middles,
                            hs_error *err)
 {
     char *text;
     size_t bytes;
     int result, at = 0;
-    long long left;
+    long long first, second;
     if (end->known && WIFSIGNALED(end->status))
         return hs_error_set(err, HS_ABORTED, "it was killed by signal %d (%s)", WTERMSIG(end->status),
                             strsignal(WTERMSIG(end->status)));
     hs_code code = hs__file_contents(env, path, SIZE_MAX, &text, &bytes, err);
     if (code)
         return code == HS_NOT_FOUND ? made_none(end, mark, err) : code;
-    if (sscanf(text, "%d %lld %n", &result, &left, &at) != 2 || !at)
+    if (sscanf(text, "%d %lld %lld %n", &result, &first, &second, &at) != 3 || !at)
         code = made_none(end, mark, err);
     else if (result)
         code = hs_error_set(err, result, "%s", text + at);
     else if (end->known && WEXITSTATUS(end->status))
         code = hs_error_set(err, HS_ABORTED, "it went well, and ended with status %d", WEXITSTATUS(end->status));
     else
-        *middle = left;
+        middles[0] = first, middles[1] = second;
     hs__free(env, text);
     return code;
 }
@@ -63,20 +63,21 @@ typedef struct {
     int mark;        /* a descriptor */
 } place;
 
-/* Makes one of the trials. *middle is the step that it is told, and then that of the checkpoint. */
-static hs_code make_trial(const hs_verify_resume_options *options, const hs_env *env, const place *at, bool resumes,
-                          int64_t *middle, hs_error *err)
+/* Makes one of the trials, which is given the step `middle`. `saved` gets the steps of the checkpoints that it has saved.
+ */
+static hs_code make_trial(const hs_verify_resume_options *options, const hs_env *env, const place *at, int trial,
+                          int64_t middle, int64_t saved[HS__MIDDLES], hs_error *err)
 {
-    const char *name = hs__resume_name(resumes), *directory = at->directory;
-    char *order = hs__format(env, HS__RESUME_ORDER "=%s %lld %s", name, (long long)*middle, directory);
+    const char *name = hs__resume_name(trial), *directory = at->directory;
+    char *order = hs__format(env, HS__RESUME_ORDER "=%s %lld %s", name, (long long)middle, directory);
     char *model = hs__format(env, "%s/%s", directory, name), *result = hs__format(env, "%s/%s.result", directory, name);
     hs_code code = order && model && result ? HS_OK : hs__no_memory(err, strlen(directory), "a path");
     hs__resume_end end;
     if (!code && !(code = hs__make_directory(env, model, err)) &&
         !(code = hs__resume_run(options, env, order, at->mark, &end, err)))
-        code = read_result(env, result, &end, at->mark, middle, err);
+        code = read_result(env, result, &end, at->mark, saved, err);
     if (code)
-        hs_error_prefix(err, resumes ? "the trial that resumes" : "the trial that goes through");
+        hs_error_prefix(err, trial != HS__TRIAL_WHOLE ? "the trial that resumes" : "the trial that goes through");
     hs__free(env, order);
     hs__free(env, model);
     hs__free(env, result);
@@ -134,15 +135,33 @@ static hs_code make_place(const hs_verify_resume_options *options, const hs_env 
     return code;
 }
 
-static hs_code compare_trials(const hs_verify_resume_options *options, const hs_env *env, const char *directory,
+static hs_code compare_trials(const hs_verify_resume_options *options, const hs_env *env, const char *directory, int trial,
                               hs_resume_report *report, hs_error *err)
 {
-    char *whole = hs__format(env, "%s/%s.record", directory, hs__resume_name(false));
-    char *resumed = hs__format(env, "%s/%s.record", directory, hs__resume_name(true));
+    char *whole = hs__format(env, "%s/%s.record", directory, hs__resume_name(HS__TRIAL_WHOLE));
+    char *resumed = hs__format(env, "%s/%s.record", directory, hs__resume_name(trial));
     hs_code code = whole && resumed ? hs__resume_compare(env, whole, resumed, options->ignore, report, err)
                                     : hs__no_memory(err, strlen(directory), "a path");
     hs__free(env, whole);
     hs__free(env, resumed);
+    return code;
+}
+
+/* Resumes from each checkpoint of the whole run. The report is that of the first, or of the one that differs. */
+static hs_code verify_in(const hs_verify_resume_options *options, const hs_env *env, const place *at,
+                         hs_resume_report *report, hs_error *err)
+{
+    int64_t middles[HS__MIDDLES], none[HS__MIDDLES];
+    hs_code code = make_trial(options, env, at, HS__TRIAL_WHOLE, report->middle, middles, err);
+    const int n = options->middle ? 1 : HS__MIDDLES;
+    for (int i = 0; !code && i < n && middles[i] >= 0; i++) {
+        hs_resume_report found = {.middle = middles[i], .step = -1};
+        int trial = HS__TRIAL_RESUMED + i;
+        if (!(code = make_trial(options, env, at, trial, middles[i], none, err)))
+            code = compare_trials(options, env, at->directory, trial, &found, err);
+        if (code || i == 0)
+            *report = found;
+    }
     return code;
 }
 
@@ -152,9 +171,7 @@ static hs_code verify(const hs_verify_resume_options *options, const hs_env *env
     hs_code code = make_place(options, env, &at, err);
     if (code)
         return code;
-    if (!(code = make_trial(options, env, &at, false, &report->middle, err)) &&
-        !(code = make_trial(options, env, &at, true, &report->middle, err)))
-        code = compare_trials(options, env, at.directory, report, err);
+    code = verify_in(options, env, &at, report, err);
     close(at.mark);
     if (code)
         hs_error_prefix(err, "verifying a resume (in '%s')", at.directory);
@@ -183,8 +200,6 @@ static hs_code take_options(hs_verify_resume_options *options, const hs_verify_r
     if (options->middle < 0 || options->middle >= options->steps)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_verify_resume_options.middle is %lld; it must be below %lld",
                             (long long)options->middle, (long long)options->steps);
-    if (!options->middle)
-        options->middle = options->steps / 2;
     return HS_OK;
 }
 
@@ -219,7 +234,7 @@ hs_code hs_verify_resume(const hs_verify_resume_options *given, hs_resume_report
         return hs__resume_trial(&options, &env, order, err);
     if ((code = hs__resume_mark_check(err)))
         return code;
-    report.middle = options.middle;
+    report.middle = options.middle ? options.middle : options.steps / 2;
     code = verify(&options, &env, &report, err);
     give_report(out, &report);
     if (!code)

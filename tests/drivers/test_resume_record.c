@@ -61,9 +61,10 @@ static hs_code record(const hs_env *env, trial *t)
     hs_error err = {0}, late = {0};
     const fixture *f = t->f;
     t->order = (hs__resume_order){.directory = f->directory, .middle = 2, .last_step = 3};
+    const char *const left[] = {test_path(f->directory, "left"), test_path(f->directory, "next")};
     remove(test_path(f->directory, "a.record"));
-    hs_code code = hs__recorder_open(&t->recorder, env, &t->order, t->fetches, test_path(f->directory, "a.record"),
-                                     test_path(f->directory, "left"), &err);
+    hs_code code =
+        hs__recorder_open(&t->recorder, env, &t->order, t->fetches, test_path(f->directory, "a.record"), left, &err);
     if (!code) {
         build(t, &m, env, &c);
         hs_hook hook = hs__recorder_hook(&t->recorder);
@@ -121,8 +122,9 @@ static void the_checkpoint_in_the_middle_is_of_its_step(void **state)
     fixture *f = *state;
     trial t = {.f = f};
     assert_ok(record(&f->t.env, &t), &f->err);
-    assert_true(t.recorder.left);
-    assert_int_equal(t.recorder.middle, 2);
+    assert_int_equal(t.recorder.n_left, 1); /* step 3 is the last */
+    assert_int_equal(t.recorder.middles[0], 2);
+    assert_int_equal(t.recorder.middles[1], -1);
     char *latest = hs_latest_checkpoint(NULL, f->directory, NULL, &f->err);
     assert_string_equal(latest, test_path(f->directory, "left-2"));
     hs_env_free(NULL, latest);
@@ -136,7 +138,7 @@ static void a_record_is_never_another_processs(void **state)
     hs__resume_order order = {.directory = f->directory, .middle = 2, .last_step = 3};
     const char *path = test_path(f->directory, "a.record");
     test_write_file(path, "first", 5);
-    assert_int_equal(hs__recorder_open(&recorder, &f->t.env, &order, NULL, path, "left", &f->err), HS_ALREADY_EXISTS);
+    assert_int_equal(hs__recorder_open(&recorder, &f->t.env, &order, NULL, path, NULL, &f->err), HS_ALREADY_EXISTS);
     hs__recorder_close(&recorder, NULL);
     assert_string_equal(contents(f), "first");
 }

@@ -12,9 +12,9 @@ enum { STEPS = 8, MIDDLE = 4 };
 /* What is wrong with the program. */
 typedef struct {
     const char *name;
-    bool no_generator, lossy_input, lossy_hook, late_input, clock; /* of what is saved */
-    bool no_hook, no_directory, quiet, elsewhere, exits_late;      /* of the program */
-    int64_t kill_at, fail_at, exit_at, end_at;                     /* the step */
+    bool no_generator, lossy_input, lossy_hook, late_input, clock, swaps; /* of what is saved */
+    bool no_hook, no_directory, quiet, elsewhere, exits_late;             /* of the program */
+    int64_t kill_at, fail_at, exit_at, end_at;                            /* the step */
     bool ends_when_resumed, seldom_saved, looks_at_signals, looks_at_environment, verifies_again;
     const char *const *fetches, *const *ignore;
 } scenario;
@@ -27,6 +27,7 @@ static const scenario scenarios[] = {
     {.name = "lossy hook", .lossy_hook = true},
     {.name = "late input", .late_input = true},
     {.name = "clock", .clock = true},
+    {.name = "swapping", .swaps = true},
     {.name = "clock ignored", .clock = true, .ignore = HS_NAMES("hooksess/state/clock")},
     {.name = "killed", .kill_at = MIDDLE + 2},
     {.name = "killed at once", .kill_at = 1},
@@ -51,6 +52,7 @@ static const scenario scenarios[] = {
 typedef struct {
     const scenario *what;
     double position, loss;
+    double buffers[2]; /* of a program that swaps them, one of which is a variable */
     uint64_t generator;
     int64_t input;    /* where it is */
     int64_t produced; /* how much of it this process has seen */
@@ -72,6 +74,11 @@ static hs_code advance(void *self, hs_op *op, hs_error *err)
     w->generator = w->generator * 6364136223846793005u + 1442695040888963407u;
     w->position += (double)(w->generator >> 40) * (double)(++w->input % 3);
     w->loss = w->position / 7;
+    if (w->what->swaps) { /* each step computes one buffer from the other */
+        int64_t from = w->produced % 2;
+        w->buffers[1 - from] = w->buffers[from] + w->position;
+        w->loss = w->buffers[1 - from];
+    }
     w->produced++;
     return HS_OK;
 }
@@ -156,6 +163,8 @@ static hs_graph *make_graph(walk *w)
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_variable(g, "position", HS_DOUBLE, HS_SCALAR, &w->position);
     hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &w->loss);
+    if (w->what->swaps)
+        hs_graph_variable(g, "u", HS_DOUBLE, HS_SCALAR, &w->buffers[0]);
     if (!w->what->no_generator)
         hs_graph_state(g, "generator", save_number, load_number, &w->generator);
     if (!w->what->late_input)
@@ -481,6 +490,16 @@ static void a_relative_scratch_directory_that_begins_with_a_blank(void **state)
 
 /* Options. */
 
+/* At every second step the variable is the newest of the two buffers. */
+static void a_program_that_swaps_two_buffers(void **state)
+{
+    (void)state;
+    assert_fails(verify("swapping"), HS_DATA_LOSS, &err, "resumed at step 5 is not the same: step 6 differs in");
+    assert_int_equal(report.middle, MIDDLE + 1);
+    assert_string_equal(report.variable, "u");
+    assert_ok(verify_as("swapping", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .middle = MIDDLE}), &err);
+}
+
 static void another_middle(void **state)
 {
     (void)state;
@@ -618,6 +637,7 @@ int main(int argc, char **argv)
         with_scratch(signals_are_as_usual_in_a_trial),
         with_scratch(where_the_status_is_gone_the_result_tells),
         with_scratch(a_relative_scratch_directory_that_begins_with_a_blank),
+        with_scratch(a_program_that_swaps_two_buffers),
         with_scratch(another_middle),
         with_scratch(a_program_that_is_not_there),
         with_scratch(a_scratch_directory_that_cannot_be),
