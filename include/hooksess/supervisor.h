@@ -71,7 +71,8 @@ typedef struct hs_supervisor_options {
  * outlive it. `options` may be NULL. HS_INVALID_ARGUMENT: options that contradict each other; what to change is in the
  * message. */
 HS_API hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err);
-/* After its sessions are closed. Stops what still runs, and waits for its services. NULL is fine. */
+/* After its sessions are closed. Stops what still runs, waits for its services, and closes its writer; the session log STOP
+ * is hs_supervisor_stop's alone. NULL is fine. */
 HS_API void hs_supervisor_free(hs_supervisor *sv);
 
 /* Sessions. */

@@ -483,6 +483,10 @@ hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error 
     hs__background_wait(saver);
     while (at < saver->n_kept && strcmp(saver->kept[at].path, prefix) != 0)
         at++;
+    if (at == saver->n_kept && saver->max_to_keep == HS_NEVER && hs_checkpoint_exists(&saver->env, prefix)) {
+        hs_error_clear(err); /* it is not in the list, so no saver deletes it */
+        return HS_OK;
+    }
     if (at == saver->n_kept)
         return hs_error_set(err, HS_NOT_FOUND, "'%s' is none of the checkpoints that the saver keeps", prefix);
     bool before = saver->kept[at].pinned;

@@ -222,7 +222,7 @@ void hs_supervisor_free(hs_supervisor *sv)
     hs_env env = sv->env;
     hs_coordinator_request_stop(sv->coordinator, NULL);
     hs__supervisor_await_services(sv);
-    hs__supervisor_end_writer(sv, NULL);
+    hs__supervisor_end_writer(sv, false, NULL);
     hs_coordinator_free(sv->coordinator);
     if (sv->owns_manager)
         hs_session_manager_free(sv->manager);

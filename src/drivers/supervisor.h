@@ -47,8 +47,9 @@ struct hs_supervisor {
 hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t *step, hs_error *err);
 /* Opens the writer, if there is to be one and it is not open. */
 hs_code hs__supervisor_open_writer(hs_supervisor *sv, hs_error *err);
-/* Ends what the writer has with STOP, and closes it; what somebody still writes is dropped. */
-hs_code hs__supervisor_end_writer(hs_supervisor *sv, hs_error *err);
+/* Closes the writer, or flushes that of the program, after the session log STOP if `logs_stop`. Later events are dropped.
+ */
+hs_code hs__supervisor_end_writer(hs_supervisor *sv, bool logs_stop, hs_error *err);
 /* Is a service at work? */
 bool hs__supervisor_serves(const hs_supervisor *sv);
 /* Waits until none is, however long, and forgets them; a stop was requested, or they have ended. */

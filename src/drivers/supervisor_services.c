@@ -43,13 +43,13 @@ hs_code hs__supervisor_open_writer(hs_supervisor *sv, hs_error *err)
     return hs__error_copy(err, &error);
 }
 
-hs_code hs__supervisor_end_writer(hs_supervisor *sv, hs_error *err)
+hs_code hs__supervisor_end_writer(hs_supervisor *sv, bool logs_stop, hs_error *err)
 {
     hs_error error = {0}, late = {0};
     pthread_mutex_lock(&sv->writing);
     hs_summary_writer *writer = sv->writer;
     sv->writer = NULL;
-    if (writer)
+    if (writer && logs_stop)
         hs_summary_writer_session_log(writer, HS_SESSION_STOP, NULL, NULL, sv->step, &error);
     if (writer && writer == sv->given_writer)
         hs_summary_writer_flush(writer, false, &late);

@@ -149,7 +149,7 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
     hs__coordinator_join(sv->coordinator, &join, sv->services, patiently ? sv->n_services : 0, error.code ? NULL : &error);
     if (options.left_behind)
         *options.left_behind = *left;
-    if (!options.keep_summary_writer && hs__supervisor_end_writer(sv, &late) && error.code)
+    if (!options.keep_summary_writer && hs__supervisor_end_writer(sv, true, &late) && error.code)
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
     return hs__error_copy(err, error.code ? &error : &late);
 }

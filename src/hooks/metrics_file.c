@@ -32,6 +32,8 @@ typedef struct {
     bool has_step, wants_now;
     uint64_t restores; /* of the session, when the file was opened */
     bool planned;      /* the file is to be opened, with what `keep` says */
+    bool opened;       /* once, since begin */
+    bool failing;      /* the last row could not be written; it was logged */
     hs__line_keep keep;
     int64_t step, per_run; /* the global step after the last run; what the last run that moved it added */
     int64_t row_step;      /* of the last row; -1: none */
@@ -44,7 +46,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     for (size_t i = 0; !code && i < hook->n_tensors; i++)
         code = hs__need_tensor(backend, hook->tensors[i], err);
     hook->session_env = hs_backend_env(backend);
-    hook->planned = hook->has_step = false;
+    hook->planned = hook->has_step = hook->opened = hook->failing = false;
     hook->restores = 0;
     hook->per_run = 1;
     hook->row_step = -1;
@@ -53,11 +55,27 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code;
 }
 
+/* A file that cannot be opened at first fails the session. Later failures of the disk, or of memory, end no training: they
+ * are logged and counted, and the next row is tried. Other errors are passed on. */
+static hs_code tolerate(metrics_file *hook, hs_code code, hs_error *err)
+{
+    if (!code || !hook->opened || !(code == HS_RESOURCE_EXHAUSTED || err->os_error))
+        return code;
+    hs_log(hook->session_env, hook->failing ? HS_LOG_DEBUG : HS_LOG_WARNING, "rows are not written: %s", err->message);
+    hs_raw_session_report_failure(hook->session, "metrics_file", err);
+    hook->failing = true;
+    hook->has_step = false; /* the steps until the next row are not those of one run */
+    hs_error_clear(err);
+    return HS_OK;
+}
+
 static hs_code open_file(metrics_file *hook, hs_error *err)
 {
     hs_code code = hs__line_file_open(hook->file, hook->session_env, &hook->keep, err);
-    if (!code)
+    if (!code) {
         hook->planned = false;
+        hook->opened = true;
+    }
     return code;
 }
 
@@ -100,7 +118,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
             return code;
         plan(hook, session, step);
     }
-    return settle(hook, err);
+    return tolerate(hook, settle(hook, err), err);
 }
 
 /* Rows. */
@@ -134,25 +152,33 @@ static void put_metrics(metrics_file *hook)
 static hs_code write_row(metrics_file *hook, const hs_run_values *values, hs_error *err)
 {
     hs__metrics_row *row = &hook->row;
+    hs_code code = settle(hook, err);
+    if (code)
+        return code;
     hs__metrics_row_begin(row);
     hs__metrics_row_integer(row, hook->step);
     if (hook->wall_time)
         hs__metrics_row_time(row, hs_env_realtime_ns(hook->session_env));
-    hs_code code = put_tensors(hook, values, err);
-    if (code)
+    if ((code = put_tensors(hook, values, err)))
         return code;
     put_metrics(hook);
     hs__metrics_row_end(row);
     hook->row_step = hook->step;
-    return hs__line_file_append(hook->file, row->text, row->used, err);
+    if ((code = hs__line_file_append(hook->file, row->text, row->used, err)))
+        return code;
+    if (hook->failing)
+        hs_log(hook->session_env, HS_LOG_INFO, "rows are written again, from step %lld on", (long long)hook->step);
+    hook->failing = false;
+    return HS_OK;
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     metrics_file *hook = self;
-    hs_code code = settle(hook, err);
+    hs_code code = hook->failing ? HS_OK : settle(hook, err); /* else the next row tries again */
+    hook->wants_now = false;
     if (code)
-        return code;
+        return tolerate(hook, code, err);
     if (!hook->has_step) {
         if ((code = hs_run_context_step(run, &hook->step, err)))
             return code;
@@ -182,8 +208,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         return HS_OK;
     hs__timer_mark_in(&hook->timer, run, hook->step, NULL);
     if ((code = write_row(hook, values, err)))
-        hook->has_step = false; /* it may be left alone for some steps */
-    return code;
+        hook->has_step = false; /* a hook of best effort may be left alone for some steps */
+    return tolerate(hook, code, err);
 }
 
 /* A row of the last step, which has none yet. */
@@ -193,12 +219,12 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     const hs_run_values *values = NULL;
     hs_code code = settle(hook, err);
     if (code || !hook->timer.last)
-        return code;
+        return tolerate(hook, code, err);
     if ((code = hs_raw_session_step(session, &hook->step, err)) || hook->step == hook->row_step)
         return code;
     if (hook->n_tensors)
         code = hs_raw_session_run(session, &hook->args, &values, err);
-    return code ? code : write_row(hook, values, err);
+    return code ? code : tolerate(hook, write_row(hook, values, err), err);
 }
 
 static void close_hook(void *self, const hs_outcome *outcome)
@@ -217,7 +243,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     hs_code code = settle(hook, err);
     if (!code)
         code = hs__line_file_sync(hook->file, err);
-    if (code) {
+    if ((code = tolerate(hook, code, err))) { /* a checkpoint is worth more than the rows */
         hook->has_step = false;
         return code;
     }

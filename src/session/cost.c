@@ -93,13 +93,16 @@ void hs__tell_costs(const struct hs_session *session)
 {
     char text[48];
     hs_hook_cost cost;
-    int64_t all = session->opened_ns ? hs_env_monotonic_ns(&session->env) - session->opened_ns : 0;
-    for (size_t i = 0; all > 0 && hs_session_hook_cost(session, i, &cost); i++)
+    int64_t all = hs_env_monotonic_ns(&session->env) - session->began_ns;
+    for (size_t i = 0; hs_session_hook_cost(session, i, &cost); i++) {
+        if (cost.total_ns > all) /* the total is estimated */
+            cost.total_ns = all;
         if (cost.total_ns > 1000000000 && cost.total_ns > all / TELLING_SHARE)
             hs_log(&session->env, HS_LOG_INFO,
                    "hook '%s' took %.0f %% of the session's %.1f s: %.1f s in %lld runs, the longest %.3f s, in %s%s",
                    cost.name, 100.0 * (double)cost.total_ns / (double)all, (double)all * 1e-9, (double)cost.total_ns * 1e-9,
                    (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest, at_step(&cost, text, sizeof text));
+    }
 }
 
 /* Spans. */

@@ -178,6 +178,7 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     session->raw.backend = backend;
     session->raw.ops = *ops;
     session->raw.owner = session;
+    session->began_ns = hs_env_monotonic_ns(&session->env);
     session->raw.saved_step = session->furthest = -1;
     session->recovery.max_attempts = HS_NEVER;
     atomic_init(&session->stop, HS__GOES_ON);
@@ -235,7 +236,6 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         return not_opened(backend, &error, err);
     }
     hs__enter(session, HS_PHASE_DATA);
-    session->opened_ns = hs_env_monotonic_ns(&session->env);
     session->timing = true; /* the first run is timed, and stands for no other */
     session->next_sample = 64;
     hs__clear(err);

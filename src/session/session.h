@@ -136,7 +136,7 @@ struct hs_session {
     hs_hook_span *spans;             /* of the callbacks, while they are recorded */
     size_t n_spans, spans_capacity;
     int spans_wanted;            /* in how many runs more, this one included */
-    int64_t opened_ns;           /* when */
+    int64_t began_ns;            /* when its opening began, by the monotonic clock */
     size_t level;                /* of a run that would be made now: how many are in the middle of their callbacks */
     bool in_backend;             /* the backend is running: nothing may be called */
     bool in_step;                /* a step function is running: its runs belong together */

@@ -184,6 +184,21 @@ static void what_is_pinned_stays_until_it_is_let_go(void **state)
     assert_string_equal(on_disk(f), "5");
 }
 
+static void where_all_are_kept_each_can_be_pinned(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    for (int64_t step = 1; step <= 3; step++)
+        save_at(f, step);
+    assert_ok(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), &f->err);
+    assert_ok(hs_saver_pin(f->saver, file_of(f, 3, NULL), true, &f->err), &f->err);
+    assert_int_equal(hs_saver_pin(f->saver, file_of(f, 4, NULL), true, &f->err), HS_NOT_FOUND);
+    revive(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    save_at(f, 4);
+    save_at(f, 5);
+    assert_string_equal(on_disk(f), "1 2 3 5");
+}
+
 static void only_what_is_kept_can_be_pinned(void **state)
 {
     fixture *f = *state;
@@ -224,6 +239,7 @@ int main(void)
         with_fixture(of_equals_the_later_stays),
         with_fixture(metrics_survive_a_restart),
         with_fixture(what_is_pinned_stays_until_it_is_let_go),
+        with_fixture(where_all_are_kept_each_can_be_pinned),
         with_fixture(only_what_is_kept_can_be_pinned),
         with_fixture(options_that_make_no_sense),
     };

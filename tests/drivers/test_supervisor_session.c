@@ -388,6 +388,20 @@ static void a_writer_that_is_kept_goes_on(void **state)
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@1 stop@1");
 }
 
+static void a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_freed(void **state)
+{
+    supervised *f = *state;
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, NULL);
+    compute(f, 1);
+    const hs_supervisor_stop_options keep = {HS_SUPERVISOR_STOP_OPTIONS, .keep_summary_writer = true};
+    assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &keep, &f->err), &f->err);
+    hs_supervisor_free(f->sv);
+    f->sv = NULL;
+    f->session = NULL;
+    assert_string_equal(events_text(f->directory), BEGINNING THREE "@1");
+}
+
 static void sv_011_a_chief_writes_events(void **state)
 {
     supervised *f = *state;
@@ -684,6 +698,7 @@ int main(void)
         supervised_test(sv_032_a_worker_may_prepare_again_after_a_stop),
         supervised_test(sv_005_each_session_has_an_event_file),
         supervised_test(a_writer_that_is_kept_goes_on),
+        supervised_test(a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_freed),
         supervised_test(sv_011_a_chief_writes_events),
         supervised_test(sv_013_a_summary_without_a_logdir),
         supervised_test(sv_014_a_logdir_and_no_writer),

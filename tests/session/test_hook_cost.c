@@ -74,6 +74,48 @@ static void what_is_seldom_is_found_too(void **state)
     assert_true(cost.total_ns > (int64_t)500 * 1000000000 && cost.total_ns < (int64_t)2000 * 1000000000);
 }
 
+/* As a first save does. */
+static hs_code take_time_at_the_opening(probe *p, const probe_call *call)
+{
+    play *stage = p->user;
+    if (call->point == PROBE_BOUNDARY && p->calls[PROBE_BOUNDARY] == 1)
+        hs_script_advance(stage->script, 3);
+    return HS_OK;
+}
+
+static void the_opening_is_a_part_of_the_sessions_time(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = take_time_at_the_opening, .user = p);
+    play_open_probes(p, 1);
+    hs_script_advance(p->script, 1);
+    play_close(p);
+    assert_contains(p->t.log, "hook 'a' took 75 % of the session's 4.0 s: 3.0 s in 0 runs");
+}
+
+static hs_code take_time_in_one_sample(probe *p, const probe_call *call)
+{
+    play *stage = p->user;
+    hs_hook_cost cost;
+    if (call->point == PROBE_AFTER && p->calls[PROBE_AFTER] > 40 && hs_session_hook_cost(stage->session, 0, &cost) &&
+        cost.total_ns == 0)
+        hs_script_advance(stage->script, 1);
+    return HS_OK;
+}
+
+static void no_hook_takes_more_than_all_of_the_time(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = take_time_in_one_sample, .user = p);
+    play_open_probes(p, 1);
+    for (int i = 0; i < 200; i++)
+        play_train(p);
+    int64_t total = cost_of(p, 0).total_ns;
+    assert_true(total >= (int64_t)64 * 1000000000); /* one sample of a second stands for 64 runs */
+    play_close(p);
+    assert_contains(p->t.log, "hook 'a' took 100 % of the session's ");
+}
+
 static void only_runs_that_it_wants_are_a_hooks(void **state)
 {
     play *p = *state;
@@ -134,6 +176,8 @@ int main(void)
         play_test(nobody_has_cost_anything_at_first),
         play_test(a_hook_that_takes_long_is_timed_and_named),
         play_test(what_is_seldom_is_found_too),
+        play_test(the_opening_is_a_part_of_the_sessions_time),
+        play_test(no_hook_takes_more_than_all_of_the_time),
         play_test(only_runs_that_it_wants_are_a_hooks),
         play_test(spans_are_recorded_to_the_end_of_the_next_run),
     };

@@ -29,9 +29,9 @@
  * A training that begins anew, at step 0, keeps the file of an earlier one aside: it is renamed to FILE.1, or the next
  * number that is free. Cutting copies what stays to FILE.tmp and renames that.
  *
- * Failures name the file: a full disk is HS_RESOURCE_EXHAUSTED. They end the training, unless the hook is one of best
- * effort (hs_hook_best_effort); the row that was not written, or half of it, is then completed before the next one; rows
- * that were due while the hook was left alone are not written. One
+ * A file that cannot be opened at first fails the session. Later, a full or failing disk does not end the training: the log
+ * has a warning, the outcome counts the failure, and each due row tries again. The row that failed, or half of it, is then
+ * completed before the next one; rows that were due in between are lost. One
  * process at a time writes to a file: among replicas, list the hook for the chief alone. Files are the environment's
  * (hs_env.files).
  */
