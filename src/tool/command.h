@@ -8,7 +8,7 @@
 enum { FINE = 0, FOUND = 1, TROUBLE = 2 };
 
 /* Every option of every command; a row of `known` in command_line.c says how it is written. */
-enum option_id { OPTION_JSON, OPTION_TAG, OPTION_FROM, OPTION_TO, OPTION_DELETE, N_OPTIONS };
+enum option_id { OPTION_JSON, OPTION_TAG, OPTION_FROM, OPTION_TO, OPTION_DELETE, OPTION_OUTPUT, N_OPTIONS };
 
 /* A command as it was called. */
 struct call {

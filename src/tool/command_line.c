@@ -17,6 +17,7 @@ static const struct option known[N_OPTIONS] = {
     [OPTION_FROM] = {"from", required_argument, NULL, OPTION_FROM},
     [OPTION_TO] = {"to", required_argument, NULL, OPTION_TO},
     [OPTION_DELETE] = {"delete", no_argument, NULL, OPTION_DELETE},
+    [OPTION_OUTPUT] = {"output", required_argument, NULL, OPTION_OUTPUT},
 };
 
 static const char notes[] =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files are read twice: once to see which events a later START has made obsolete, once to copy the others.
  *
- * The new file is read after the old ones, by its name, and begins with a START at the first of all steps: TensorBoard then
- * forgets what the old files gave it, so that it shows the same with and without them, at any instant between. */
+ * The new file begins with a START at the first of all steps, and its name sorts after those of the old files: while both
+ * are in the directory, TensorBoard drops what the old files gave it. */
 #include "command.h"
 #include "events.h"
 #include "json.h"
@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct {
@@ -46,6 +47,7 @@ typedef struct {
     int64_t last_summary; /* the highest step of one */
     bool has_obsolete;
     double first_time;
+    const char *output; /* where the new file is wanted; NULL: in the directory */
     char *aside, *path; /* of the new file */
     json_t *deleted;
 } compaction;
@@ -277,15 +279,24 @@ static bool hold(const char *directory, hs_saver **saver)
     return is_free;
 }
 
+/* The directory of a path, in new memory. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? text_of((hs_string){path, slash == path ? 1 : (size_t)(slash - path)}) : joined(".", "");
+}
+
 static bool place(const compaction *c)
 {
     const hs_file_system *files = &hs_env_default()->files;
     hs_error err = {0};
-    if (!files->ops->rename(files->user, c->aside, c->path, &err) &&
-        !files->ops->sync_directory(files->user, c->directory, &err))
-        return true;
-    say("%s", err.message);
-    return false;
+    char *directory = directory_of(c->path);
+    bool placed = !files->ops->rename(files->user, c->aside, c->path, &err) &&
+                  !files->ops->sync_directory(files->user, directory, &err);
+    if (!placed)
+        say("%s", err.message);
+    free(directory);
+    return placed;
 }
 
 static bool delete_old(compaction *c)
@@ -304,10 +315,24 @@ static bool delete_old(compaction *c)
 
 static void choose_names(compaction *c)
 {
-    char name[64]; /* without "tfevents", so that nobody reads it */
+    char name[64]; /* without "tfevents": it is not an event file yet */
     snprintf(name, sizeof name, "/hooksess-compact.%ld.tmp", (long)getpid());
-    c->aside = joined(c->directory, name);
-    c->path = joined(c->files[c->n_files - 1].path, ".compacted");
+    c->path = c->output ? joined(c->output, "") : joined(c->files[c->n_files - 1].path, ".compacted");
+    char *directory = directory_of(c->path);
+    c->aside = joined(directory, name);
+    free(directory);
+}
+
+/* In the same directory, the new file and the old ones would be read together. */
+static bool is_elsewhere(const char *output, const char *directory)
+{
+    char *parent = directory_of(output);
+    struct stat a, b;
+    bool same = stat(parent, &a) == 0 && stat(directory, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (same)
+        say("%s: is in the directory that is compacted; give --delete, or a file in another directory", output);
+    free(parent);
+    return !same;
 }
 
 static void conclude(compaction *c, bool as_json, bool is_made)
@@ -334,8 +359,12 @@ static void conclude(compaction *c, bool as_json, bool is_made)
 static int make(compaction *c, const events *seen, const struct call *call)
 {
     const hs_file_system *files = &hs_env_default()->files;
-    bool is_one = c->n_files == 1 && !seen->damages;
+    bool is_one = c->n_files == 1 && !seen->damages && !c->output;
     int status = events_status(seen);
+    if (call->given[OPTION_DELETE] && seen->damages > seen->torn) {
+        say("nothing was changed: an old file is damaged, and more of it may be saved; give --output");
+        return status;
+    }
     if (c->n_events == 0 || (is_one && !c->has_obsolete)) {
         conclude(c, call->given[OPTION_JSON], false);
         return status;
@@ -347,13 +376,11 @@ static int make(compaction *c, const events *seen, const struct call *call)
         conclude(c, call->given[OPTION_JSON], false);
         return status;
     }
-    if (!is_written || !is_quiet(c) || !place(c)) {
+    if (!is_written || (!c->output && !is_quiet(c)) || !place(c)) {
         files->ops->remove(files->user, c->aside, NULL);
         return TROUBLE;
     }
-    if (call->given[OPTION_DELETE] && seen->damages > seen->torn)
-        say("nothing is deleted: of what is damaged somebody may save more");
-    else if (call->given[OPTION_DELETE] && !delete_old(c))
+    if (call->given[OPTION_DELETE] && !delete_old(c))
         status = TROUBLE;
     conclude(c, call->given[OPTION_JSON], true);
     return status;
@@ -375,14 +402,17 @@ static void free_compaction(compaction *c)
 
 int events_compact(const struct call *call)
 {
-    compaction c = {.directory = call->operands[0], .deleted = json_array()};
+    compaction c = {.directory = call->operands[0], .output = call->given[OPTION_OUTPUT], .deleted = json_array()};
     events seen = {.damaged = note_damage, .user = &c};
     const hs_event *event;
     hs_saver *saver = NULL;
     int status = TROUBLE;
     if (!is_directory(c.directory)) {
-        say("%s: is no directory; what is compacted is all event files of one", c.directory);
-    } else if (hold(c.directory, &saver) && open_events(&seen, c.directory)) {
+        say("%s: is not a directory", c.directory);
+    } else if (!c.output == !call->given[OPTION_DELETE]) {
+        say("give one of --delete and --output FILE");
+    } else if ((c.output ? is_elsewhere(c.output, c.directory) : hold(c.directory, &saver)) &&
+               open_events(&seen, c.directory)) {
         while (next_event(&seen, &event))
             note_event(&c, event);
         close_events(&seen);

@@ -97,16 +97,16 @@ static const struct command commands[] = {
      events_check},
     {"events",
      "compact",
-     "[--json] [--delete] DIRECTORY",
+     "[--json] {--delete | --output FILE} DIRECTORY",
      "one file of many, without what a restart has made obsolete",
-     "Makes one event file of all in a directory, without the summaries that TensorBoard drops too: those at and above the step\n"
-     "from which a later run began anew, but for one that alone tells what its tag is for. The new file comes after the old ones\n"
-     "by its name, and TensorBoard shows the same with and without them. They are kept, unless --delete is given: then they are\n"
-     "removed once the new file is on the disk, but for when something in them is damaged (other than by a cut at the end). Not\n"
-     "while training writes there: one that saves its checkpoints in the directory is noticed, and so is a file that grows\n"
-     "meanwhile; then nothing is changed. What waits in another writer's memory is not.\n",
+     "Writes one event file of all event files in a directory. Summaries that TensorBoard drops are left out: those at and\n"
+     "above the step from which a later run began again. An event that alone tells what a tag is for is kept.\n"
+     "--output FILE: writes FILE, in another directory, and changes nothing in DIRECTORY.\n"
+     "--delete: writes the file to DIRECTORY, syncs it, and removes the old ones. If an old file is damaged, other than cut at\n"
+     "its end, nothing is changed; likewise if a training saves its checkpoints to DIRECTORY, or if a file grows meanwhile.\n"
+     "Stop other writers first: events in their memory are not seen. If --delete is interrupted, run it again.\n",
      1,
-     {[OPTION_JSON] = true, [OPTION_DELETE] = true},
+     {[OPTION_JSON] = true, [OPTION_DELETE] = true, [OPTION_OUTPUT] = true},
      events_compact},
     {NULL, NULL, NULL, NULL, NULL, 0, {false}, NULL},
 };

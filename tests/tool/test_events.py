@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import fcntl
 import json
+import os
 import resource
 import signal
 import unittest
@@ -9,6 +10,7 @@ from event_files import event, field, record, run_metadata, scalars, start, tens
 from support import TOOL, ToolCase, run
 
 FIRST, SECOND = "run/events.out.tfevents.0000000001.a", "run/events.out.tfevents.0000000002.a"
+OUTPUT = "events.out.tfevents.0000000003.all"  # not in run
 
 
 class EventsCase(ToolCase):
@@ -149,12 +151,29 @@ class Compact(EventsCase):
 
     def test_what_was_run_again_is_dropped(self):
         self.write_run()
-        done = self.json("events", "compact", "--json", "run")
-        self.assertEqual(done, {"file": SECOND + ".compacted", "files": 2, "events": 11, "dropped": 2, "deleted": []})
-        self.assertEqual([(e["step"], e["value"]) for e in self.lines("--tag", "loss", SECOND + ".compacted")], [(1, 1), (2, 2), (3, 30)])
-        logs = [e["step"] for e in self.lines(SECOND + ".compacted") if e["event"] == "session_log"]
+        done = self.json("events", "compact", "--json", "--output", OUTPUT, "run")
+        self.assertEqual(done, {"file": OUTPUT, "files": 2, "events": 11, "dropped": 2, "deleted": []})
+        self.assertEqual([(e["step"], e["value"]) for e in self.lines("--tag", "loss", OUTPUT)], [(1, 1), (2, 2), (3, 30)])
+        logs = [e["step"] for e in self.lines(OUTPUT) if e["event"] == "session_log"]
         self.assertEqual(logs, [0, 1, 3])
-        self.assertEqual(len(self.names()), 3)
+        self.assertEqual(len(self.names()), 2)
+
+    def test_no_point_is_counted_twice(self):
+        self.write(FIRST, version() + start(1) + b"".join(scalars(step, loss=step) for step in range(1, 101)))
+        self.write(SECOND, version() + start(51) + b"".join(scalars(step, loss=step) for step in range(51, 101)))
+        names = self.names()
+        self.assertIn("give one of --delete and --output", self.says("events", "compact", "run"))
+        self.assertIn("give one of", self.says("events", "compact", "--delete", "--output", OUTPUT, "run"))
+        self.assertIn("is in the directory that is compacted", self.says("events", "compact", "--output", "run/all.tfevents", "run"))
+        self.assertEqual(self.names(), names)
+        self.prints("events", "compact", "--delete", "run")
+        self.assertEqual([e["step"] for e in self.lines("--tag", "loss", "run")], list(range(1, 101)))
+        self.assertEqual([tag["count"] for tag in self.json("events", "ls", "--json", "run")["tags"]], [100])
+
+    def test_an_output_that_cannot_be_written(self):
+        self.write_run()
+        self.assertIn("nowhere", self.says("events", "compact", "--output", "nowhere/at.all", "run"))
+        self.assertEqual(len(self.names()), 2)
 
     def test_the_old_ones_go_where_that_is_asked_for(self):
         self.write_run()
@@ -163,9 +182,10 @@ class Compact(EventsCase):
         self.assertEqual(self.names(), [SECOND[4:] + ".compacted"])
         self.assertIn("nothing to compact", self.prints("events", "compact", "--delete", "run"))
 
-    def test_compacted_beside_the_old_ones_it_is_compacted_alike(self):
+    def test_a_deletion_that_was_interrupted_is_finished(self):
         self.write_run()
-        self.prints("events", "compact", "run")
+        self.prints("events", "compact", "--output", OUTPUT, "run")
+        os.rename(self.directory / OUTPUT, self.directory / (SECOND + ".compacted"))
         self.prints("events", "compact", "--delete", "run")
         self.assertEqual([(e["step"], e["value"]) for e in self.lines("--tag", "loss", "run")], [(1, 1), (2, 2), (3, 30)])
 
@@ -182,13 +202,15 @@ class Compact(EventsCase):
         data[len(version()) + 20] ^= 1
         self.write(FIRST, data)
         output, said = self.tool("events", "compact", "--delete", "run", status=1)
-        self.assertIn("nothing is deleted", said)
-        self.assertEqual(len(self.names()), 3)
+        self.assertIn("nothing was changed: an old file is damaged", said)
+        self.assertEqual(len(self.names()), 2)
+        self.tool("events", "compact", "--output", OUTPUT, "run", status=1)
+        self.assertEqual([e["step"] for e in self.lines("--tag", "loss", OUTPUT)][-1], 3)
 
     def test_a_file_that_has_lost_its_version(self):
         self.write(FIRST, scalars(1, loss=1) + scalars(2, loss=2))
         self.write(SECOND, version() + start(2) + scalars(2, loss=20))
-        self.prints("events", "compact", "run")
+        self.prints("events", "compact", "--delete", "run")
         self.assertEqual([(e["event"], e["step"], e.get("value")) for e in self.lines(SECOND + ".compacted")],
                          [("file_version", 0, None), ("session_log", 0, None), ("summary", 1, 1), ("session_log", 2, None), ("summary", 2, 20)])
 
@@ -199,7 +221,7 @@ class Compact(EventsCase):
         self.assertEqual((done["events"], done["dropped"]), (7, 2))
         note = self.json("events", "ls", "--json", "run")["tags"][0]
         self.assertEqual((note["tag"], note["plugin"], note["count"]), ("note", "scalars", 2))
-        self.assertIn("nothing to compact", self.prints("events", "compact", "run"))
+        self.assertIn("nothing to compact", self.prints("events", "compact", "--delete", "run"))
         self.assertEqual(len(self.names()), 1)
 
     def test_a_training_that_saves_there_keeps_its_files(self):
@@ -213,14 +235,14 @@ class Compact(EventsCase):
         self.prints("events", "compact", "--delete", "run")
 
     def test_nothing_to_do(self):
-        self.assertIn("nothing to compact", self.prints("events", "compact", "run"))
+        self.assertIn("nothing to compact", self.prints("events", "compact", "--delete", "run"))
         self.write(FIRST, version() + start(1) + scalars(1, loss=1))
-        self.assertIsNone(self.json("events", "compact", "--json", "run")["file"])
+        self.assertIsNone(self.json("events", "compact", "--json", "--delete", "run")["file"])
         self.assertEqual(len(self.names()), 1)
 
     def test_a_file_is_no_directory(self):
         self.write_run()
-        self.assertIn("is no directory", self.says("events", "compact", FIRST))
+        self.assertIn("is not a directory", self.says("events", "compact", "--delete", FIRST))
 
     def test_a_disk_without_room_changes_nothing(self):
         def limit():
