@@ -145,9 +145,10 @@ HS_API bool hs_saver_finished(hs_saver *saver, int64_t *step, hs_error *err);
 HS_API void hs_saver_wait(hs_saver *saver);
 /* Makes ready for saving to `prefix` (without a step): makes the directory, takes hold of it against other processes until
  * the saver is freed or saves elsewhere, and removes what saves that were cut short have left of it there. A first save
- * does so by itself; sooner is better where training comes before it. HS_FAILED_PRECONDITION names the process that saves
- * there. The hold is the process's, until the last of its savers there gives it up: savers of one process do not keep each
- * other out. A child that was forked has none of it, whatever savers it inherited: it is refused like any other process. */
+ * does so by itself; do it sooner, before anything is restored, where training comes before it. HS_FAILED_PRECONDITION
+ * names the process that saves there. The hold is the process's, until the last of its savers there gives it up: savers of
+ * one process do not keep each other out. A child that was forked has none of it, whatever savers it inherited: it is
+ * refused like any other process. */
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
 /* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);

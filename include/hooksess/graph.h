@@ -71,7 +71,8 @@ typedef struct hs_variable_def {
 #define HS_VARIABLE_DEF .size = sizeof(hs_variable_def)
 
 HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def);
-/* The usual case: the program's host memory. */
+/* The usual case: the program's host memory. HS_INVALID_ARGUMENT if `data` is NULL, as it is before the first step has
+ * allocated it: the session's own memory would be saved, and the program's would not. */
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 
 /* Memory that ops write and hooks read (a loss), not saved. It must stay until the session is closed. It is the host's:

@@ -150,6 +150,9 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * The memory is the caller's from hs_step_end on: copies that a save takes beside the runs (overlap) are finished before it
  * returns.
  *
+ * Only hs_step_end advances the global step. If the program changes it as well, as a step++ that is left in the loop does,
+ * the session fails with HS_FAILED_PRECONDITION.
+ *
  * The graph needs a global step (hs_graph_global_step; a training session makes one for a graph without ops), and its
  * backend has to be able to advance it: HS_UNIMPLEMENTED. What a lost session (hs_recovery) would need to be made again
  * here, the caller's step, is the caller's: hs_step_end recovers, returns HS_ABORTED, and the loop goes on from the step

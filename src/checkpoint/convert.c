@@ -163,7 +163,7 @@ static hs_code to_checkpoint(const hs_env *env, const char *from, const char *to
     if (code)
         return code;
     if (!(code = hs__new_checkpoint_begin(&files, env, to, -1, err)) && !(code = hs__make_directory_for(env, to, err)) &&
-        !(code = hs__hold_directory(&held, env, files.directory, NULL, NULL, err)))
+        !(code = hs__hold_directory(&held, env, files.directory, NULL, err)))
         code = make_checkpoint(&reader, &files, err);
     hs__release_directory(&held, env);
     hs__new_checkpoint_free(&files);

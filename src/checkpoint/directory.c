@@ -222,11 +222,13 @@ static bool is_wanted(const hs__held_directory *held, const hs__checkpoint_state
     return wanted;
 }
 
-/* The state file's own temporary file, and the checkpoints that it was about to have deleted. */
-static void finish_deleting(const hs__held_directory *held, const hs_env *env, const char *state_file)
+void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file)
 {
     hs__checkpoint_state state;
     const char *directory = held->path;
+    if (held->deleted)
+        return;
+    held->deleted = true;
     char *aside = hs__format(env, "%s/%s.tmp", directory, state_file ? state_file : "checkpoint");
     if (aside && hs__file_exists(env, aside))
         hs__file_remove(env, aside);
@@ -262,12 +264,11 @@ static void clear(const sweep *s, const char *path)
 }
 
 /* Best effort: what is in the way of it is not in the way of saving. */
-static void sweep_directory(const hs__held_directory *held, const hs_env *env, const char *base, const char *state_file)
+static void sweep_directory(const hs__held_directory *held, const hs_env *env, const char *base)
 {
     const char *directory = held->path;
     sweep s = {.env = env, .directory = directory, .base = base};
     hs_error error = {0};
-    finish_deleting(held, env, state_file);
     if (hs__list(env, directory, note_orphan, &s, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     if (s.n)
@@ -454,7 +455,7 @@ static hs_code settle_names(const hs_env *env, const char *directory, hs_error *
 }
 
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
-                           const char *state_file, hs_error *err)
+                           hs_error *err)
 {
     bool before = held->path && strcmp(held->path, directory) == 0;
     if (!before)
@@ -467,7 +468,7 @@ hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const ch
     if (!code) {
         /* another saver of this process has swept, and what looks like a leftover may be on its way */
         if (base && !hs__lock_is_shared(env, held->lock))
-            sweep_directory(held, env, base, state_file);
+            sweep_directory(held, env, base);
         held->disturbed = !base;
     } else if (!before) {
         hs__release_directory(held, env);

@@ -17,14 +17,18 @@ typedef struct hs__held_directory {
     void *lock;     /* NULL: the file system has no locks */
     bool continued; /* what is saved there from now on is one history */
     bool disturbed; /* leaving another one failed half-way: what lies about is to be cleared again */
+    bool deleted;   /* hs__finish_deleting was called */
 } hs__held_directory;
 
 /* Holds `directory`, which exists, in place of what was held before. When it is taken hold of, what saves that were cut
  * short have left of checkpoints called BASE or BASE-STEP is removed. If it was held already, this makes sure that it still
- * is, and that is removed only if it is disturbed. FAILED_PRECONDITION names the process that has it. `state_file` NULL:
- * "checkpoint"; `base` NULL: nothing is removed. */
+ * is, and that is removed only if it is disturbed. FAILED_PRECONDITION names the process that has it. `base` NULL: nothing
+ * is removed. */
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
-                           const char *state_file, hs_error *err);
+                           hs_error *err);
+/* Before the state file is replaced: deletes the checkpoints that it lists as to be deleted, once for each hold. Not
+ * sooner, as a restore may need one of them, if newer ones are damaged. `state_file` NULL: "checkpoint". */
+void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file);
 void hs__release_directory(hs__held_directory *held, const hs_env *env);
 
 /* What follows the name of a checkpoint that a rollback has left behind. */

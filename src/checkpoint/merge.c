@@ -139,7 +139,7 @@ static hs_code hold(merge *m, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; i <= m->n && !code; i++)
         if ((i == 0 || strcmp(paths[i], paths[i - 1]) != 0) && !hs__file_missing(m->env, paths[i]) &&
-            !(code = hs__hold_directory(&m->held[m->n_held], m->env, paths[i], NULL, NULL, err)))
+            !(code = hs__hold_directory(&m->held[m->n_held], m->env, paths[i], NULL, err)))
             m->n_held++;
     hs__free(m->env, paths);
     if (code)

@@ -359,8 +359,11 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
 {
     hs_code code;
     if ((code = check_collision(s, options, err)) || (code = hs__make_directory_for(s->env, s->files.prefix, err)) ||
-        (code = hs__hold_directory(&s->saver->held, s->env, s->files.directory, s->base, options->state_file, err)) ||
-        (code = check_space(s, err)))
+        (code = hs__hold_directory(&s->saver->held, s->env, s->files.directory, s->base, err)))
+        return code;
+    if (!options->no_state_file)
+        hs__finish_deleting(&s->saver->held, s->env, options->state_file);
+    if ((code = check_space(s, err)))
         return code;
     s->went_on_from = -1;
     code = put_in_place(s, options, err);
@@ -467,7 +470,7 @@ hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
     hs_code code;
     if (!(code = hs__new_checkpoint_begin(&s.files, s.env, prefix, -1, err)) &&
         !(code = hs__make_directory_for(s.env, prefix, err)))
-        code = hs__hold_directory(&saver->held, s.env, s.files.directory, s.base, NULL, err);
+        code = hs__hold_directory(&saver->held, s.env, s.files.directory, s.base, err);
     hs__new_checkpoint_free(&s.files);
     if (!code)
         hs_error_clear(err);
@@ -492,8 +495,10 @@ hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error 
     bool before = saver->kept[at].pinned;
     saver->kept[at].pinned = pinned;
     char *directory = hs__path_directory(&saver->env, prefix);
-    hs_code code = directory ? hs__hold_directory(&saver->held, &saver->env, directory, NULL, NULL, err)
+    hs_code code = directory ? hs__hold_directory(&saver->held, &saver->env, directory, NULL, err)
                              : hs__no_memory(err, strlen(prefix), "a path");
+    if (!code)
+        hs__finish_deleting(&saver->held, &saver->env, NULL);
     if (!code)
         code = write_state(saver, directory, saver->kept[saver->n_kept - 1].path, 0, err);
     if (code)

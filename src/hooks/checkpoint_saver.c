@@ -18,6 +18,7 @@ typedef struct {
     hs__timer timer;
     char *directory, *prefix; /* "DIRECTORY/BASENAME" */
     hs_saver *saver;
+    hs_saver *holder; /* of the directory, from begin to after_create_session */
     hs_scaffold *scaffold;
     hs__listeners listeners;
     bool no_graph_def;
@@ -51,6 +52,24 @@ static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error 
     return HS_OK;
 }
 
+/* Before anything is restored: a second process is refused while its memory is untouched. The saver of the session may not
+ * be there yet, so another one holds the directory until after_create_session. */
+static hs_code hold_directory(checkpoint_saver *hook, hs_error *err)
+{
+    hs_code code = hs__hook_directory(hook->log, hook->directory, err);
+    if (code)
+        return code;
+    hs_saver_free(hook->holder);
+    hook->holder = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = hook->log}, err);
+    return hook->holder ? hs_saver_hold(hook->holder, hook->prefix, err) : HS_RESOURCE_EXHAUSTED;
+}
+
+static void release_directory(checkpoint_saver *hook)
+{
+    hs_saver_free(hook->holder);
+    hook->holder = NULL;
+}
+
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     checkpoint_saver *hook = self;
@@ -64,6 +83,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = hs__need_global_step(backend, err);
     if (!code && hook->metric)
         code = find_metric(hook, backend, err);
+    if (!code)
+        code = hold_directory(hook, err);
     return code ? code : hs__listeners_begin(&hook->listeners, err);
 }
 
@@ -109,13 +130,12 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     hook->saved_step = NOT_SAVED;
     hook->restores = hs_raw_session_restores(session);
     hs_code code = hs_raw_session_step(session, &step, err);
-    if (!code)
-        code = hs__hook_directory(hs_backend_env(backend), hook->directory, err);
     if (find_saver(hook, session, &saver, NULL))
         saver = NULL; /* it is the first save that fails */
     if (!code && saver)
         if (!(code = hs_saver_hold(saver, hook->prefix, err)))
             code = know_directory(hook, session, saver, err);
+    release_directory(hook);
     if (!code && !(code = open_writer(hook, session, err)))
         code = hs__show_graph(backend, saver, hook->no_graph_def ? NULL : hook->directory, hook->writer, step, err);
     return code;
@@ -405,6 +425,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     hs_error error;
     int64_t step;
     (void)outcome;
+    release_directory(hook);
     if (!hook->pending)
         return;
     hs_saver_wait(hook->pending);
@@ -429,6 +450,7 @@ static void destroy(void *self)
 {
     checkpoint_saver *hook = self;
     const hs_env *env = &hook->base.env;
+    release_directory(hook);
     hs_env_free(env, hook->directory);
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);

@@ -84,6 +84,16 @@ static void opening_reports_the_first_building_error(void **state)
                  "'first'");
 }
 
+/* As it is before the first step has allocated it. */
+static void a_variable_without_memory_is_refused(void **state)
+{
+    bare *b = *state;
+    float *none = NULL;
+    assert_int_equal(hs_graph_variable(b->graph, "adam_m", HS_FLOAT, HS_SHAPE(3), none), HS_INVALID_ARGUMENT);
+    assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "variable 'adam_m': its data is NULL; allocate it first");
+}
+
 /* Hooks that are not begun are destroyed all the same, so the error comes before them. */
 static void a_building_error_comes_before_the_hooks(void **state)
 {
@@ -366,6 +376,7 @@ static void a_half_filled_env_is_reported_by_opening(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        test(a_variable_without_memory_is_refused),
         test(an_empty_graph_has_no_error_and_opens),
         test(names_of_the_allowed_letters_are_taken),
         test(names_with_other_letters_are_refused),

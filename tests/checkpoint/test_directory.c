@@ -211,8 +211,8 @@ static void files_of_cut_saves_go(void **state)
 {
     fixture *f = *state;
     static const char *const orphans[] = {"model.ckpt-3.index.tmp", "model.ckpt-3." DATA ".tmp", "model.ckpt-3.meta.tmp",
-                                          "model.ckpt-4." DATA,     "model.ckpt-4.meta",         "checkpoint.tmp",
-                                          "model.ckpt." DATA,       "model.ckpt-2.index.tmp"};
+                                          "model.ckpt-4." DATA,     "model.ckpt-4.meta",         "model.ckpt." DATA,
+                                          "model.ckpt-2.index.tmp"};
     save_at(f, 2);
     for (size_t i = 0; i < sizeof orphans / sizeof *orphans; i++)
         touch(f, orphans[i]);
@@ -222,6 +222,9 @@ static void files_of_cut_saves_go(void **state)
     assert_contains(f->t.log, "removing 7 files of saves that were cut short");
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 2));
+    touch(f, "checkpoint.tmp");
+    save_at(f, 3);
+    assert_false(test_exists(f->directory, "checkpoint.tmp"));
 }
 
 /* Others' files, an old format's, and those that only look alike. */
@@ -283,10 +286,28 @@ static void what_was_to_be_deleted_is(void **state)
     write_state(f, "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
                    "# to be deleted: model.ckpt-1\n# to be deleted: ../model.ckpt-2\n# to be deleted: gone\n");
     hold_again(f);
+    assert_true(has_file(f, 1, "index")); /* a restore may need it */
+    save_at(f, 3);
     assert_false(has_file(f, 1, "index"));
     assert_false(has_file(f, 1, DATA));
     assert_true(has_file(f, 2, "index"));
     assert_contains(f->t.log, "deleting '");
+}
+
+/* The process ended before it deleted the first one, and the second cannot be read. */
+static void what_was_to_be_deleted_may_be_the_last_one_that_is_whole(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 1);
+    save_at(f, 2);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
+                   "# to be deleted: model.ckpt-1\n");
+    touch(f, "model.ckpt-2.index");
+    hold_again(f);
+    assert_ok(restore_newest(f), &f->err);
+    assert_true(model_is(&f->m, 1));
+    save_at(f, 3);
+    assert_true(has_file(f, 1, "index"));
 }
 
 static void what_leaves_is_written_down_first(void **state)
@@ -528,6 +549,7 @@ int main(void)
         with_fixture(what_may_be_a_checkpoint_stays),
         with_fixture(data_that_were_replaced_go),
         with_fixture(what_was_to_be_deleted_is),
+        with_fixture(what_was_to_be_deleted_may_be_the_last_one_that_is_whole),
         with_fixture(what_leaves_is_written_down_first),
         with_fixture(a_save_that_the_state_file_does_not_tell_of_is_the_newest),
         with_fixture(a_state_file_that_somebody_changed_is_obeyed),

@@ -143,7 +143,8 @@ static void shapes(void **state)
     for (int i = 0; i < 256; i++)
         deep[i] = i;
     hs_graph *graph = hs_graph_new(&f->t.env);
-    hs_graph_variable(graph, "empty", HS_FLOAT, HS_SHAPE(4, 0), NULL);
+    hs_graph_add_variable(graph,
+                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "empty", .dtype = HS_FLOAT, .shape = HS_SHAPE(4, 0)});
     hs_graph_variable(graph, "deep", HS_DOUBLE, HS_SHAPE(2, 2, 2, 2, 2, 2, 2, 2), deep);
     hs_graph_variable(graph, "scalar", HS_DOUBLE, HS_SCALAR, &scalar);
     hs_graph_variable(graph, "large", HS_FLOAT, HS_SHAPE(LARGE), large);

@@ -5,6 +5,8 @@
 #include "summary/events.h"
 
 #include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* The stage, and a model on it. */
 typedef struct {
@@ -505,6 +507,31 @@ static void a_run_that_crashed_goes_on_from_its_last_checkpoint(void **state)
 }
 
 /* "DIR" and "DIR//" are one place: what was just restored from it is not saved over itself. */
+/* Its model is as it was: nothing has been restored into it. */
+static void a_second_process_is_refused_before_it_restores(void **state)
+{
+    stage *s = *state;
+    training t;
+    int status;
+    const hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_steps = 1};
+    begin_training(&t, s, options);
+    stage_run(s, "train", 4, 0);
+    pid_t child = fork();
+    if (!child) {
+        static model second;
+        hs_error err = {0};
+        model_set(&second, 9);
+        model_build(&second, hs_env_default());
+        hs_session *session = hs_training_session_open(hs_graph_backend(second.graph), &options, &err);
+        bool refused = !session && strstr(err.message, "to which another process saves");
+        _exit(refused && model_is(&second, 9) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    end_training(&t);
+    assert_int_equal(step_of_second_session(s), 4);
+}
+
 static void a_directory_may_end_with_slashes(void **state)
 {
     stage *s = *state;
@@ -615,6 +642,7 @@ int main(void)
         with_stage(the_step_counter_comes_first_and_the_checkpoint_saver_last),
         with_stage(hooks_are_destroyed_once_also_when_opening_fails),
         with_stage(a_run_that_crashed_goes_on_from_its_last_checkpoint),
+        with_stage(a_second_process_is_refused_before_it_restores),
         with_stage(a_directory_may_end_with_slashes),
         with_stage(what_is_done_is_done),
         with_stage(each_allocation_and_each_file_call),

@@ -181,7 +181,7 @@ static void variables_that_are_not_ready_are_named(void **state)
 {
     bare *b = *state;
     for (const char *const *name = HS_NAMES("w", "v"); *name; name++)
-        hs_graph_variable(b->graph, *name, HS_DOUBLE, HS_SCALAR, NULL);
+        hs_graph_add_variable(b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = *name, .dtype = HS_DOUBLE});
     bare_op(b, .name = "nothing");
     hs_graph_op(b->graph, .name = "some", .run = bare_bump, .writes = HS_NAMES("v"));
     hs_graph_collect(b->graph, HS_INIT_OP, "nothing");
@@ -211,7 +211,7 @@ static void many_variables_that_are_not_ready_are_counted(void **state)
     char name[64];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "a_variable_with_a_rather_long_name_%d", i);
-        hs_graph_variable(b->graph, name, HS_DOUBLE, HS_SCALAR, NULL);
+        hs_graph_add_variable(b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = name, .dtype = HS_DOUBLE});
     }
     bare_op(b, .name = "nothing");
     hs_graph_collect(b->graph, HS_INIT_OP, "nothing");

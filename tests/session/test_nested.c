@@ -61,7 +61,7 @@ static void make_world(world *w, play *p)
     w->memory = (hs_memory){HS_MEMORY, .device_type = 2, .to_host = complement_back, .from_host = complement, .user = w};
     hs_graph *g = w->graph;
     hs_graph_value(g, "counter", HS_DOUBLE, HS_SCALAR, &w->counter);
-    hs_graph_variable(g, "owned", HS_DOUBLE, HS_SCALAR, NULL);
+    hs_graph_add_variable(g, &(hs_variable_def){HS_VARIABLE_DEF, .name = "owned", .dtype = HS_DOUBLE});
     hs_graph_op(g, .name = "bump", .run = bare_bump, .writes = HS_NAMES("owned"));
     hs_graph_op(g, .name = "count", .run = count, .self = w, .outputs = BARE_SCALAR, .writes = HS_NAMES("counter"));
     hs_graph_op(g, .name = "words", .run = speak, .self = w, .control_inputs = HS_NAMES("count"),

@@ -170,6 +170,21 @@ static void left_in_the_middle_it_is_not_saved(void **state)
     assert_true(own_saved(o, "weight") == 0);
 }
 
+static void a_step_that_is_left_is_logged(void **state)
+{
+    own *o = *state;
+    own_open_probes(o, NULL);
+    assert_int_equal(own_loop(o, 4), 4);
+    assert_true(hs_step_begin(o->session));
+    own_close(o);
+    assert_contains(o->t.log, "WARNING: step 5 discarded: the session was closed before hs_step_end");
+    test_env_clear_log(&o->t);
+    own_open_probes(o, NULL);
+    assert_int_equal(own_loop(o, 2), 2);
+    own_close(o);
+    assert_lacks(o->t.log, "discarded");
+}
+
 static void left_in_the_middle_after_a_stop_it_is_interrupted_and_not_saved(void **state)
 {
     own *o = *state;
@@ -318,6 +333,7 @@ int main(void)
         own_test(stop_at_step_counts_what_was_restored),
         own_test(hooks_of_best_effort_may_fail),
         own_test(left_in_the_middle_it_is_not_saved),
+        own_test(a_step_that_is_left_is_logged),
         own_test(left_in_the_middle_after_a_stop_it_is_interrupted_and_not_saved),
         own_test(left_in_the_middle_of_the_step_after_a_save_it_is_resumable),
         own_test(the_callers_own_error_in_the_middle_counts),

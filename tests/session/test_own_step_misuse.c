@@ -29,6 +29,53 @@ static void a_second_beginning_is_an_error_that_the_end_does_not_hide(void **sta
     assert_int_equal(o->outcome.reason, HS_REASON_FAILED);
 }
 
+/* A step++ that is left in the loop. */
+static void is_refused(own *o, int64_t made)
+{
+    assert_false(hs_step_begin(o->session));
+    own_close(o);
+    assert_says(&o->err, HS_FAILED_PRECONDITION, "the program changed the global step (1 -> 2); hs_step_end advances it");
+    assert_int_equal(hs_outcome_exit_code(&o->outcome), 1);
+    assert_int_equal(o->b.calls[PROBE_AFTER], made);
+}
+
+static void the_global_step_is_not_the_programs_to_change(void **state)
+{
+    own *o = *state;
+    int64_t step = 0;
+    hs_graph_free(o->graph);
+    o->graph = hs_graph_new(&o->t.env);
+    hs_graph_global_step(o->graph, NULL, &step);
+    own_open_probes(o, NULL);
+    assert_true(hs_step_begin(o->session));
+    assert_ok(hs_step_end(o->session), &o->err);
+    assert_true(hs_step_begin(o->session));
+    step++;
+    assert_int_equal(hs_step_end(o->session), HS_FAILED_PRECONDITION);
+    is_refused(o, 1);
+    step = 0;
+    own_probe(o, b, .code = HS_OK);
+    own_open_probes(o, NULL);
+    assert_true(hs_step_begin(o->session));
+    assert_ok(hs_step_end(o->session), &o->err);
+    step++;
+    is_refused(o, 1);
+}
+
+static void before_its_first_step_the_program_may_set_it(void **state)
+{
+    own *o = *state;
+    int64_t step = 0;
+    hs_graph_free(o->graph);
+    o->graph = hs_graph_new(&o->t.env);
+    hs_graph_global_step(o->graph, NULL, &step);
+    own_open_probes(o, NULL);
+    step = 40;
+    assert_true(hs_step_begin(o->session));
+    assert_ok(hs_step_end(o->session), &o->err);
+    assert_int_equal(own_close(o)->step, 41);
+}
+
 static hs_code never(void *user, hs_step_context *step, hs_error *err)
 {
     (void)user, (void)step, (void)err;
@@ -161,6 +208,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         own_test(an_end_without_a_beginning_is_an_error),
         own_test(a_second_beginning_is_an_error_that_the_end_does_not_hide),
+        own_test(the_global_step_is_not_the_programs_to_change),
+        own_test(before_its_first_step_the_program_may_set_it),
         own_test(between_the_two_only_raw_runs_are_made),
         own_test(other_runs_are_made_between_the_steps),
         own_test(a_callback_has_no_steps_of_its_own),

@@ -16,6 +16,9 @@
  * Where the session heeds signals, a save that takes longer than the time there is after one is told of as soon as that is
  * known, and then the state is saved more often than was asked for, for a twentieth of the time.
  *
+ * The directory is held from `begin` on, before anything is restored: a second process that saves to it is refused, and its
+ * memory is not changed.
+ *
  * Each creation of a session also writes graph.pbtxt and the graph's events, where the backend has a graph to show. Saving
  * happens at the boundary. If a save fails because of the file system (hs_error.os_error is set) or of memory
  * (HS_RESOURCE_EXHAUSTED), on_failure decides. Any other failure, and a failure of the first save, ends the run with its

@@ -107,7 +107,7 @@ static bool is_step(const char *name, int64_t dtype, const hs_shape *shape, cons
     return strcmp(name, "global_step") == 0 && dtype == HS_INT64 && shape->rank == 0 && !memory;
 }
 
-static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, hs_error *err)
+static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool needs_data, hs_error *err)
 {
     hs_variable_def def;
     hs_code code;
@@ -120,6 +120,11 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, hs_er
         return code;
     if (def.dtype == HS_STRING)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': strings cannot be variables; use hs_graph_state",
+                            def.name);
+    if (needs_data && !def.data)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "variable '%s': its data is NULL; allocate it first, or use hs_graph_add_variable, which gives "
+                            "each session memory of its own",
                             def.name);
     if (def.memory && !def.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': device memory needs data", def.name);
@@ -148,14 +153,19 @@ hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
     if (code)
         return code;
     hs_error error = {0};
-    add_variable(graph, def, &error);
+    add_variable(graph, def, false, &error);
     return hs__graph_keep(graph, &error);
 }
 
 hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
-    return hs_graph_add_variable(
-        graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = name, .dtype = (int64_t)dtype, .shape = shape, .data = data});
+    const hs_variable_def def = {HS_VARIABLE_DEF, .name = name, .dtype = (int64_t)dtype, .shape = shape, .data = data};
+    hs_code code = hs__graph_check_open(graph, "variable", name);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_variable(graph, &def, true, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 /* A value or a placeholder. */
@@ -203,7 +213,7 @@ static hs_code add_global_step(hs_graph *graph, const char *name, int64_t *data,
         return hs_error_set(err, HS_ALREADY_EXISTS, "global step '%s': the graph has one already, '%s'", name,
                             graph->global_step->name);
     hs_variable_def def = {HS_VARIABLE_DEF, .name = name, .dtype = HS_INT64, .shape = HS_SCALAR, .data = data};
-    hs_code code = add_variable(graph, &def, err);
+    hs_code code = add_variable(graph, &def, false, err);
     if (!code)
         graph->global_step = hs__graph_node_of(graph, name);
     return code;
