@@ -183,6 +183,7 @@ static hs_code next_entry(const source *from, const unsigned char **at, const un
 typedef struct {
     hs__buffer last; /* the key before, over all blocks */
     bool any;
+    uint64_t end; /* of the block before */
     hs__table_visit visit;
     void *user;
 } walk;
@@ -199,17 +200,25 @@ static hs_code check_order(const source *from, walk *w, const hs__buffer *key, c
     return hs__buffer_check(&w->last, "a key", from->err);
 }
 
+/* Blocks follow one another, so that each is read once. The writer lets RESTART_INTERVAL entries share a beginning, so that
+ * the keys of a block take at most as many times its bytes. */
 static hs_code visit_block(const source *from, handle at, walk *w)
 {
     hs_bytes entries;
+    if (at.offset < w->end)
+        return damaged(from, "a block overlaps the one before it", at.offset);
     hs_code code = open_block(from, at, &entries);
     const unsigned char *p = entries.data, *end = code ? NULL : p + entries.size;
+    uint64_t most = code ? 0 : (uint64_t)entries.size * RESTART_INTERVAL, keys = 0;
     hs__buffer key;
     hs__buffer_init(&key, from->env);
+    w->end = at.offset + at.size + TRAILER;
     while (!code && p < end) {
         hs_bytes value;
         const unsigned char *start = p;
-        if (!(code = next_entry(from, &p, end, &key, &value)) && !(code = check_order(from, w, &key, start)))
+        if (!(code = next_entry(from, &p, end, &key, &value)) && (keys += key.size) > most)
+            code = damaged(from, "keys that share too many bytes in the block", at.offset);
+        if (!code && !(code = check_order(from, w, &key, start)))
             code = w->visit(w->user, (hs_bytes){key.data, key.size}, value, from->err);
     }
     hs__buffer_free(&key);

@@ -12,7 +12,7 @@
  *   A block:   entries, restart offsets (4 bytes each), their number (4); then, outside its size, a byte for the compression
  *              (0) and the masked CRC-32C of the block and that byte.
  *   An entry:  varints shared, unshared, value bytes; the unshared rest of the key; the value. Every 16th shares nothing.
- *   Index:     for each data block a key not below its last one, with offset and size as varints.
+ *   Index:     for each data block, in the order of the file, a key not below its last one, with offset and size as varints.
  *   Footer:    offset and size of meta-index and index as varints, zeros up to 40 bytes, 8 bytes of magic. */
 /* clang-format on */
 
@@ -29,7 +29,8 @@ void hs__table_add(hs__table_writer *table, hs_bytes key, hs_bytes value);
 hs_code hs__table_finish(hs__table_writer *table, hs_error *err);
 
 /* Calls `visit` for each entry in order; key and value are good during the call. What it returns ends the reading. `name`
- * is the file's, for messages. DATA_LOSS for anything that is not a table; UNIMPLEMENTED for compressed blocks. */
+ * is the file's, for messages. DATA_LOSS for anything that is not a table; UNIMPLEMENTED for compressed blocks. Blocks that
+ * overlap and keys that share too much are DATA_LOSS: the work is proportional to the table's size. */
 typedef hs_code (*hs__table_visit)(void *user, hs_bytes key, hs_bytes value, hs_error *err);
 hs_code hs__table_read(const hs_env *env, hs_bytes table, const char *name, hs__table_visit visit, void *user,
                        hs_error *err);

@@ -194,6 +194,118 @@ static void handles_beyond_the_file_are_refused(void **state)
     }
 }
 
+/* Tables made to cost much. */
+
+static void put_index_entry(hs__buffer *index, char key, uint64_t offset, uint64_t size)
+{
+    unsigned char handle[20];
+    size_t n = hs__put_varint(handle, offset);
+    n += hs__put_varint(handle + n, size);
+    const unsigned char head[] = {0, 1, (unsigned char)n, (unsigned char)key};
+    hs__buffer_append(index, head, sizeof head);
+    hs__buffer_append(index, handle, n);
+}
+
+/* A table of these blocks, which its index lists in this order. */
+static void make_table_of(uint64_t (*blocks)[2], size_t n)
+{
+    hs__buffer index;
+    hs__buffer_init(&index, &t.env);
+    for (size_t i = 0; i < n; i++)
+        put_index_entry(&index, (char)('a' + i), blocks[i][0], blocks[i][1]);
+    put_block(index.data, index.size, 1, 0);
+    put_footer(data_offset, data_size);
+    hs__buffer_free(&index);
+}
+
+/* Else a block is read and checksummed for each entry of the index. */
+static void blocks_that_overlap_are_refused(void **state)
+{
+    (void)state;
+    finish();
+    for (int wrong = 0; wrong < 4; wrong++) {
+        uint64_t blocks[2][2];
+        hs__buffer_clear(&file);
+        for (int i = 0; i < 2; i++) {
+            put_block(i ? "\0\1\1bc" : "\0\1\1ab", 5, 1, 0);
+            blocks[i][0] = data_offset;
+            blocks[i][1] = data_size;
+        }
+        if (wrong == 1)
+            memcpy(blocks[1], blocks[0], sizeof *blocks); /* the same twice */
+        if (wrong == 2)
+            blocks[1][0] = blocks[0][0] + blocks[0][1] + 4; /* the last byte of a checksum */
+        if (wrong == 3) {
+            blocks[0][0] = blocks[1][0]; /* backwards */
+            blocks[1][0] = 0;
+        }
+        make_table_of(blocks, 2);
+        if (wrong)
+            assert_refused(HS_DATA_LOSS, "a block overlaps the one before it");
+        else
+            assert_ok(read_exactly(file.size), &err);
+    }
+}
+
+static void empty_blocks_that_overlap_are_refused(void **state)
+{
+    (void)state;
+    uint64_t blocks[20][2];
+    finish();
+    hs__buffer_clear(&file);
+    put_block("", 0, 1, 0);
+    for (size_t i = 0; i < 20; i++) {
+        blocks[i][0] = data_offset;
+        blocks[i][1] = data_size;
+    }
+    make_table_of(blocks, 20);
+    assert_refused(HS_DATA_LOSS, "a block overlaps the one before it");
+}
+
+/* One entry of a long key, and `n` that repeat the key before them and add a byte. */
+static void make_repeating(size_t length, size_t n)
+{
+    hs__buffer entries;
+    hs__buffer_init(&entries, &t.env);
+    for (size_t i = 0; i <= n; i++) {
+        size_t shared = i ? length + i - 1 : 0, rest = i ? 1 : length;
+        hs__buffer_varint(&entries, shared);
+        hs__buffer_varint(&entries, rest);
+        hs__buffer_varint(&entries, 0);
+        for (size_t k = 0; k < rest; k++)
+            hs__buffer_append(&entries, "k", 1);
+    }
+    make_table(entries.data, entries.size, 1, 0);
+    hs__buffer_free(&entries);
+}
+
+static void keys_take_memory_in_proportion_to_the_file(void **state)
+{
+    (void)state;
+    finish();
+    make_repeating(10000, 15); /* as many as the writer lets share one beginning */
+    assert_ok(read_exactly(file.size), &err);
+    assert_int_equal(seen.n, 16);
+    make_repeating(10000, 5000);
+    assert_refused(HS_DATA_LOSS, "keys that share too many bytes in the block");
+    assert_true(seen.bytes.size < 16 * file.size);
+}
+
+static void long_keys_that_the_writer_shares_are_read(void **state)
+{
+    (void)state;
+    enum { N = 200, LENGTH = 5000 };
+    static char key[LENGTH + 4];
+    memset(key, 'k', LENGTH);
+    for (int i = 0; i < N; i++) {
+        snprintf(key + LENGTH, 4, "%03d", i);
+        add(key, "");
+    }
+    finish();
+    assert_ok(read_exactly(file.size), &err);
+    assert_int_equal(seen.n, N);
+}
+
 static void an_index_without_handles_is_refused(void **state)
 {
     (void)state;
@@ -229,12 +341,22 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(keys_out_of_order_are_refused),          TEST(keys_out_of_order_over_blocks_are_refused),
-        TEST(every_truncation_is_data_loss),          TEST(tb_044s_short_files_and_other_files_are_no_tables),
-        TEST(every_flipped_bit_is_found_or_harmless), TEST(tables_made_by_hand_are_read),
-        TEST(a_compressed_block_is_unimplemented),    TEST(wrong_entries_are_refused),
-        TEST(wrong_numbers_of_restarts_are_refused),  TEST(handles_beyond_the_file_are_refused),
-        TEST(an_index_without_handles_is_refused),    TEST(a_footer_without_handles_is_refused),
+        TEST(keys_out_of_order_are_refused),
+        TEST(keys_out_of_order_over_blocks_are_refused),
+        TEST(every_truncation_is_data_loss),
+        TEST(tb_044s_short_files_and_other_files_are_no_tables),
+        TEST(every_flipped_bit_is_found_or_harmless),
+        TEST(tables_made_by_hand_are_read),
+        TEST(a_compressed_block_is_unimplemented),
+        TEST(wrong_entries_are_refused),
+        TEST(wrong_numbers_of_restarts_are_refused),
+        TEST(handles_beyond_the_file_are_refused),
+        TEST(blocks_that_overlap_are_refused),
+        TEST(empty_blocks_that_overlap_are_refused),
+        TEST(keys_take_memory_in_proportion_to_the_file),
+        TEST(long_keys_that_the_writer_shares_are_read),
+        TEST(an_index_without_handles_is_refused),
+        TEST(a_footer_without_handles_is_refused),
         TEST(verifying_looks_at_every_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
