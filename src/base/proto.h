@@ -9,8 +9,16 @@
 /* protobuf-c on the env's memory. The allocator must not outlive the env. */
 ProtobufCAllocator hs__proto_allocator(const hs_env *env);
 
+/* The fields of a message, one after the other. */
+typedef struct hs__wire {
+    const unsigned char *at, *end;
+} hs__wire;
+/* Moves past the next field. `inside` gets its bytes, or NULLs if it is a varint. False: the bytes are not a field. */
+bool hs__wire_next(hs__wire *from, uint64_t *number, hs__wire *inside);
+
 /* Reads a message; it is freed with protobuf_c_message_free_unpacked and hs__proto_allocator's. NULL: the bytes are no such
- * message, or *no_memory says that there was no memory for it. */
+ * message, or *no_memory says that there was no memory for it. Refuses a message inside that is given twice without being
+ * repeated, or nested deeper than 100: protobuf-c copies the first one each time, and its stack has no limit. */
 ProtobufCMessage *hs__proto_unpack(const ProtobufCMessageDescriptor *of, const hs_env *env, const void *data, size_t bytes,
                                    bool *no_memory);
 

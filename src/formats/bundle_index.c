@@ -95,40 +95,14 @@ hs_code hs__bundle_visit_index(const hs_env *env, const hs__index_visitor *visit
 
 /* Entries. */
 
-/* A message before it is unpacked. */
-typedef struct {
-    const unsigned char *at, *end;
-} wire;
-
 enum { ENTRY_SHAPE = 2, ENTRY_SLICES = 7, SHAPE_DIM = 2, SLICE_EXTENT = 1 };
 
-/* The number of the next field, and the bytes that it has, if it is of such a kind; false: there is none. */
-static bool next_field(wire *from, uint64_t *number, wire *inside)
-{
-    uint64_t tag, n = 0;
-    *inside = (wire){NULL, NULL};
-    if (!hs__get_varint(&from->at, from->end, &tag))
-        return false;
-    *number = tag >> 3;
-    if ((tag & 7) == 0)
-        return hs__get_varint(&from->at, from->end, &n);
-    if ((tag & 7) == 1 || (tag & 7) == 5)
-        n = (tag & 7) == 1 ? 8 : 4;
-    else if ((tag & 7) != 2 || !hs__get_varint(&from->at, from->end, &n))
-        return false;
-    if (n > (uint64_t)(from->end - from->at))
-        return false;
-    *inside = (wire){from->at, from->at + n};
-    from->at += n;
-    return true;
-}
-
-static bool count_fields(wire from, uint64_t wanted, size_t *n)
+static bool count_fields(hs__wire from, uint64_t wanted, size_t *n)
 {
     uint64_t number;
-    wire inside;
+    hs__wire inside;
     while (from.at < from.end) {
-        if (!next_field(&from, &number, &inside))
+        if (!hs__wire_next(&from, &number, &inside))
             return false;
         *n += number == wanted;
     }
@@ -138,19 +112,16 @@ static bool count_fields(wire from, uint64_t wanted, size_t *n)
 /* The dimensions of an entry's shape, or of one of its slices, whichever are more. */
 static bool count_dims(hs_bytes value, size_t *most)
 {
-    wire from = {value.data, (const unsigned char *)value.data + value.size}, inside;
+    hs__wire from = {value.data, (const unsigned char *)value.data + value.size}, inside;
     uint64_t number;
-    size_t of_shape = 0; /* a shape may come in several parts */
     *most = 0;
     while (from.at < from.end) {
-        size_t of_slice = 0;
-        if (!next_field(&from, &number, &inside) ||
-            (number == ENTRY_SHAPE && !count_fields(inside, SHAPE_DIM, &of_shape)) ||
-            (number == ENTRY_SLICES && !count_fields(inside, SLICE_EXTENT, &of_slice)))
+        size_t dims = 0;
+        if (!hs__wire_next(&from, &number, &inside) || (number == ENTRY_SHAPE && !count_fields(inside, SHAPE_DIM, &dims)) ||
+            (number == ENTRY_SLICES && !count_fields(inside, SLICE_EXTENT, &dims)))
             return false;
-        *most = of_slice > *most ? of_slice : *most;
+        *most = dims > *most ? dims : *most;
     }
-    *most = of_shape > *most ? of_shape : *most;
     return true;
 }
 

@@ -2,4 +2,5 @@
 foreach(module buffer crc32c disk dlpack env files files_posix locks_posix map nonfinite parallel state status stream tensor)
   hooksess_test(base ${module})
 endforeach()
+hooksess_test(base proto base/meter.c)
 target_link_options(test_base_stream PRIVATE -Wl,--wrap=pthread_create)

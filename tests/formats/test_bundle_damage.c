@@ -343,6 +343,9 @@ static void a_header_must_make_sense(void **state)
     index_put("", 0, "\xff\xff", 2);
     assert_no_bundle("the header cannot be read");
     index_begin();
+    index_put("", 0, "\x08\1\x1a\2\x18\2\x1a\2\x18\2", 10); /* its version twice */
+    assert_no_bundle("the header cannot be read");
+    index_begin();
     index_put_header(0);
     assert_no_bundle("has 0 data files");
     index_begin();
