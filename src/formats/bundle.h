@@ -109,7 +109,8 @@ typedef struct hs__bundle_reader {
     uint64_t file_bytes;
 } hs__bundle_reader;
 
-/* Reads the index. NOT_FOUND: there is none; DATA_LOSS, INVALID_ARGUMENT (versions), UNIMPLEMENTED (compression). */
+/* Reads the index. NOT_FOUND: there is none; DATA_LOSS (also if tensors share bytes of a data file), INVALID_ARGUMENT
+ * (versions), UNIMPLEMENTED (compression). */
 hs_code hs__bundle_reader_open(hs__bundle_reader *reader, const hs_env *env, const char *prefix, hs_error *err);
 void hs__bundle_reader_close(hs__bundle_reader *reader);
 /* A reader of the same bundle for another thread, which reads whole tensors with it (not such as are in slices). It borrows

@@ -4,6 +4,7 @@
 
 #include "formats/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The version that this reader is, and the oldest writer that it understands. */
@@ -275,13 +276,59 @@ static hs_code take_slices(void *user, hs_bytes key, hs_bytes value, hs_error *e
     return code;
 }
 
+/* The bytes of a tensor or of a slice. */
+typedef struct {
+    const hs__bundle_entry *entry;
+    const hs__box *box; /* of a slice */
+} extent;
+
+static int by_place(const void *a, const void *b)
+{
+    const hs__bundle_entry *first = ((const extent *)a)->entry, *second = ((const extent *)b)->entry;
+    if (first->shard != second->shard)
+        return (first->shard > second->shard) - (first->shard < second->shard);
+    return (first->offset > second->offset) - (first->offset < second->offset);
+}
+
+static hs_code no_overlap(const extent *a, const extent *b, const char *path, hs_error *err)
+{
+    char first[HS__BOX_TEXT_SIZE] = "", second[HS__BOX_TEXT_SIZE] = "";
+    if (a->entry->shard != b->entry->shard || b->entry->offset - a->entry->offset >= a->entry->bytes)
+        return HS_OK;
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the data of '%s'%s and '%s'%s overlap", path, a->entry->name,
+                        a->box ? hs__box_text(a->box, first, sizeof first) : "", b->entry->name,
+                        b->box ? hs__box_text(b->box, second, sizeof second) : "");
+}
+
+/* No byte belongs to two tensors or slices, so that all of them together are no more than the data files. Those without a
+ * byte may lie anywhere. */
+static hs_code check_extents(const hs__bundle_reader *reader, const char *path, hs_error *err)
+{
+    size_t n = 0, room = reader->n_entries + reader->n_slices;
+    extent *extents = hs__alloc(reader->env, room, sizeof *extents);
+    if (!extents)
+        return hs__no_memory(err, room * sizeof *extents, path);
+    for (size_t i = 0; i < reader->n_entries; i++)
+        if (!reader->entries[i].slices && reader->entries[i].bytes)
+            extents[n++] = (extent){&reader->entries[i], NULL};
+    for (size_t i = 0; i < reader->n_slices; i++)
+        if (reader->slices[i].entry.bytes)
+            extents[n++] = (extent){&reader->slices[i].entry, &reader->slices[i].box};
+    qsort(extents, n, sizeof *extents, by_place);
+    hs_code code = HS_OK;
+    for (size_t i = 1; i < n && !code; i++)
+        code = no_overlap(&extents[i - 1], &extents[i], path, err);
+    hs__free(reader->env, extents);
+    return code;
+}
+
 static hs_code fill(hs__bundle_reader *reader, const char *path, hs_bytes table, hs_error *err)
 {
     filling f = {.reader = reader, .path = path};
     hs_code code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, take_header, take_entry}, err);
     if (!code && f.any_slices)
         code = visit_table(reader->env, table, &(hs__index_visitor){&f, path, take_header, take_slices}, err);
-    return code;
+    return code ? code : check_extents(reader, path, err);
 }
 
 /* What the index file has, to be freed with hs__free, as is its path; both NULL after a failure. */

@@ -191,13 +191,12 @@ static hs_code place(const hs__bundle_reader *reader, const hs__bundle_entry *en
     return HS_OK;
 }
 
-static hs_code over_each_other(const hs__bundle_reader *reader, const hs__placed *a, const hs__placed *b, const char *where,
-                               hs_error *err)
+static hs_code over_each_other(const hs__bundle_reader *reader, const hs__placed *a, const hs__placed *b, hs_error *err)
 {
     char first[HS__BOX_TEXT_SIZE], second[HS__BOX_TEXT_SIZE];
-    return hs_error_set(err, HS_DATA_LOSS, "%s: the slices %s and %s of '%s' lie over each other%s", reader->prefix,
+    return hs_error_set(err, HS_DATA_LOSS, "%s: the slices %s and %s of '%s' lie over each other", reader->prefix,
                         hs__box_text(&a->box, first, sizeof first), hs__box_text(&b->box, second, sizeof second),
-                        a->entry->name, where);
+                        a->entry->name);
 }
 
 static int by_key(const void *a, const void *b)
@@ -255,7 +254,7 @@ static hs_code check_pairs(const hs__bundle_reader *reader, hs__placed *items, s
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n && items[k].key < items[i].key + items[i].box.lengths[axis]; k++)
             if (hs__box_meets(&items[i].box, &items[k].box))
-                return over_each_other(reader, &items[i], &items[k], "", err);
+                return over_each_other(reader, &items[i], &items[k], err);
     return HS_OK;
 }
 
@@ -349,26 +348,12 @@ static int by_place(const void *a, const void *b)
     return (first->offset > second->offset) - (first->offset < second->offset);
 }
 
-/* Data that are claimed twice would add up to more than the files have. Those without a byte share none with anybody. */
-static bool share_bytes(const hs__bundle_entry *a, const hs__bundle_entry *b)
-{
-    return a->shard == b->shard && b->offset < a->offset + a->bytes;
-}
-
 static hs_code locate_all(hs__bundle_reader *reader, hs__layout *layout, hs_error *err)
 {
-    const hs__placed *last = NULL; /* that has bytes: as none before it shares any, it ends last */
     hs_code code = HS_OK;
     qsort(layout->items, layout->n, sizeof *layout->items, by_place);
-    for (size_t i = 0; i < layout->n && !code; i++) {
-        const hs__placed *item = &layout->items[i];
-        code = hs__bundle_locate_whole(reader, item->entry, err);
-        if (code || !item->entry->bytes)
-            continue;
-        if (last && share_bytes(last->entry, item->entry))
-            code = over_each_other(reader, last, item, " in the data", err);
-        last = item;
-    }
+    for (size_t i = 0; i < layout->n && !code; i++)
+        code = hs__bundle_locate_whole(reader, layout->items[i].entry, err);
     return code;
 }
 

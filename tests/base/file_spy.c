@@ -59,7 +59,12 @@ static hs_code spy_read(void *user, void *file, uint64_t offset, void *data, siz
     file_spy *spy = user;
     spied_file *spied = file;
     hs_code code = called(spy, "read", spied->path, err);
-    return code ? code : spy->under.ops->read(spy->under.user, spied->handle, offset, data, bytes, got, err);
+    if (!code)
+        code = spy->under.ops->read(spy->under.user, spied->handle, offset, data, bytes, got, err);
+    pthread_mutex_lock(&lock);
+    spy->bytes_read += code ? 0 : *got;
+    pthread_mutex_unlock(&lock);
+    return code;
 }
 
 static hs_code spy_write(void *user, void *file, const void *data, size_t bytes, hs_error *err)

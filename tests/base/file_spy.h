@@ -17,6 +17,7 @@ typedef struct file_spy {
     hs_code code;   /* with this code */
     bool silent;    /* which is returned, and nothing else */
     size_t matches;
+    uint64_t bytes_read; /* from all files together */
 
     /* Writing down: "open:NAME sync:NAME directory ...", NAME without its directory and without `strip` at its beginning.
      */

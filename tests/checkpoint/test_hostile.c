@@ -36,12 +36,13 @@ static fixture *begin(void **state)
     return f;
 }
 
-/* A bundle that fits the model, but for one entry, and 64 bytes of data. */
+/* A bundle that fits the model, but for one entry, and 64 bytes of data. That entry's data follow those of the others,
+ * unless it says where they are. */
 static void write_lie(const char *name, const claim *lie)
 {
-    static const struct {
+    struct {
         const char *name;
-        claim honest;
+        claim entry;
     } entries[] = {
         {"bias", {.dtype = HS_DOUBLE, .n_dims = 1, .dims = {2}, .size = 16}},
         {"global_step", {.dtype = HS_INT64, .size = 8}},
@@ -49,10 +50,21 @@ static void write_lie(const char *name, const claim *lie)
         {"weights", {.n_dims = 2, .dims = {2, 3}, .size = 24}},
     };
     static const char data[64];
+    int64_t at = 0, end = 48;
     index_begin();
     index_put_header(1);
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        index_put_claim(entries[i].name, strcmp(entries[i].name, name) == 0 ? lie : &entries[i].honest);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        claim *entry = &entries[i].entry;
+        if (strcmp(entries[i].name, name) == 0) {
+            *entry = *lie;
+            entry->offset = lie->offset ? lie->offset : end;
+        } else {
+            entry->offset = at;
+            at += entry->size;
+        }
+        index_put_claim(entries[i].name, entry);
+    }
+    assert_true(at <= end);
     index_end();
     test_write_file(DATA_FILE, data, sizeof data);
 }
@@ -117,18 +129,22 @@ static bool vast_variable(void *self, size_t index, hs_variable *out)
     return true;
 }
 
-/* Restores variables that are each as `vast` says. */
+/* Restores variables that are each as `vast` says, in data files of their own. */
 static void assert_refused(fixture *f, const hs_env *env, hs_code code, const char *why)
 {
     meter m;
     hs_variable variable;
     meter_init(&m, env);
     index_begin();
-    index_put_header(1);
-    for (size_t i = 0; vast_variable(NULL, i, &variable); i++)
+    index_put_header(N_VAST);
+    for (size_t i = 0; vast_variable(NULL, i, &variable); i++) {
+        char name[64];
+        vast.shard = (int32_t)i;
         index_put_claim(variable.name, &vast);
+        snprintf(name, sizeof name, "b.data-%05d-of-%05d", (int)i, N_VAST);
+        test_write_file(in(name), "some data", 9);
+    }
     index_end();
-    test_write_file(DATA_FILE, "some data", 9);
     use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &m.env});
     bool (*honest)(void *, size_t, hs_variable *) = model_raw(&f->m)->ops.variable;
     model_raw(&f->m)->ops.variable = vast_variable;

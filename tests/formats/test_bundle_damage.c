@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles that are damaged, and ones whose index lies. */
+#include "base/file_spy.h"
 #include "base/meter.h"
 #include "formats/bundles.h"
 
@@ -276,6 +277,79 @@ static void what_cannot_be_read_does_not_keep_the_rest_from_it(void **state)
     assert_ok(outcome("good"), &err);
 }
 
+/* Tensors that have bytes in common. */
+
+/* Opens a bundle of bytes "a", "b", ... that lie in the data as this says. */
+static hs_code open_extents(const int64_t (*extents)[2], const int32_t *shards, size_t n)
+{
+    hs__bundle_reader reader;
+    index_begin();
+    index_put_header(2);
+    for (size_t i = 0; i < n; i++) {
+        char name[] = {(char)('a' + i), '\0'};
+        index_put_claim(name, &(claim){.dtype = HS_UINT8,
+                                       .n_dims = 1,
+                                       .dims = {extents[i][1]},
+                                       .offset = extents[i][0],
+                                       .size = extents[i][1],
+                                       .shard = shards ? shards[i] : 0});
+    }
+    index_end();
+    hs_code code = hs__bundle_reader_open(&reader, &t.env, PREFIX, &err);
+    if (!code)
+        hs__bundle_reader_close(&reader);
+    return code;
+}
+#define OPEN_EXTENTS(...)                                                                                                  \
+    open_extents((const int64_t[][2]){__VA_ARGS__}, NULL, sizeof(int64_t[][2]){__VA_ARGS__} / sizeof(int64_t[2]))
+
+static void tensors_that_share_bytes_are_refused(void **state)
+{
+    (void)state;
+    assert_fails(OPEN_EXTENTS({0, 24}, {0, 24}), HS_DATA_LOSS, &err, "the data of 'a' and 'b' overlap");
+    assert_contains(err.message, INDEX);
+    assert_fails(OPEN_EXTENTS({0, 24}, {23, 1}), HS_DATA_LOSS, &err, "the data of 'a' and 'b' overlap");
+    assert_fails(OPEN_EXTENTS({23, 2}, {0, 24}), HS_DATA_LOSS, &err, "the data of 'b' and 'a' overlap");
+    assert_fails(OPEN_EXTENTS({0, 8}, {9, 8}, {8, 8}), HS_DATA_LOSS, &err, "the data of 'c' and 'b' overlap");
+    assert_fails(OPEN_EXTENTS({0, 24}, {5, 0}, {8, 8}), HS_DATA_LOSS, &err, "the data of 'a' and 'c' overlap");
+    assert_fails(OPEN_EXTENTS({1, INT64_MAX}, {INT64_MAX, INT64_MAX}), HS_DATA_LOSS, &err, "overlap");
+}
+
+static void tensors_that_share_no_bytes_are_read(void **state)
+{
+    (void)state;
+    assert_ok(OPEN_EXTENTS({8, 8}, {0, 8}, {16, 8}), &err);
+    assert_ok(OPEN_EXTENTS({0, 8}, {100, 8}, {8, 8}), &err);
+    assert_ok(OPEN_EXTENTS({8, 0}, {8, 8}, {8, 0}, {10, 0}, {0, 8}, {16, 0}, {16, 0}), &err); /* empty ones lie anywhere */
+    assert_ok(open_extents((const int64_t[][2]){{0, 24}, {0, 24}}, (const int32_t[]){0, 1}, 2), &err);
+}
+
+static void a_bundle_is_verified_in_proportion_to_its_data(void **state)
+{
+    (void)state;
+    enum { N = 1000, BYTES = 1 << 16 };
+    static char data[BYTES];
+    file_spy spy;
+    hs__bundle_reader reader;
+    file_spy_init(&spy, &t.env);
+    test_write_file(DATA_FILE, data, BYTES);
+    index_begin();
+    index_put_header(1);
+    for (int i = 0; i < N; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "%03d", i);
+        index_put_claim(
+            name,
+            &(claim){.dtype = HS_UINT8, .n_dims = 1, .dims = {BYTES}, .size = BYTES, .crc = hs__crc32c(0, data, BYTES)});
+    }
+    index_end();
+    hs_code code = hs__bundle_reader_open(&reader, &spy.env, PREFIX, &err);
+    for (size_t i = 0; !code && i < reader.n_entries; i++)
+        assert_ok(hs__bundle_verify(&reader, &reader.entries[i], &err), &err);
+    assert_true(spy.bytes_read < 3 * BYTES);
+    assert_says(&err, HS_DATA_LOSS, "the data of '000' and '001' overlap");
+}
+
 /* Strings whose lengths lie, under right checksums. */
 static void assert_lengths(const char *lengths, size_t n, const uint64_t *values, const char *why)
 {
@@ -414,6 +488,9 @@ int main(void)
         TEST(tb_043s_claims_of_a_shape_are_checked),
         TEST(claims_of_much_memory_get_none),
         TEST(what_cannot_be_read_does_not_keep_the_rest_from_it),
+        TEST(tensors_that_share_bytes_are_refused),
+        TEST(tensors_that_share_no_bytes_are_read),
+        TEST(a_bundle_is_verified_in_proportion_to_its_data),
         TEST(lengths_of_strings_are_checked),
         TEST(lengths_leave_room_for_their_checksum),
         TEST(an_index_needs_a_header),

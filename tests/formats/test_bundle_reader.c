@@ -187,7 +187,7 @@ static void tb_033s_junk_after_the_data_is_ignored(void **state)
 
 /* Several data files. */
 
-/* An entry for three bytes at the beginning of a data file. */
+/* An entry for three bytes of a data file. */
 static Hs__Pb__BundleEntryProto entry_of(Hs__Pb__TensorShapeProto *shape, int32_t shard, const char *three)
 {
     static Hs__Pb__TensorShapeProto__Dim dim = HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT, *dims[] = {&dim};
@@ -204,30 +204,32 @@ static Hs__Pb__BundleEntryProto entry_of(Hs__Pb__TensorShapeProto *shape, int32_
     return entry;
 }
 
-static void put_entry(const char *name, int32_t shard, const char *three)
+static void put_entry(const char *name, int32_t shard, int64_t offset, const char *three)
 {
     Hs__Pb__TensorShapeProto shape;
     Hs__Pb__BundleEntryProto entry = entry_of(&shape, shard, three);
+    entry.offset = offset;
     index_put_message(name, &entry.base);
 }
 
 static void data_may_be_in_several_files(void **state)
 {
     (void)state;
-    test_write_file(in("b.data-00000-of-00002"), "abc", 3);
+    test_write_file(in("b.data-00000-of-00002"), "abcdef", 6);
     test_write_file(in("b.data-00001-of-00002"), "xyz", 3);
     index_begin();
     index_put_header(2);
-    put_entry("first", 0, "abc");
-    put_entry("second", 1, "xyz");
-    put_entry("third", 0, "abc");
+    put_entry("first", 0, 0, "abc");
+    put_entry("second", 1, 0, "xyz");
+    put_entry("third", 0, 3, "def");
     index_end();
-    const hs_tensor abc = hs_tensor_of(HS_UINT8, HS_SHAPE(3), "abc"), xyz = hs_tensor_of(HS_UINT8, HS_SHAPE(3), "xyz");
+    const hs_tensor abc = hs_tensor_of(HS_UINT8, HS_SHAPE(3), "abc"), xyz = hs_tensor_of(HS_UINT8, HS_SHAPE(3), "xyz"),
+                    def = hs_tensor_of(HS_UINT8, HS_SHAPE(3), "def");
     hs__bundle_reader reader = open_bundle();
     for (int i = 0; i < 2; i++) {
         assert_tensor(&reader, "second", &xyz);
         assert_tensor(&reader, "first", &abc);
-        assert_tensor(&reader, "third", &abc);
+        assert_tensor(&reader, "third", &def);
     }
     hs__bundle_reader_close(&reader);
 }
@@ -239,8 +241,8 @@ static void the_other_files_are_read_though_one_is_missing(void **state)
     test_write_file(in("b.data-00001-of-00002"), "xyz", 3);
     index_begin();
     index_put_header(2);
-    put_entry("first", 0, "abc");
-    put_entry("second", 1, "xyz");
+    put_entry("first", 0, 0, "abc");
+    put_entry("second", 1, 0, "xyz");
     index_end();
     const hs_tensor xyz = hs_tensor_of(HS_UINT8, HS_SHAPE(3), "xyz");
     hs__bundle_reader reader = open_bundle();

@@ -10,12 +10,17 @@ MOST = 2**63 - 1
 DATA = b"abcdef"
 
 
+def behind(*arguments, **more):
+    """An entry whose data follow those of `good`."""
+    return entry(*arguments, offset=len(DATA), **more)
+
+
 class Claims(ToolCase):
     def claim(self, **entries):
         """A checkpoint of these entries, and of `good`."""
         entries["good"] = entry(UINT8, [6], 6, crc32c(DATA))
         self.write("m.index", index({name.encode(): value for name, value in entries.items()}))
-        self.write("m.data-00000-of-00001", DATA)
+        self.write("m.data-00000-of-00001", DATA + DATA)
 
     def assert_refused(self, verified=1):
         """Each command does its work on what is good, and says that there is more."""
@@ -37,41 +42,49 @@ class Claims(ToolCase):
 
     def test_more_bytes_than_there_are(self):
         for n in 7, 2**30, 2**44, 2**60, MOST:
-            self.claim(bad=entry(UINT8, [n], n))
+            self.claim(bad=behind(UINT8, [n], n))
             self.assert_refused()
 
     def test_bytes_that_do_not_fit_the_shape(self):
-        self.claim(bad=entry(FLOAT, [2**40], 4))
+        self.claim(bad=behind(FLOAT, [2**40], 4))
         self.assert_refused()
 
     def test_a_shape_beyond_all_numbers(self):
-        self.claim(bad=entry(FLOAT, [2**40, 2**40], 4))
+        self.claim(bad=behind(FLOAT, [2**40, 2**40], 4))
         self.assert_refused()
 
     def test_more_strings_than_bytes(self):
         for n in 100, 2**58, 2**60, MOST:
-            self.claim(bad=entry(STRING, [n], 6))
+            self.claim(bad=behind(STRING, [n], 6))
             self.assert_refused()
 
     def test_a_negative_dimension(self):
-        self.claim(bad=entry(FLOAT, [2**64 - 1], 4))
+        self.claim(bad=behind(FLOAT, [2**64 - 1], 4))
         self.assert_refused()
 
     def test_what_this_library_does_not_know_is_listed_and_not_called_right(self):
-        self.claim(bad=entry(VARIANT, [1], 6))
+        self.claim(bad=behind(VARIANT, [1], 6))
         self.assert_refused(verified=2)
-        self.claim(bad=entry(FLOAT, [1] * 9, 4))
+        self.claim(bad=behind(FLOAT, [1] * 9, 4))
         self.assert_refused(verified=2)
-        self.claim(bad=entry(FLOAT, [], 4, unknown_rank=True))
+        self.claim(bad=behind(FLOAT, [], 4, unknown_rank=True))
         self.assert_refused(verified=2)
         self.assertIn("bad   float  ?    ", self.prints("checkpoint", "ls", "m"))
         self.assertEqual(self.json("checkpoint", "ls", "--json", "m")[0], {"name": "bad", "dtype": "float", "shape": None})
 
     def test_damage_is_told_from_what_is_not_known(self):
-        self.claim(bad=entry(VARIANT, [1], 6), wrong=entry(UINT8, [6], 6, 1))
+        self.claim(bad=entry(VARIANT, [1], 6, offset=100), wrong=behind(UINT8, [6], 6, 1))
         output, said = self.tool("checkpoint", "verify", "m", status=1)
         self.assertIn("damaged: wrong: ", output)
         self.assertIn("'bad' could not be verified", said)
+
+    def test_tensors_that_share_bytes(self):
+        self.claim(bad=entry(UINT8, [1], 1))
+        for command in "ls", "stat", "diff":
+            _, said = self.tool("checkpoint", command, *["m", "m"][:1 + (command == "diff")], status=2)
+            self.assertIn("the data of 'bad' and 'good' overlap", said)
+        self.assertIn("damaged: the index: m.index: the data of 'bad' and 'good' overlap",
+                      self.prints("checkpoint", "verify", "m", status=1))
 
     def test_missing_slices(self):
         self.claim(bad=entry(FLOAT, [6], 0, n_slices=2))
