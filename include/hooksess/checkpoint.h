@@ -249,9 +249,9 @@ HS_API hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name
  * else as hs_checkpoint_read. TensorFlow: the op RestoreV2 with shape_and_slices. */
 HS_API hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name, const int64_t *starts,
                                         const int64_t *lengths, void *data, size_t bytes, hs_error *err);
-/* Reads one tensor only to verify it, in little memory (strings take as much as for reading them), also one in slices.
- * HS_DATA_LOSS for damage, HS_NOT_FOUND for a missing data file. `name` NULL: reads the index again, with the parts that
- * opening passes by. Every byte that carries a checksum has the right one if this holds of the index and of each tensor. */
+/* Reads one tensor only to verify it, in little memory, also one in slices. HS_DATA_LOSS for damage, HS_NOT_FOUND for a
+ * missing data file. `name` NULL: reads the index again, with the parts that opening passes by. Every byte that carries a
+ * checksum has the right one if this holds of the index and of each tensor. */
 HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err);
 
 /* Makes one checkpoint of several, whose prefixes (ended by NULL) are no checkpoints afterwards: their data files are

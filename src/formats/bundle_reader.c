@@ -190,20 +190,13 @@ hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry
     return crc == hs__crc32c_unmask(entry->crc) ? HS_OK : hs__bundle_wrong_checksum(reader, entry, crc, err);
 }
 
-static hs_code read_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string *to, hs_error *err)
-{
-    unsigned char *raw = (unsigned char *)(to + hs_shape_elements(&entry->shape));
-    hs_code code = hs__file_read(&reader->file, entry->offset, raw, (size_t)entry->bytes, reader->file_path, err);
-    return code ? code : hs__bundle_parse_strings(reader, entry, raw, to, err);
-}
-
 /* In the bundle's byte order. */
 static hs_code read_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
 {
     hs_code code = hs__bundle_locate_whole(reader, entry, err);
     if (code)
         return code;
-    return entry->dtype == HS_STRING ? read_strings(reader, entry, to, err)
+    return entry->dtype == HS_STRING ? hs__bundle_read_strings(reader, entry, to, err)
                                      : hs__bundle_read_pieces(reader, entry, to, true, NULL, NULL, err);
 }
 
@@ -256,11 +249,10 @@ hs_code hs__bundle_verify_whole(hs__bundle_reader *reader, const hs__bundle_entr
     hs_code code = hs__bundle_locate_whole(reader, entry, err);
     if (code)
         return code;
-    size_t room = entry->dtype == HS_STRING ? hs__bundle_read_bytes(entry) : HS__BUNDLE_PIECE;
-    void *scratch = hs__realloc(reader->env, NULL, room, 1);
+    void *scratch = hs__realloc(reader->env, NULL, HS__BUNDLE_PIECE, 1);
     if (!scratch)
-        return hs__no_memory(err, room, "verifying a checkpoint");
-    code = entry->dtype == HS_STRING ? read_strings(reader, entry, scratch, err)
+        return hs__no_memory(err, HS__BUNDLE_PIECE, "verifying a checkpoint");
+    code = entry->dtype == HS_STRING ? hs__bundle_verify_strings(reader, entry, scratch, err)
                                      : hs__bundle_read_pieces(reader, entry, scratch, false, NULL, NULL, err);
     hs__free(reader->env, scratch);
     return code;

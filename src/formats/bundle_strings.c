@@ -39,48 +39,98 @@ uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_
     return hs__crc32c(crc, stored, sizeof stored);
 }
 
-/* Moves *at to the elements' bytes, and continues the checksum. */
-static hs_code parse_lengths(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const unsigned char **at,
-                             const unsigned char *end, hs_string *strings, uint32_t *crc, hs_error *err)
+/* The data of an entry, of which a piece is in memory. */
+typedef struct {
+    const unsigned char *at, *end; /* what was read and not parsed yet */
+    unsigned char *piece;          /* memory for the rest: HS__BUNDLE_PIECE bytes */
+    uint64_t left;                 /* bytes that were not read yet */
+} cursor;
+
+/* Reads more, unless a length, or its checksum, must be in memory already. */
+static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_error *err)
+{
+    enum { LONGEST = 10 };
+    size_t kept = (size_t)(c->end - c->at);
+    if (kept >= LONGEST || !c->left)
+        return HS_OK;
+    size_t room = HS__BUNDLE_PIECE - kept, n = c->left < room ? (size_t)c->left : room;
+    memmove(c->piece, c->at, kept);
+    c->at = c->piece;
+    c->end = c->piece + kept + n;
+    hs_code code =
+        hs__file_read(&reader->file, entry->offset + (entry->bytes - c->left), c->piece + kept, n, reader->file_path, err);
+    c->left -= n;
+    return code;
+}
+
+/* Moves to the elements' bytes, and continues the checksum. */
+static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings,
+                             uint32_t *crc, hs_error *err)
 {
     size_t n = (size_t)hs_shape_elements(&entry->shape);
     uint64_t total = 0, length;
+    hs_code code;
     for (size_t i = 0; i < n; i++) {
-        if (!hs__get_varint(at, end, &length) || length > entry->bytes - total)
+        if ((code = read_more(reader, entry, c, err)))
+            return code;
+        if (!hs__get_varint(&c->at, c->end, &length) || length > entry->bytes - total)
             return hs_error_set(err, HS_DATA_LOSS, "%s: the lengths of '%s' cannot be read", reader->file_path,
                                 entry->name);
         *crc = length_crc(*crc, length, reader->big_endian);
-        strings[i].bytes = (size_t)length;
+        if (strings)
+            strings[i].bytes = (size_t)length;
         total += length;
     }
     unsigned char expected[4];
     put_crc(expected, *crc, reader->big_endian);
-    if (end - *at < 4 || memcmp(*at, expected, sizeof expected) != 0)
+    if ((code = read_more(reader, entry, c, err)))
+        return code;
+    if (c->end - c->at < 4 || memcmp(c->at, expected, sizeof expected) != 0)
         return hs_error_set(err, HS_DATA_LOSS, "%s: checksum mismatch of the lengths of '%s'", reader->file_path,
                             entry->name);
-    *crc = hs__crc32c(*crc, *at, 4);
-    *at += 4;
-    if (total != (uint64_t)(end - *at))
+    *crc = hs__crc32c(*crc, c->at, 4);
+    c->at += 4;
+    uint64_t text = (uint64_t)(c->end - c->at) + c->left;
+    if (total != text)
         return hs_error_set(err, HS_DATA_LOSS, "%s: '%s' has %llu bytes, where its lengths need %llu", reader->file_path,
-                            entry->name, (unsigned long long)(end - *at), (unsigned long long)total);
+                            entry->name, (unsigned long long)text, (unsigned long long)total);
     return HS_OK;
 }
 
-hs_code hs__bundle_parse_strings(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const unsigned char *raw,
-                                 hs_string *strings, hs_error *err)
+static hs_code check_text(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, uint32_t crc, hs_error *err)
 {
-    const unsigned char *at = raw, *end = raw + entry->bytes;
-    size_t n = (size_t)hs_shape_elements(&entry->shape);
+    hs_code code = HS_OK;
+    while (!code && (c->at < c->end || c->left)) {
+        crc = hs__crc32c(crc, c->at, (size_t)(c->end - c->at));
+        c->at = c->end;
+        code = read_more(reader, entry, c, err);
+    }
+    return code || crc == hs__crc32c_unmask(entry->crc) ? code : hs__bundle_wrong_checksum(reader, entry, crc, err);
+}
+
+static hs_code parse(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings, hs_error *err)
+{
     uint32_t crc = 0;
-    hs_code code = parse_lengths(reader, entry, &at, end, strings, &crc, err);
+    hs_code code = parse_lengths(reader, entry, c, strings, &crc, err);
     if (code)
         return code;
-    crc = hs__crc32c(crc, at, (size_t)(end - at));
-    if (crc != hs__crc32c_unmask(entry->crc))
-        return hs__bundle_wrong_checksum(reader, entry, crc, err);
-    for (size_t i = 0; i < n; i++) {
-        strings[i].data = (const char *)at;
-        at += strings[i].bytes;
+    const char *text = (const char *)c->at;
+    code = check_text(reader, entry, c, crc, err);
+    for (size_t i = 0; !code && strings && i < (size_t)hs_shape_elements(&entry->shape); i++) {
+        strings[i].data = text;
+        text += strings[i].bytes;
     }
-    return HS_OK;
+    return code;
+}
+
+hs_code hs__bundle_read_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string *to, hs_error *err)
+{
+    unsigned char *raw = (unsigned char *)(to + hs_shape_elements(&entry->shape));
+    hs_code code = hs__file_read(&reader->file, entry->offset, raw, (size_t)entry->bytes, reader->file_path, err);
+    return code ? code : parse(reader, entry, &(cursor){.at = raw, .end = raw + entry->bytes}, to, err);
+}
+
+hs_code hs__bundle_verify_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, hs_error *err)
+{
+    return parse(reader, entry, &(cursor){piece, piece, piece, entry->bytes}, NULL, err);
 }

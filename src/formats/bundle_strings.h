@@ -12,8 +12,10 @@
 
 /* Appends what comes before the elements' bytes, and returns the checksum so far. */
 uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_t n, bool big_endian);
-/* `raw` is the entry's data as they are stored; the elements' pointers go into it. */
-hs_code hs__bundle_parse_strings(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const unsigned char *raw,
-                                 hs_string *strings, hs_error *err);
+/* Reads an entry that was located. `to` has hs__bundle_read_bytes: the elements, and the data as they are stored, into
+ * which the elements point. */
+hs_code hs__bundle_read_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs_string *to, hs_error *err);
+/* Verifies an entry that was located, whatever its size, in the HS__BUNDLE_PIECE bytes at `piece`. */
+hs_code hs__bundle_verify_strings(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *piece, hs_error *err);
 
 #endif

@@ -379,6 +379,65 @@ static void lengths_of_strings_are_checked(void **state)
     assert_lengths("\1\2", 2, (uint64_t[]){2, 1}, "checksum mismatch of the lengths");
 }
 
+/* Verifying strings piece by piece. */
+
+enum { PIECE = 1 << 18 };
+
+/* Empty strings, a text of so many bytes, and an empty string. */
+static void write_strings(size_t empty, size_t text_bytes)
+{
+    static char text[1000];
+    hs_string *strings = calloc(empty + 2, sizeof *strings);
+    assert_non_null(strings);
+    strings[empty] = (hs_string){text, text_bytes};
+    write_bundle(&(named_tensor){"x", hs_tensor_of(HS_STRING, HS_SHAPE((int64_t)empty + 2), strings)}, 1);
+    free(strings);
+}
+
+static hs_code verify_strings(void)
+{
+    hs__bundle_reader reader = open_bundle();
+    hs_code code = hs__bundle_verify(&reader, find_entry(&reader, "x"), &err);
+    hs__bundle_reader_close(&reader);
+    return code;
+}
+
+static void strings_of_every_length_are_verified(void **state)
+{
+    (void)state;
+    for (size_t empty = PIECE - 20; empty <= PIECE + 2; empty++) {
+        size_t lengths = empty + 3, text = lengths + 4; /* the text's length has two bytes */
+        write_strings(empty, 1000);
+        assert_ok(verify_strings(), &err);
+        change_data(empty, 1);
+        assert_fails(verify_strings(), HS_DATA_LOSS, &err, "lengths of 'x'");
+        change_data(empty, 1);
+        change_data(lengths, 1);
+        assert_fails(verify_strings(), HS_DATA_LOSS, &err, "checksum mismatch of the lengths of 'x'");
+        change_data(lengths, 1);
+        change_data(text, 1);
+        assert_fails(verify_strings(), HS_DATA_LOSS, &err, "checksum mismatch of 'x'");
+        change_data(text, 1);
+        change_data(text + 999, 1);
+        assert_fails(verify_strings(), HS_DATA_LOSS, &err, "checksum mismatch of 'x'");
+    }
+}
+
+static void strings_are_verified_in_little_memory(void **state)
+{
+    (void)state;
+    enum { N = 1 << 20 };
+    meter m;
+    hs__bundle_reader reader;
+    meter_init(&m, &t.env);
+    write_strings(N, 0); /* 16 bytes each to whoever reads them */
+    assert_ok(hs__bundle_reader_open(&reader, &m.env, PREFIX, &err), &err);
+    meter_reset(&m);
+    assert_ok(hs__bundle_verify(&reader, find_entry(&reader, "x"), &err), &err);
+    assert_true(m.bytes < 2 * PIECE);
+    hs__bundle_reader_close(&reader);
+}
+
 /* Lengths that take so many bytes that their checksum would lie beyond the end. */
 static void lengths_leave_room_for_their_checksum(void **state)
 {
@@ -493,6 +552,8 @@ int main(void)
         TEST(a_bundle_is_verified_in_proportion_to_its_data),
         TEST(lengths_of_strings_are_checked),
         TEST(lengths_leave_room_for_their_checksum),
+        TEST(strings_of_every_length_are_verified),
+        TEST(strings_are_verified_in_little_memory),
         TEST(an_index_needs_a_header),
         TEST(a_header_must_make_sense),
         TEST(tb_043s_an_entry_must_make_sense),
