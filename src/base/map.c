@@ -58,19 +58,38 @@ static uint64_t word_of(const unsigned char *bytes, size_t n)
     return word;
 }
 
+static sip begin(const uint64_t key[2])
+{
+    return (sip){key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du, key[0] ^ 0x6c7967656e657261u,
+                 key[1] ^ 0x7465646279746573u};
+}
+
+/* `last` has the bytes that make no whole word, and how many there were in all. */
+static uint64_t end(sip *s, uint64_t last)
+{
+    absorb(s, last);
+    s->c ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        mix(s);
+    return s->a ^ s->b ^ s->c ^ s->d;
+}
+
 uint64_t hs__hash_keyed(const uint64_t key[2], const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
     size_t bytes = strlen(text), left = bytes;
-    sip s = {key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du, key[0] ^ 0x6c7967656e657261u,
-             key[1] ^ 0x7465646279746573u};
+    sip s = begin(key);
     for (; left >= 8; at += 8, left -= 8)
         absorb(&s, word_of(at, 8));
-    absorb(&s, word_of(at, left) | (uint64_t)bytes << 56);
-    s.c ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        mix(&s);
-    return s.a ^ s.b ^ s.c ^ s.d;
+    return end(&s, word_of(at, left) | (uint64_t)bytes << 56);
+}
+
+uint64_t hs__hash_words(const uint64_t key[2], const uint64_t *words, size_t n)
+{
+    sip s = begin(key);
+    for (size_t i = 0; i < n; i++)
+        absorb(&s, words[i]);
+    return end(&s, (uint64_t)(8 * n) << 56);
 }
 
 /* Without randomness, which a sandbox may withhold, time and place must do. */

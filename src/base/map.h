@@ -26,8 +26,9 @@ size_t hs__map_find(const hs__map *map, const char *name);
 /* Adds a name that is not there; the copy of it is *kept (may be NULL). */
 hs_code hs__map_add(hs__map *map, const char *name, size_t value, const char **kept, hs_error *err);
 
-/* SipHash-1-3 of a text. */
+/* SipHash-1-3 of a text, and of words as their bytes, the lowest first. */
 uint64_t hs__hash_keyed(const uint64_t key[2], const char *text);
+uint64_t hs__hash_words(const uint64_t key[2], const uint64_t *words, size_t n);
 /* FNV-1a, to be continued from a former result; HS__HASH_START to begin with. */
 #define HS__HASH_START 14695981039346656037u
 uint64_t hs__hash(uint64_t hash, const char *text);

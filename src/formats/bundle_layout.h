@@ -9,7 +9,6 @@
 typedef struct hs__placed {
     hs__bundle_entry *entry; /* the reader's */
     hs__box box;             /* its lengths are those of the entry's shape */
-    int64_t key;             /* for sorting */
 } hs__placed;
 
 typedef struct hs__layout {

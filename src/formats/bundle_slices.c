@@ -199,109 +199,71 @@ static hs_code over_each_other(const hs__bundle_reader *reader, const hs__placed
                         a->entry->name);
 }
 
-static int by_key(const void *a, const void *b)
+static int by_start(const void *a, const void *b)
 {
-    int64_t first = ((const hs__placed *)a)->key, second = ((const hs__placed *)b)->key;
+    int64_t first = ((const hs__placed *)a)->box.starts[0], second = ((const hs__placed *)b)->box.starts[0];
     return (first > second) - (first < second);
 }
 
-static void sort_along(hs__placed *items, size_t n, int32_t axis)
+/* Says what is wrong. Two slices that meet are named, unless that takes too long. */
+static hs_code not_once(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__layout *layout,
+                        hs_error *err)
 {
-    for (size_t i = 0; i < n; i++)
-        items[i].key = items[i].box.starts[axis];
-    qsort(items, n, sizeof *items, by_key);
-}
-
-/* The first of the items in order that begins at or after `end`. */
-static size_t first_from(const hs__placed *items, size_t n, int64_t end)
-{
-    size_t low = 0;
-    while (low < n) {
-        size_t middle = low + (n - low) / 2;
-        if (items[middle].key < end)
-            low = middle + 1;
-        else
-            n = middle;
-    }
-    return low;
-}
-
-/* The dimension along which the fewest begin before another one ends. */
-static int32_t axis_of(hs__placed *items, size_t n)
-{
-    uint64_t fewest = UINT64_MAX;
-    int32_t best = 0;
-    for (int32_t axis = 0; axis < items[0].box.rank; axis++) {
-        uint64_t pairs = 0;
-        sort_along(items, n, axis);
-        for (size_t i = 0; i < n; i++) {
-            size_t end = first_from(items, n, items[i].key + items[i].box.lengths[axis]);
-            pairs += end > i ? end - i : 0;
-        }
-        if (pairs < fewest) {
-            fewest = pairs;
-            best = axis;
-        }
-    }
-    return best;
-}
-
-/* Along one dimension in order, only slices that begin before another one ends can meet it. */
-static hs_code check_pairs(const hs__bundle_reader *reader, hs__placed *items, size_t n, hs_error *err)
-{
-    int32_t axis = axis_of(items, n);
-    sort_along(items, n, axis);
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = i + 1; k < n && items[k].key < items[i].key + items[i].box.lengths[axis]; k++)
+    enum { MOST_PAIRS = 1 << 20 };
+    uint64_t wanted = (uint64_t)hs_shape_elements(&entry->shape), found = 0, pairs = 0;
+    hs__placed *items = layout->items;
+    qsort(items, layout->n, sizeof *items, by_start);
+    for (size_t i = 0; i < layout->n; i++) {
+        hs_shape shape = hs__box_shape(&items[i].box);
+        found += (uint64_t)hs_shape_elements(&shape);
+        int64_t end = items[i].box.starts[0] + items[i].box.lengths[0];
+        for (size_t k = i + 1; k < layout->n && items[k].box.starts[0] < end && pairs < MOST_PAIRS; k++, pairs++)
             if (hs__box_meets(&items[i].box, &items[k].box))
                 return over_each_other(reader, &items[i], &items[k], err);
+    }
+    if (found >= wanted)
+        return hs_error_set(err, HS_DATA_LOSS, "%s: slices of '%s' lie over each other", reader->prefix, entry->name);
+    return hs_error_set(err, HS_DATA_LOSS, "%s: %llu of the %llu elements of '%s' are in no slice", reader->prefix,
+                        (unsigned long long)(wanted - found), (unsigned long long)wanted, entry->name);
+}
+
+/* Comparing slices in pairs takes time in the square of their number. Instead, each index of each dimension has a random
+ * weight, an element the product of the weights of its indices, and a box the sum of the weights of its elements. All is
+ * modulo PRIME. */
+static const uint64_t PRIME = 4294967291u;
+
+/* The weights of all indices before this one, added up. */
+static uint64_t sum_before(const uint64_t key[2], uint64_t round, int32_t axis, int64_t index)
+{
+    return hs__hash_words(key, (const uint64_t[]){round, (uint64_t)axis, (uint64_t)index}, 3) % PRIME;
+}
+
+static uint64_t weight_of(const uint64_t key[2], uint64_t round, const hs__box *box)
+{
+    uint64_t weight = 1;
+    for (int32_t i = 0; i < box->rank; i++) {
+        uint64_t from = sum_before(key, round, i, box->starts[i]),
+                 to = sum_before(key, round, i, box->starts[i] + box->lengths[i]);
+        weight = weight * ((to + PRIME - from) % PRIME) % PRIME;
+    }
+    return weight;
+}
+
+/* Slices that have each element once weigh as much as the tensor. Others do so in one round with a probability of at most
+ * HS_MAX_RANK / PRIME, whatever a file says: the key is random. */
+static hs_code check_once(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__layout *layout,
+                          hs_error *err)
+{
+    hs__box whole = hs__box_of(&entry->shape);
+    const uint64_t *key = reader->sliced.key;
+    for (uint64_t round = 0; round < 2; round++) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < layout->n; i++)
+            sum += weight_of(key, round, &layout->items[i].box);
+        if (sum % PRIME != weight_of(key, round, &whole))
+            return not_once(reader, entry, layout, err);
+    }
     return HS_OK;
-}
-
-/* Where those in order end that are joined to the one at `begin`, each beginning before all former ones have ended. */
-static size_t joined_to(const hs__placed *items, size_t n, int32_t axis, size_t begin)
-{
-    size_t at = begin;
-    int64_t end = items[at].key + items[at].box.lengths[axis];
-    while (++at < n && items[at].key < end)
-        if (items[at].key + items[at].box.lengths[axis] > end)
-            end = items[at].key + items[at].box.lengths[axis];
-    return at;
-}
-
-/* So deep are tensors cut from end to end, and the parts again, before the slices of a part are compared in pairs. */
-enum { MOST_CUTS = 32 };
-
-static hs_code check_apart(const hs__bundle_reader *reader, hs__placed *items, size_t n, int cuts, hs_error *err)
-{
-    hs_code code = HS_OK;
-    if (n < 2 || items[0].box.rank == 0) /* there is but one key of a scalar */
-        return HS_OK;
-    for (int32_t axis = 0; cuts < MOST_CUTS && axis < items[0].box.rank; axis++) {
-        sort_along(items, n, axis);
-        if (joined_to(items, n, axis, 0) == n)
-            continue;
-        for (size_t begin = 0, end; begin < n && !code; begin = end) {
-            end = joined_to(items, n, axis, begin);
-            code = check_apart(reader, items + begin, end - begin, cuts + 1, err);
-        }
-        return code;
-    }
-    return check_pairs(reader, items, n, err);
-}
-
-/* What lies apart and has as many elements is all of it. */
-static hs_code check_complete(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__layout *layout,
-                              hs_error *err)
-{
-    int64_t wanted = hs_shape_elements(&entry->shape), found = 0;
-    for (size_t i = 0; i < layout->n; i++) {
-        hs_shape shape = hs__box_shape(&layout->items[i].box);
-        found += hs_shape_elements(&shape);
-    }
-    return found == wanted ? HS_OK
-                           : hs_error_set(err, HS_DATA_LOSS, "%s: %lld of the %lld elements of '%s' are in no slice",
-                                          reader->prefix, (long long)(wanted - found), (long long)wanted, entry->name);
 }
 
 static hs_code lay_out(const hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__layout *layout, hs_error *err)
@@ -315,8 +277,8 @@ static hs_code lay_out(const hs__bundle_reader *reader, const hs__bundle_entry *
     hs_code code = HS_OK;
     for (size_t i = 0; i < n && !code; i++)
         code = place(reader, entry, &slices[i], &layout->items[i], err);
-    if (!code && !(code = check_apart(reader, layout->items, n, 0, err)))
-        code = check_complete(reader, entry, layout, err);
+    if (!code)
+        code = check_once(reader, entry, layout, err);
     if (code)
         hs__free(reader->env, layout->items);
     return code;

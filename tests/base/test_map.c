@@ -125,6 +125,15 @@ static void the_keyed_hash_is_siphash_1_3(void **state)
     assert_true(hs__hash_keyed(other, "a") != hs__hash_keyed(none, "a"));
 }
 
+static void words_hash_as_their_bytes(void **state)
+{
+    (void)state;
+    const uint64_t key[2] = {1, 2}, words[] = {0x6867666564636261u, 0x706f6e6d6c6b6a69u};
+    assert_true(hs__hash_words(key, words, 2) == hs__hash_keyed(key, "abcdefghijklmnop"));
+    assert_true(hs__hash_words(key, words, 1) == hs__hash_keyed(key, "abcdefgh"));
+    assert_true(hs__hash_words(key, words, 0) == hs__hash_keyed(key, ""));
+}
+
 static uint64_t hash_in(const hs__map *of)
 {
     size_t i = 0;
@@ -174,6 +183,7 @@ int main(void)
         TEST(a_freed_map_is_empty_and_usable),
         TEST(the_hash_knows_where_names_end),
         TEST(the_keyed_hash_is_siphash_1_3),
+        TEST(words_hash_as_their_bytes),
         TEST(nobody_can_know_where_a_name_goes),
         TEST(every_allocation_may_fail),
     };

@@ -163,8 +163,9 @@ static void put_claim(const char *key, size_t key_bytes, const claim *c)
     Hs__Pb__TensorShapeProto__Dim dims[9], *pointers[9];
     Hs__Pb__TensorShapeProto shape = HS__PB__TENSOR_SHAPE_PROTO__INIT;
     Hs__Pb__BundleEntryProto entry = HS__PB__BUNDLE_ENTRY_PROTO__INIT;
-    Hs__Pb__TensorSliceProto *slices[64];
-    listed lists[64];
+    Hs__Pb__TensorSliceProto **slices = calloc(c->n_slices + 1, sizeof(Hs__Pb__TensorSliceProto *));
+    listed *lists = calloc(c->n_slices + 1, sizeof *lists);
+    assert_true(slices && lists);
     for (size_t i = 0; i < c->n_dims; i++) {
         dims[i] = (Hs__Pb__TensorShapeProto__Dim)HS__PB__TENSOR_SHAPE_PROTO__DIM__INIT;
         dims[i].size = c->dims[i];
@@ -186,6 +187,8 @@ static void put_claim(const char *key, size_t key_bytes, const claim *c)
     entry.n_slices = c->n_slices;
     entry.slices = slices;
     put_message(key, key_bytes, &entry.base);
+    free(lists);
+    free(slices);
 }
 
 void index_put_claim(const char *key, const claim *c)

@@ -70,6 +70,115 @@ static void assert_not_opened(const char *why)
     assert_contains(err.message, INDEX);
 }
 
+static int by_box(const void *a, const void *b)
+{
+    return hs__box_order(a, b);
+}
+
+static hs_code locate_boxes(const hs__box *boxes, size_t n)
+{
+    hs__box sorted[N_PINWHEEL];
+    int64_t at = 0;
+    memcpy(sorted, boxes, n * sizeof *boxes);
+    qsort(sorted, n, sizeof *sorted, by_box);
+    index_begin();
+    index_put_header(1);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t *lengths = sorted[i].lengths, bytes = 2 * lengths[0] * lengths[1];
+        index_put_slice(
+            "w", &sorted[i],
+            &(claim){.dtype = HS_INT16, .n_dims = 2, .dims = {lengths[0], lengths[1]}, .offset = at, .size = bytes});
+        at += bytes;
+    }
+    const claim all = listing(sorted, n);
+    index_put_claim("w", &all);
+    index_end();
+    hs__bundle_reader reader = open_bundle();
+    hs_code code = hs__bundle_locate(&reader, find_entry(&reader, "w"), &err);
+    hs__bundle_reader_close(&reader);
+    return code;
+}
+
+static bool is_in(const hs__box *wanted, const hs__box *boxes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (hs__box_order(wanted, &boxes[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Of five slices that make up a tensor each is exchanged for each other part of it. */
+static void slices_make_up_the_tensor_or_they_are_damage(void **state)
+{
+    (void)state;
+    static const char data[5 * sizeof values];
+    hs__box boxes[N_PINWHEEL];
+    test_write_file(DATA_FILE, data, sizeof data);
+    memcpy(boxes, pinwheel, sizeof boxes);
+    assert_ok(locate_boxes(boxes, N_PINWHEEL), &err);
+    for (size_t changed = 0; changed < N_PINWHEEL; changed++)
+        for (int i = 0; i < 3 * 3 * 4 * 4; i++) {
+            hs__box other = box(i % 3, 1 + i / 3 % 3, i / 9 % 4, 1 + i / 36), inside;
+            if (!hs__box_in(&other, &whole, &inside) || is_in(&other, pinwheel, N_PINWHEEL))
+                continue;
+            memcpy(boxes, pinwheel, sizeof boxes);
+            boxes[changed] = other;
+            assert_int_equal(locate_boxes(boxes, N_PINWHEEL), HS_DATA_LOSS);
+        }
+}
+
+/* Rows above and below, columns right and left of them, so that no cut from end to end separates any, and almost all
+ * overlap almost all others along each dimension. */
+enum { ARM = 700, SIDE = 2 * ARM + 1, N_MANY = 4 * ARM + 1 };
+
+static void write_many(bool wrong)
+{
+    static hs__box many[N_MANY];
+    static unsigned char zeros[SIDE * SIDE];
+    size_t n = 0, at = 0;
+    for (int64_t i = 0; i < ARM; i++) {
+        many[n++] = box(i, 1, 0, ARM + 1);
+        many[n++] = box(0, ARM + 1, ARM + 1 + i, 1);
+        many[n++] = box(ARM + 1 + i, 1, ARM, ARM + 1);
+        many[n++] = box(ARM, ARM + 1, i, 1);
+    }
+    if (wrong)
+        many[n - 2].starts[1]--; /* lies over a column, and leaves the last element */
+    many[n++] = box(ARM, 1, ARM, 1);
+    qsort(many, n, sizeof *many, by_box);
+    test_write_file(DATA_FILE, zeros, sizeof zeros);
+    index_begin();
+    index_put_header(1);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t *lengths = many[i].lengths;
+        size_t bytes = (size_t)(lengths[0] * lengths[1]);
+        index_put_slice("w", &many[i],
+                        &(claim){.dtype = HS_UINT8,
+                                 .n_dims = 2,
+                                 .dims = {lengths[0], lengths[1]},
+                                 .offset = (int64_t)at,
+                                 .size = (int64_t)bytes,
+                                 .crc = hs__crc32c(0, zeros, bytes)});
+        at += bytes;
+    }
+    index_put_claim("w", &(claim){.dtype = HS_UINT8, .n_dims = 2, .dims = {SIDE, SIDE}, .n_slices = n, .slices = many});
+    index_end();
+}
+
+static void many_slices_are_checked_without_comparing_all_pairs(void **state)
+{
+    (void)state;
+    write_many(false);
+    hs__bundle_reader reader = open_bundle();
+    assert_ok(hs__bundle_verify(&reader, find_entry(&reader, "w"), &err), &err);
+    hs__bundle_reader_close(&reader);
+    write_many(true);
+    reader = open_bundle();
+    assert_fails(hs__bundle_verify(&reader, find_entry(&reader, "w"), &err), HS_DATA_LOSS, &err,
+                 ": slices of 'w' lie over each other"); /* which two of them, would take too long to find */
+    hs__bundle_reader_close(&reader);
+}
+
 static void data_that_two_slices_claim_are_damage(void **state)
 {
     (void)state;
@@ -419,6 +528,8 @@ int main(void)
         TEST(slices_nobody_knows_of_are_damage),
         TEST(holes_are_damage),
         TEST(slices_over_each_other_are_damage),
+        TEST(slices_make_up_the_tensor_or_they_are_damage),
+        TEST(many_slices_are_checked_without_comparing_all_pairs),
         TEST(data_that_two_slices_claim_are_damage),
         TEST(data_that_a_slice_and_a_tensor_claim_are_damage),
         TEST(an_empty_slice_between_hides_no_data_that_two_claim),
