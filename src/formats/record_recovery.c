@@ -2,9 +2,10 @@
 /* Going on after a damaged record: by its length where that can be trusted, else by searching for the next intact one. */
 #include "formats/records.h"
 
-/* How many bytes are read for the sake of what looks like a record. A file that is made to look full of them must not take
- * for ever. */
-static const uint64_t MOST_CHECKED = (uint64_t)1 << 30;
+/* A file can be made to look full of records. Of what looks like one and is not, so many bytes are read in all; after that
+ * only small records are tried. */
+static const uint64_t MOST_WASTED = (uint64_t)1 << 30;
+enum { SMALL = 4096 };
 
 /* Is this no more than that there are no such records? */
 static bool is_none(hs_code code)
@@ -12,15 +13,38 @@ static bool is_none(hs_code code)
     return code == HS_DATA_LOSS || code == HS_OUT_OF_RANGE;
 }
 
+/* Reads what may be a record. *is_cut: all of it that the file has is as it should be. */
+static hs_code try_record(hs__record_reader *reader, uint64_t at, const hs__record_header *header, bool *is_cut,
+                          hs_error *err)
+{
+    bool is_small = header->bytes <= SMALL;
+    *is_cut = false;
+    if (header->bytes > reader->limit || (!is_small && reader->wasted > MOST_WASTED))
+        return HS_DATA_LOSS;
+    hs_code code = HS_OK;
+    if (!reader->source.inflater) /* of which the end lies beyond what is to be read */
+        code = hs__record_check_length(reader, at, header->bytes, err);
+    *is_cut = code == HS_DATA_LOSS;
+    uint64_t cost = HS__SOURCE_WINDOW + (code ? 0 : header->bytes);
+    if (!code)
+        code = hs__record_read_data(reader, at, header->bytes, err);
+    if (is_none(code) && !is_small && at >= reader->tried) { /* of a file that grows, one place is tried many times */
+        reader->wasted += cost;
+        reader->tried = at + 1;
+    }
+    return code;
+}
+
 /* Can the length at this place be trusted: by its own checksum, or by that of the data which it delimits? */
 static hs_code trusts_length(hs__record_reader *reader, hs__record_header *header, hs_error *err)
 {
+    bool is_cut;
     hs_code code = hs__record_read_header(reader, reader->offset, header, err);
     if (code)
         return code;
     if (header->is_sound)
         return hs__record_check_length(reader, reader->offset, header->bytes, err);
-    return header->bytes > reader->limit ? HS_DATA_LOSS : hs__record_read_data(reader, reader->offset, header->bytes, err);
+    return try_record(reader, reader->offset, header, &is_cut, err);
 }
 
 /* Is the record at this place intact after all? Whoever found it torn may have looked while it was written. */
@@ -34,22 +58,19 @@ static hs_code check_data(hs__record_reader *reader, const hs__record_header *he
 /* The first intact record from *at on. If there is none, *at is where to search when the file has grown. */
 static hs_code search(hs__record_reader *reader, uint64_t *at, hs_error *err)
 {
-    uint64_t checked = 0, cut = UINT64_MAX; /* what looks like a record, but for its end, which may come */
+    uint64_t cut = UINT64_MAX; /* the first that may be whole when the file has grown */
     hs_code code;
     for (;; ++*at) {
         hs__record_header header;
+        bool is_cut;
         if ((code = hs__record_read_header(reader, *at, &header, err)))
             break;
-        if (!header.is_sound || header.bytes > reader->limit)
+        if (!header.is_sound)
             continue;
-        code = hs__record_check_length(reader, *at, header.bytes, err);
-        if (code == HS_DATA_LOSS && cut == UINT64_MAX)
+        code = try_record(reader, *at, &header, &is_cut, err);
+        if (is_cut && cut == UINT64_MAX)
             cut = *at;
-        if (!code) {
-            code = hs__record_read_data(reader, *at, header.bytes, err);
-            checked += header.bytes;
-        }
-        if (!is_none(code) || (checked += HS__SOURCE_WINDOW) > MOST_CHECKED)
+        if (!is_none(code))
             break;
     }
     if (is_none(code) && cut < *at)
@@ -69,11 +90,20 @@ static hs_code search_on(hs__record_reader *reader, uint64_t *at, hs_error *err)
     return code;
 }
 
+static hs_code go_on(hs__record_reader *reader, uint64_t at, uint64_t *lost)
+{
+    *lost = at - reader->offset;
+    reader->offset = at;
+    return HS_OK;
+}
+
 hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_error *err)
 {
     hs__record_header header;
     uint64_t at = reader->offset;
     hs__source_forget(&reader->source);
+    if (reader->source.inflater && reader->wrong_at == at) /* going back would decompress all that came before */
+        return go_on(reader, at + HS__RECORD_HEADER + reader->wrong_bytes + HS__RECORD_FOOTER, lost);
     hs_code code = trusts_length(reader, &header, err);
     if (!code) {
         code = check_data(reader, &header, err);
@@ -89,8 +119,6 @@ hs_code hs__record_reader_recover(hs__record_reader *reader, uint64_t *lost, hs_
                             (unsigned long long)reader->offset);
     if (code)
         return code;
-    *lost = at - reader->offset;
-    reader->offset = at;
     hs__clear(err);
-    return HS_OK;
+    return go_on(reader, at, lost);
 }

@@ -71,7 +71,7 @@ void hs__record_append(hs__buffer *out, const void *data, size_t bytes)
 hs_code hs__record_reader_open_as(hs__record_reader *reader, const hs_env *env, const char *path,
                                   hs_record_compression compression, size_t window, hs_error *err)
 {
-    *reader = (hs__record_reader){.limit = HS__RECORD_LIMIT};
+    *reader = (hs__record_reader){.limit = HS__RECORD_LIMIT, .wrong_at = UINT64_MAX};
     hs__buffer_init(&reader->record, env);
     return hs__source_open(&reader->source, env, path, compression, window, err);
 }
@@ -200,7 +200,15 @@ static hs_code sound_header(hs__record_reader *reader, hs__record_header *header
 static hs_code read_record(hs__record_reader *reader, hs__record_header *header, hs_error *err)
 {
     hs_code code = sound_header(reader, header, err);
-    return code ? code : hs__record_read_data(reader, reader->offset, header->bytes, err);
+    if (code)
+        return code;
+    hs__buffer_clear(&reader->record);
+    code = hs__record_read_data(reader, reader->offset, header->bytes, err);
+    if (code == HS_DATA_LOSS && reader->record.size == header->bytes + HS__RECORD_FOOTER) { /* all of it is there */
+        reader->wrong_at = reader->offset;
+        reader->wrong_bytes = header->bytes;
+    }
+    return code;
 }
 
 static hs_code pass_record(hs__record_reader *reader, hs__record_header *header, hs_error *err)

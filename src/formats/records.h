@@ -26,9 +26,11 @@ size_t hs__records_count(const unsigned char *records, size_t limit, size_t *end
 /* Reading a file of records from its beginning on, or from wherever `offset` is set to. */
 typedef struct hs__record_reader {
     hs__byte_source source;
-    uint64_t offset;            /* of the next record */
-    uint64_t limit;             /* longer records are refused */
-    uint64_t lost_at, searched; /* after the damage at lost_at there is no intact record before `searched` */
+    uint64_t offset;                /* of the next record */
+    uint64_t limit;                 /* longer records are refused */
+    uint64_t lost_at, searched;     /* after the damage at lost_at there is no intact record before `searched` */
+    uint64_t wrong_at, wrong_bytes; /* a record of which the data alone were found to be wrong, and their size */
+    uint64_t wasted, tried;         /* bytes that were read for what looked like records before `tried`, and was none */
     hs__buffer record;
 } hs__record_reader;
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* records.h: what is damaged, cut, or claims to be long. */
+#include "base/file_spy.h"
 #include "formats/record_files.h"
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
+#include "formats/records.h"
 
 #include <zlib.h>
 
@@ -254,6 +256,84 @@ static void a_file_full_of_headers_does_not_take_for_ever(void **state)
     hs_record_reader_free(reader);
 }
 
+/* Reads what can be read, past all damage. */
+static size_t read_past_damage(file_spy *spy, hs_record_compression kind, size_t *damages)
+{
+    size_t n = 0;
+    hs_bytes record;
+    file_spy_init(spy, &t.env);
+    hs_record_reader *reader = hs_record_reader_open(
+        path(), &(hs_record_reader_options){HS_RECORD_READER_OPTIONS, .env = &spy->env, .compression = kind}, &err);
+    assert_non_null(reader);
+    hs_code code;
+    *damages = 0;
+    while ((code = hs_record_reader_next(reader, &record, &err)) != HS_OUT_OF_RANGE) {
+        n += code == HS_OK;
+        *damages += code == HS_DATA_LOSS;
+        if (code && hs_record_reader_recover(reader, NULL, &err))
+            break;
+    }
+    hs_record_reader_free(reader);
+    return n;
+}
+
+/* Before each record a length of megabytes that are there, which can be told to be wrong only by reading them. */
+static void lengths_that_lie_do_not_make_the_file_be_read_for_each_of_them(void **state)
+{
+    (void)state;
+    enum { N = 2000, CLAIM = 4 << 20 };
+    file_spy spy;
+    hs__buffer file;
+    hs__buffer_init(&file, &t.env);
+    for (int i = 0; i < N; i++) {
+        hs__buffer_fixed64(&file, CLAIM);
+        hs__buffer_fixed32(&file, 0);
+        hs__record_append(&file, "good", 4);
+    }
+    hs__buffer_room(&file, CLAIM);
+    memset(file.data + file.size, 0, CLAIM);
+    file.size += CLAIM;
+    test_write_file(path(), file.data, file.size);
+    hs__buffer_free(&file);
+    size_t damages, n = read_past_damage(&spy, HS_RECORDS_PLAIN, &damages);
+    assert_true(spy.bytes_read < (uint64_t)2 << 30); /* not 8 GiB */
+    assert_int_equal(n, N);
+}
+
+/* Damages each record at this byte. */
+static void assert_decompressed_once(size_t at)
+{
+    enum { N = 30, BYTES = 200000 };
+    static char noise[BYTES];
+    uint64_t random = 1;
+    file_spy spy;
+    hs__buffer file;
+    hs__buffer_init(&file, &t.env);
+    for (int i = 0; i < N; i++) {
+        for (size_t k = 0; k < BYTES; k++)
+            noise[k] = (char)((random = random * 6364136223846793005u + 1442695040888963407u) >> 56);
+        size_t begun = file.size;
+        hs__record_append(&file, noise, BYTES);
+        file.data[begun + at] ^= 1;
+    }
+    hs__record_append(&file, "good", 4);
+    gzFile packed = gzopen(path(), "wb");
+    gzwrite(packed, file.data, (unsigned)file.size);
+    gzclose(packed);
+    size_t damages, bytes = file.size;
+    hs__buffer_free(&file);
+    assert_int_equal(read_past_damage(&spy, HS_RECORDS_GZIP, &damages), 1);
+    assert_int_equal(damages, N);
+    assert_true(spy.bytes_read < 2 * bytes);
+}
+
+static void damage_inside_a_compressed_file_does_not_make_it_be_read_from_its_beginning(void **state)
+{
+    (void)state;
+    assert_decompressed_once(8);   /* the checksum of the length */
+    assert_decompressed_once(100); /* the data */
+}
+
 static void compressed_data_that_are_damaged_are_named(void **state)
 {
     (void)state;
@@ -300,6 +380,8 @@ int main(void)
         TEST(damage_of_any_byte_is_passed_over),
         TEST(damage_inside_a_compressed_file_is_passed_over),
         TEST(a_file_full_of_headers_does_not_take_for_ever),
+        TEST(lengths_that_lie_do_not_make_the_file_be_read_for_each_of_them),
+        TEST(damage_inside_a_compressed_file_does_not_make_it_be_read_from_its_beginning),
         TEST(compressed_data_that_are_damaged_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
