@@ -4,6 +4,7 @@
 #include "open.h"
 #include "output.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,14 +51,24 @@ int events_status(const events *of)
     return of->failed ? TROUBLE : of->damages ? FOUND : FINE;
 }
 
-void *must_allocate(void *block, size_t n, size_t size)
+static void must_be(const void *memory)
 {
-    void *grown = size == 0 || n <= SIZE_MAX / size ? realloc(block, n && size ? n * size : 1) : NULL;
-    if (!grown) {
+    if (!memory) {
         say("not enough memory");
         exit(TROUBLE);
     }
+}
+
+void *must_allocate(void *block, size_t n, size_t size)
+{
+    void *grown = size == 0 || n <= SIZE_MAX / size ? realloc(block, n && size ? n * size : 1) : NULL;
+    must_be(grown);
     return grown;
+}
+
+void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b))
+{
+    must_be(tsearch(row, tree, compare));
 }
 
 char *text_of(hs_string string)

@@ -27,6 +27,8 @@ int events_status(const events *of);
 char *text_of(hs_string string);
 /* malloc and realloc, which end the tool without memory. */
 void *must_allocate(void *block, size_t n, size_t size);
+/* tsearch of a row that the tree does not have, which ends the tool without memory. */
+void must_add(void *row, void **tree, int (*compare)(const void *a, const void *b));
 
 /* The size of a file; 0 if nobody knows. */
 uint64_t size_of_file(const char *path);

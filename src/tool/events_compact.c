@@ -11,6 +11,7 @@
 
 #include <hooksess/records.h>
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,8 +39,7 @@ typedef struct {
 typedef struct {
     const char *directory;
     old_file *files;
-    tag_row *tags; /* in their order */
-    size_t n_tags;
+    void *tags;    /* a tree of those that have metadata */
     start *starts; /* their steps rise: each is the lowest of those that follow */
     size_t n_files, n_starts;
     uint64_t n_events, n_dropped;
@@ -80,37 +80,31 @@ static bool has_metadata(const hs_event_value *value)
     return value->plugin.bytes || value->display_name.bytes || value->description.bytes;
 }
 
-/* Where the tag is among those that have metadata, or would be. */
-static size_t find_tag(const compaction *c, const char *tag, bool *found)
+static int by_tag(const void *a, const void *b)
 {
-    size_t low = 0, high = c->n_tags;
-    *found = false;
-    while (low < high && !*found) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(c->tags[middle].tag, tag);
-        *found = order == 0;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return *found ? high : low;
+    return strcmp(((const tag_row *)a)->tag, ((const tag_row *)b)->tag);
+}
+
+/* NULL: no event has metadata of the tag. */
+static tag_row *find_tag(const compaction *c, char *tag)
+{
+    tag_row **found = tfind(&(tag_row){.tag = tag}, &c->tags, by_tag);
+    return found ? *found : NULL;
 }
 
 static void note_value(compaction *c, const hs_event_value *value)
 {
     char *tag = text_of(value->tag);
-    bool found;
-    size_t at = find_tag(c, tag, &found);
-    if (found || !has_metadata(value)) {
-        if (found && !has_metadata(value))
-            c->tags[at].is_needed = true;
+    tag_row *row = find_tag(c, tag);
+    if (row || !has_metadata(value)) {
+        if (row && !has_metadata(value))
+            row->is_needed = true;
         free(tag);
         return;
     }
-    c->tags = must_allocate(c->tags, c->n_tags + 1, sizeof *c->tags);
-    memmove(c->tags + at + 1, c->tags + at, (c->n_tags++ - at) * sizeof *c->tags);
-    c->tags[at] = (tag_row){tag, c->n_events, false};
+    row = must_allocate(NULL, 1, sizeof *row);
+    *row = (tag_row){tag, c->n_events, false};
+    must_add(row, &c->tags, by_tag);
 }
 
 static void note_event(compaction *c, const hs_event *event)
@@ -143,9 +137,8 @@ static bool is_needed(const compaction *c, uint64_t i, const hs_event *event)
     bool needed = false;
     for (size_t k = 0; k < event->n_values && !needed; k++) {
         char *tag = text_of(event->values[k].tag);
-        bool found;
-        size_t at = find_tag(c, tag, &found);
-        needed = found && c->tags[at].event == i && c->tags[at].is_needed;
+        const tag_row *row = find_tag(c, tag);
+        needed = row && row->event == i && row->is_needed;
         free(tag);
     }
     return needed;
@@ -390,10 +383,13 @@ static void free_compaction(compaction *c)
 {
     for (size_t i = 0; i < c->n_files; i++)
         free(c->files[i].path);
-    for (size_t i = 0; i < c->n_tags; i++)
-        free(c->tags[i].tag);
+    while (c->tags) {
+        tag_row *row = *(tag_row **)c->tags;
+        tdelete(row, &c->tags, by_tag);
+        free(row->tag);
+        free(row);
+    }
     free(c->files);
-    free(c->tags);
     free(c->starts);
     free(c->aside);
     free(c->path);

@@ -4,6 +4,7 @@
 #include "json.h"
 #include "output.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ enum { N_KINDS = HS_EVENT_META_GRAPH + 1 };
 
 typedef struct {
     file_row *files;
-    tag_row *tags; /* in the order of tag and kind */
+    tag_row **tags;
+    void *tree; /* of the tags, by tag and kind */
     size_t n_files, n_tags;
     uint64_t kinds[N_KINDS];
 } listing;
@@ -56,33 +58,32 @@ static void note_damage(void *user, const hs_event_damage *damage)
     row_of_file(user, damage->path)->damages++;
 }
 
-static int compare(const tag_row *row, const char *tag, const char *kind)
+static int compare(const void *a, const void *b)
 {
-    int order = strcmp(row->tag, tag);
-    return order ? order : strcmp(row->kind, kind);
+    const tag_row *first = a, *second = b;
+    int order = strcmp(first->tag, second->tag);
+    return order ? order : strcmp(first->kind, second->kind);
 }
 
-/* Takes the tag. */
+static int by_tag(const void *a, const void *b)
+{
+    return compare(*(tag_row *const *)a, *(tag_row *const *)b);
+}
+
+/* Adopts the tag. */
 static tag_row *row_of_tag(listing *l, char *tag, const char *kind)
 {
-    size_t low = 0, high = l->n_tags;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = compare(&l->tags[middle], tag, kind);
-        if (order == 0) {
-            free(tag);
-            return &l->tags[middle];
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
+    tag_row **found = tfind(&(tag_row){.tag = tag, .kind = kind}, &l->tree, compare);
+    if (found) {
+        free(tag);
+        return *found;
     }
+    tag_row *row = must_allocate(NULL, 1, sizeof *row);
+    *row = (tag_row){.tag = tag, .kind = kind, .plugin = text_of((hs_string){"", 0})};
     l->tags = must_allocate(l->tags, l->n_tags + 1, sizeof *l->tags);
-    memmove(l->tags + low + 1, l->tags + low, (l->n_tags - low) * sizeof *l->tags);
-    l->tags[low] = (tag_row){.tag = tag, .kind = kind, .plugin = text_of((hs_string){"", 0})};
-    l->n_tags++;
-    return &l->tags[low];
+    l->tags[l->n_tags++] = row;
+    must_add(row, &l->tree, compare);
+    return row;
 }
 
 static void note_event(listing *l, const hs_event *event)
@@ -121,7 +122,7 @@ static void print_all(const listing *l)
     for (size_t i = 0; i < l->n_files; i++)
         width = wider(width, l->files[i].path);
     for (size_t i = 0; i < l->n_tags; i++)
-        width = wider(width, l->tags[i].tag);
+        width = wider(width, l->tags[i]->tag);
     for (size_t i = 0; i < l->n_files; i++) {
         put_padded(l->files[i].path, width);
         printf("  %-12s", "records");
@@ -131,12 +132,12 @@ static void print_all(const listing *l)
         puts("");
     }
     for (size_t i = 0; i < l->n_tags; i++) {
-        put_padded(l->tags[i].tag, width);
-        printf("  %-12s", l->tags[i].kind);
-        print_range(&l->tags[i].values);
-        if (*l->tags[i].plugin)
+        put_padded(l->tags[i]->tag, width);
+        printf("  %-12s", l->tags[i]->kind);
+        print_range(&l->tags[i]->values);
+        if (*l->tags[i]->plugin)
             fputs("  ", stdout);
-        put_name(l->tags[i].plugin);
+        put_name(l->tags[i]->plugin);
         puts("");
     }
 }
@@ -184,7 +185,7 @@ static void list_all(const listing *l)
     fputs(", \"tags\": ", stdout);
     js_list_begin();
     for (size_t i = 0; i < l->n_tags; i++)
-        js_list_add(js_tag(&l->tags[i]));
+        js_list_add(js_tag(l->tags[i]));
     js_list_end();
     puts("}");
 }
@@ -194,8 +195,10 @@ static void free_listing(listing *l)
     for (size_t i = 0; i < l->n_files; i++)
         free(l->files[i].path);
     for (size_t i = 0; i < l->n_tags; i++) {
-        free(l->tags[i].tag);
-        free(l->tags[i].plugin);
+        tdelete(l->tags[i], &l->tree, compare);
+        free(l->tags[i]->tag);
+        free(l->tags[i]->plugin);
+        free(l->tags[i]);
     }
     free(l->files);
     free(l->tags);
@@ -210,6 +213,8 @@ int events_ls(const struct call *call)
         return TROUBLE;
     while (next_event(&of, &event))
         note_event(&l, event);
+    if (l.n_tags)
+        qsort(l.tags, l.n_tags, sizeof *l.tags, by_tag);
     (call->given[OPTION_JSON] ? list_all : print_all)(&l);
     free_listing(&l);
     close_events(&of);

@@ -57,6 +57,12 @@ class Ls(EventsCase):
         self.assertEqual(self.json("events", "ls", "--json", "run", status=1)["files"][0]["damaged"], 1)
         self.assertIn(", 1 damaged places", self.prints("events", "ls", "run", status=1))
 
+    def test_many_tags_come_in_their_order(self):
+        tags = [f"tag_{i * 7919 % 5000:04d}" for i in range(5000)]
+        self.write(FIRST, version() + b"".join(scalars(step, **dict.fromkeys(tags, 1)) for step in (1, 2)))
+        found = self.json("events", "ls", "--json", "run")["tags"]
+        self.assertEqual([(t["tag"], t["count"], t["last_step"]) for t in found], [(tag, 2, 2) for tag in sorted(tags)])
+
     def test_what_is_not_there_is_named(self):
         self.assertIn("nowhere", self.says("events", "ls", "nowhere"))
 
