@@ -130,7 +130,7 @@ size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 /* Reads and verifies a tensor, in this machine's byte order. DATA_LOSS names file and tensor. */
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
 /* Reads and verifies a tensor of numbers, and hands it to `take` piece by piece, in this machine's byte order: before the
- * last one is verified. One in slices comes in pieces of up to HS__BUNDLE_ROWS bytes. */
+ * last one is verified. One in slices comes in pieces of up to HS__BUNDLE_ROWS bytes, or 64 for each of them. */
 typedef hs_code (*hs__bundle_take)(void *user, const void *piece, size_t bytes, hs_error *err);
 hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
                           hs_error *err);

@@ -12,7 +12,7 @@
 
 /* Data are read and checksummed in pieces that stay in the processor's cache: whole elements of every dtype. */
 enum { HS__BUNDLE_PIECE = 1 << 18 };
-/* A tensor in slices is streamed in pieces so large: each is looked for in all slices. */
+/* A tensor in slices is streamed in pieces so large, unless it has very many. */
 enum { HS__BUNDLE_ROWS = 1 << 20 };
 
 /* bundle_index.c. Visits the entries of an index file, the header first, if it is one that we understand. */

@@ -226,6 +226,15 @@ static hs_code pass_on(void *user, char *piece, size_t at, size_t n, hs_error *e
     return s->take(s->user, piece, n, err);
 }
 
+/* Each piece of a tensor in slices is looked for in all of them: the more there are, the larger are the pieces. */
+static uint64_t largest_piece(const hs__bundle_entry *entry)
+{
+    enum { PER_SLICE = 64 };
+    if (!entry->slices)
+        return HS__BUNDLE_PIECE;
+    return entry->slices < HS__BUNDLE_ROWS / PER_SLICE ? HS__BUNDLE_ROWS : (uint64_t)entry->slices * PER_SLICE;
+}
+
 hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
                           hs_error *err)
 {
@@ -233,8 +242,8 @@ hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *ent
     hs_code code = hs__bundle_locate(reader, entry, err);
     if (code)
         return code;
-    size_t most = entry->slices ? HS__BUNDLE_ROWS : HS__BUNDLE_PIECE;
-    size_t room = entry->bytes < most ? (size_t)entry->bytes : most;
+    uint64_t most = largest_piece(entry);
+    size_t room = (size_t)(entry->bytes < most ? entry->bytes : most);
     void *scratch = hs__realloc(reader->env, NULL, room, 1);
     if (!scratch)
         return hs__no_memory(err, room, "reading a checkpoint");

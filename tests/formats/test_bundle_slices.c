@@ -170,6 +170,44 @@ static void rows_in_several_slices_are_streamed(void **state)
     assert_true(s.most < COLUMNS);
 }
 
+static hs_code count_piece(void *user, const void *piece, size_t bytes, hs_error *error)
+{
+    size_t *counts = user; /* pieces and bytes */
+    (void)piece, (void)error;
+    counts[0]++;
+    counts[1] += bytes;
+    return HS_OK;
+}
+
+static void many_slices_are_looked_through_for_few_pieces(void **state)
+{
+    (void)state;
+    enum { MANY = 1 << 15, EACH = 1 << 7 };
+    hs__box *boxes = calloc(MANY, sizeof *boxes);
+    char *zeros = calloc(MANY, EACH);
+    const uint32_t crc = hs__crc32c(0, zeros, EACH);
+    test_write_file(DATA_FILE, zeros, (size_t)MANY * EACH);
+    index_begin();
+    index_put_header(1);
+    for (int i = 0; i < MANY; i++) {
+        boxes[i] = (hs__box){1, {i * EACH}, {EACH}};
+        index_put_slice(
+            "w", &boxes[i],
+            &(claim){.dtype = HS_UINT8, .n_dims = 1, .dims = {EACH}, .offset = i * EACH, .size = EACH, .crc = crc});
+    }
+    index_put_claim("w",
+                    &(claim){.dtype = HS_UINT8, .n_dims = 1, .dims = {MANY * EACH}, .n_slices = MANY, .slices = boxes});
+    index_end();
+    size_t counts[2] = {0, 0};
+    hs__bundle_reader reader = open_bundle();
+    assert_ok(hs__bundle_stream(&reader, find_entry(&reader, "w"), count_piece, counts, &err), &err);
+    assert_int_equal(counts[1], MANY * EACH);
+    assert_true(counts[0] * MANY <= counts[1] / 64);
+    hs__bundle_reader_close(&reader);
+    free(boxes);
+    free(zeros);
+}
+
 static void slices_are_laid_out_once(void **state)
 {
     (void)state;
@@ -485,6 +523,7 @@ int main(void)
         TEST(parts_of_large_tensors),
         TEST(tensors_in_slices_are_streamed_piece_by_piece),
         TEST(rows_in_several_slices_are_streamed),
+        TEST(many_slices_are_looked_through_for_few_pieces),
         TEST(slices_are_laid_out_once),
         TEST(what_was_verified_is_not_read_again),
         TEST(as_a_whole_it_is_always_verified),
