@@ -136,7 +136,7 @@ static void tables_made_by_hand_are_read(void **state)
     assert_memory_equal(seen.bytes.data, "\1a\1b\2ac\1d", 9);
 }
 
-static void a_compressed_block_is_unimplemented(void **state)
+static void tb_028s_a_compressed_block_is_unimplemented(void **state)
 {
     (void)state;
     finish();
@@ -347,7 +347,7 @@ int main(void)
         TEST(tb_044s_short_files_and_other_files_are_no_tables),
         TEST(every_flipped_bit_is_found_or_harmless),
         TEST(tables_made_by_hand_are_read),
-        TEST(a_compressed_block_is_unimplemented),
+        TEST(tb_028s_a_compressed_block_is_unimplemented),
         TEST(wrong_entries_are_refused),
         TEST(wrong_numbers_of_restarts_are_refused),
         TEST(handles_beyond_the_file_are_refused),
