@@ -336,7 +336,7 @@ static void a_bundle_is_verified_in_proportion_to_its_data(void **state)
     index_begin();
     index_put_header(1);
     for (int i = 0; i < N; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "%03d", i);
         index_put_claim(
             name,

@@ -295,10 +295,10 @@ static void long_keys_that_the_writer_shares_are_read(void **state)
 {
     (void)state;
     enum { N = 200, LENGTH = 5000 };
-    static char key[LENGTH + 4];
+    static char key[LENGTH + 12];
     memset(key, 'k', LENGTH);
     for (int i = 0; i < N; i++) {
-        snprintf(key + LENGTH, 4, "%03d", i);
+        snprintf(key + LENGTH, sizeof key - LENGTH, "%03d", i);
         add(key, "");
     }
     finish();
