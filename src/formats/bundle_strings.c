@@ -46,7 +46,7 @@ typedef struct {
     uint64_t left;                 /* bytes that were not read yet */
 } cursor;
 
-/* Reads more, unless a length, or its checksum, must be in memory already. */
+/* Reads more, unless the next length, or the checksum of all, is in memory already. */
 static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_error *err)
 {
     enum { LONGEST = 10 };
