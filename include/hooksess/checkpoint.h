@@ -225,8 +225,8 @@ HS_API hs_code hs_wait_for_checkpoint(const hs_env *env, const char *directory, 
  * TensorFlow: load_checkpoint. One thread at a time. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
-/* Reads the index. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (an index for other versions), HS_UNIMPLEMENTED (a
- * compressed one), HS_DATA_LOSS: damage, or tensors that share bytes of a data file. */
+/* Reads the index. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (an index for other versions), HS_UNIMPLEMENTED
+ * (a compressed one), HS_DATA_LOSS: damage, or tensors that share bytes of a data file. */
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
 /* Tensors in the order of their names; false past the last. data is NULL; bytes is what hs_checkpoint_read writes (for

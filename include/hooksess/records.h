@@ -68,8 +68,8 @@ HS_API hs_code hs_record_reader_skip(hs_record_reader *reader, uint64_t n, uint6
  * intact record. A record that has become whole meanwhile is not lost: *lost is 0. HS_OUT_OF_RANGE: there is none (yet),
  * and the reader stays. Not for files that are being written: their last record may be whole in a moment.
  *
- * A reader reads at most 1 GiB of what only looks like records; after that it finds no record of more than 4096 bytes behind
- * damage whose length cannot be trusted. */
+ * A reader reads at most 1 GiB of what only looks like records; after that it finds no record of more than 4096 bytes
+ * behind damage whose length cannot be trusted. */
 HS_API hs_code hs_record_reader_recover(hs_record_reader *reader, uint64_t *lost, hs_error *err);
 
 /* What a file holds. Frozen. */
