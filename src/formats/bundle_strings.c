@@ -12,12 +12,27 @@ static void put_number(unsigned char *to, uint64_t value, size_t bytes, bool big
         to[i] = (unsigned char)(value >> 8 * (big_endian ? bytes - 1 - i : i));
 }
 
-static uint32_t length_crc(uint32_t crc, uint64_t length, bool big_endian)
+/* The checksum of lengths, many of which are added to it at once. */
+typedef struct {
+    unsigned char waiting[512];
+    size_t n; /* bytes of them */
+    uint32_t crc;
+} length_crc;
+
+static uint32_t crc_of(length_crc *of)
 {
-    unsigned char number[8];
+    of->crc = hs__crc32c(of->crc, of->waiting, of->n);
+    of->n = 0;
+    return of->crc;
+}
+
+static void add_length(length_crc *to, uint64_t length, bool big_endian)
+{
     size_t bytes = length <= UINT32_MAX ? 4 : 8;
-    put_number(number, length, bytes, big_endian);
-    return hs__crc32c(crc, number, bytes);
+    if (to->n + bytes > sizeof to->waiting)
+        crc_of(to);
+    put_number(to->waiting + to->n, length, bytes, big_endian);
+    to->n += bytes;
 }
 
 /* Writes the checksum `crc` as it is stored. */
@@ -28,12 +43,13 @@ static void put_crc(unsigned char to[4], uint32_t crc, bool big_endian)
 
 uint32_t hs__bundle_put_lengths(hs__buffer *out, const hs_string *strings, size_t n, bool big_endian)
 {
-    uint32_t crc = 0;
+    length_crc lengths = {.n = 0};
     for (size_t i = 0; i < n; i++) {
         hs__buffer_varint(out, strings[i].bytes);
-        crc = length_crc(crc, strings[i].bytes, big_endian);
+        add_length(&lengths, strings[i].bytes, big_endian);
     }
     unsigned char stored[4];
+    uint32_t crc = crc_of(&lengths);
     put_crc(stored, crc, big_endian);
     hs__buffer_append(out, stored, sizeof stored);
     return hs__crc32c(crc, stored, sizeof stored);
@@ -63,12 +79,13 @@ static hs_code read_more(hs__bundle_reader *reader, const hs__bundle_entry *entr
     return code;
 }
 
-/* Moves to the elements' bytes, and continues the checksum. */
+/* Moves to the elements' bytes. *crc is the checksum so far. */
 static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings,
                              uint32_t *crc, hs_error *err)
 {
     size_t n = (size_t)hs_shape_elements(&entry->shape);
     uint64_t total = 0, length;
+    length_crc lengths = {.n = 0};
     hs_code code;
     for (size_t i = 0; i < n; i++) {
         if ((code = read_more(reader, entry, c, err)))
@@ -76,12 +93,13 @@ static hs_code parse_lengths(hs__bundle_reader *reader, const hs__bundle_entry *
         if (!hs__get_varint(&c->at, c->end, &length) || length > entry->bytes - total)
             return hs_error_set(err, HS_DATA_LOSS, "%s: the lengths of '%s' cannot be read", reader->file_path,
                                 entry->name);
-        *crc = length_crc(*crc, length, reader->big_endian);
+        add_length(&lengths, length, reader->big_endian);
         if (strings)
             strings[i].bytes = (size_t)length;
         total += length;
     }
     unsigned char expected[4];
+    *crc = crc_of(&lengths);
     put_crc(expected, *crc, reader->big_endian);
     if ((code = read_more(reader, entry, c, err)))
         return code;
@@ -110,7 +128,7 @@ static hs_code check_text(hs__bundle_reader *reader, const hs__bundle_entry *ent
 
 static hs_code parse(hs__bundle_reader *reader, const hs__bundle_entry *entry, cursor *c, hs_string *strings, hs_error *err)
 {
-    uint32_t crc = 0;
+    uint32_t crc;
     hs_code code = parse_lengths(reader, entry, c, strings, &crc, err);
     if (code)
         return code;
