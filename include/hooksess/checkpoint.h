@@ -15,7 +15,8 @@
  * was left (an older one was restored, and training went on from there) are renamed, PREFIX.abandoned, in place of one that
  * has that name already, and neither restored nor deleted.
  *
- * One process at a time saves to a directory: it holds the lock of the file .hooksess.lock there. Readers need no lock. */
+ * One process at a time saves to a directory: it holds the lock of the file .hooksess.lock there. Readers need no lock. If
+ * that name is a symbolic link or not a file, saving fails with HS_INVALID_ARGUMENT. */
 
 HS_BEGIN_DECLS
 

@@ -40,13 +40,17 @@ typedef struct hs_logger {
     void *user;
 } hs_logger;
 
-/* How a file is opened. */
-enum {
-    HS_OPEN_READ = 0,
-    HS_OPEN_WRITE = 1,  /* a new, empty file; one that is there is emptied */
-    HS_OPEN_APPEND = 2, /* writing goes on at the end; a missing file is made */
-    HS_OPEN_NEW = 3     /* a file that is not there yet; HS_ALREADY_EXISTS if it is */
-};
+/* How a file is opened. Others may be able to write to the directory, so the library never writes through a link.
+ *
+ *   HS_OPEN_READ    an existing file. A FIFO or a device is HS_INVALID_ARGUMENT
+ *   HS_OPEN_WRITE   a new, empty file. What has the name (a file, a link, a FIFO) is removed first; a file that has other
+ *                   names keeps its content there. A directory is HS_FAILED_PRECONDITION, a device HS_INVALID_ARGUMENT
+ *   HS_OPEN_APPEND  an existing or a new file, written to at its end. A symbolic link, a file that has other names (hard
+ *                   links) or a directory is HS_FAILED_PRECONDITION, a FIFO HS_INVALID_ARGUMENT
+ *   HS_OPEN_NEW     a new file; HS_ALREADY_EXISTS if anything has the name
+ *
+ * Opening never waits for another process. */
+enum { HS_OPEN_READ = 0, HS_OPEN_WRITE = 1, HS_OPEN_APPEND = 2, HS_OPEN_NEW = 3 };
 
 /* What is known of a path. Frozen. */
 typedef struct hs_file_stat {
@@ -74,7 +78,8 @@ typedef struct hs_file_stat {
  *   lock      holds `path`, a file that is made if it is missing, against other processes until it is unlocked or this
  *             process has ended, in whatever way. *lock NULL: a new hold, which *lock then is, one of several that the
  *             process may have of it; else it makes sure of that one, on the file that has this name now.
- *             HS_FAILED_PRECONDITION names the process that has it; HS_UNIMPLEMENTED: there are no locks here.
+ *             HS_FAILED_PRECONDITION names the process that has it; HS_INVALID_ARGUMENT: a symbolic link, or not a file;
+ *             HS_UNIMPLEMENTED: there are no locks here.
  *   unlock    frees a hold. With the last of them others may have the file.
  *   remove_directory   an empty one. Without it such as others have left aside stay.
  */

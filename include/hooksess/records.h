@@ -94,7 +94,8 @@ typedef struct hs_record_writer_options {
 } hs_record_writer_options;
 #define HS_RECORD_WRITER_OPTIONS .size = sizeof(hs_record_writer_options)
 
-/* A new file; one that is there is emptied. The directory must exist. `options` may be NULL. The caller's to free. */
+/* A new file; a file or a link that has the name is replaced (HS_OPEN_WRITE). The directory must exist. `options` may be
+ * NULL. The caller's to free. */
 HS_API hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer_options *options, hs_error *err);
 /* Adds a record. `data` may be NULL if `bytes` is 0. After an error of the disk, which may have cut a record, all further
  * writes, flushes and the close give that error. HS_FAILED_PRECONDITION: the writer was closed. */

@@ -31,17 +31,65 @@ typedef struct {
 } posix_file;
 
 /* What is read has an end, and places: a FIFO or a device has not. What a directory is not, reading it tells. */
-static bool can_be_read(int descriptor)
+static bool can_be_read(const struct stat *found)
+{
+    return S_ISREG(found->st_mode) || S_ISDIR(found->st_mode);
+}
+
+/* Removes what has the name of a new file: what a link leads to may belong to another user. */
+static hs_code remove_existing(const char *path, hs_error *err)
 {
     struct stat found;
-    return fstat(descriptor, &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode);
+    if (lstat(path, &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is no file", path);
+    if (unlink(path) != 0 && errno != ENOENT)
+        return hs_error_set_errno(err, errno, "%s: cannot be replaced", path);
+    return HS_OK;
+}
+
+static hs_code open_error(const char *path, int mode, hs_error *err)
+{
+    if (errno == ELOOP && mode == HS_OPEN_APPEND)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a symbolic link, which is not followed", path);
+    if (errno == ENXIO) /* a FIFO at whose other end nobody is */
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is no file", path);
+    return hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
+}
+
+static hs_code check_opened(int descriptor, const char *path, int mode, hs_error *err)
+{
+    struct stat found;
+    if (fstat(descriptor, &found) != 0)
+        return hs_error_set_errno(err, errno, "%s", path);
+    if (mode == HS_OPEN_READ ? !can_be_read(&found) : S_ISFIFO(found.st_mode))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is no file", path);
+    if (mode == HS_OPEN_APPEND && S_ISREG(found.st_mode) && found.st_nlink > 1)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: has %llu names (hard links), and would change under each",
+                            path, (unsigned long long)found.st_nlink);
+    return HS_OK;
+}
+
+/* O_NONBLOCK: the other end of a FIFO is not waited for. It has no effect on files. */
+static hs_code open_descriptor(const char *path, int mode, int *descriptor, hs_error *err)
+{
+    static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
+                                O_WRONLY | O_CREAT | O_EXCL};
+    hs_code code = mode == HS_OPEN_WRITE ? remove_existing(path, err) : HS_OK;
+    if (code)
+        return code;
+    do
+        *descriptor = open(path, flags[mode] | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
+    while (*descriptor < 0 && errno == EINTR);
+    if (*descriptor < 0)
+        return open_error(path, mode, err);
+    if ((code = check_opened(*descriptor, path, mode, err)))
+        close(*descriptor);
+    return code;
 }
 
 static hs_code posix_open(void *user, const char *path, int mode, void **file, hs_error *err)
 {
     (void)user;
-    static const int flags[] = {O_RDONLY | O_NONBLOCK, O_WRONLY | O_CREAT | O_TRUNC, O_WRONLY | O_CREAT | O_APPEND,
-                                O_WRONLY | O_CREAT | O_EXCL};
     if (mode < HS_OPEN_READ || mode > HS_OPEN_NEW)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %d is no way to open a file", path, mode);
     size_t length = strlen(path) + 1;
@@ -52,22 +100,12 @@ static hs_code posix_open(void *user, const char *path, int mode, void **file, h
     made->written = made->begun = 0;
     made->direct = false;
     made->no_direct = mode == HS_OPEN_APPEND; /* its end may be anywhere */
-    do
-        made->descriptor = open(path, flags[mode] | O_CLOEXEC, 0666);
-    while (made->descriptor < 0 && errno == EINTR);
-    if (made->descriptor < 0) {
-        hs_code code =
-            hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
+    hs_code code = open_descriptor(path, mode, &made->descriptor, err);
+    if (code)
         free(made);
-        return code;
-    }
-    if (mode == HS_OPEN_READ && !can_be_read(made->descriptor)) {
-        close(made->descriptor);
-        free(made);
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is no file", path);
-    }
-    *file = made;
-    return HS_OK;
+    else
+        *file = made;
+    return code;
 }
 
 static hs_code posix_read(void *user, void *handle, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)

@@ -55,20 +55,27 @@ static void watch_forks(void)
 
 /* The kernel's lock. */
 
+/* A file that has another name may belong to another user: it is locked, but neither written nor read. */
+static bool has_one_name(int descriptor)
+{
+    struct stat found;
+    return fstat(descriptor, &found) == 0 && found.st_nlink < 2;
+}
+
 static void write_holder(int descriptor)
 {
     char host[128] = "this host", text[192];
     if (gethostname(host, sizeof host) == 0)
         host[sizeof host - 1] = '\0';
     int length = snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
-    if (ftruncate(descriptor, 0) != 0 || pwrite(descriptor, text, (size_t)length, 0) != length)
+    if (!has_one_name(descriptor) || ftruncate(descriptor, 0) != 0 || pwrite(descriptor, text, (size_t)length, 0) != length)
         return; /* only the message would have been better for it */
 }
 
 static hs_code tell_holder(int descriptor, const char *path, hs_error *err)
 {
     char text[192];
-    ssize_t length = pread(descriptor, text, sizeof text - 1, 0);
+    ssize_t length = has_one_name(descriptor) ? pread(descriptor, text, sizeof text - 1, 0) : 0;
     text[length > 0 ? length : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is held by %s", path, *text ? text : "another process");
@@ -139,19 +146,27 @@ static void forget_if_unheld(locked_file *file)
     free(file);
 }
 
+static hs_code not_a_file(const char *path, hs_error *err)
+{
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file; remove it", path);
+}
+
 /* Opens a file that seems not to be in the table, and enters it, without holds. */
 static hs_code open_file(const char *path, locked_file **file, hs_error *err)
 {
     struct stat found;
     int descriptor;
     do
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     while (descriptor < 0 && errno == EINTR);
     if (descriptor < 0)
-        return hs_error_set_errno(err, errno, "%s: cannot be opened", path);
+        return errno == ELOOP || errno == EISDIR ? not_a_file(path, err)
+                                                 : hs_error_set_errno(err, errno, "%s: cannot be opened", path);
     hs_code code = HS_OK;
     if (fstat(descriptor, &found) != 0)
         code = hs_error_set_errno(err, errno, "%s", path);
+    else if (!S_ISREG(found.st_mode))
+        code = not_a_file(path, err);
     else if (!(*file = find(&found)) && !(*file = calloc(1, sizeof **file)))
         code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "%s: no memory to lock it", path);
     if (code || (*file)->holds) { /* holds: it got this name just now. Closing gives its lock up: it is taken next */
@@ -167,7 +182,7 @@ static hs_code open_file(const char *path, locked_file **file, hs_error *err)
 static hs_code lock_named(const char *path, locked_file **file, hs_error *err)
 {
     struct stat found;
-    *file = stat(path, &found) == 0 ? find(&found) : NULL;
+    *file = lstat(path, &found) == 0 ? find(&found) : NULL;
     hs_code code = *file ? HS_OK : open_file(path, file, err);
     if (code)
         return code;

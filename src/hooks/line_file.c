@@ -168,8 +168,9 @@ static hs_code rewrite(hs__line_file *file, scan *s, hs_error *err)
 {
     hs__file in = {0};
     char *piece = hs__alloc(file->env, file->piece, 1);
-    hs_code code =
-        piece ? hs__file_open(&in, file->env, file->path, HS_OPEN_READ, err) : hs__no_memory(err, file->piece, file->path);
+    hs_code code = piece ? HS_OK : hs__no_memory(err, file->piece, file->path);
+    if (!code && (s || file->bytes))
+        code = hs__file_open(&in, file->env, file->path, HS_OPEN_READ, err);
     if (!code && s)
         code = scan_pieces(file, s, &in, piece, err);
     if (!code && (!s || s->end < s->size))
@@ -286,6 +287,20 @@ static hs_code keep_what(hs__line_file *file, const hs__line_keep *keep, hs_erro
     return code;
 }
 
+/* A link is not written through: a file with the same lines takes its name. */
+static hs_code open_end(hs__line_file *file, hs_error *err)
+{
+    hs_code code = hs__file_open(&file->file, file->env, file->path, HS_OPEN_APPEND, err);
+    if (code != HS_FAILED_PRECONDITION)
+        return code;
+    hs_error_clear(err);
+    if ((code = rewrite(file, NULL, err)) ||
+        (code = hs__file_open(&file->file, file->env, file->path, HS_OPEN_APPEND, err)))
+        return code;
+    hs_log(file->env, HS_LOG_WARNING, "%s: was a link to another file, and is a copy of it now", file->path);
+    return HS_OK;
+}
+
 hs_code hs__line_file_open(hs__line_file *file, const hs_env *env, const hs__line_keep *keep, hs_error *err)
 {
     file->env = env;
@@ -294,7 +309,7 @@ hs_code hs__line_file_open(hs__line_file *file, const hs_env *env, const hs__lin
     file->opened = file->named = file->shaky = false;
     hs_code code = keep_what(file, keep, err);
     if (!code)
-        code = hs__file_open(&file->file, env, file->path, HS_OPEN_APPEND, err);
+        code = open_end(file, err);
     file->opened = !code;
     if (!code && !file->bytes)
         code = hs__line_file_append(file, file->head, strlen(file->head), err);

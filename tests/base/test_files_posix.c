@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of a file system, as env.h states it, kept by the system's own. */
+#define _XOPEN_SOURCE 700 /* mknod */
 #include "support/test.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static const hs_file_system_ops *fs;
@@ -164,6 +166,117 @@ static void a_new_file_must_not_be_there(void **state)
     write_file("f", HS_OPEN_NEW, HS_NAMES("first"));
     assert_fails(fs->open(NULL, in("f"), HS_OPEN_NEW, &file, &err), HS_ALREADY_EXISTS, &err, "f: cannot open it");
     assert_content("f", "first");
+}
+
+/* What somebody else may have put where a file is written. The victim is "victim", with "mine" in it. */
+
+static void plant_link(const char *name)
+{
+    put("victim", "mine");
+    assert_int_equal(symlink("victim", in(name)), 0);
+}
+
+static void plant_dangling_link(const char *name)
+{
+    put("victim", "mine");
+    assert_int_equal(symlink("nowhere", in(name)), 0);
+}
+
+static void plant_link_to_directory(const char *name)
+{
+    put("victim", "mine");
+    mkdir(in("somewhere"), 0777);
+    assert_int_equal(symlink("somewhere", in(name)), 0);
+}
+
+static void plant_hard_link(const char *name)
+{
+    put("victim", "mine");
+    const char *victim = in("victim");
+    assert_int_equal(link(victim, in(name)), 0);
+}
+
+static void plant_fifo(const char *name)
+{
+    put("victim", "mine");
+    assert_int_equal(mkfifo(in(name), 0666), 0);
+}
+
+static void (*const plants[])(const char *name) = {plant_link, plant_dangling_link, plant_link_to_directory,
+                                                   plant_hard_link, plant_fifo};
+enum { PLANTS = sizeof plants / sizeof *plants };
+
+static void assert_no_harm(void)
+{
+    assert_content("victim", "mine");
+    assert_false(test_exists(directory, "nowhere"));
+}
+
+static void opening_for_writing_replaces_links_and_fifos(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PLANTS; i++) {
+        struct stat found;
+        tear_down(NULL);
+        set_up(NULL);
+        plants[i]("f");
+        write_file("f", HS_OPEN_WRITE, HS_NAMES("new"));
+        assert_content("f", "new");
+        assert_int_equal(lstat(in("f"), &found), 0);
+        assert_true(S_ISREG(found.st_mode) && found.st_nlink == 1);
+        assert_no_harm();
+    }
+}
+
+static void links_and_fifos_are_not_appended_to(void **state)
+{
+    (void)state;
+    const char *const says[PLANTS] = {"f: is a symbolic link", "f: is a symbolic link", "f: is a symbolic link",
+                                      "f: has 2 names", "f: is no file"};
+    for (size_t i = 0; i < PLANTS; i++) {
+        void *file;
+        tear_down(NULL);
+        set_up(NULL);
+        plants[i]("f");
+        hs_code expected = i < PLANTS - 1 ? HS_FAILED_PRECONDITION : HS_INVALID_ARGUMENT;
+        assert_fails(fs->open(NULL, in("f"), HS_OPEN_APPEND, &file, &err), expected, &err, says[i]);
+        assert_no_harm();
+    }
+}
+
+static void a_fifo_that_is_read_is_not_appended_to(void **state)
+{
+    (void)state;
+    void *file;
+    plant_fifo("f");
+    int reader = open(in("f"), O_RDONLY | O_NONBLOCK);
+    assert_fails(fs->open(NULL, in("f"), HS_OPEN_APPEND, &file, &err), HS_INVALID_ARGUMENT, &err, "f: is no file");
+    close(reader);
+}
+
+static void whatever_has_the_name_is_there_for_a_new_file(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PLANTS; i++) {
+        void *file;
+        tear_down(NULL);
+        set_up(NULL);
+        plants[i]("f");
+        assert_fails(fs->open(NULL, in("f"), HS_OPEN_NEW, &file, &err), HS_ALREADY_EXISTS, &err, "f: cannot open it");
+        assert_no_harm();
+    }
+}
+
+static void a_device_is_not_replaced(void **state)
+{
+    (void)state;
+    void *file;
+    struct stat found;
+    if (mknod(in("f"), S_IFCHR | 0666, makedev(1, 7)) != 0)
+        skip(); /* only root may */
+    assert_fails(fs->open(NULL, in("f"), HS_OPEN_WRITE, &file, &err), HS_INVALID_ARGUMENT, &err, "f: is no file");
+    assert_int_equal(lstat(in("f"), &found), 0);
+    assert_true(S_ISCHR(found.st_mode));
 }
 
 static void a_mode_that_there_is_not(void **state)
@@ -479,6 +592,11 @@ int main(void)
         TEST(appending_goes_on_at_the_end),
         TEST(appending_makes_a_missing_file),
         TEST(a_new_file_must_not_be_there),
+        TEST(opening_for_writing_replaces_links_and_fifos),
+        TEST(links_and_fifos_are_not_appended_to),
+        TEST(a_fifo_that_is_read_is_not_appended_to),
+        TEST(whatever_has_the_name_is_there_for_a_new_file),
+        TEST(a_device_is_not_replaced),
         TEST(a_mode_that_there_is_not),
         TEST(a_full_disk_is_resource_exhausted),
         TEST(a_file_that_is_read_cannot_be_written),

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -267,6 +268,70 @@ static void a_missing_directory_is_not_found(void **state)
     assert_null(lock);
 }
 
+/* What somebody else may have put there. */
+
+static void assert_text(const char *name, const char *expected)
+{
+    char *text = test_read_file(in(name), NULL);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void assert_not_lockable(const char *name)
+{
+    void *lock = NULL;
+    assert_fails(fs->lock(NULL, in(name), &lock, &err), HS_INVALID_ARGUMENT, &err, "is not a regular file");
+    assert_null(lock);
+}
+
+static void only_a_file_can_be_locked(void **state)
+{
+    (void)state;
+    test_write_file(in("victim"), "mine", 4);
+    assert_int_equal(symlink("victim", in("link")), 0);
+    assert_int_equal(symlink("nowhere", in("dangling")), 0);
+    assert_int_equal(mkfifo(in("fifo"), 0666), 0);
+    assert_int_equal(mkdir(in("directory"), 0777), 0);
+    assert_not_lockable("link");
+    assert_not_lockable("dangling");
+    assert_not_lockable("fifo");
+    assert_not_lockable("directory");
+    assert_text("victim", "mine");
+    assert_false(test_exists(directory, "nowhere"));
+}
+
+static void a_link_to_a_file_that_is_held_is_not_that_file(void **state)
+{
+    (void)state;
+    void *lock = hold("a");
+    assert_int_equal(symlink("a", in("link")), 0);
+    assert_not_lockable("link");
+    assert_false(is_free("a"));
+    fs->unlock(NULL, lock);
+}
+
+/* Its other name may be somebody else's. */
+static void a_file_with_two_names_is_locked_and_not_written_to(void **state)
+{
+    (void)state;
+    talk t;
+    void *same = NULL;
+    test_write_file(in("victim"), "mine", 4);
+    const char *victim = in("victim");
+    assert_int_equal(link(victim, in("a")), 0);
+    void *lock = hold("a");
+    assert_false(is_free("a"));
+    fs->unlock(NULL, lock);
+    pid_t child = begin(take_until_told, open_talk(&t, NULL));
+    assert_true(hear(t.to_parent));
+    assert_fails(fs->lock(NULL, in("a"), &same, &err), HS_FAILED_PRECONDITION, &err, "is held by another process");
+    tell(t.to_child);
+    assert_int_equal(end(child), 0);
+    close_talk(&t);
+    assert_text("victim", "mine");
+}
+
 /* Children. */
 
 static int is_refused(void *lock)
@@ -486,6 +551,9 @@ int main(void)
         TEST(a_file_that_another_process_made_anew_is_noticed),
         TEST(who_gets_it_back_is_named),
         TEST(a_missing_directory_is_not_found),
+        TEST(only_a_file_can_be_locked),
+        TEST(a_link_to_a_file_that_is_held_is_not_that_file),
+        TEST(a_file_with_two_names_is_locked_and_not_written_to),
         TEST(a_child_is_refused_what_its_parent_holds),
         TEST(a_child_that_gives_it_up_leaves_the_parents),
         TEST(what_a_child_inherited_keeps_nothing_held),

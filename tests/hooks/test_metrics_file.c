@@ -2,6 +2,7 @@
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -437,6 +438,50 @@ static void a_file_without_rows_is_none(void **state)
 
 /* Making one. */
 
+/* Links. */
+
+static void a_file_with_another_name_keeps_its_rows_there(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    const char *directory = t.s->directory;
+    train_to(&t, 11);
+    const char *other = test_path(directory, "other.csv");
+    assert_int_equal(link(test_path(directory, "log.csv"), other), 0);
+    train_to(&t, 13);
+    assert_string_equal(text_of(directory, "other.csv"), upto_10);
+    assert_contains(text_of(directory, "log.csv"), "10,0.1,\n13,");
+    assert_true(test_env_logged(&t.s->t, "log.csv: was a link"));
+}
+
+static void a_symbolic_link_is_replaced_by_a_file_with_the_same_rows(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    const char *directory = t.s->directory;
+    train_to(&t, 11);
+    assert_int_equal(rename(test_path(directory, "log.csv"), test_path(directory, "other.csv")), 0);
+    assert_int_equal(symlink("other.csv", test_path(directory, "log.csv")), 0);
+    train_to(&t, 13);
+    assert_string_equal(text_of(directory, "other.csv"), upto_10);
+    assert_contains(text_of(directory, "log.csv"), "10,0.1,\n13,");
+}
+
+static void a_link_to_nothing_is_replaced_by_a_file(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    assert_int_equal(symlink("nowhere", test_path(t.s->directory, "log.csv")), 0);
+    train_to(&t, 11);
+    assert_file(&t, upto_10);
+    assert_false(test_exists(t.s->directory, "nowhere"));
+}
+
+static void a_fifo_is_refused(void **state)
+{
+    trainer t = new_trainer(state, "log.csv");
+    assert_int_equal(mkfifo(test_path(t.s->directory, "log.csv"), 0666), 0);
+    assert_fails(try_open(&t), HS_INVALID_ARGUMENT, &t.m.err, "log.csv: is no file");
+    model_close(&t.m);
+}
+
 static void options_that_make_no_sense(void **state)
 {
     stage *s = *state;
@@ -478,6 +523,10 @@ int main(void)
         with_stage(a_row_may_be_longer_than_what_is_read_at_once),
         with_stage(an_earlier_file_is_kept_aside),
         with_stage(a_file_without_rows_is_none),
+        with_stage(a_file_with_another_name_keeps_its_rows_there),
+        with_stage(a_symbolic_link_is_replaced_by_a_file_with_the_same_rows),
+        with_stage(a_link_to_nothing_is_replaced_by_a_file),
+        with_stage(a_fifo_is_refused),
         with_stage(options_that_make_no_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

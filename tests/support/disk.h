@@ -30,7 +30,6 @@ typedef struct disk_file {
     disk_bytes cached; /* what is read */
     disk_bytes stored; /* what was synced */
     size_t clean;      /* so many of the first cached bytes are taken for stored */
-    bool emptied;      /* since it was synced: it may be the old content that is stored */
     bool is_directory;
     int64_t modified_ns;
 } disk_file;

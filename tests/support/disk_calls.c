@@ -35,12 +35,11 @@ static hs_code open_file(disk *d, const char *path, int mode, size_t *file, hs_e
         return missing(path, err);
     if (found && mode == HS_OPEN_NEW)
         return hs_error_set(err, HS_ALREADY_EXISTS, "%s: is on the disk", path);
-    *file = found ? found->file : disk_make_file(d, path, false);
-    if (mode == HS_OPEN_WRITE && d->content[*file].cached.size) {
-        disk_file *f = &d->content[*file];
-        f->cached.size = f->clean = 0;
-        f->emptied = true;
-    }
+    if (found && mode == HS_OPEN_WRITE && d->content[found->file].is_directory)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a directory", path);
+    if (found && mode == HS_OPEN_WRITE)
+        disk_change_names(d, DISK_REMOVES, path, "", found->file);
+    *file = found && mode != HS_OPEN_WRITE ? found->file : disk_make_file(d, path, false);
     return HS_OK;
 }
 
@@ -104,12 +103,9 @@ static hs_code d_sync(void *user, void *file, hs_error *err)
     hs_code code = call(d, "sync", true, h->path, err);
     disk_file *f = &d->content[h->file];
     if (!d->off) {
-        if (f->emptied)
-            f->stored.size = 0;
         if (f->cached.size > f->clean)
             disk_append(&f->stored, code ? NULL : f->cached.data + f->clean, f->cached.size - f->clean);
         f->clean = f->cached.size;
-        f->emptied = false;
     }
     pthread_mutex_unlock(&d->lock);
     return code;

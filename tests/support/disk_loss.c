@@ -47,10 +47,10 @@ static void take_stored(disk_file *f)
     f->stored = spare;
 }
 
-/* Where a failed sync or an emptied file made the two differ, what is below counts. */
+/* Where a failed sync made the two differ, what is below counts. */
 static void uncover_stored(disk_file *f)
 {
-    if (!f->emptied && f->clean)
+    if (f->clean)
         memcpy(f->cached.data, f->stored.data, f->clean);
 }
 
@@ -58,7 +58,7 @@ static void lose_content(disk_file *f, int how, size_t sector, uint64_t *state)
 {
     uncover_stored(f);
     size_t unsynced = f->cached.size - f->clean;
-    if (how == DISK_LOSES_CONTENTS || (f->emptied && how != DISK_KEEPS_CONTENTS && below(state, 4) == 0))
+    if (how == DISK_LOSES_CONTENTS)
         take_stored(f);
     else if (how == DISK_TEARS)
         tear(f, 1, state);
@@ -81,7 +81,6 @@ static void settle_content(disk_file *f)
     if (f->cached.size)
         memcpy(f->stored.data, f->cached.data, f->cached.size);
     f->clean = f->cached.size;
-    f->emptied = false;
 }
 
 /* Names: of the changes since they were synced, some are there. */

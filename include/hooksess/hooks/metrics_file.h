@@ -29,6 +29,9 @@
  * A training that begins anew, at step 0, keeps the file of an earlier one aside: it is renamed to FILE.1, or the next
  * number that is free. Cutting copies what stays to FILE.tmp and renames that.
  *
+ * Rows are never written through a link, not even one that was made on purpose: if FILE is a symbolic link, or has another
+ * name (a hard link), a copy takes its place when the hook opens it, with a warning. A FIFO is HS_INVALID_ARGUMENT.
+ *
  * A file that cannot be opened at first fails the session. Later, a full or failing disk does not end the training: the log
  * has a warning, the outcome counts the failure, and each due row tries again. The row that failed, or half of it, is then
  * completed before the next one; rows that were due in between are lost. One
