@@ -135,16 +135,20 @@ hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, cha
     return HS_OK;
 }
 
+static hs_code write_all(hs__file *file, const void *data, size_t bytes, bool synced, hs_error *err)
+{
+    hs_code code = hs__file_write(file, data, bytes, err);
+    if (!code && synced)
+        code = hs__file_sync(file, err);
+    hs_code closed = hs__file_close(file, code ? NULL : err);
+    return code ? code : closed;
+}
+
 hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err)
 {
     hs__file file;
     hs_code code = hs__file_open(&file, env, path, HS_OPEN_WRITE, err);
-    if (code)
-        return code;
-    if (!(code = hs__file_write(&file, data, bytes, err)))
-        code = hs__file_sync(&file, err);
-    hs_code closed = hs__file_close(&file, code ? NULL : err);
-    return code ? code : closed;
+    return code ? code : write_all(&file, data, bytes, true, err);
 }
 
 hs_code hs__file_place(const hs_env *env, const char *aside, const char *path, hs_error *err)
@@ -157,17 +161,27 @@ hs_code hs__file_place(const hs_env *env, const char *aside, const char *path, h
     return code;
 }
 
-hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err)
+hs_code hs__file_replace_by(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
+                            bool synced, hs_error *err)
 {
-    char *aside = hs__format(env, "%s.tmp", path);
-    if (!aside)
-        return hs__no_memory(err, strlen(path), "a path");
-    hs_code code = hs__file_write_synced(env, aside, data, bytes, err);
-    if (!code)
-        code = hs__file_place(env, aside, path, err);
+    hs__file file;
+    hs_code code = hs__file_open(&file, env, tmp, HS_OPEN_WRITE, err);
     if (code)
-        hs__file_remove(env, aside);
-    hs__free(env, aside);
+        return code;
+    if (!(code = write_all(&file, data, bytes, synced, err)))
+        code = synced ? hs__file_place(env, tmp, path, err) : hs__rename(env, tmp, path, err);
+    if (code)
+        hs__file_remove(env, tmp);
+    return code;
+}
+
+hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, bool synced, hs_error *err)
+{
+    char *tmp = hs__format(env, "%s.tmp", path);
+    if (!tmp)
+        return hs__no_memory(err, strlen(path), "a path");
+    hs_code code = hs__file_replace_by(env, tmp, path, data, bytes, synced, err);
+    hs__free(env, tmp);
     return code;
 }
 

@@ -41,9 +41,13 @@ hs_code hs__file_contents(const hs_env *env, const char *path, size_t limit, cha
 hs_code hs__file_write_synced(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err);
 /* Gives a file that was written aside, and synced, its name for good: renamed, the directory synced. */
 hs_code hs__file_place(const hs_env *env, const char *aside, const char *path, hs_error *err);
-/* Puts a file in place so that whoever looks sees the old one or the whole new one, also after a power cut: written beside
- * it, synced, renamed, the directory synced. */
-hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, hs_error *err);
+/* Writes `data` to PATH.tmp and renames that to `path`: readers see the old file or the whole new one. If `synced`, this
+ * holds after a power cut, too, and the new file is on the disk when the call returns. On failure the old file is unchanged
+ * and PATH.tmp is removed. */
+hs_code hs__file_replace(const hs_env *env, const char *path, const void *data, size_t bytes, bool synced, hs_error *err);
+/* The same with the temporary name `tmp`, in the directory of `path`. Allocates nothing unless `synced`. */
+hs_code hs__file_replace_by(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
+                            bool synced, hs_error *err);
 
 hs_code hs__stat(const hs_env *env, const char *path, hs_file_stat *out, hs_error *err);
 /* Calls `found` with each name in a directory, until it returns other than 0. */

@@ -39,7 +39,7 @@ hs_code hs_write_graph(hs_backend backend, const char *directory, const char *na
     if (!code && as_text && !(code = graph_text(&env, graph, &text, err)))
         graph = (hs_bytes){text.data, text.size};
     if (!code && (!*directory || !(code = hs__make_directories(&env, directory, err))))
-        code = hs__file_replace(&env, path, graph.data, graph.size, err);
+        code = hs__file_replace(&env, path, graph.data, graph.size, true, err);
     hs__buffer_free(&text);
     hs__free(&env, path);
     if (!code)

@@ -242,7 +242,7 @@ hs_code hs__checkpoint_state_write(const hs_env *env, const char *directory, con
     } else {
         write_list(directory, list, names, times, &text);
         if (!(code = hs__buffer_check(&text, "the list of checkpoints", err)))
-            code = hs__file_replace(env, path, text.data, text.size, err);
+            code = hs__file_replace(env, path, text.data, text.size, true, err);
     }
     hs__buffer_free(&text);
     hs__free(env, names);

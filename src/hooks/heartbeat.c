@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/heartbeat.h"
 
+#include "hooks/make.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +18,7 @@ struct hs__heartbeat {
     double every_secs;
     bool failed;      /* and somebody was told */
     atomic_bool left; /* nobody waits for it any more: what it writes with may be gone */
-    char *aside;      /* "PATH.tmp" */
+    char *tmp;        /* "PATH.tmp" */
     char path[];
 };
 
@@ -49,26 +51,11 @@ static size_t describe(hs__heartbeat *h, bool closed, char *line)
                             !closed && atomic_load(&pulse->stalled) ? "true" : "false");
 }
 
-/* Whoever reads it sees a whole one. It is not synced: after a power cut nobody asks how alive the process is. */
-static hs_code replace(const hs__heartbeat *h, const char *line, size_t bytes, hs_error *err)
-{
-    const hs_file_system *files = &h->env.files;
-    void *file;
-    hs_code code = files->ops->open(files->user, h->aside, HS_OPEN_WRITE, &file, err);
-    if (code)
-        return code;
-    code = files->ops->write(files->user, file, line, bytes, err);
-    hs_code closed = files->ops->close(files->user, file, code ? NULL : err);
-    if (code || closed)
-        return code ? code : closed;
-    return files->ops->rename(files->user, h->aside, h->path, err);
-}
-
 static void beat(hs__heartbeat *h, bool closed)
 {
     char line[LINE];
     hs_error error = {0};
-    hs_code code = replace(h, line, describe(h, closed, line), &error);
+    hs_code code = hs__hook_replace_file(&h->env, h->tmp, h->path, line, describe(h, closed, line), &error);
     if (code && !h->failed && !atomic_load(&h->left))
         hs_log(&h->env, HS_LOG_WARNING, "watchdog: the heartbeat cannot be written: %s", error.message);
     h->failed |= code != HS_OK;
@@ -77,11 +64,11 @@ static void beat(hs__heartbeat *h, bool closed)
 static void make_directory(const hs__heartbeat *h)
 {
     const hs_file_system *files = &h->env.files;
-    char *slash = strrchr(h->aside, '/');
-    if (!slash || slash == h->aside)
+    char *slash = strrchr(h->tmp, '/');
+    if (!slash || slash == h->tmp)
         return;
     *slash = '\0';
-    files->ops->make_directory(files->user, h->aside, NULL); /* the file will show whether it is there */
+    files->ops->make_directory(files->user, h->tmp, NULL); /* the file will show whether it is there */
     *slash = '/';
 }
 
@@ -122,9 +109,9 @@ hs__heartbeat *hs__heartbeat_start(const hs_env *env, const char *path, double e
     h->env = *env;
     h->every_secs = every_secs;
     atomic_init(&h->left, false);
-    h->aside = h->path + bytes;
+    h->tmp = h->path + bytes;
     memcpy(h->path, path, bytes);
-    snprintf(h->aside, bytes + sizeof ending, "%s%s", path, ending);
+    snprintf(h->tmp, bytes + sizeof ending, "%s%s", path, ending);
     atomic_init(&h->pulse.phase, HS_PHASE_INIT);
     atomic_init(&h->pulse.hook, "");
     atomic_init(&h->pulse.progress, 0);

@@ -111,3 +111,9 @@ hs_code hs__hook_directory(const hs_env *env, const char *path, hs_error *err)
 {
     return hs__make_directories(env, path, err);
 }
+
+hs_code hs__hook_replace_file(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
+                              hs_error *err)
+{
+    return hs__file_replace_by(env, tmp, path, data, bytes, false, err);
+}

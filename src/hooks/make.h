@@ -35,5 +35,8 @@ bool hs__path_taken(const hs_env *env, const char *path);
 
 /* Makes a directory, and those that it is in, where they are missing. */
 hs_code hs__hook_directory(const hs_env *env, const char *path, hs_error *err);
+/* Replaces a file by way of `tmp`: readers see the old one or the whole new one. It is not synced. Allocates nothing. */
+hs_code hs__hook_replace_file(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
+                              hs_error *err);
 
 #endif

@@ -96,28 +96,6 @@ static void put_secs(hs__buffer *out, const char *name, double secs)
 
 /* Files. */
 
-/* In the old one's place, but nothing waits for the disk. */
-static hs_code replace(const hs_env *env, const char *path, const hs__buffer *text, hs_error *err)
-{
-    hs__file file;
-    char *aside = hs__format(env, "%s.tmp", path);
-    if (!aside)
-        return hs__no_memory(err, strlen(path), "a path");
-    hs_error late = {0};
-    hs_code code = hs__file_open(&file, env, aside, HS_OPEN_WRITE, err);
-    if (!code) {
-        code = hs__file_write(&file, text->data, text->size, err);
-        if (hs__file_close(&file, &late) && !code)
-            code = hs__error_copy(err, &late);
-        if (!code)
-            code = hs__rename(env, aside, path, err);
-        if (code)
-            hs__file_remove(env, aside);
-    }
-    hs__free(env, aside);
-    return code;
-}
-
 static hs_code put(const hs_env *env, const char *directory, const char *name, const hs__buffer *text, bool synced,
                    hs_error *err)
 {
@@ -127,7 +105,7 @@ static hs_code put(const hs_env *env, const char *directory, const char *name, c
     char *path = hs__path_join(env, directory, name);
     if (!path)
         return hs__no_memory(err, strlen(directory), "a path");
-    code = synced ? hs__file_replace(env, path, text->data, text->size, err) : replace(env, path, text, err);
+    code = hs__file_replace(env, path, text->data, text->size, synced, err);
     hs__free(env, path);
     return code;
 }

@@ -19,7 +19,7 @@ static hs_code put(const hs__trace *trace, const char *directory, const char *pa
     if (!path)
         return hs__no_memory(err, strlen(directory), "a path");
     hs_code code = hs__make_directories(env, directory, err);
-    return code ? code : hs__file_replace(env, path, trace->json.data, trace->json.size, err);
+    return code ? code : hs__file_replace(env, path, trace->json.data, trace->json.size, true, err);
 }
 
 hs_code hs__trace_file_write(const hs__trace_file *file, const hs_env *env, hs_error *err)

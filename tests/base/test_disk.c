@@ -129,7 +129,7 @@ static void replacing_a_file_the_right_way_is_safe(void **state)
 {
     fixture *f = *state;
     put_durably(f, "/a", "old");
-    assert_ok(hs__file_replace(&f->env, "/a", "new", 3, &f->err), &f->err);
+    assert_ok(hs__file_replace(&f->env, "/a", "new", 3, true, &f->err), &f->err);
     assert_int_equal(losses_that_leave(f, "/a", "new", "old"), ALL);
 }
 

@@ -161,11 +161,11 @@ static void reading_may_fail_anywhere(void **state)
 static void replace_makes_and_replaces(void **state)
 {
     (void)state;
-    assert_ok(hs__file_replace(&t.env, in("f"), "first text", 10, &err), &err);
+    assert_ok(hs__file_replace(&t.env, in("f"), "first text", 10, true, &err), &err);
     assert_content("f", "first text");
-    assert_ok(hs__file_replace(&t.env, in("f"), "second", 6, &err), &err);
+    assert_ok(hs__file_replace(&t.env, in("f"), "second", 6, true, &err), &err);
     assert_content("f", "second");
-    assert_ok(hs__file_replace(&t.env, in("f"), "", 0, &err), &err);
+    assert_ok(hs__file_replace(&t.env, in("f"), "", 0, true, &err), &err);
     assert_content("f", "");
     assert_int_equal(test_count_files(directory, "f"), 1);
 }
@@ -175,7 +175,7 @@ static void what_a_crash_left_beside_it_is_no_hindrance(void **state)
     (void)state;
     put("f", "old");
     put("f.tmp", "a torn and much longer text");
-    assert_ok(hs__file_replace(&t.env, in("f"), "new", 3, &err), &err);
+    assert_ok(hs__file_replace(&t.env, in("f"), "new", 3, true, &err), &err);
     assert_content("f", "new");
     assert_int_equal(test_count_files(directory, "f"), 1);
 }
@@ -183,14 +183,14 @@ static void what_a_crash_left_beside_it_is_no_hindrance(void **state)
 static void replace_wants_its_directory(void **state)
 {
     (void)state;
-    assert_fails(hs__file_replace(&t.env, in("none/f"), "x", 1, &err), HS_NOT_FOUND, &err, in("none/f"));
+    assert_fails(hs__file_replace(&t.env, in("none/f"), "x", 1, true, &err), HS_NOT_FOUND, &err, in("none/f"));
 }
 
 static hs_code replace(test_env *env, void *user)
 {
     (void)user;
     put("f", "the old text");
-    return hs__file_replace(&env->env, in("f"), "a new text, longer than the old", 31, NULL);
+    return hs__file_replace(&env->env, in("f"), "a new text, longer than the old", 31, true, NULL);
 }
 
 static void old_or_new_is_there(void *user)
@@ -334,8 +334,30 @@ static void replace_syncs_before_it_renames(void **state)
 {
     (void)state;
     hs_env env = traced_env();
-    assert_ok(hs__file_replace(&env, in("f"), "text", 4, &err), &err);
+    assert_ok(hs__file_replace(&env, in("f"), "text", 4, true, &err), &err);
     assert_string_equal(trace, "write sync close rename:f sync_directory:");
+}
+
+static void replace_without_a_sync_only_renames(void **state)
+{
+    (void)state;
+    hs_env env = traced_env();
+    assert_ok(hs__file_replace(&env, in("f"), "text", 4, false, &err), &err);
+    assert_string_equal(trace, "write close rename:f");
+    assert_content("f", "text");
+}
+
+/* What is there is kept, and nothing else is reported. */
+static void replace_does_not_replace_directories(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(in("f.tmp"), 0777), 0);
+    assert_int_equal(mkdir(in("g"), 0777), 0);
+    assert_fails(hs__file_replace(&t.env, in("f"), "text", 4, true, &err), HS_FAILED_PRECONDITION, &err, "f.tmp: cannot");
+    assert_fails(hs__file_replace(&t.env, in("g"), "text", 4, true, &err), HS_FAILED_PRECONDITION, &err, in("g"));
+    assert_true(test_exists(directory, "f.tmp"));
+    assert_int_equal(test_count_files(directory, "g"), 1);
+    assert_string_equal(t.log, "");
 }
 
 static void made_directories_are_synced_into_their_parents(void **state)
@@ -498,6 +520,8 @@ int main(void)
         TEST(no_file_reports_a_lost_session),
         TEST(a_lock_that_another_process_holds_is_no_failure_of_the_disk),
         TEST(replace_syncs_before_it_renames),
+        TEST(replace_without_a_sync_only_renames),
+        TEST(replace_does_not_replace_directories),
         TEST(made_directories_are_synced_into_their_parents),
         TEST(removing_a_missing_file_is_no_matter),
         TEST(what_cannot_be_removed_is_logged),
