@@ -33,8 +33,9 @@ typedef struct hs_clock {
 
 typedef enum hs_log_level { HS_LOG_DEBUG = 0, HS_LOG_INFO = 1, HS_LOG_WARNING = 2, HS_LOG_ERROR = 3 } hs_log_level;
 
-/* Log lines: `text` is one line without its end, valid during the call. Called from several threads. Left out: lines of
- * level INFO and above go to stderr. Frozen. */
+/* Log lines: `text` is one line without its end, valid during the call. Control characters, and bytes that are not UTF-8,
+ * are written as \xNN: names of files and tensors may contain them. A long line is cut if there is no memory for it, and
+ * ends in "...". Called from several threads. Left out: lines of level INFO and above go to stderr. Frozen. */
 typedef struct hs_logger {
     void (*write)(void *user, hs_log_level level, const char *text);
     void *user;

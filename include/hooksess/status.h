@@ -47,7 +47,7 @@ enum {
 typedef struct hs_error {
     hs_code code;
     int os_error;                  /* errno of the system call that failed, or 0 */
-    char message[HS_MESSAGE_SIZE]; /* one line, always ended by a zero byte */
+    char message[HS_MESSAGE_SIZE]; /* one line, always ended by a zero byte; control characters are written as \xNN */
 } hs_error;
 
 /* Sets code and message, and returns the code, so that a failing line is one line. `err` may be NULL.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/env.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,26 +256,32 @@ void hs_env_sleep_ns(const hs_env *env, int64_t ns)
     clock->sleep_ns(clock->user, ns);
 }
 
-void hs_log(const hs_env *env, hs_log_level level, const char *format, ...)
+enum { LINE = 2048 }; /* longer ones need memory */
+
+static void write_line(const hs_env *env, hs_log_level level, const char *text, bool is_cut)
 {
     const hs_logger *logger = env && env->logger.write ? &env->logger : &hs_env_default()->logger;
-    char text[2048];
+    char line[LINE];
+    size_t length = hs__one_line(line, sizeof line, text, is_cut);
+    char *whole = length < sizeof line || is_cut ? NULL : hs_env_alloc(env, length + 1);
+    if (whole)
+        hs__one_line(whole, length + 1, text, false);
+    logger->write(logger->user, level, whole ? whole : line);
+    hs_env_free(env, whole);
+}
+
+void hs_log(const hs_env *env, hs_log_level level, const char *format, ...)
+{
+    char text[LINE] = "", *whole = NULL;
     va_list arguments;
     va_start(arguments, format);
-    int length = format ? vsnprintf(text, sizeof text, format, arguments) : -1;
+    int length = format ? vsnprintf(text, sizeof text, format, arguments) : 0;
     va_end(arguments);
-    if (length < 0)
-        text[0] = '\0';
-    char *whole = NULL;
-    if (length >= (int)sizeof text) {
-        memcpy(text + sizeof text - 4, "...", 4);
-        whole = hs__alloc(env ? env : hs_env_default(), (size_t)length + 1, 1);
-    }
-    if (whole) {
+    if (length >= LINE && (whole = hs_env_alloc(env, (size_t)length + 1))) {
         va_start(arguments, format);
         vsnprintf(whole, (size_t)length + 1, format, arguments);
         va_end(arguments);
     }
-    logger->write(logger->user, level, whole ? whole : text);
-    hs__free(env ? env : hs_env_default(), whole);
+    write_line(env, level, whole ? whole : length < 0 ? "" : text, length >= LINE && !whole);
+    hs_env_free(env, whole);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
+#include "base/text.h"
+
 #include <hooksess/version.h>
 
 #include <errno.h>
@@ -108,14 +110,11 @@ hs_code hs_code_from_errno(int os_error)
     }
 }
 
-/* vsnprintf marks a cut by its result; whoever reads the message should see it too. */
 static void format_message(char *message, const char *format, va_list arguments)
 {
-    int length = format ? vsnprintf(message, HS_MESSAGE_SIZE, format, arguments) : -1;
-    if (length >= HS_MESSAGE_SIZE)
-        memcpy(message + HS_MESSAGE_SIZE - 4, "...", 4);
-    else if (length < 0)
-        message[0] = '\0';
+    char text[HS_MESSAGE_SIZE];
+    int length = format ? vsnprintf(text, sizeof text, format, arguments) : -1;
+    hs__one_line(message, HS_MESSAGE_SIZE, length < 0 ? "" : text, length >= HS_MESSAGE_SIZE);
 }
 
 hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments)
@@ -207,9 +206,11 @@ hs_code hs__error_copy(hs_error *to, const hs_error *from)
 hs_code hs__settle(hs_code code, const char *what, hs_error *err)
 {
     if (code && err) {
+        int os_error = err->os_error;
         if (err->code == HS_OK || !err->message[0])
-            hs_error_set(err, code, "%s failed with %s", what, hs_code_name(code));
-        err->code = code;
+            return hs_error_set(err, code, "%s failed with %s", what, hs_code_name(code));
+        hs_error_set(err, code, "%s", err->message);
+        err->os_error = os_error;
     }
     return code;
 }

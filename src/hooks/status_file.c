@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "checkpoint/directory.h"
 
 #include <jansson.h>
@@ -19,25 +20,13 @@ static const double LONGEST_SAVE = 86400; /* what is more is no measurement */
 
 /* JSON. */
 
-/* How many bytes a character has that is well formed; 0: it is not. jansson knows what that is. */
-static size_t character(const char *text, size_t left)
-{
-    unsigned char first = (unsigned char)*text;
-    size_t bytes = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (bytes == 1 || bytes > left)
-        return bytes == 1;
-    json_t *string = json_stringn(text, bytes);
-    json_decref(string);
-    return string ? bytes : 0;
-}
-
 static void put_text(hs__buffer *out, const char *text)
 {
     size_t left = strlen(text);
     hs__buffer_append(out, "\"", 1);
     for (size_t bytes; left; text += bytes, left -= bytes) {
         unsigned char c = (unsigned char)*text;
-        bytes = character(text, left);
+        bytes = hs__utf8_length(text, left);
         if (bytes && c >= 0x20 && c != 0x7f && c != '"' && c != '\\')
             hs__buffer_append(out, text, bytes);
         else

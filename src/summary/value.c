@@ -3,26 +3,12 @@
 
 #include "base/proto.h"
 #include "base/tensor.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* How many bytes the character has that begins here in UTF-8; 0: none does. */
-static size_t sequence(const unsigned char *at, size_t bytes)
-{
-    unsigned char first = at[0], second = bytes > 1 ? at[1] : 0;
-    if (first < 0x80)
-        return 1;
-    if (first >= 0xc2 && first <= 0xdf)
-        return 2;
-    if (first >= 0xe0 && first <= 0xef) /* neither too long nor half of a pair */
-        return (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ? 0 : 3;
-    if (first >= 0xf0 && first <= 0xf4)
-        return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) ? 0 : 4;
-    return 0;
-}
-
-static bool is_ascii8(const unsigned char *at)
+static bool is_ascii8(const char *at)
 {
     uint64_t bits;
     memcpy(&bits, at, sizeof bits);
@@ -31,21 +17,10 @@ static bool is_ascii8(const unsigned char *at)
 
 bool hs__is_utf8(const char *text, size_t bytes)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    while (bytes) {
-        if (bytes >= 8 && is_ascii8(at)) { /* as most text is */
-            at += 8;
-            bytes -= 8;
-            continue;
-        }
-        size_t n = sequence(at, bytes);
-        if (!n || n > bytes)
+    for (size_t n; bytes; text += n, bytes -= n) {
+        n = bytes >= 8 && is_ascii8(text) ? 8 : hs__utf8_length(text, bytes); /* most text is ASCII */
+        if (!n)
             return false;
-        for (size_t i = 1; i < n; i++)
-            if ((at[i] & 0xc0) != 0x80)
-                return false;
-        at += n;
-        bytes -= n;
     }
     return true;
 }

@@ -333,6 +333,66 @@ static void without_memory_long_log_lines_are_cut_and_say_so(void **state)
     assert_string_equal(t.log + length - 5, "0...\n");
 }
 
+static void control_characters_are_escaped(void **state)
+{
+    (void)state;
+    hs_log(&t.env, HS_LOG_INFO, "%s", "a\nb\rc\td\x1b[2Je\x01\x7f\\n");
+    assert_string_equal(t.log, "INFO: a\\x0ab\\x0dc\\x09d\\x1b[2Je\\x01\\x7f\\n\n");
+}
+
+static void characters_of_any_alphabet_are_kept(void **state)
+{
+    (void)state;
+    hs_log(&t.env, HS_LOG_INFO, "%s", "gr\u00f6\u00dfer \u6f22\u5b57 \U0001f600");
+    assert_string_equal(t.log, "INFO: gr\u00f6\u00dfer \u6f22\u5b57 \U0001f600\n");
+}
+
+/* What ends a line or begins a command for some terminals and editors, too: U+009B, U+2028. */
+static void what_is_not_a_printable_character_is_escaped(void **state)
+{
+    (void)state;
+    hs_log(&t.env, HS_LOG_INFO, "%s", "\xff|\xc3|\xe6\xbc|\xed\xa0\x80|\xc2\x9b|\xe2\x80\xa8");
+    assert_string_equal(t.log, "INFO: \\xff|\\xc3|\\xe6\\xbc|\\xed\\xa0\\x80|\\xc2\\x9b|\\xe2\\x80\\xa8\n");
+}
+
+static const char *line_of(char *text, size_t bytes, const char *part)
+{
+    text[0] = '\0';
+    while (strlen(text) + strlen(part) < bytes)
+        strcat(text, part);
+    return text;
+}
+
+static void escaped_log_lines_of_any_length_are_whole(void **state)
+{
+    (void)state;
+    char text[5000];
+    hs_log(&t.env, HS_LOG_INFO, "%s", line_of(text, 1001, "\x1b")); /* which fits before it is escaped */
+    assert_int_equal(strlen(t.log), strlen("INFO: \n") + 4 * 1000);
+    test_env_clear_log(&t);
+    hs_log(&t.env, HS_LOG_INFO, "%s", line_of(text, 3001, "\x1b"));
+    assert_int_equal(strlen(t.log), strlen("INFO: \n") + 4 * 3000);
+    assert_string_equal(t.log + strlen(t.log) - 5, "\\x1b\n");
+}
+
+/* Neither an escaped nor any other character is cut in two. */
+static void without_memory_lines_are_cut_between_characters(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"\x1b", "\u6f22", "\U0001f600"};
+    char text[5000], shown[32];
+    for (size_t i = 0; i < 9; i++) {
+        const char *part = parts[i % 3], *fill = &"xxx"[i / 3];
+        test_env_clear_log(&t);
+        t.fail_alloc_at = t.allocations + 1;
+        line_of(text, i % 3 ? sizeof text : 1001, part); /* the latter fits before it is escaped */
+        hs_log(&t.env, HS_LOG_INFO, "%s%s", fill, text);
+        snprintf(shown, sizeof shown, "%s...\n", i % 3 ? part : "\\x1b");
+        assert_true(strlen(t.log) > 2000 && strlen(t.log) < 2100);
+        assert_string_equal(t.log + strlen(t.log) - strlen(shown), shown);
+    }
+}
+
 /* What is written to stderr meanwhile; to be freed. */
 static char *default_log(const hs_env *env)
 {
@@ -394,6 +454,11 @@ int main(void)
         TEST(a_log_line_without_a_text_is_empty),
         TEST(long_log_lines_are_whole),
         TEST(without_memory_long_log_lines_are_cut_and_say_so),
+        TEST(control_characters_are_escaped),
+        TEST(characters_of_any_alphabet_are_kept),
+        TEST(what_is_not_a_printable_character_is_escaped),
+        TEST(escaped_log_lines_of_any_length_are_whole),
+        TEST(without_memory_lines_are_cut_between_characters),
         TEST(by_default_stderr_gets_info_and_above),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,6 +134,36 @@ static void a_message_that_just_fits_is_whole(void **state)
     assert_string_equal(err.message, letters('x', HS_MESSAGE_SIZE - 1));
 }
 
+static void messages_are_one_line(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_INTERNAL, "file '%s'", "a\nb\x1b[2J\xff \u6f22");
+    assert_string_equal(err.message, "file 'a\\x0ab\\x1b[2J\\xff \u6f22'");
+    hs_error_prefix(&err, "%s", "hook '\n'");
+    assert_string_equal(err.message, "hook '\\x0a': file 'a\\x0ab\\x1b[2J\\xff \u6f22'");
+}
+
+static void an_escaped_message_that_is_too_long_is_cut_between_characters(void **state)
+{
+    (void)state;
+    hs_error err;
+    hs_error_set(&err, HS_INTERNAL, "%s", letters('\n', HS_MESSAGE_SIZE - 1));
+    assert_in_range(strlen(err.message), HS_MESSAGE_SIZE - 5, HS_MESSAGE_SIZE - 1);
+    assert_string_equal(err.message + strlen(err.message) - 7, "\\x0a...");
+}
+
+/* As a backend or a hook may have filled it in itself. */
+static void what_was_written_into_an_error_becomes_one_line(void **state)
+{
+    (void)state;
+    hs_error err = {HS_INTERNAL, 7, "two\nlines"};
+    assert_int_equal(hs__settle(HS_ABORTED, "it", &err), HS_ABORTED);
+    assert_string_equal(err.message, "two\\x0alines");
+    assert_int_equal(err.code, HS_ABORTED);
+    assert_int_equal(err.os_error, 7);
+}
+
 static void set_takes_its_own_message_as_an_argument(void **state)
 {
     (void)state;
@@ -432,6 +462,9 @@ int main(void)
         cmocka_unit_test(set_passes_codes_of_the_program),
         cmocka_unit_test(null_errors_are_allowed),
         cmocka_unit_test(long_messages_are_cut_and_say_so),
+        cmocka_unit_test(messages_are_one_line),
+        cmocka_unit_test(an_escaped_message_that_is_too_long_is_cut_between_characters),
+        cmocka_unit_test(what_was_written_into_an_error_becomes_one_line),
         cmocka_unit_test(a_message_that_just_fits_is_whole),
         cmocka_unit_test(set_takes_its_own_message_as_an_argument),
         cmocka_unit_test(set_errno_adds_the_system_text),

@@ -166,6 +166,23 @@ static void a_long_list_goes_to_the_log_whole(void **state)
     assert_contains(f->t.log, "'layer_with_a_long_name_39' is missing");
 }
 
+/* Tensors in a file of somebody else's may be called anything. */
+static void names_with_control_characters_are_logged_on_one_line(void **state)
+{
+    static const char begin[] = "evil\n\x1b[2J";
+    fixture *f = *state;
+    char name[HS_MESSAGE_SIZE];
+    memset(name, 'x', sizeof name);
+    memcpy(name, begin, sizeof begin - 1);
+    name[sizeof name - 1] = '\0';
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", name})});
+    save_at(f, 3);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    assert_fails(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), NULL, &f->err), HS_NOT_FOUND, &f->err,
+                 "'weights' is missing; 'evil\\x0a\\x1b[2Jxxx");
+    assert_contains(f->t.log, "'weights' is missing; 'evil\\x0a\\x1b[2Jxxx");
+}
+
 static void other_add(other *o, int n, hs_shape shape)
 {
     char name[64];
@@ -337,6 +354,7 @@ int main(void)
         with_fixture(all_that_does_not_fit_is_listed),
         with_fixture(missing_tensors_alone_are_not_found),
         with_fixture(a_long_list_goes_to_the_log_whole),
+        with_fixture(names_with_control_characters_are_logged_on_one_line),
         with_fixture(two_hundred_that_do_not_fit_are_all_in_the_log),
         with_fixture(a_message_that_a_long_path_cuts_is_in_the_log),
         with_fixture(a_session_on_a_path),

@@ -25,7 +25,7 @@ typedef struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static name_list *seen;                                /* NULL: nobody asks */
-static const char *directory;                          /* of the training */
+static char *directory;                                /* of the training; its name is hostile, too */
 static const hs_file_system_ops *under;                /* what the spy calls */
 static char planted[NAME + 64] = "an empty directory"; /* for messages */
 
@@ -337,7 +337,9 @@ static void train_with(const trial *t)
     hs_graph_free(p->graph);
     poisoned_build(p, &env);
     p->bad[0] = 3; /* of step 3: the guard rolls back to step 2 */
-    directory = p->s->directory;
+    directory = strdup(test_path(p->s->directory, "run\n\x1b[2J\xff"));
+    assert_non_null(directory);
+    mkdir(directory, 0777);
     if (t->name) {
         plant(t->what, t->name, elsewhere);
         snprintf(planted, sizeof planted, "%s as '%s'", kind_names[t->what], t->name);
@@ -354,6 +356,8 @@ static void train_with(const trial *t)
         fail_msg("with %s: %s: %s", planted, hs_code_name(code), p->s->err.message);
     if (t->name && is_best_effort(t->name) && t->what == DIRECTORY && !test_env_logged(&p->s->t, base_of(t->name)))
         fail_msg("with %s: nothing about it is in the log: %s", planted, p->s->t.log);
+    test_check_line(p->s->err.message);
+    free(directory);
     poisoned_teardown(&state);
     test_remove_directory(elsewhere);
 }

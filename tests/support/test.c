@@ -83,6 +83,7 @@ static void env_log(void *user, hs_log_level level, const char *text)
 {
     static const char *const names[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
     test_env *t = user;
+    test_check_line(text);
     pthread_mutex_lock(&lock);
     size_t left = sizeof t->log - t->log_used;
     int length = snprintf(t->log + t->log_used, left, "%s: %s\n", names[level], text);

@@ -52,6 +52,16 @@
             fail_msg("'%s' is in '%s'", part, text);                                                                       \
     } while (0)
 
+/* Ends the program if a text is not one line without control characters. For loggers, which any thread calls. */
+static inline void test_check_line(const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        if (*at < ' ' || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0)) {
+            fprintf(stderr, "a text has a control character at byte %td: %s\n", at - (const unsigned char *)text, text);
+            abort();
+        }
+}
+
 /* An environment that counts, fails on command, keeps the log, and whose clock moves only by hand. */
 typedef struct test_env {
     hs_env env;

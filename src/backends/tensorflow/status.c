@@ -2,6 +2,8 @@
 /* TensorFlow's statuses as errors: the codes are the same. */
 #include "backends/tensorflow/api.h"
 
+#include <stdio.h>
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -28,8 +30,8 @@ hs_code hs__tf_settle(const hs__tf_api *api, const TF_Status *status, hs_error *
         return HS_OK;
     if (code < HS_OK || code > HS_UNAUTHENTICATED)
         code = HS_UNKNOWN;
-    hs_error_set(err, code, "%s", api->Message(status));
-    if (err)
-        put_on_one_line(err->message);
-    return code;
+    char text[2 * HS_MESSAGE_SIZE];
+    snprintf(text, sizeof text, "%s", api->Message(status));
+    put_on_one_line(text);
+    return hs_error_set(err, code, "%s", text);
 }

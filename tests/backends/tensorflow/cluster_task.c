@@ -22,6 +22,7 @@ static void say(const char *what, int64_t step)
 static void tell_losses(void *user, hs_log_level level, const char *text)
 {
     (void)user;
+    test_check_line(text);
     if (level >= HS_LOG_WARNING && strstr(text, "the session is lost"))
         say("lost", 0);
     if (level >= HS_LOG_WARNING && strstr(text, "could not be opened; trying again"))

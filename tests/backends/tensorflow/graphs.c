@@ -17,6 +17,7 @@ const char *graph_path(const char *name)
 static void quiet_log(void *user, hs_log_level level, const char *text)
 {
     (void)user;
+    test_check_line(text);
     if (level >= HS_LOG_WARNING)
         fprintf(stderr, "%s\n", text);
 }

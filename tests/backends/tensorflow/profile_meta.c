@@ -6,6 +6,7 @@
 static void no_log(void *user, hs_log_level level, const char *text)
 {
     (void)user;
+    test_check_line(text);
     if (level >= HS_LOG_WARNING)
         fprintf(stderr, "%s\n", text);
 }

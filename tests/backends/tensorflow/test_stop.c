@@ -156,6 +156,7 @@ static void runners_whose_queues_are_full_end_too(void **state)
 
 static void note_warning(void *user, hs_log_level level, const char *text)
 {
+    test_check_line(text);
     if (level >= HS_LOG_WARNING && strstr(text, "left behind"))
         atomic_fetch_add((atomic_int *)user, 1);
 }

@@ -8,6 +8,7 @@
 static void no_log(void *user, hs_log_level level, const char *text)
 {
     (void)user;
+    test_check_line(text);
     if (level >= HS_LOG_ERROR)
         fprintf(stderr, "%s\n", text);
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The length that the first two bytes promise. */
+static size_t sequence(const unsigned char *at, size_t bytes)
+{
+    unsigned char first = at[0], second = bytes > 1 ? at[1] : 0;
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first <= 0xdf)
+        return 2;
+    if (first >= 0xe0 && first <= 0xef) /* neither too long nor half of a pair */
+        return (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ? 0 : 3;
+    if (first >= 0xf0 && first <= 0xf4)
+        return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) ? 0 : 4;
+    return 0;
+}
+
+size_t hs__utf8_length(const char *text, size_t bytes)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t n = sequence(at, bytes);
+    if (n > bytes)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+/* U+0000 to U+001F, U+007F to U+009F, and what ends a line or a paragraph, U+2028 and U+2029. */
+static bool is_control(const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    return at[0] < ' ' || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0) ||
+           (length == 3 && at[0] == 0xe2 && at[1] == 0x80 && (at[2] & 0xfe) == 0xa8);
+}
+
+size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut)
+{
+    static const char more[] = "...";
+    size_t used = 0, end = 0; /* of the line, and of what leaves room for "..." */
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        char escaped[8];
+        const char *shown = text;
+        size_t length = n = hs__utf8_length(text, left);
+        if (!n || is_control(text, n)) {
+            n = 1;
+            length = (size_t)snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned char)*text);
+            shown = escaped;
+        }
+        if (used + length < room)
+            memcpy(to + used, shown, length);
+        used += length;
+        if (used + sizeof more <= room)
+            end = used;
+    }
+    if (is_cut || used >= room)
+        memcpy(to + end, more, sizeof more);
+    else
+        to[used] = '\0';
+    return used;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BASE_TEXT_H
+#define HS_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Text of others: names and messages may have any bytes in them. */
+
+/* How many of the `bytes`, of which there is one at least, are the first character; 0: they do not begin with UTF-8. */
+size_t hs__utf8_length(const char *text, size_t bytes);
+
+/* Copies text as one line without control characters: these, and bytes that are not UTF-8, become \xNN. Text that
+ * does not fit in `room` bytes, or `is_cut` already, ends in "...". Returns the length of the whole line. `to` does not
+ * overlap `text`, and `room` is at least 4. */
+size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut);
+
+#endif
