@@ -4,6 +4,8 @@ function(hooksess_compile_options target)
   set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
                                              C_VISIBILITY_PRESET hidden)
   target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L)
+  # An exception that a callback in C++ throws passes through the library, which then cleans up.
+  target_compile_options(${target} PRIVATE -fexceptions)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
                                            -Wmissing-prototypes $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
   if(HOOKSESS_SANITIZE)

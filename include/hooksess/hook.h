@@ -53,7 +53,11 @@ typedef struct hs_run_context hs_run_context;
  *                          state_version, state_identity and state_bytes are what hs_state_provider (state.h) has of these
  *                          names; the identity is asked for before, and copied. More pieces than one are added in
  *                          after_create_session (hs_raw_session_add_state).
- *   destroy                frees self. Once for each self, however often it is listed, even if opening failed early. */
+ *   destroy                frees self. Once for each self, however often it is listed, even if opening failed early.
+ *
+ * A callback, an op and a step function should return. If one throws a C++ exception, or leaves by pthread_exit or longjmp,
+ * the session has failed with HS_INTERNAL: it runs no more, hs_session_should_stop is true, and it can be closed. After a
+ * longjmp, close it in the function that called setjmp. What the call had allocated may leak. destroy must return. */
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;

@@ -150,6 +150,8 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * The memory is the caller's from hs_step_end on: copies that a save takes beside the runs (overlap) are finished before it
  * returns.
  *
+ * The code between the two may throw C++ exceptions and use longjmp: no function of the library is left by it.
+ *
  * Only hs_step_end advances the global step. If the program changes it as well, as a step++ that is left in the loop does,
  * the session fails with HS_FAILED_PRECONDITION.
  *

@@ -37,6 +37,7 @@ static void call_closes(hs_session *session, const hs_outcome *outcome)
     for (size_t i = session->n_hooks; i-- > 0;)
         if (session->hooks[i].rest->begun && session->hooks[i].rest->ops.close) {
             hs__does(session, &session->hooks[i]);
+            session->hooks[i].rest->begun = false; /* once, also if it throws */
             session->hooks[i].rest->ops.close(session->hooks[i].self, outcome);
         }
     hs__does(session, NULL);
@@ -261,14 +262,18 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
 {
     if (!session)
         return no_session(err);
+    hs__notice_left_call(session, __builtin_frame_address(0));
     if (session->own_step && !session->in_backend && !session->in_step)
         hs__leave_own_step(session);
     if (session->level || session->in_backend || session->in_step || session->closing || session->creating) {
         hs_outcome refused = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
-        hs_error_set(&refused.error, HS_FAILED_PRECONDITION, "a session cannot be closed from its own callbacks");
+        hs_error_set(&refused.error, HS_FAILED_PRECONDITION,
+                     "a session cannot be closed from its own callbacks; after a longjmp out of one, close it in the "
+                     "function that called setjmp");
         hs__error_copy(err, &refused.error);
         return refused;
     }
+    HS__CALL(call, session);
     session->closing = true;
     hs__enter(session, HS_PHASE_END);
     if (session->restored && hs_session_should_stop(session))
@@ -294,6 +299,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     hs__tell_failures(session);
     hs_env env = session->env;
     hs_outcome outcome = hs__shut(session, last, &error);
+    call = NULL; /* it is freed */
     if (outcome.reason == HS_REASON_FAILED)
         tell_failure(&env, &outcome);
     hs__error_copy(err, &outcome.error);

@@ -205,6 +205,16 @@ static hs_session *not_opened(hs_backend backend, const hs_error *error, hs_erro
     return NULL;
 }
 
+/* An exception that a callback has thrown passes through the opening. */
+static void close_opening(hs_session **opening)
+{
+    hs_error error;
+    if (!*opening)
+        return;
+    hs_error_set(&error, HS_INTERNAL, "a callback threw an exception while the session was opened");
+    hs__shut(*opening, HS_OK, &error);
+}
+
 hs_session *hs_session_open(hs_backend backend, const hs_session_options *given, hs_error *err)
 {
     hs_session_options options = {HS_SESSION_OPTIONS};
@@ -225,6 +235,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     }
     session->scaffold = options.scaffold;
     session->owns_scaffold = options.take_scaffold && options.scaffold;
+    __attribute__((cleanup(close_opening))) hs_session *opening = session;
     if (take_options(session, &options, &error) ||
         (ops.status && hs__settle(ops.status(backend.self, &error), "the backend", &error)) ||
         (session->signals && hs__signals_begin(session, &error)) || begin_hooks(session, &error) ||
@@ -232,12 +243,14 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
         hs__fragments_init(&session->fragments, &session->env, &session->raw.ops, backend.self,
                            HS__FIRST_HOOK + session->n_hooks, &error) ||
         hs__open_created(session, &error)) {
+        opening = NULL;
         hs__shut(session, HS_OK, &error);
         return not_opened(backend, &error, err);
     }
     hs__enter(session, HS_PHASE_DATA);
     session->timing = true; /* the first run is timed, and stands for no other */
     session->next_sample = 64;
+    opening = NULL;
     hs__clear(err);
     return session;
 }

@@ -87,7 +87,7 @@ bool hs_step_begin(hs_session *session)
     if (!session || is_callback(session, "hs_step_begin"))
         return false;
     hs__clear(&error);
-    hs_code code = hs__check_runnable(session, &error);
+    hs_code code = hs__check_runnable(session, __builtin_frame_address(0), &error);
     if (code) {
         if (session->own_step) /* what else there is, is no mistake of the caller's */
             fails(session, code, &error);
@@ -96,8 +96,12 @@ bool hs_step_begin(hs_session *session)
     if (hs_session_should_stop(session))
         return false;
     session->restored = false;
+    HS__CALL(call, session);
     code = check_step(session, &error);
-    if (code || (code = begin_step(session, &error))) {
+    if (!code)
+        code = begin_step(session, &error);
+    hs__call_returns(&call);
+    if (code) {
         fails(session, code, &error);
         return false;
     }
@@ -141,7 +145,9 @@ hs_code hs_step_end(hs_session *session)
         return fails(session, error.code, &error);
     }
     session->own_step = false;
+    HS__CALL(call, session);
     hs_code code = hs__recover_own(session, end_step(session, &error), &error);
+    hs__call_returns(&call);
     if (code == HS_ABORTED && session->restored)
         return code; /* the loop goes on from where it was restored */
     if (code || session->step_failed)

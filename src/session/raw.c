@@ -65,10 +65,10 @@ hs_code hs_raw_session_run(hs_raw_session *raw, const hs_run_args *args, const h
 {
     if (!raw || !raw->handle)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to run");
-    if (!raw->sharing)
-        return run_alone(raw, args, values, err);
     hs_raw_session_enter(raw);
+    HS__CALL(call, raw->owner);
     hs_code code = run_alone(raw, args, values, err);
+    hs__call_returns(&call);
     hs_raw_session_leave(raw);
     return code;
 }

@@ -2,6 +2,8 @@
 /* What a session is asked between its opening and its closing. */
 #include "session/session.h"
 
+#include <hooksess/session_manager.h>
+
 /* Other threads ask this, too. */
 static bool stop_requested(const hs_session *session)
 {
@@ -15,9 +17,34 @@ bool hs_session_should_stop(const hs_session *session)
     return !session || session->input_ended || stop_requested(session);
 }
 
-/* Why it may not be run. */
-static hs_code refuse(const hs_session *session, hs_error *err)
+void hs__call_was_left(hs_session *session)
 {
+    session->call_floor = NULL;
+    hs_raw_session_leave(&session->raw);
+    session->level = 0;
+    session->in_backend = session->in_step = session->own_step = session->creating = session->closing = false;
+    hs_error_set(&session->last, HS_INTERNAL, "a callback was left by an exception or by longjmp");
+    session->step_failed = true;
+    session->threads_failed_first = false;
+    hs__stop_step(session);
+    hs__enter(session, HS_PHASE_DATA);
+}
+
+/* `frame` is that of a later call. Stacks grow down. */
+bool hs__notice_left_call(hs_session *session, const void *frame)
+{
+    bool left = session->call_floor && pthread_equal(session->call_thread, pthread_self()) &&
+                (uintptr_t)frame >= (uintptr_t)session->call_floor;
+    if (left)
+        hs__call_was_left(session);
+    return left;
+}
+
+/* Why it may not be run. */
+static hs_code refuse(hs_session *session, const void *frame, hs_error *err)
+{
+    if (session)
+        hs__notice_left_call(session, frame);
     if (!session)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "there is no session to run: it was not opened, or is closed already");
@@ -32,22 +59,23 @@ static hs_code refuse(const hs_session *session, hs_error *err)
                             "the session was lost and could not be made anew: it runs no more (hs_session_should_stop)");
     if (session->step_failed)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "a step of the caller's own has failed: the session runs no more (hs_session_should_stop)");
+                            "an earlier step has failed: the session runs no more (hs_session_should_stop)");
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "the session was asked to stop%s%s: it runs no more (hs_session_should_stop)",
                         session->stop_hook[0] ? " by hook " : "", session->stop_hook);
 }
 
 /* Every run passes here. In a step of the caller's own the level is that of callbacks. */
-static inline hs_code check_runnable(const hs_session *session, hs_error *err)
+static inline hs_code check_runnable(hs_session *session, const void *frame, hs_error *err)
 {
-    bool busy = !session || session->level || session->in_backend | session->closing | session->creating;
-    return busy || session->lost || session->step_failed || session->stop ? refuse(session, err) : HS_OK;
+    bool busy = !session || session->level || session->in_backend | session->closing | session->creating ||
+                (session->in_step && hs__notice_left_call(session, frame));
+    return busy || session->lost || session->step_failed || session->stop ? refuse(session, frame, err) : HS_OK;
 }
 
-hs_code hs__check_runnable(const hs_session *session, hs_error *err)
+hs_code hs__check_runnable(hs_session *session, const void *frame, hs_error *err)
 {
-    return check_runnable(session, err);
+    return check_runnable(session, frame, err);
 }
 
 static hs_code failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
@@ -148,9 +176,10 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     const hs_run_args *args;
     if (values)
         *values = NULL;
-    hs_code code = check_runnable(session, err);
+    hs_code code = check_runnable(session, __builtin_frame_address(0), err);
     if (code)
         return code;
+    HS__CALL(call, session);
     hs_error *error = &session->last;
     hs__clear(error);
     hs__note_end_of_input(session, false);
@@ -162,13 +191,14 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
         else
             code = run_args(session, args, values, error);
     }
+    hs__call_returns(&call);
     return ended(session, code, error, err);
 }
 
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
 {
     hs_code code;
-    if (!op && !(code = check_runnable(session, err))) {
+    if (!op && !(code = check_runnable(session, __builtin_frame_address(0), err))) {
         hs_error error;
         session->failed_hook[0] = '\0';
         session->restored = false;
@@ -226,7 +256,7 @@ static hs_code call_step(hs_session *session, hs_step_fn step, void *user, hs_er
 
 hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs_error *err)
 {
-    hs_code code = check_runnable(session, err);
+    hs_code code = check_runnable(session, __builtin_frame_address(0), err);
     if (code)
         return code;
     hs_error error = {0};
@@ -235,10 +265,12 @@ hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs
     if (!step)
         return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run_step: the step function is NULL"),
                      &error, err);
+    HS__CALL(call, session);
     code = hs__heal(session, &error);
     while (!code && (code = call_step(session, step, user, &error)))
         if ((code = recover(session, code, &error)))
             break;
+    hs__call_returns(&call);
     return ended(session, code, &error, err);
 }
 

@@ -9,6 +9,7 @@
 #include "summary/writer_cache.h"
 #include "threads/coordinator.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* A hooked session from the inside.
@@ -138,6 +139,8 @@ struct hs_session {
     int spans_wanted;            /* in how many runs more, this one included */
     int64_t began_ns;            /* when its opening began, by the monotonic clock */
     size_t level;                /* of a run that would be made now: how many are in the middle of their callbacks */
+    const void *call_floor;      /* the stack of the call that is being made (HS__CALL) ends here; NULL: none is */
+    pthread_t call_thread;       /* that makes it */
     bool in_backend;             /* the backend is running: nothing may be called */
     bool in_step;                /* a step function is running: its runs belong together */
     bool closing, stopped;       /* it is being closed; it had been asked to stop before */
@@ -197,6 +200,43 @@ hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, size_t n, hs_er
 /* signals.c. From the first on, a handler notes signals in the session. */
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
 void hs__signals_end(struct hs_session *session);
+
+/* Calls into the session that call callbacks. A callback may leave such a call by an exception, by pthread_exit or by
+ * longjmp. The session has failed then, and can be closed.
+ *
+ * HS__CALL(call, session) begins one, if none is being made; hs__call_returns(&call) ends it before each return. An
+ * exception and pthread_exit run the cleanup. longjmp runs nothing: hs__notice_left_call finds the call left if a later one
+ * is made from above its stack. Callbacks are below it. The room makes that so also for a later call from somewhat deeper
+ * functions.
+ */
+#define HS__CALL_ROOM 4096
+#define HS__CALL(name, session)                                                                                            \
+    __attribute__((cleanup(hs__call_unwinds))) struct hs_session *name =                                                   \
+        hs__call_begins(session, __builtin_alloca(HS__CALL_ROOM))
+void hs__call_was_left(struct hs_session *session);
+bool hs__notice_left_call(struct hs_session *session, const void *frame);
+
+static inline struct hs_session *hs__call_begins(struct hs_session *session, const void *floor)
+{
+    if (session->call_floor)
+        return NULL;
+    session->call_floor = floor;
+    session->call_thread = pthread_self();
+    return session;
+}
+
+static inline void hs__call_returns(struct hs_session **call)
+{
+    if (*call)
+        (*call)->call_floor = NULL;
+    *call = NULL;
+}
+
+static inline void hs__call_unwinds(struct hs_session **call)
+{
+    if (*call)
+        hs__call_was_left(*call);
+}
 
 /* Also in a signal handler. What asks for more stays. */
 static inline void hs__note_stop(struct hs_session *session, hs__stop_request request)
@@ -341,7 +381,7 @@ void hs__free_metrics(hs_raw_session *raw);
 hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_error *err);
 
 /* session.c. A call that is refused is no run: it changes nothing in how the session ends. */
-hs_code hs__check_runnable(const struct hs_session *session, hs_error *err);
+hs_code hs__check_runnable(struct hs_session *session, const void *frame, hs_error *err);
 /* Before a call: makes the session anew, if its threads have reported since the last one that it is lost. */
 hs_code hs__heal_lost(struct hs_session *session, hs_error *error);
 static inline hs_code hs__heal(struct hs_session *session, hs_error *error)

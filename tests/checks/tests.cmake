@@ -15,7 +15,6 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE)
 endif()
 
 # Each public header compiles alone, as C and as C++, under strict warnings.
-enable_language(CXX)
 file(GLOB_RECURSE public_headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h)
 set(header_sources)
 foreach(header IN LISTS public_headers)
