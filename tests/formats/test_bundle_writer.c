@@ -131,7 +131,7 @@ static void tb_025_tensors_may_be_aligned(void **state)
     static const char bytes[100] = "some bytes of which there are up to a hundred";
     const hs_string word = {"word", 4};
     named_tensor tensors[10];
-    char names[10][8];
+    char names[10][16];
     hs__bundle_writer writer;
     assert_ok(hs__bundle_writer_open(&writer, &t.env, DATA_FILE, 0, 1, &err), &err);
     writer.alignment = 42;
