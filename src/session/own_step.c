@@ -28,29 +28,6 @@ static bool is_callback(hs_session *session, const char *function)
     return inside;
 }
 
-/* Only the library changes the global step of such a loop. A step++ that is left in it would count each step twice. */
-
-static void note_step(hs_session *session)
-{
-    const hs_raw_session *raw = &session->raw;
-    session->own_seen.known =
-        raw->ops.global_step && raw->ops.global_step(raw->handle, &session->own_seen.step, NULL) == HS_OK;
-    session->own_seen.moves = raw->moves;
-    session->own_seen.hooked = session->hooked;
-}
-
-static hs_code check_step(const hs_session *session, hs_error *err)
-{
-    const hs_raw_session *raw = &session->raw;
-    int64_t now;
-    if (!session->own_seen.known || session->own_seen.moves != raw->moves || session->own_seen.hooked != session->hooked ||
-        raw->ops.global_step(raw->handle, &now, NULL) || now == session->own_seen.step)
-        return HS_OK;
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the program changed the global step (%lld -> %lld); hs_step_end advances it",
-                        (long long)session->own_seen.step, (long long)now);
-}
-
 /* It was recovered from what happened: nothing of the step has been made yet, so that it may begin as if nothing had. */
 static hs_code made_good(hs_session *session, hs_code code, hs_error *err)
 {
@@ -97,15 +74,12 @@ bool hs_step_begin(hs_session *session)
         return false;
     session->restored = false;
     HS__CALL(call, session);
-    code = check_step(session, &error);
-    if (!code)
-        code = begin_step(session, &error);
+    code = begin_step(session, &error);
     hs__call_returns(&call);
     if (code) {
         fails(session, code, &error);
         return false;
     }
-    note_step(session);
     session->own_step = true;
     hs__enter(session, HS_PHASE_DATA);
     return true;
@@ -122,14 +96,11 @@ static hs_code end_step(hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     hs__enter(session, HS_PHASE_STEP);
-    hs_code code = check_step(session, err);
-    if (!code)
-        code = hs__settle(raw->ops.advance_step(raw->handle, err), "advancing the global step", err);
+    hs_code code = hs__settle(raw->ops.advance_step(raw->handle, err), "advancing the global step", err);
     if (!code)
         code = hs__end_hooked(session, session->own_frame, err);
     give_memory_back(raw);
     session->level = 0;
-    note_step(session);
     hs__enter(session, HS_PHASE_DATA);
     return code;
 }

@@ -174,11 +174,6 @@ struct hs_session {
     hs_phase waits_from;             /* of before a run began to wait for data */
     bool own_step;                   /* between hs_step_begin and hs_step_end */
     hs__frame *own_frame;
-    struct {
-        bool known;
-        int64_t step;
-        uint64_t moves, hooked; /* the raw session's, and the hooked runs, when it was read */
-    } own_seen;                 /* the global step when hs_step_begin or hs_step_end returned */
     size_t n_muted;
     size_t n_failing; /* hooks whose last call of some callback failed */
     hs__failure *failures;

@@ -32,6 +32,7 @@ static void a_second_beginning_is_an_error_that_the_end_does_not_hide(void **sta
 /* A step++ that is left in the loop. */
 static void is_refused(own *o, int64_t made)
 {
+    assert_int_equal(hs_step_end(o->session), HS_FAILED_PRECONDITION);
     assert_false(hs_step_begin(o->session));
     own_close(o);
     assert_says(&o->err, HS_FAILED_PRECONDITION, "the program changed the global step (1 -> 2); hs_step_end advances it");
@@ -51,7 +52,6 @@ static void the_global_step_is_not_the_programs_to_change(void **state)
     assert_ok(hs_step_end(o->session), &o->err);
     assert_true(hs_step_begin(o->session));
     step++;
-    assert_int_equal(hs_step_end(o->session), HS_FAILED_PRECONDITION);
     is_refused(o, 1);
     step = 0;
     own_probe(o, b, .code = HS_OK);
@@ -59,6 +59,7 @@ static void the_global_step_is_not_the_programs_to_change(void **state)
     assert_true(hs_step_begin(o->session));
     assert_ok(hs_step_end(o->session), &o->err);
     step++;
+    assert_true(hs_step_begin(o->session));
     is_refused(o, 1);
 }
 

@@ -178,6 +178,8 @@ typedef struct hs__graph_session {
     hs__graph_node **stack;      /* of ops whose inputs are to be looked at */
     uint64_t run;                /* the number of this run */
     int64_t step;                /* the global step before it */
+    bool expects_step;           /* advance_step has set the step, and nobody has written it since */
+    uint64_t expected_step;      /* the step as runs and advance_step left it */
     const hs_backend_call *call; /* what it was asked for; NULL: none is being made */
     bool check_inputs;           /* it needs a variable that was not initialised when it began */
     bool forked;                 /* for a thread beside the session's: it has no variables */

@@ -270,6 +270,8 @@ static hs_code run_marked(hs__graph_session *session, hs_backend_call *call, hs_
     hs_code code = execute_all(session, call->options, &advanced, err);
     /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
     hs_code late = advance(session, advanced, code ? NULL : err);
+    if (session->expects_step) /* what the run made of it */
+        session->expected_step += (uint64_t)*step_of(session) - (uint64_t)session->step;
     if (code || (code = late) || (code = collect(session, call, err)))
         return code;
     const hs_run_options *options = call->options;
@@ -397,6 +399,8 @@ hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *valu
         memmove(to->data, value->data, to->bytes);
     }
     session->initialized[variable->slot] = true;
+    if (variable == session->graph->global_step)
+        session->expects_step = false;
     return HS_OK;
 }
 
@@ -416,7 +420,15 @@ hs_code hs__graph_advance_step(void *self, hs_error *err)
     hs__graph_session *session = self;
     if (!session->graph->global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
-    return advance(session, 1, err);
+    const int64_t *step = step_of(session);
+    if (step && session->expects_step && (uint64_t)*step != session->expected_step)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "the program changed the global step (%lld -> %lld); hs_step_end advances it",
+                            (long long)session->expected_step, (long long)*step);
+    hs_code code = advance(session, 1, err);
+    session->expects_step = !code;
+    session->expected_step = code ? 0 : (uint64_t)*step;
+    return code;
 }
 
 hs_code hs__graph_read_step(void *self, int64_t *step, hs_error *err)
