@@ -8,6 +8,9 @@ function(hooksess_compile_options target)
   target_compile_options(${target} PRIVATE -fexceptions)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
                                            -Wmissing-prototypes $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
+  if(CMAKE_C_COMPILER_ID MATCHES Clang)
+    target_compile_options(${target} PRIVATE -Wno-missing-field-initializers) # it warns of {NULL}, GCC does not
+  endif()
   if(HOOKSESS_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${HOOKSESS_SANITIZE} -fno-omit-frame-pointer
                                              -fno-sanitize-recover=all)

@@ -89,7 +89,7 @@ static bool is_attended(const struct hs_session *session)
 static int64_t attend(struct hs_session *session, const hs__hook *hook)
 {
     hs__does(session, hook);
-    return session->timing | (hook->slow > 0) ? hs_env_monotonic_ns(&session->env) : -1;
+    return session->timing || hook->slow > 0 ? hs_env_monotonic_ns(&session->env) : -1;
 }
 
 static void attended(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)

@@ -311,7 +311,7 @@ static void a_log_line_without_a_text_is_empty(void **state)
 {
     (void)state;
     const char *none = NULL;
-    hs_log(&t.env, HS_LOG_ERROR, none);
+    hs_log(&t.env, HS_LOG_ERROR, none, 0);
     assert_string_equal(t.log, "ERROR: \n");
 }
 

@@ -433,11 +433,11 @@ static void null_arguments_are_refused(void **state)
     const char *none = NULL;
     assert_fails(take(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options: the pointer is NULL");
     assert_fails(hs_struct_take(NULL, sizeof to, &from, "options", "OPTIONS", &err), HS_INVALID_ARGUMENT, &err, "options");
-    assert_int_equal(hs_error_set(&err, HS_ABORTED, none), HS_ABORTED);
+    assert_int_equal(hs_error_set(&err, HS_ABORTED, none, 0), HS_ABORTED);
     assert_says(&err, HS_ABORTED, "");
-    assert_int_equal(hs_error_set_errno(&err, ENOENT, none), HS_NOT_FOUND);
+    assert_int_equal(hs_error_set_errno(&err, ENOENT, none, 0), HS_NOT_FOUND);
     assert_contains(err.message, strerror(ENOENT));
-    hs_error_prefix(&err, none);
+    hs_error_prefix(&err, none, 0);
     assert_says(&err, HS_NOT_FOUND, strerror(ENOENT));
 }
 

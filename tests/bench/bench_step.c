@@ -20,7 +20,11 @@
 #include <math.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define NEVER_INLINE __attribute__((noinline))
+#else
 #define NEVER_INLINE __attribute__((noinline, noclone))
+#endif
 
 enum { STEPS = 200000, STEPS_100 = 10000, HOOKS = 5, MANY = 100 };
 

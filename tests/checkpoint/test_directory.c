@@ -231,9 +231,9 @@ static void files_of_cut_saves_go(void **state)
 static void nothing_else_goes(void **state)
 {
     fixture *f = *state;
-    static const char *const others[] = {"other-3.index.tmp",       "model.ckpt-best." DATA,  "model.ckpt-3.data.tmp",
-                                         "model.ckpt-3.notes",      "model.ckpt2-3.meta",     "model.ckpt-5",
-                                         "model.ckpt-5.meta",       "model.ckpt-3.index.bak", "events.tmp",
+    static const char *const others[] = {"other-3.index.tmp",       ("model.ckpt-best." DATA), "model.ckpt-3.data.tmp",
+                                         "model.ckpt-3.notes",      "model.ckpt2-3.meta",      "model.ckpt-5",
+                                         "model.ckpt-5.meta",       "model.ckpt-3.index.bak",  "events.tmp",
                                          "model.ckpt-3.data-0-of-1"};
     save_at(f, 2);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

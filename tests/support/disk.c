@@ -102,7 +102,7 @@ void disk_apply(disk_names *names, const disk_change *change)
     }
 }
 
-void disk_change_names(disk *d, int kind, const char *path, const char *to, size_t file)
+void disk_change_names(disk *d, disk_change_kind kind, const char *path, const char *to, size_t file)
 {
     disk_change change = {.kind = kind, .file = file};
     set_path(change.path, path);

@@ -44,9 +44,11 @@ typedef struct disk_names {
     size_t n, capacity;
 } disk_names;
 
+typedef enum disk_change_kind { DISK_MAKES, DISK_REMOVES, DISK_RENAMES } disk_change_kind;
+
 /* A name that was changed and not synced. */
 typedef struct disk_change {
-    enum { DISK_MAKES, DISK_REMOVES, DISK_RENAMES } kind;
+    disk_change_kind kind;
     char path[DISK_PATH], to[DISK_PATH];
     size_t file;
 } disk_change;
@@ -139,7 +141,7 @@ bool disk_has_parent(const disk *d, const disk_names *names, const char *path);
 bool disk_lies_in(const char *path, const char *directory);
 void disk_apply(disk_names *names, const disk_change *change);
 /* Changes the cached names, and notes that this is not stored yet. */
-void disk_change_names(disk *d, int kind, const char *path, const char *to, size_t file);
+void disk_change_names(disk *d, disk_change_kind kind, const char *path, const char *to, size_t file);
 size_t disk_make_file(disk *d, const char *path, bool is_directory);
 
 #endif
