@@ -16,6 +16,14 @@
 
 #include <hooksess/hooksess.h>
 
+/* As cmocka's. A test that takes longer than HOOKSESS_TEST_SECS (an environment variable; default: 60, with sanitizers 240;
+ * 0: no limit) is named, and ends the program with the status 1. */
+#undef cmocka_run_group_tests
+#define cmocka_run_group_tests(tests, setup, teardown)                                                                     \
+    test_run_group(#tests, tests, sizeof(tests) / sizeof *(tests), setup, teardown)
+int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
+                   CMFixtureFunction teardown);
+
 /* The call succeeded; if not, its message is shown. */
 #define assert_ok(code, err)                                                                                               \
     do {                                                                                                                   \

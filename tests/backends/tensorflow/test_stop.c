@@ -377,6 +377,5 @@ int main(void)
         cmocka_unit_test(a_timeout_is_named),
         cmocka_unit_test(a_fork_is_fed_beside_runs),
     };
-    alarm(240); /* a run that nobody ends would not end by itself */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

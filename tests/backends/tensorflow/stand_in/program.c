@@ -6,10 +6,10 @@
 
 #include <ctype.h>
 
-int __real__cmocka_run_group_tests(const char *group_name, const struct CMUnitTest *const tests, const size_t num_tests,
-                                   CMFixtureFunction group_setup, CMFixtureFunction group_teardown);
-int __wrap__cmocka_run_group_tests(const char *group_name, const struct CMUnitTest *const tests, const size_t num_tests,
-                                   CMFixtureFunction group_setup, CMFixtureFunction group_teardown);
+int __real_test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
+                          CMFixtureFunction teardown);
+int __wrap_test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
+                          CMFixtureFunction teardown);
 
 static struct CMUnitTest *chosen; /* as the program has them */
 static size_t at;                 /* the one that is run, counted from 1 */
@@ -72,10 +72,9 @@ static bool read_list(struct CMUnitTest *list, size_t *n)
     return good;
 }
 
-int __wrap__cmocka_run_group_tests(const char *group_name, const struct CMUnitTest *const tests, const size_t num_tests,
-                                   CMFixtureFunction group_setup, CMFixtureFunction group_teardown)
+int __wrap_test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
+                          CMFixtureFunction teardown)
 {
-    size_t n = num_tests;
     engine_has_chief = STAND_IN_HAS_CHIEF;
     struct CMUnitTest *wrapped = calloc(n, sizeof *wrapped);
     chosen = calloc(n, sizeof *chosen);
@@ -88,7 +87,7 @@ int __wrap__cmocka_run_group_tests(const char *group_name, const struct CMUnitTe
         wrapped[i].setup_func = next_setup;
         wrapped[i].test_func = run_one;
     }
-    int failed = __real__cmocka_run_group_tests(group_name, wrapped, n, group_setup, group_teardown);
+    int failed = __real_test_run_group(name, wrapped, n, setup, teardown);
     free(wrapped);
     free(chosen);
     return good ? failed : failed + 1;

@@ -16,7 +16,7 @@ target_link_libraries(hooksess_tensorflow_inside PUBLIC hooksess_test_support PR
 target_include_directories(hooksess_tensorflow_inside SYSTEM PRIVATE ${TensorFlowC_INCLUDE_DIR})
 set(stand_in_wrapped hs_script_free hs_script_backend hs_script_placeholder hs_script_steps_per_run hs_script_set_step hs_script_fail_at
                      hs_graph_backend hs_graph_of hs_graph_free source_init source_end source_setup source_teardown
-                     _cmocka_run_group_tests)
+                     test_run_group)
 list(TRANSFORM stand_in_wrapped PREPEND -Wl,--wrap=)
 
 set(stand_in_folder ${CMAKE_CURRENT_LIST_DIR})
