@@ -523,7 +523,7 @@ static void a_child_of_busy_threads_does_not_hang(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* in a child of several threads its own allocator may hang */
+    test_skip("in a child of several threads the allocator of the address sanitizer may hang");
 #endif
     pthread_t threads[THREADS];
     char *path = strdup(in("a"));

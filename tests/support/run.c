@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the tests of a program. One that hangs ends the program and is named. */
+/* Runs the tests of a program. One that hangs ends the program and is named; one that is skipped says why. */
 #include "support/test.h"
 
 #include <signal.h>
@@ -56,4 +56,10 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, C
     alarm(0);
     free(limited);
     return failed;
+}
+
+void test_skip(const char *why)
+{
+    print_message("skipped: %s: %s\n", running, why);
+    _skip(__FILE__, __LINE__);
 }

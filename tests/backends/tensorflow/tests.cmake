@@ -6,7 +6,7 @@ if(NOT TARGET hooksess_tensorflow OR NOT HOOKSESS_PYTHON)
 endif()
 
 set(tensorflow_graphs ${PROJECT_BINARY_DIR}/tests/backends/tensorflow)
-set(tensorflow_environment HOOKSESS_GRAPHS=${tensorflow_graphs}
+set(tensorflow_environment HOOKSESS_TEST_SECS=240 HOOKSESS_GRAPHS=${tensorflow_graphs}
                            LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/leaks.supp:print_suppressions=0)
 foreach(what IN ITEMS graphs inputs checkpoints)
   add_test(NAME backends/tensorflow/export_${what} COMMAND ${HOOKSESS_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/export_${what}.py ${tensorflow_graphs})

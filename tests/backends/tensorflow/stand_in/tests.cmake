@@ -37,7 +37,8 @@ function(hooksess_stand_in_test folder module)
   target_link_options(${target} PRIVATE ${stand_in_wrapped})
   target_link_libraries(${target} PRIVATE hooksess_tensorflow_inside hooksess_test_support)
   add_test(NAME backends/tensorflow/${folder}/${module} COMMAND ${target})
-  set_tests_properties(backends/tensorflow/${folder}/${module} PROPERTIES LABELS interop TIMEOUT 900)
+  set_tests_properties(backends/tensorflow/${folder}/${module} PROPERTIES LABELS interop TIMEOUT 900
+                                                                                    ENVIRONMENT HOOKSESS_TEST_SECS=240)
 endfunction()
 
 # All programs of tests/session, and those of other folders that are about behaviours of TensorFlow's sessions (ms_010_...).
