@@ -3,6 +3,7 @@
 import logging
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -15,6 +16,8 @@ import tensorflow  # after its environment is set
 tensorflow.get_logger().setLevel(logging.ERROR)
 logging.getLogger("tensorboard").setLevel(logging.ERROR)
 tf = tensorflow.compat.v1
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts a job in the background has it ignored
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("HOOKSESS_BUILD", SOURCE / "build/release"))

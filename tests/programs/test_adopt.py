@@ -13,6 +13,8 @@ SOURCE = pathlib.Path(os.environ["ADOPT_SOURCE"])
 BEFORE, AFTER = os.environ["ADOPT_BEFORE"], os.environ["ADOPT_AFTER"]
 MOST_ADDED = 20
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts a job in the background has it ignored
+
 
 def run(program, directory):
     """All lines that it prints, and its exit status."""

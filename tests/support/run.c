@@ -50,6 +50,7 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, C
     n_begun = 0;
     running = name;
     limit_secs = limit ? (unsigned)strtoul(limit, NULL, 10) : LIMIT_SECS;
+    signal(SIGINT, SIG_DFL); /* a shell that starts a job in the background has it ignored */
     signal(SIGALRM, time_is_up);
     alarm(limit_secs);
     int failed = _cmocka_run_group_tests(name, limited, n, setup, teardown);
