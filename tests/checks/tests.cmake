@@ -14,6 +14,11 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
   endif()
 endif()
 
+# What follows is a matter of the compiler and the linker, the same with sanitizers.
+if(HOOKSESS_SANITIZE)
+  return()
+endif()
+
 # Each public header compiles alone, as C and as C++, under strict warnings.
 file(GLOB_RECURSE public_headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h)
 set(header_sources)
@@ -32,15 +37,12 @@ target_compile_options(check_headers PRIVATE -Wall -Wextra -Wpedantic -Wshadow -
 target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include)
 
 # A session on a backend and with hooks of others needs neither the built-in hooks nor the drivers.
-get_target_property(core_sources hooksess_objects SOURCES)
-list(FILTER core_sources EXCLUDE REGEX "^(hooks|drivers)/")
-list(TRANSFORM core_sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
-add_library(check_core SHARED ${core_sources} $<TARGET_OBJECTS:hooksess_wire>)
-hooksess_compile_options(check_core)
-target_include_directories(check_core PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/src/wire)
+add_library(check_core SHARED "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,EXCLUDE,/(hooks|drivers)/[^/]*$>"
+                              $<TARGET_OBJECTS:hooksess_wire>)
+set_target_properties(check_core PROPERTIES LINKER_LANGUAGE C)
 target_link_libraries(check_core PRIVATE PkgConfig::hooksess_protobuf_c PkgConfig::hooksess_isal PkgConfig::hooksess_jansson
                                          PkgConfig::hooksess_zlib Threads::Threads m)
-add_dependencies(check_core hooksess_wire)
-if(NOT HOOKSESS_SANITIZE)
-  target_link_options(check_core PRIVATE -Wl,--no-undefined)
+target_link_options(check_core PRIVATE -Wl,--no-undefined)
+if(HOOKSESS_COVERAGE)
+  target_link_options(check_core PRIVATE --coverage)
 endif()

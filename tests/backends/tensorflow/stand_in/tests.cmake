@@ -3,15 +3,10 @@
 # run what is in it (script.c, graph.c, source.c). not_here.txt says which of them cannot run there, and why.
 
 # The backend inside of the program, beside the static library that tests are linked with: one copy of each.
-get_target_property(tensorflow_folder hooksess_tensorflow SOURCE_DIR)
-get_target_property(tensorflow_sources hooksess_tensorflow SOURCES)
-list(FILTER tensorflow_sources INCLUDE REGEX "^[a-z_/]+\\.c$")
-list(TRANSFORM tensorflow_sources PREPEND ${tensorflow_folder}/)
-add_library(hooksess_tensorflow_inside STATIC ${tensorflow_sources} ${CMAKE_CURRENT_LIST_DIR}/engine.c
+add_library(hooksess_tensorflow_inside STATIC $<TARGET_OBJECTS:hooksess_tensorflow> ${CMAKE_CURRENT_LIST_DIR}/engine.c
             ${CMAKE_CURRENT_LIST_DIR}/graph.c ${CMAKE_CURRENT_LIST_DIR}/graph_build.c ${CMAKE_CURRENT_LIST_DIR}/kernel.c ${CMAKE_CURRENT_LIST_DIR}/script.c
             ${CMAKE_CURRENT_LIST_DIR}/source.c)
 hooksess_compile_options(hooksess_tensorflow_inside)
-target_compile_definitions(hooksess_tensorflow_inside PRIVATE HS__TENSORFLOW_ROOT="${TensorFlowC_ROOT}")
 target_link_libraries(hooksess_tensorflow_inside PUBLIC hooksess_test_support PRIVATE ${CMAKE_DL_LIBS})
 target_include_directories(hooksess_tensorflow_inside SYSTEM PRIVATE ${TensorFlowC_INCLUDE_DIR})
 set(stand_in_wrapped hs_script_free hs_script_backend hs_script_placeholder hs_script_steps_per_run hs_script_set_step hs_script_fail_at
@@ -23,9 +18,10 @@ set(stand_in_folder ${CMAKE_CURRENT_LIST_DIR})
 
 # hooksess_stand_in_test(FOLDER MODULE): the program of hooksess_test once more.
 function(hooksess_stand_in_test folder module)
-  get_target_property(sources test_${folder}_${module} SOURCES)
+  get_target_property(objects test_${folder}_${module} SOURCES)
+  list(FILTER objects INCLUDE REGEX "TARGET_OBJECTS")
   set(target test_${folder}_${module}_tensorflow)
-  add_executable(${target} ${sources} ${stand_in_folder}/program.c)
+  add_executable(${target} $<TARGET_OBJECTS:test_${folder}_${module}> ${objects} ${stand_in_folder}/program.c)
   hooksess_compile_options(${target})
   target_compile_definitions(${target} PRIVATE STAND_IN_PROGRAM="${folder}/${module}"
                                                STAND_IN_LIST="${stand_in_folder}/not_here.txt"
