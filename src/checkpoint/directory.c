@@ -73,6 +73,11 @@ bool hs__same_series(const char *name, const char *other)
 
 /* Deleting. */
 
+static void log_undeleted(const hs_env *env, const char *path)
+{
+    hs_log(env, HS_LOG_WARNING, "'%s' is not deleted: no memory for a path", path);
+}
+
 typedef struct {
     const hs_env *env;
     const char *directory, *base;
@@ -95,6 +100,8 @@ static int remove_data(void *user, const char *name)
         char *path = hs__path_join(removal->env, removal->directory, name);
         if (path)
             hs__file_remove(removal->env, path);
+        else
+            log_undeleted(removal->env, name);
         hs__free(removal->env, path);
     }
     return 0;
@@ -105,7 +112,9 @@ void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range
     char *directory = hs__path_directory(env, prefix);
     data_removal removal = {env, directory, hs__path_base(prefix), but};
     hs_error error = {0};
-    if (directory && hs__list(env, directory, remove_data, &removal, &error))
+    if (!directory)
+        log_undeleted(env, prefix);
+    else if (hs__list(env, directory, remove_data, &removal, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     hs__free(env, directory);
 }
@@ -117,6 +126,8 @@ bool hs__delete_checkpoint(const hs_env *env, const char *prefix)
     if (index && meta) {
         hs__file_remove(env, index);
         gone = hs__file_missing(env, index);
+    } else {
+        log_undeleted(env, prefix);
     }
     if (gone) {
         hs__delete_stale_data(env, prefix, (hs__data_range){0, 0, 0});
@@ -252,7 +263,7 @@ static void clear(const sweep *s, const char *path)
     char *aside = hs__format(s->env, "%.*s" HS__ABANDONED "%s", (int)(rest - path), path, rest);
     hs_error error = {0};
     if (!index || !aside)
-        hs_log(s->env, HS_LOG_WARNING, "%s: stays; there is no memory for a path", path);
+        log_undeleted(s->env, path);
     else if (read_ending(rest).part == OF_GRAPH)
         hs__remove_all(s->env, path);
     else if (read_ending(rest).aside || hs__file_missing(s->env, index) || hs__file_exists(s->env, aside))

@@ -49,12 +49,11 @@ size_t hs__retain(hs_saver *saver)
     if (saver->max_to_keep == HS_NEVER) /* as TensorFlow: nothing is deleted, and the list has the newest alone */
         while (saver->n_kept > 1)
             let_go(saver, 0);
-    bool *stay = hs__alloc(&saver->env, saver->n_kept, sizeof *stay);
-    for (size_t i = 0; stay && i < saver->n_kept; i++)
-        stay[i] = saver->max_to_keep == HS_NEVER || stays(saver, i);
-    for (size_t i = 0, was = 0; stay && i < saver->n_kept; was++) {
+    for (size_t i = 0; i < saver->n_kept; i++)
+        saver->kept[i].stays = saver->max_to_keep == HS_NEVER || stays(saver, i);
+    for (size_t i = 0; i < saver->n_kept;) {
         hs__kept_checkpoint kept = saver->kept[i];
-        if (stay[was]) {
+        if (kept.stays) {
             i++;
         } else if (is_preserved(saver, &kept)) {
             let_go(saver, i);
@@ -64,7 +63,6 @@ size_t hs__retain(hs_saver *saver)
             i++;
         }
     }
-    hs__free(&saver->env, stay); /* without memory for it all stay, until the next save */
     return leaving;
 }
 

@@ -10,6 +10,7 @@ typedef struct hs__kept_checkpoint {
     double timestamp; /* seconds since 1970; 0 where the file has none */
     double metric;    /* how good it is; NaN: nobody said */
     bool pinned;
+    bool stays; /* hs__retain keeps it */
 } hs__kept_checkpoint;
 
 /* The file `checkpoint` of a directory: which checkpoint is the newest, and which others are kept, oldest first. In the

@@ -110,7 +110,9 @@ static void remove_all(const hs_env *env, const char *path)
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         char *inside = hs__path_join(env, path, entry->d_name);
-        if (inside && unlink(inside) != 0 && (errno == EISDIR || errno == EPERM))
+        if (!inside)
+            hs_log(env, HS_LOG_WARNING, "%s/%s: cannot be removed: no memory for a path", path, entry->d_name);
+        else if (unlink(inside) != 0 && (errno == EISDIR || errno == EPERM))
             remove_all(env, inside);
         hs__free(env, inside);
     }

@@ -154,6 +154,8 @@ void hs__outcome_remove(const hs_env *env, const char *directory)
     char *path = hs__path_join(env, directory, OUTCOME);
     if (path)
         hs__file_remove(env, path);
+    else
+        hs_log(env, HS_LOG_WARNING, "the outcome.json of an earlier run is not removed: no memory for a path");
     hs__free(env, path);
 }
 

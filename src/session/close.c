@@ -202,6 +202,7 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     if (hs__writer_cache_close(&session->writers, hs__report_writer, session, &late) && !error->code)
         *error = late;
     count_failures(session, &outcome);
+    hs__tell_failures(session);
     close_backend(session, error);
     if (session->finalized_graph)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
@@ -296,7 +297,6 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
             session->failed_hook[0] = '\0';
     }
     hs__tell_costs(session);
-    hs__tell_failures(session);
     hs_env env = session->env;
     hs_outcome outcome = hs__shut(session, last, &error);
     call = NULL; /* it is freed */

@@ -29,8 +29,12 @@ void hs__begin_timing(struct hs_session *session)
 static void record_span(struct hs_session *session, const hs__hook *hook, const char *callback, int64_t began,
                         int64_t ended)
 {
+    hs_error error = {0};
     if (hs__reserve(&session->env, &session->spans, &session->spans_capacity, session->n_spans + 1, sizeof *session->spans,
-                    NULL) == HS_OK)
+                    &error))
+        hs_log(&session->env, HS_LOG_WARNING, "hook '%s', %s: its span is not recorded: %s", hook->rest->ops.name, callback,
+               error.message);
+    else
         session->spans[session->n_spans++] = (hs_hook_span){hook->rest->ops.name, callback, began, ended};
 }
 

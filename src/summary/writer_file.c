@@ -120,7 +120,7 @@ static hs_code replace(hs_summary_writer *writer, hs__file file, char *path, uin
     writer->file_bytes = bytes;
     if (old.handle && !writer->unsynced.code)
         hs__file_sync(&old, &writer->unsynced); /* a later flush is for what is in it too */
-    hs__file_close(&old, NULL);
+    hs__file_close(&old, writer->unsynced.code ? NULL : &writer->unsynced);
     return HS_OK;
 }
 

@@ -310,6 +310,8 @@ static hs_code whole_script(test_env *t, void *user)
     if (!code)
         code = hs_script_fail_at(script, 2, HS_RESOURCE_EXHAUSTED, "as planned");
     hs_hook hook = hs_script_watch(script, "h", (hs_hook){&counting, user, 0});
+    if (hook.ops == &counting) /* it is not watched */
+        code = HS_RESOURCE_EXHAUSTED;
     hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (session && !code)

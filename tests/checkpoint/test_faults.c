@@ -6,6 +6,8 @@
 #include "checkpoint/saver.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 /* A save into a directory where the checkpoint of step 1 is. */
 typedef struct {
@@ -18,11 +20,12 @@ typedef struct {
 static void begin_scene(scene *s)
 {
     fixture *f = s->f;
-    test_remove_directory(f->directory);
-    f->directory = test_make_directory();
+    test_empty_directory(f->directory);
     test_env_clear_log(&f->t);
     use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
     save_at(f, 1);
+    const struct timespec times[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000000}}; /* of the state file's list */
+    assert_int_equal(utimensat(AT_FDCWD, file_of(f, 1, "index"), times, 0), 0);
 }
 
 static hs_code save_as(scene *s, model *m, const hs_env *env)
@@ -42,6 +45,8 @@ static hs_code saving(test_env *t, void *user)
 {
     scene *s = user;
     model m = {.step = 0};
+    test_tolerate_harmless(t);                    /* looking for leftovers */
+    test_tolerate(t, "; a power cut may take '"); /* the directory was not made here */
     begin_scene(s);
     model_set(&m, s->content);
     hs_code code = model_open(&m, &t->env, NULL);
@@ -229,6 +234,9 @@ static hs_code save_and_restore(test_env *t, void *user)
     model m = {.step = 0};
     hs_error err = {0};
     char *path = NULL;
+    test_tolerate_harmless(t);                                  /* looking for leftovers */
+    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_empty_directory(f->directory);
     hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env, .max_to_keep = 1}, &err);
     hs_code code = saver ? model_open(&m, &t->env, NULL) : err.code;
     if (saver && !code)

@@ -59,6 +59,9 @@ static hs_code save_anew(test_env *t, void *user)
     const scene *s = user;
     wall w;
     hs_error err = {0};
+    test_tolerate_harmless(t);                                  /* the copy grows instead; looking for leftovers */
+    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_tolerate(t, "; a power cut may take '");               /* the directory was not made here */
     hs_code code = wall_open(&w, &t->env, (wall_kind){.on_device[3] = true});
     wall_set(&w, 2);
     for (int64_t shards = 2; shards <= 3 && !code; shards++) {
@@ -70,12 +73,19 @@ static hs_code save_anew(test_env *t, void *user)
     return code;
 }
 
+static hs_code save_first(test_env *t, void *user)
+{
+    const scene *s = user;
+    test_empty_directory(s->f->directory);
+    return save_anew(t, user);
+}
+
 static void any_allocation_may_fail(void **state)
 {
     scene s = {.f = *state};
-    test_each_allocation(save_anew, &s);
+    test_each_allocation(save_first, &s);
     s.background = true;
-    test_each_allocation(save_anew, &s);
+    test_each_allocation(save_first, &s);
 }
 
 /* Each call of the file system. What is there before is of content 1. */
@@ -84,6 +94,7 @@ static hs_code save_over(test_env *t, void *user)
 {
     const scene *s = user;
     wall w;
+    test_empty_directory(s->f->directory);
     assert_ok(wall_open(&w, &s->f->t.env, (wall_kind){.no_state = false}), &w.err);
     use_shards(s->f, 2);
     assert_ok(wall_save(&w, s->f, 1, NULL), &s->f->err);

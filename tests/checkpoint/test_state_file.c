@@ -17,7 +17,7 @@ static hs_code write_list(const hs_env *env, const char *directory, const char *
     static const double times[] = {1000.25, 2000.5, 3000};
     hs__kept_checkpoint kept[3];
     for (size_t i = 0; i < n; i++)
-        kept[i] = (hs__kept_checkpoint){(char *)paths[i], times[i], (double)NAN, false};
+        kept[i] = (hs__kept_checkpoint){.path = (char *)paths[i], .timestamp = times[i], .metric = (double)NAN};
     hs__checkpoint_list list = {.newest = newest, .kept = kept, .n = n};
     return hs__checkpoint_state_write(env, directory, NULL, &list, err);
 }

@@ -366,12 +366,15 @@ static hs_code save_and_restore(test_env *t, void *user)
     cell c = {.value = 5};
     hs_error err = {0};
     hs_state_provider provider = cell_of(&c, "loader", 2, "digits");
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env}, &err);
+    test_tolerate_harmless(t);                                  /* the copy grows instead; looking for leftovers */
+    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_empty_directory(f->directory);
     model_build(&m, &t->env);
     hs_graph_add_state(m.graph, &provider);
     m.session = hs_session_open(hs_graph_backend(m.graph), NULL, &err);
+    hs_saver *saver = m.session ? hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env}, &err) : NULL;
     hs_save_options options = {HS_SAVE_OPTIONS, .background = c.value == 5};
-    if (m.session && saver && !hs_saver_save(saver, model_raw(&m), test_path(f->directory, "other"), 1, &options, &err)) {
+    if (saver && !hs_saver_save(saver, model_raw(&m), test_path(f->directory, "other"), 1, &options, &err)) {
         hs_saver_wait(saver);
         hs_saver_finished(saver, NULL, &err);
         c.value = 6;

@@ -170,7 +170,7 @@ static hs_code ignore(void *user, int64_t index, const hs_tensor *values, size_t
 
 hs_code shop_try(shop *h, const hs_env *env, hs_error *err)
 {
-    char *directory = test_make_directory();
+    char *directory = strdup(test_path(h->s->directory, "tried"));
     const hs_estimator_options options = {HS_ESTIMATOR_OPTIONS,       .model_fn = model, .user = h, .model_dir = directory,
                                           .save_checkpoint_steps = 5, .max_to_keep = 2,  .env = env};
     h->env = env;

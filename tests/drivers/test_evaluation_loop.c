@@ -482,6 +482,11 @@ static hs_code all_of_it(test_env *t, void *user)
 {
     shop *h = user;
     hs_error err = {0};
+    test_tolerate(t, "status.json is not written: ");
+    test_tolerate(t, "outcome.json is not written: ");
+    test_tolerate(t, "the outcome.json of an earlier run is not removed: ");
+    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_tolerate_harmless(t); /* looking for leftovers, and for a checkpoint to recover from */
     h->e = NULL;
     hs_code code = shop_try(h, &t->env, &err);
     return code;

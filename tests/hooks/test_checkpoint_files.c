@@ -285,6 +285,12 @@ static hs_code train_and_save(test_env *t, void *user)
     failing_run *f = user;
     model m = {.step = 0};
     hs_error err = {0};
+    test_tolerate(t, " is not saved, and training goes on: ");
+    test_tolerate(t, "the event file of "); /* it is tried again */
+    test_tolerate(t, "'summary writer' failed ");
+    test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
+    test_tolerate(t, "; a power cut may take '");
+    test_tolerate_harmless(t); /* looking for leftovers */
     test_remove_directory(strdup(f->directory));
     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .save_steps = 1, .env = &t->env);
     hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = f->directory};

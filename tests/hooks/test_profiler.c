@@ -321,6 +321,11 @@ static hs_code profile_twice(test_env *t, void *user)
 {
     hs_error err = {0};
     const stage *s = user;
+    test_tolerate(t, "the profile of step ");
+    test_tolerate(t, ": its span is not recorded: ");
+    test_tolerate(t, "the event file of "); /* it is tried again */
+    test_tolerate(t, "'summary writer' failed ");
+    test_empty_directory(s->directory);
     hs_script *script = hs_script_new(&t->env);
     if (!script || hs_script_metadata_at(script, 2, (hs_bytes){"\x0a\x00", 2})) {
         hs_script_free(script);

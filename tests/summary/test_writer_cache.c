@@ -196,8 +196,16 @@ static void wr_014_a_directory_has_one_writer_in_all_the_process(void **state)
     assert_string_equal(events_text(test_path(f->directory, "a")), "version loss=1@1");
 }
 
+static void keep_first(void *user, const hs_error *error)
+{
+    hs_error *first = user;
+    if (!first->code)
+        *first = *error;
+}
+
 static hs_code get_and_use(test_env *t, void *user)
 {
+    hs_error reported = {0};
     hs_env env;
     hs_error err = {0};
     hs__writer_cache cache;
@@ -209,9 +217,9 @@ static hs_code get_and_use(test_env *t, void *user)
         code = hs__writer_cache_get(&cache, user, &writer, &err);
     if (!code)
         code = hs_summary_writer_scalar(writer, "loss", 1, 1, &err);
-    hs_code flushed = hs__writer_cache_flush(&cache, NULL, NULL, &err),
-            closed = hs__writer_cache_close(&cache, NULL, NULL, &err);
-    return code ? code : flushed ? flushed : closed;
+    hs_code flushed = hs__writer_cache_flush(&cache, keep_first, &reported, &err),
+            closed = hs__writer_cache_close(&cache, keep_first, &reported, &err);
+    return code ? code : flushed ? flushed : closed ? closed : reported.code;
 }
 
 static void each_allocation_and_each_file_call(void **state)

@@ -73,6 +73,9 @@ static inline void test_check_line(const char *text)
         }
 }
 
+/* Calls of the file system: one that changes something; the open or a read of a file that is only read; its close. */
+typedef enum { TEST_CHANGES, TEST_READS, TEST_CLOSES_READ } test_call;
+
 /* An environment that counts, fails on command, keeps the log, and whose clock moves only by hand. */
 typedef struct test_env {
     hs_env env;
@@ -85,7 +88,12 @@ typedef struct test_env {
     int fail_file_errno;
     bool fail_file_on;
     hs_code fail_file_code; /* the code of the failure, without an errno; HS_OK: that of fail_file_errno */
-    char log[1 << 16];      /* "LEVEL: text\n" ... */
+    test_call failed_call; /* which was that */
+    uint64_t changes;      /* a sum over all that was written, renamed and removed, in any order */
+    const char *tolerated[8];
+    size_t n_tolerated;
+    bool tolerates_harmless;
+    char log[1 << 16]; /* "LEVEL: text\n" ... */
     size_t log_used;
 } test_env;
 
@@ -97,18 +105,27 @@ size_t test_env_live(test_env *t);
 /* Is this in the log, to which threads may write? */
 bool test_env_logged(test_env *t, const char *part);
 
-/* Runs the scenario with the 1st, 2nd, ... allocation failing until it gets by without a failure. It must return HS_OK or
- * HS_RESOURCE_EXHAUSTED, and leave nothing allocated. */
+/* Runs the scenario without a failure, and then with the 1st, 2nd, ... allocation failing until it makes fewer. It must
+ * return HS_RESOURCE_EXHAUSTED if one failed, unless it tolerates the failure (test_tolerate), and leave nothing allocated.
+ */
 typedef hs_code (*test_scenario)(test_env *t, void *user);
 void test_each_allocation(test_scenario scenario, void *user);
 /* The same with the 1st, 2nd, ... call of the file system failing with `os_error`, alone or with all that follow it. The
- * scenario must return HS_OK or the code of that error, and leave nothing allocated. `after` (may be NULL) looks at what is
- * left. */
+ * scenario must return the code of that error, unless it tolerates the failure, or the failure is the close of a file that
+ * was only read. `after` (may be NULL) looks at what is left. */
 void test_each_file_call(test_scenario scenario, void (*after)(void *user), int os_error, bool and_all_after, void *user);
+
+/* Called by a scenario. If a failure is logged in a line that contains `line`, the result need not show it. */
+void test_tolerate(test_env *t, const char *line);
+/* If an allocation or a read fails, and the scenario writes, renames, removes and logs the same as without the failure, the
+ * result need not show it. */
+void test_tolerate_harmless(test_env *t);
 
 /* A new, empty directory under the build's, removed by test_remove_directory with all that is in it. */
 char *test_make_directory(void);
 void test_remove_directory(char *path);
+/* Removes all that is in it. */
+void test_empty_directory(const char *path);
 /* "DIRECTORY/NAME"; one of a few static buffers. */
 const char *test_path(const char *directory, const char *name);
 bool test_exists(const char *directory, const char *name);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { ROOM_FOR_CALLS = 1 << 12 }; /* words of usual tests fit without asking for memory */
+
 typedef enum { OP, STEP, SERIES, CONSTANT, PLACEHOLDER } kind;
 
 typedef struct {
@@ -113,7 +115,8 @@ hs_script *hs_script_new(const hs_env *given)
     hs__buffer_init(&script->calls, &script->env);
     hs__buffer_init(&script->last_run, &script->env);
     item *step = add_item(script, STEP, "global_step");
-    if (!step || !add_item(script, OP, "train")) {
+    if (!step || !add_item(script, OP, "train") || !hs__buffer_room(&script->calls, ROOM_FOR_CALLS) ||
+        !hs__buffer_room(&script->last_run, ROOM_FOR_CALLS)) {
         hs_script_free(script);
         return NULL;
     }
@@ -431,6 +434,9 @@ static hs_code backend_run(void *session, hs_backend_call *call, hs_error *err)
     script->runs++;
     hs_script_note(script, "run");
     describe(script, call);
+    if (hs__buffer_check(&script->calls, "the record of the calls", err) ||
+        hs__buffer_check(&script->last_run, "the description of the run", err))
+        return HS_RESOURCE_EXHAUSTED;
     for (size_t i = 0; i < script->n_events; i++)
         if (script->events[i].run == script->runs)
             at = &script->events[i];
