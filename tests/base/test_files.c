@@ -439,6 +439,29 @@ static void a_folder_stays_where_none_can_be_removed(void **state)
     assert_false(test_exists(directory, "d/a"));
 }
 
+static hs_code no_space(void *user, const char *path, uint64_t *bytes, hs_error *error)
+{
+    (void)user, (void)path, (void)error;
+    *bytes = 0;
+    return HS_OK;
+}
+
+static void functions_beyond_the_given_size_are_not_called(void **state)
+{
+    (void)state;
+    hs_file_system_ops ops = *t.env.files.ops;
+    hs_env env = t.env;
+    void *lock = NULL;
+    env.files.ops = &ops;
+    ops.free_space = no_space;
+    assert_int_equal(hs__free_space(&env, directory), 0);
+    ops.size = offsetof(hs_file_system_ops, free_space);
+    assert_true(hs__free_space(&env, directory) == UINT64_MAX);
+    ops.size = offsetof(hs_file_system_ops, lock);
+    assert_ok(hs__lock(&env, in("lock"), &lock, &err), &err);
+    assert_null(lock);
+}
+
 static void all_missing_levels_are_made(void **state)
 {
     (void)state;
@@ -528,6 +551,7 @@ int main(void)
         TEST(a_folder_goes_with_what_is_in_it),
         TEST(what_a_link_leads_to_stays),
         TEST(a_folder_stays_where_none_can_be_removed),
+        TEST(functions_beyond_the_given_size_are_not_called),
         TEST(all_missing_levels_are_made),
         TEST(only_the_last_level_is_made),
         TEST(a_file_in_the_way_of_a_directory),

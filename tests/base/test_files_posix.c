@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700 /* mknod */
 #include "support/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -12,12 +13,38 @@ static const hs_file_system_ops *fs;
 static char *directory;
 static hs_error err;
 
+/* The system's fsync fails with each of these in turn, and then succeeds (-Wl,--wrap). */
+static int sync_errors[3];
+static size_t syncs;
+static ino_t synced; /* the inode of the last descriptor */
+
+int __real_fsync(int descriptor);
+int __wrap_fsync(int descriptor);
+
+int __wrap_fsync(int descriptor)
+{
+    struct stat found;
+    assert_int_equal(fstat(descriptor, &found), 0);
+    synced = found.st_ino;
+    errno = syncs < 3 ? sync_errors[syncs] : 0;
+    syncs++;
+    return errno ? -1 : __real_fsync(descriptor);
+}
+
+static void set_sync_errors(int first, int second)
+{
+    sync_errors[0] = first;
+    sync_errors[1] = second;
+    syncs = 0;
+}
+
 static int set_up(void **state)
 {
     (void)state;
     fs = hs_env_default()->files.ops;
     directory = test_make_directory();
     hs_error_clear(&err);
+    set_sync_errors(0, 0);
     return 0;
 }
 
@@ -114,9 +141,14 @@ static void what_has_no_end_is_no_file_to_read(void **state)
 {
     (void)state;
     void *file = NULL;
+    int next = open("/dev/null", O_RDONLY);
+    close(next);
     assert_int_equal(mkfifo(in("fifo"), 0666), 0); /* to which nobody writes */
     assert_fails(fs->open(NULL, in("fifo"), HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err, "fifo: is no file");
     assert_fails(fs->open(NULL, "/dev/zero", HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err, "is no file");
+    int still_next = open("/dev/null", O_RDONLY);
+    close(still_next);
+    assert_int_equal(still_next, next); /* no descriptor stays open */
 }
 
 static void a_file_is_no_directory_on_the_way(void **state)
@@ -450,6 +482,44 @@ static void sync_directory_wants_a_directory(void **state)
     assert_fails(fs->sync_directory(NULL, in("f"), &err), HS_FAILED_PRECONDITION, &err, in("f"));
 }
 
+/* Syncing. */
+
+static void assert_synced(const char *name)
+{
+    struct stat found;
+    assert_int_equal(stat(in(name), &found), 0);
+    assert_int_equal(synced, found.st_ino);
+}
+
+static void sync_reaches_the_disk(void **state)
+{
+    (void)state;
+    void *file = open_file("f", HS_OPEN_WRITE);
+    assert_ok(fs->sync(NULL, file, &err), &err);
+    assert_int_equal(syncs, 1);
+    assert_synced("f");
+    set_sync_errors(EINTR, 0);
+    assert_ok(fs->sync(NULL, file, &err), &err);
+    assert_int_equal(syncs, 2);
+    set_sync_errors(EIO, 0);
+    assert_fails(fs->sync(NULL, file, &err), hs_code_from_errno(EIO), &err, "f: cannot sync");
+    assert_int_equal(err.os_error, EIO);
+    close_file(file);
+}
+
+static void sync_directory_reaches_the_disk(void **state)
+{
+    (void)state;
+    assert_ok(fs->sync_directory(NULL, directory, &err), &err);
+    assert_int_equal(syncs, 1);
+    assert_synced(".");
+    set_sync_errors(EINTR, EINVAL); /* EINVAL: this file system has nothing to sync in a directory */
+    assert_ok(fs->sync_directory(NULL, directory, &err), &err);
+    assert_int_equal(syncs, 2);
+    set_sync_errors(EIO, 0);
+    assert_fails(fs->sync_directory(NULL, directory, &err), hs_code_from_errno(EIO), &err, "cannot sync the directory");
+}
+
 /* Looking. */
 
 static void stat_tells_size_and_time(void **state)
@@ -612,6 +682,8 @@ int main(void)
         TEST(make_directory_makes_one_level),
         TEST(make_directory_finds_what_is_there),
         TEST(sync_directory_wants_a_directory),
+        TEST(sync_reaches_the_disk),
+        TEST(sync_directory_reaches_the_disk),
         TEST(stat_tells_size_and_time),
         TEST(stat_tells_directories_and_missing_files),
         TEST(list_visits_each_name_but_the_dots),
