@@ -199,6 +199,41 @@ static void a_hook_may_ask_for_thousands_of_things_in_a_run(void **state)
     assert_true(p->a.number == 10);
 }
 
+/* Each hook's own, which make what the run fetches outgrow its room again and again. */
+enum { WISHES = 20 };
+
+static hs_code check_wishes(probe *p, const probe_call *call)
+{
+    const int *first = p->user;
+    for (int i = 0; call->point == PROBE_AFTER && i < WISHES; i++)
+        assert_true(hs_values_number(call->values, (size_t)i) == *first + i);
+    return HS_OK;
+}
+
+static void hooks_may_ask_for_many_different_things(void **state)
+{
+    play *p = *state;
+    static const int firsts[] = {0, WISHES, 2 * WISHES};
+    static char names[3 * WISHES][8];
+    const char *lists[3][WISHES + 1] = {{NULL}};
+    double numbers[3 * WISHES];
+    hs_run_args wants[3];
+    for (int i = 0; i < 3 * WISHES; i++) {
+        numbers[i] = i;
+        snprintf(names[i], sizeof names[i], "n%d", i);
+        hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &numbers[i]);
+        assert_int_equal(hs_script_constant(p->script, names[i], &value), HS_OK);
+        lists[i / WISHES][i % WISHES] = names[i];
+    }
+    for (int i = 0; i < 3; i++)
+        wants[i] = (hs_run_args){HS_RUN_ARGS, .names = lists[i]};
+    play_probe(p, a, .wants = &wants[0], .act = check_wishes, .user = (void *)&firsts[0]);
+    play_probe(p, b, .wants = &wants[1], .act = check_wishes, .user = (void *)&firsts[1]);
+    play_probe(p, c, .wants = &wants[2], .act = check_wishes, .user = (void *)&firsts[2]);
+    play_open_probes(p, 3);
+    play_train(p);
+}
+
 /* A plan that was thrown away is made again. */
 static void a_hook_that_slept_for_long_gets_what_it_asks_for(void **state)
 {
@@ -390,6 +425,7 @@ int main(void)
         play_test(thousands_of_different_args_come_and_go),
         play_test(what_is_kept_of_many_plans_is_bounded),
         play_test(a_hook_may_ask_for_thousands_of_things_in_a_run),
+        play_test(hooks_may_ask_for_many_different_things),
         play_test(a_hook_that_slept_for_long_gets_what_it_asks_for),
         play_test(hundreds_of_names_are_told_apart),
         play_test(a_tree_may_be_a_thousand_deep),

@@ -52,6 +52,24 @@ static void ms_061_the_newest_checkpoint_is_where_it_goes_on(void **state)
     assert_contains(l->t.log, "to step 2, restored from ");
 }
 
+/* Beginning anew would throw the training away. */
+static void a_checkpoint_that_cannot_be_restored_ends_the_recovery(void **state)
+{
+    lost *l = *state;
+    lost_open_saving(l);
+    lost_inc(l);
+    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err), index[1024];
+    snprintf(index, sizeof index, "%s.index", newest);
+    hs_env_free(NULL, newest);
+    test_empty_directory(l->directory);
+    test_write_file(index, "x", 1);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_fails(lost_run(l, "fail"), HS_DATA_LOSS, &l->err, "recovering: ");
+    assert_contains(l->err.message, "none of its 1 checkpoints can be restored");
+    assert_int_equal(lost_close(l)->error.code, HS_DATA_LOSS);
+}
+
 static void ms_057_a_later_session_goes_on_too(void **state)
 {
     lost *l = *state;
@@ -188,6 +206,30 @@ static void ms_138s_recovery_has_a_limit(void **state)
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
     assert_int_equal(l->outcome.error.code, HS_UNAVAILABLE);
     assert_int_equal(l->a.calls[PROBE_END], 0);
+}
+
+/* How long it waits, all in all, until it has made as many attempts as it may. */
+static double pauses_of(lost *l, double backoff_secs, int64_t attempts)
+{
+    l->recovery.max_attempts = attempts;
+    l->recovery.backoff_secs = backoff_secs;
+    l->fails_left = 100;
+    l->fails_with = HS_UNAVAILABLE;
+    lost_open(l, NULL);
+    int64_t before = l->t.now_ns;
+    assert_int_equal(lost_run(l, "fail"), HS_UNAVAILABLE);
+    double secs = (double)(l->t.now_ns - before) / 1e9;
+    lost_close(l);
+    return secs;
+}
+
+static void pauses_grow_up_to_a_minute(void **state)
+{
+    lost *l = *state;
+    assert_float_equal(pauses_of(l, 0, 7), 1 + 2 + 4 + 8 + 16 + 32, 1e-3);
+    assert_float_equal(pauses_of(l, 0, 9), 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60, 1e-3);
+    assert_float_equal(pauses_of(l, 59, 4), 59 + 60 + 60, 1e-3);
+    assert_float_equal(pauses_of(l, 100, 4), 3 * 100, 1e-3); /* longer ones do not grow */
 }
 
 static void ms_138s_whoever_gets_further_may_go_on(void **state)
@@ -731,6 +773,7 @@ int main(void)
         lost_test(ms_059_aborted_begins_anew),
         lost_test(ms_060_unavailable_begins_anew),
         lost_test(ms_061_the_newest_checkpoint_is_where_it_goes_on),
+        lost_test(a_checkpoint_that_cannot_be_restored_ends_the_recovery),
         lost_test(ms_057_a_later_session_goes_on_too),
         lost_test(what_was_restored_by_its_path_is_restored_again),
         lost_test(what_was_not_to_be_restored_is_not),
@@ -740,6 +783,7 @@ int main(void)
         lost_test(ms_108s_every_hook_is_called_for_each_attempt),
         lost_test(ms_113s_nothing_else_is_recovered_from),
         lost_test(ms_138s_recovery_has_a_limit),
+        lost_test(pauses_grow_up_to_a_minute),
         lost_test(ms_138s_whoever_gets_further_may_go_on),
         lost_test(ms_138s_what_was_saved_is_further_too),
         lost_test(a_signal_that_ends_the_waiting_is_in_the_outcome),
