@@ -39,6 +39,19 @@ static void tb_012_two_have_two_data_files(void **state)
     assert_int_equal(files_of("merged."), 3);
 }
 
+/* As several processes save it, each in a directory of its own. */
+static void checkpoints_of_one_name_in_several_directories(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(in("first"), 0777), 0);
+    assert_int_equal(mkdir(in("second"), 0777), 0);
+    WRITE("first/model", "x");
+    WRITE("second/model", "y");
+    assert_ok(MERGE("model", "first/model", "second/model"), &err);
+    assert_true(HAS("model", "x", "y"));
+    assert_int_equal(test_count_files(in("first"), "model.") + test_count_files(in("second"), "model."), 0);
+}
+
 /* One tensor lies in it, whose name begins so. */
 static bool has_data(const char *file, char first)
 {
@@ -414,6 +427,7 @@ int main(void)
         TEST(tb_004_keys_and_values_of_all),
         TEST(tb_012_one_gets_another_name),
         TEST(tb_012_two_have_two_data_files),
+        TEST(checkpoints_of_one_name_in_several_directories),
         TEST(tb_040s_data_are_copied_and_the_others_removed),
         TEST(tb_040s_names_of_data_are_safe_before_the_index_and_the_others_go_last),
         TEST(tb_041s_files_are_numbered_as_they_are_spoken_of),

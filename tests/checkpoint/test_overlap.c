@@ -269,6 +269,28 @@ static void memory_of_two_names_is_copied_before_any_of_it_is_written(void **sta
     is_of_the_beginning(f);
 }
 
+static hs_code fill_output(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)err;
+    add_to(hs_op_output(op, 0)->data, 8);
+    return HS_OK;
+}
+
+/* An op whose output lies in the memory of a variable. */
+static void an_output_in_a_variable_is_copied_before_it_is_written(void **state)
+{
+    fixture2 *f = *state;
+    hs_session_close(f->session, NULL);
+    hs_graph_op(f->graph, .name = "fill", .run = fill_output, .writes = HS_NAMES(NULL),
+                .outputs = HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(8), .data = f->large[0] + 100}));
+    f->session = hs_session_open(hs_graph_backend(f->graph), NULL, &f->err);
+    assert_ok(f->err.code, &f->err);
+    take(f);
+    run(f, "fill");
+    assert_true(f->large[0][100] == 1);
+    is_of_the_beginning(f);
+}
+
 /* A saver, and its image, may go before the session. */
 static void an_image_that_goes_leaves_no_guard(void **state)
 {
@@ -384,6 +406,7 @@ int main(void)
         with_session(without_the_option_all_is_copied),
         with_session(a_provider_that_runs_an_op_changes_nothing_of_it),
         with_session(memory_of_two_names_is_copied_before_any_of_it_is_written),
+        with_session(an_output_in_a_variable_is_copied_before_it_is_written),
         with_session(an_image_that_goes_leaves_no_guard),
         with_session(an_image_of_another_session_guards_the_first_no_more),
         with_session(two_threads_share_the_copying),

@@ -3,6 +3,28 @@
 #include "drivers/shop.h"
 #include "summary/events.h"
 
+static hs_code no_model(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err)
+{
+    (void)user, (void)mode, (void)spec, (void)err;
+    return HS_OK;
+}
+
+static void a_model_function_and_a_directory_are_needed(void **state)
+{
+    const shop *h = *state;
+    hs_error err = {0};
+    const char *directory = h->s->directory;
+    assert_null(hs_estimator_new(&(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_dir = directory}, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_fn is not given");
+    hs_error_clear(&err);
+    assert_null(hs_estimator_new(&(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = no_model}, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_dir is not given");
+    hs_error_clear(&err);
+    const hs_estimator_options empty = {HS_ESTIMATOR_OPTIONS, .model_fn = no_model, .model_dir = ""};
+    assert_null(hs_estimator_new(&empty, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_dir is not given");
+}
+
 /* Training. */
 
 static void trains_up_to_max_steps(void **state)
@@ -352,6 +374,7 @@ int main(void)
         cmocka_unit_test(null_is_no_estimator),
         with_shop(trains_up_to_max_steps),
         with_shop(steps_are_so_many_more),
+        with_shop(a_model_function_and_a_directory_are_needed),
         with_shop(max_steps_already_reached_makes_no_step),
         with_shop(trains_to_the_end_of_the_input),
         with_shop(hooks_of_the_model_function_come_before_the_callers),

@@ -556,6 +556,42 @@ static void a_checkpoint_that_cannot_be_written_stops_the_training(void **state)
     assert_contains(f->err.message, "model.ckpt-0");
 }
 
+static void an_event_that_is_not_written_ends_the_service(void **state)
+{
+    static test_env own; /* large */
+    supervised *f = *state;
+    test_env_init(&own);
+    const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &own.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer *writer = hs_summary_writer_open(f->directory, &options, &f->err);
+    assert_non_null(writer);
+    add_step(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory, .summary_writer = writer, .save_model_secs = HS_NEVER,
+                         .summary_op = HS_NONE, .save_summaries_secs = 1e-4));
+    prepare(f, NULL);
+    own.fail_file_at = own.file_calls + 1;
+    assert_int_not_equal(hs_summary_writer_flush(writer, false, NULL), HS_OK);
+    hs_supervisor_wait_for_stop(f->sv);
+    assert_int_equal(leave(f, HS_OK), HS_RESOURCE_EXHAUSTED);
+    assert_contains(f->err.message, "thread 'step counter'");
+    assert_contains(f->err.message, "injected");
+    hs_summary_writer_close(writer, NULL);
+}
+
+static void freeing_a_supervisor_ends_its_services(void **state)
+{
+    supervised *f = *state;
+    add_step(f, 0);
+    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = 1000, .save_summaries_secs = HS_NEVER));
+    prepare(f, NULL);
+    await_file(f, "checkpoint");
+    assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err); /* the service's own save is over */
+    assert_ok(hs_raw_session_close(f->session, &f->err), &f->err);
+    f->session = NULL;
+    hs_supervisor_free(f->sv);
+    f->sv = NULL;
+    assert_contains(events_text(f->directory), " stop@0");
+}
+
 static hs_code one_life(test_env *t, void *user)
 {
     hs_error err = {0};
@@ -595,6 +631,8 @@ int main(void)
         supervised_test(sv_035s_which_services_there_are),
         supervised_test(sv_036s_without_a_logdir_there_are_none),
         supervised_test(services_that_cannot_be_started),
+        supervised_test(an_event_that_is_not_written_ends_the_service),
+        supervised_test(freeing_a_supervisor_ends_its_services),
         supervised_test(sv_038s_no_time_makes_no_rate),
         supervised_test(sv_038s_a_rate_has_the_variables_name),
         supervised_test(sv_049s_a_step_that_is_no_integer_is_ignored),

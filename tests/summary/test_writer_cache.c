@@ -87,6 +87,20 @@ static void a_creation_has_one_start(void **state)
     assert_string_equal(events_text(test_path(f->directory, "a")), "version start@1 start@5");
 }
 
+static void a_start_that_is_not_written_is_an_error(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer *own = hs_summary_writer_open(f->directory, &options, &f->err);
+    assert_ok(hs__writer_cache_use(&f->cache, own, &f->err), &f->err);
+    hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
+    f->t.fail_file_at = f->t.file_calls + 1;
+    assert_int_equal(hs_summary_writer_flush(own, false, NULL), HS_RESOURCE_EXHAUSTED);
+    for (int i = 0; i < 2; i++) /* and is tried again */
+        assert_fails(hs__writer_cache_start(&f->cache, own, 7, 1, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
+    hs_summary_writer_close(own, NULL);
+}
+
 static void closing_writes_what_is_queued(void **state)
 {
     fixture *f = *state;
@@ -235,6 +249,7 @@ int main(void)
         with_cache(one_writer_a_directory),
         with_cache(flushing_flushes_each),
         with_cache(a_creation_has_one_start),
+        with_cache(a_start_that_is_not_written_is_an_error),
         with_cache(closing_writes_what_is_queued),
         with_cache(a_writer_of_the_programs_is_flushed_and_not_closed),
         with_cache(a_directory_is_needed),
