@@ -3,6 +3,7 @@
 #include "base/file_spy.h"
 #include "checkpoint/model.h"
 
+#include <math.h>
 #include <unistd.h>
 
 /* When a directory is taken hold of, its name is synced, and what is in it. */
@@ -33,6 +34,22 @@ static void contents_before_names_and_data_before_the_index(void **state)
     save_on(&spy, f, 1, (hs_saver_options){HS_SAVER_OPTIONS}, true);
     assert_string_equal(spy.calls, HELD "sync:" DATA ".tmp sync:index.tmp rename:" DATA " directory rename:index directory "
                                         "sync:checkpoint.tmp rename:checkpoint directory");
+}
+
+static void what_is_kept_to_be_looked_at_is_on_the_disk(void **state)
+{
+    fixture *f = *state;
+    file_spy spy;
+    begin(&spy, f);
+    spy.noted = "sync rename directory";
+    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &spy.env, .nonfinite = HS_NONFINITE_ASIDE};
+    hs_saver *saver = hs_saver_new(&options, &f->err);
+    f->m.weights[0] = (float)NAN;
+    assert_int_equal(hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err),
+                     HS_FAILED_PRECONDITION);
+    assert_string_equal(spy.calls,
+                        HELD "sync:" DATA ".tmp sync:index.tmp rename:nonfinite." DATA " rename:nonfinite.index directory");
+    hs_saver_free(saver);
 }
 
 /* An index must not be there before the graph that belongs to it. */
@@ -140,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(contents_before_names_and_data_before_the_index),
+        with_fixture(what_is_kept_to_be_looked_at_is_on_the_disk),
         with_fixture(the_meta_graph_before_the_index),
         with_fixture(saving_over_one_with_a_meta_graph),
         with_fixture(the_old_data_go_when_the_new_index_is_there),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* records.h: writing, closing, names of compressions; bad arguments and failures. */
+#include "base/file_spy.h"
 #include "formats/record_files.h"
 
 #include <errno.h>
@@ -50,6 +51,26 @@ static void rc_101_what_is_flushed_is_read(void **state)
 {
     (void)state;
     flush_after_each(HS_RECORDS_PLAIN);
+}
+
+static void a_flush_is_synced_if_the_caller_says_so(void **state)
+{
+    (void)state;
+    EACH(kind)
+    {
+        file_spy spy;
+        file_spy_init(&spy, &t.env);
+        spy.noted = "sync";
+        spy.no_names = true;
+        hs_record_writer *writer = hs_record_writer_open(
+            path(), &(hs_record_writer_options){HS_RECORD_WRITER_OPTIONS, .env = &spy.env, .compression = kind}, &err);
+        assert_ok(hs_record_writer_write(writer, "x", 1, &err), &err);
+        assert_ok(hs_record_writer_flush(writer, false, &err), &err);
+        assert_string_equal(spy.calls, "");
+        assert_ok(hs_record_writer_flush(writer, true, &err), &err);
+        assert_string_equal(spy.calls, "sync");
+        finish(writer);
+    }
 }
 
 static void rc_102_compressed_too(void **state)
@@ -269,6 +290,7 @@ int main(void)
         TEST(rc_002_rc_206_records_come_back_in_order),
         TEST(rc_101_what_is_flushed_is_read),
         TEST(rc_102_compressed_too),
+        TEST(a_flush_is_synced_if_the_caller_says_so),
         TEST(rc_107_through_buffers_of_any_size),
         TEST(rc_106_snappy_is_refused_by_name),
         TEST(rc_112s_rc_203_compressions_have_names),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of metrics on disks that fail, and lose their power. */
+#include "base/file_spy.h"
 #include "hooks/stage.h"
 #include "support/disk.h"
 
 #include "base/state.h"
+#include "hooks/line_file.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -299,6 +301,25 @@ static void a_file_that_may_not_grow_ends_no_training(void **state)
     assert_int_equal(status, 0);
 }
 
+static void a_synced_file_of_lines_has_its_name_on_the_disk(void **state)
+{
+    stage *s = *state;
+    file_spy spy;
+    const hs__line_reader reader = {.columns = "none"};
+    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    file_spy_init(&spy, &s->t.env);
+    spy.noted = "sync directory";
+    hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
+    assert_ok(hs__line_file_open(file, &spy.env, &nothing, &s->err), &s->err);
+    assert_ok(hs__line_file_append(file, "one\n", 4, &s->err), &s->err);
+    assert_ok(hs__line_file_sync(file, &s->err), &s->err);
+    assert_string_equal(spy.calls, "sync:lines directory");
+    assert_ok(hs__line_file_append(file, "two\n", 4, &s->err), &s->err);
+    assert_ok(hs__line_file_sync(file, &s->err), &s->err);
+    assert_string_equal(spy.calls, "sync:lines directory sync:lines");
+    hs__line_file_free(file);
+}
+
 /* A run that is resumed, in an environment that fails. */
 static hs_code run_and_resume(test_env *t, void *user)
 {
@@ -348,6 +369,7 @@ int main(void)
         with_stage(a_file_that_cannot_be_opened_at_first_fails_the_session),
         with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
         with_stage(a_sync_that_failed_is_made_good),
+        with_stage(a_synced_file_of_lines_has_its_name_on_the_disk),
         with_stage(a_power_cut_while_rows_are_cut_takes_no_other),
         with_stage(an_opening_that_failed_is_tried_again_as_it_was),
         with_stage(a_file_that_may_not_grow_ends_no_training),
