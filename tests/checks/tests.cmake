@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks of the project itself.
 hooksess_test(checks abi)
+hooksess_test(checks errors checkpoint/model.c)
 
 add_test(NAME checks/floors COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${PROJECT_SOURCE_DIR}/src)
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})

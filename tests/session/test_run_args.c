@@ -75,11 +75,12 @@ static void a_feed_is_added_or_replaced(void **state)
 {
     (void)state;
     const double one = 1, two = 2;
+    hs_error err;
     hs_run_args args = {HS_RUN_ARGS};
     hs_feed first = play_feed("x", &one), second = play_feed("x", &two);
-    assert_int_equal(hs_run_args_feed(&args, "x", &first.value, NULL), HS_OK);
-    assert_int_equal(hs_run_args_feed(&args, "y", &first.value, NULL), HS_OK);
-    assert_int_equal(hs_run_args_feed(&args, "x", &second.value, NULL), HS_OK);
+    assert_ok(hs_run_args_feed(&args, "x", &first.value, &err), &err);
+    assert_ok(hs_run_args_feed(&args, "y", &first.value, &err), &err);
+    assert_ok(hs_run_args_feed(&args, "x", &second.value, &err), &err);
     assert_ptr_equal(args.feeds[0].value.data, &two);
     assert_string_equal(args.feeds[1].name, "y");
     assert_null(args.feeds[2].name);

@@ -27,14 +27,32 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, C
 #undef skip
 void test_skip(const char *why);
 
-/* The call succeeded; if not, its message is shown. */
+
+/* If `call` is one of a public function that gets `argument`, puts something stale there. Returns whether it is. */
+static inline bool test_make_stale(const char *call, const char *argument, const hs_error *err)
+{
+    bool clears = strncmp(call, "hs_", 3) == 0 && call[3] != '_' && strstr(call, argument) && !strstr(call, "ops->");
+    if (clears)
+        hs_error_set((hs_error *)err, HS_UNKNOWN, "stale");
+    return clears;
+}
+
+static inline bool test_is_clear(const hs_error *err)
+{
+    return err->code == HS_OK && !err->message[0];
+}
+
+/* The call succeeded; if not, its message is shown. A public function that gets the error must clear it: something stale is
+ * put there before. */
 #define assert_ok(code, err)                                                                                               \
     do {                                                                                                                   \
+        bool clears_ = test_make_stale(#code, #err, err);                                                                  \
         hs_code code_ = (code);                                                                                            \
         if (code_ != HS_OK)                                                                                                \
             fail_msg("%s: %s: %s", #code, hs_code_name(code_), (err)->message);                                            \
+        if (clears_ && !test_is_clear(err))                                                                                \
+            fail_msg("%s: HS_OK, but the error is not cleared: %s", #code, (err)->message);                                \
     } while (0)
-
 /* The call failed with this code, and its message says this. */
 #define assert_fails(code, expected, err, text)                                                                            \
     do {                                                                                                                   \

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What succeeds clears the caller's error. assert_ok checks this of the functions that return a code; here are the others,
+ * and those that it is used with nowhere. */
+#include "checkpoint/model.h"
+
+static hs_error err;
+
+/* Makes the call, which succeeds, with something stale in `err`. */
+#define CLEARS(call)                                                                                                       \
+    do {                                                                                                                   \
+        hs_error_set(&err, HS_UNKNOWN, "stale");                                                                           \
+        call;                                                                                                              \
+        if (!test_is_clear(&err))                                                                                          \
+            fail_msg("%s: %s: %s", #call, hs_code_name(err.code), err.message);                                            \
+    } while (0)
+
+static const char *in(const fixture *f, const char *name)
+{
+    return test_path(f->directory, name);
+}
+
+static void of_checkpoints(void **state)
+{
+    fixture *f = *state;
+    hs_raw_session *raw = model_raw(&f->m);
+    const hs_save_options background = {HS_SAVE_OPTIONS, .background = true};
+    const hs_checkpoint_manager_options managed = {HS_CHECKPOINT_MANAGER_OPTIONS, .directory = f->directory};
+    CLEARS(hs_saver_free(hs_saver_new(NULL, &err)));
+    CLEARS(hs_saver_save(f->saver, raw, in(f, "model.ckpt"), 1, &background, &err));
+    hs_saver_wait(f->saver);
+    CLEARS(assert_true(hs_saver_finished(f->saver, NULL, &err)));
+    CLEARS(hs_env_free(NULL, hs_latest_checkpoint(NULL, f->directory, NULL, &err)));
+    char *found;
+    CLEARS(hs_wait_for_checkpoint(&f->t.env, f->directory, NULL, 1, &found, &err));
+    hs_env_free(&f->t.env, found);
+    CLEARS(hs_checkpoint_close(hs_checkpoint_open(NULL, file_of(f, 1, NULL), &err)));
+    CLEARS(hs_write_graph(hs_graph_backend(f->m.graph), f->directory, "graph.pbtxt", true, &err));
+    hs_saver_free(f->saver); /* lets go of the directory */
+    f->saver = NULL;
+    hs_checkpoint_manager *manager;
+    CLEARS(manager = hs_checkpoint_manager_new(&managed, &err));
+    CLEARS(hs_checkpoint_manager_save_now(manager, raw, 2, NULL, NULL, &err));
+    hs_checkpoint_manager_free(manager);
+}
+
+static hs_code nothing(void *user, hs_error *error)
+{
+    (void)user, (void)error;
+    return HS_OK;
+}
+
+static hs_code run_nothing(void *user, hs_coordinator *coordinator, hs_error *error)
+{
+    (void)user, (void)coordinator, (void)error;
+    return HS_OK;
+}
+
+static void of_threads(void **state)
+{
+    hs_coordinator *coordinator;
+    hs_thread *thread;
+    (void)state;
+    CLEARS(coordinator = hs_coordinator_new(NULL, &err));
+    const hs_thread_options options = {HS_THREAD_OPTIONS, .name = "thread", .run = run_nothing};
+    const hs_looper_options looper = {HS_LOOPER_OPTIONS, .coordinator = coordinator, .loop = nothing};
+    CLEARS(thread = hs_thread_new(&options, &err));
+    CLEARS(hs_thread_error(thread, &err));
+    hs_thread_free(thread);
+    CLEARS(thread = hs_looper_new(&looper, &err));
+    hs_thread_free(thread);
+    CLEARS(hs_coordinator_start_thread(coordinator, &options, &err));
+    CLEARS(hs_coordinator_error(coordinator, &err));
+    hs_coordinator_request_stop(coordinator, NULL);
+    CLEARS(hs_coordinator_join(coordinator, NULL, &err));
+    hs_coordinator_free(coordinator);
+    CLEARS(hs_queue_free(hs_queue_new(NULL, &err)));
+    const hs_queue_runner_options runner = {HS_QUEUE_RUNNER_OPTIONS, .queue = "q", .enqueue_ops = HS_NAMES("q/enqueue")};
+    CLEARS(hs_queue_runner_free(hs_queue_runner_new(&runner, &err)));
+}
+
+static void of_files(void **state)
+{
+    const fixture *f = *state;
+    hs_summary_writer *writer;
+    hs_summary *summary = hs_summary_new(NULL);
+    const float numbers[] = {1, 2};
+    const hs_tensor values = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), (void *)numbers);
+    CLEARS(hs_record_writer_free(hs_record_writer_open(in(f, "records"), NULL, &err)));
+    CLEARS(hs_record_reader_free(hs_record_reader_open(in(f, "records"), NULL, &err)));
+    CLEARS(writer = hs_summary_writer_open(f->directory, NULL, &err));
+    CLEARS(hs_event_reader_close(hs_event_reader_open(hs_summary_writer_path(writer), NULL, &err)));
+    hs_summary_writer_close(writer, NULL);
+    CLEARS(hs_summary_writer_close(hs_summary_writer_shared(f->directory, NULL, &err), NULL));
+    CLEARS(hs_hparams_config(summary, &(hs_hparams_config_options){HS_HPARAMS_CONFIG_OPTIONS}, &err));
+    CLEARS(hs_hparams_start(summary, &(hs_hparams_start_options){HS_HPARAMS_START_OPTIONS}, &err));
+    CLEARS(hs_summary_histogram_uniform(summary, "h", &values, NULL, &err));
+    hs_summary_free(summary);
+}
+
+/* An op that sets what it has memory for. */
+static hs_code set_output(void *self, hs_op *op, hs_error *op_err)
+{
+    (void)self, (void)op_err;
+    double *memory;
+    CLEARS(memory = hs_op_memory(op, 0, sizeof *memory, &err));
+    *memory = 1;
+    const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, memory);
+    CLEARS(hs_op_set_output(op, 0, &value, &err));
+    return HS_OK;
+}
+
+static hs_code look_at_the_session(void *user, hs_step_context *step, hs_error *step_err)
+{
+    hs_raw_session *raw = hs_session_raw(user);
+    const hs_run_values *values;
+    int64_t now;
+    (void)step_err;
+    CLEARS(hs_raw_session_step(raw, &now, &err));
+    CLEARS(hs_step_context_run_with_hooks(step, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("set")}, &values, &err));
+    return HS_OK;
+}
+
+static void of_sessions(void **state)
+{
+    const fixture *f = *state;
+    hs_graph *graph = hs_graph_new(NULL);
+    const hs_backend backend = hs_graph_backend(graph);
+    hs_session *session;
+    hs_summary_writer *writer;
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_graph_op(graph, .name = "set", .run = set_output,
+                .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE}));
+    CLEARS(hs_scaffold_free(hs_scaffold_new(NULL, &err)));
+    CLEARS(session = hs_session_open(backend, NULL, &err));
+    CLEARS(hs_session_run_step(session, look_at_the_session, session, &err));
+    CLEARS(hs_raw_session_summary_writer(hs_session_raw(session), f->directory, &writer, &err));
+    CLEARS(hs_raw_session_log_start(hs_session_raw(session), writer, &err));
+    CLEARS(hs_session_close(session, &err));
+    CLEARS(session = hs_training_session_open(backend, NULL, &err));
+    CLEARS(hs_session_close(session, &err));
+    hs_graph_free(graph);
+}
+
+static void of_session_managers(void **state)
+{
+    const fixture *f = *state;
+    hs_session_manager *manager;
+    hs_raw_session *session;
+    bool initialized;
+    hs_graph *graph = hs_graph_new(NULL);
+    const hs_prepare_options options = {HS_PREPARE_OPTIONS, .init_op = "start"};
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_graph_op(graph, .name = "start");
+    CLEARS(manager = hs_session_manager_new(NULL, &err));
+    CLEARS(session = hs_session_manager_prepare(manager, hs_graph_backend(graph), &options, &err));
+    for (int i = 0; i < 2; i++) /* the second time it is shared already */
+        CLEARS(hs_raw_session_share(session, &err));
+    CLEARS(hs_raw_session_close(session, &err));
+    CLEARS(session = hs_session_manager_recover(manager, hs_graph_backend(graph), NULL, &initialized, &err));
+    hs_raw_session_close(session, NULL);
+    CLEARS(session = hs_session_manager_wait(manager, hs_graph_backend(graph), NULL, &err));
+    hs_raw_session_close(session, NULL);
+    hs_session_manager_free(manager);
+    const hs_supervisor_options supervised = {HS_SUPERVISOR_OPTIONS, .logdir = f->directory, .save_model_secs = HS_NEVER};
+    hs_supervisor *sv;
+    CLEARS(sv = hs_supervisor_new(hs_graph_backend(graph), &supervised, &err));
+    CLEARS(session = hs_supervisor_managed_session(sv, NULL, &err));
+    CLEARS(hs_thread_free(hs_supervisor_loop(sv, 1000, nothing, NULL, &err)));
+    hs_supervisor_leave(sv, session, HS_OK, NULL, NULL);
+    CLEARS(session = hs_supervisor_prepare_or_wait_for_session(sv, NULL, &err));
+    hs_supervisor_leave(sv, session, HS_OK, NULL, NULL);
+    hs_supervisor_free(sv);
+    hs_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(of_checkpoints),
+        with_fixture(of_threads),
+        with_fixture(of_files),
+        with_fixture(of_sessions),
+        with_fixture(of_session_managers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
