@@ -499,8 +499,9 @@ static void sm_018_sm_035s_something_is_left_uninitialised(void **state)
     shared *s = *state;
     s->check_w = true;
     assert_false(prepare(s, PREPARE(.init_op = "init")));
-    assert_says(&s->b->err, HS_FAILED_PRECONDITION,
-                "after initialising: the model is not ready; 1 variables are not initialised: w");
+    assert_int_equal(s->b->err.code, HS_FAILED_PRECONDITION);
+    assert_string_equal(s->b->err.message,
+                        "after initialising: the model is not ready; 1 variables are not initialised: w");
     assert_int_equal(s->closed, 1);
 }
 
@@ -510,9 +511,37 @@ static void sm_019_not_ready_for_the_local_init_op(void **state)
     s->options.local_init_op = "local_init";
     s->options.ready_for_local_init_op = "ready_for_local";
     assert_false(prepare(s, PREPARE(.init_op = "init_x")));
-    assert_says(&s->b->err, HS_FAILED_PRECONDITION,
-                "the model is not ready for the local init op; 1 variables are not initialised: v");
+    assert_int_equal(s->b->err.code, HS_FAILED_PRECONDITION);
+    assert_string_equal(s->b->err.message, "after initialising: the model is not ready for the local init op; 1 variables "
+                                           "are not initialised: v");
     assert_int_equal(s->local_inits, 0);
+}
+
+/* First many names, of which some have no room, and then one: nothing of the others is in the message. */
+static hs_code list_many_then_one(void *self, hs_op *op, hs_error *err)
+{
+    static hs_string names[100];
+    int64_t n = ((shared *)self)->checks++ ? 1 : 100;
+    for (int i = 0; i < 100; i++)
+        names[i] = (hs_string){"layer/weights", 13};
+    hs_tensor value = hs_tensor_of(HS_STRING, HS_SHAPE(n), names);
+    return hs_op_set_output(op, 0, &value, err);
+}
+
+static void names_are_listed_as_far_as_there_is_room(void **state)
+{
+    shared *s = *state;
+    hs_graph_op(s->b->graph, .name = "list", .run = list_many_then_one, .self = s,
+                .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
+    s->options.ready_op = "list";
+    assert_false(prepare(s, PREPARE(.init_op = "init")));
+    const char *message = s->b->err.message, *end = message + strlen(message);
+    assert_contains(message, "; 100 variables are not initialised: layer/weights, layer/weights, ");
+    assert_string_equal(end - 15, ", layer/weights");
+    assert_true(strlen(message) < HS_MESSAGE_SIZE - 1); /* it is not the message that is full */
+    assert_false(prepare(s, PREPARE(.init_op = "init")));
+    assert_string_equal(s->b->err.message,
+                        "after initialising: the model is not ready; 1 variables are not initialised: layer/weights");
 }
 
 static void sm_020_without_that_check(void **state)
@@ -649,6 +678,7 @@ int main(void)
         test(sm_016_several_local_inits),
         test(sm_018_sm_035s_something_is_left_uninitialised),
         test(sm_019_not_ready_for_the_local_init_op),
+        test(names_are_listed_as_far_as_there_is_room),
         test(sm_020_without_that_check),
         test(sm_022_a_check_that_fails_is_not_ready),
         test(sm_023s_what_was_restored_is_not_initialised),

@@ -263,6 +263,39 @@ static void a_handler_that_came_later_and_stays_is_called_once(void **state)
     check_exit(s, 0);
 }
 
+/* The other handler is taken away after the session, and the session's is there again, and is found by the next one. */
+static int with_one_put_back(stand *s)
+{
+    struct sigaction above = {.sa_flags = SA_SIGINFO};
+    hs_graph *graph = hs_graph_new(NULL);
+    const hs_session_options options = {HS_SESSION_OPTIONS, .signals = true};
+    (void)s;
+    handle(SIGTERM, NULL, own_handler);
+    above.sa_sigaction = pass_on;
+    sigemptyset(&above.sa_mask);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), &options, NULL);
+    sigaction(SIGTERM, &above, &found);
+    hs_session_close(session, NULL);
+    sigaction(SIGTERM, &found, NULL);
+    raise(SIGTERM);
+    bool right = own_calls == 1;
+    session = hs_session_open(hs_graph_backend(graph), &options, NULL);
+    raise(SIGTERM);
+    right &= hs_session_should_stop(session) && own_calls == 2;
+    hs_session_close(session, NULL);
+    right &= now(SIGTERM).sa_sigaction == own_handler;
+    hs_graph_free(graph);
+    return right ? 0 : 7;
+}
+
+static void a_handler_that_is_put_back_is_found_by_the_next_session(void **state)
+{
+    stand *s = *state;
+    stand_run(s, (trainer){.at = AT_NO_MOMENT}, with_one_put_back);
+    check_exit(s, 0);
+}
+
 static int with_a_fork(stand *s)
 {
     int status = 0;
@@ -428,6 +461,7 @@ int main(int argc, char **argv)
         with_stand(a_third_signal_is_left_to_the_handler),
         with_stand(what_is_ignored_stays_so),
         with_stand(a_handler_that_came_later_and_stays_is_called_once),
+        with_stand(a_handler_that_is_put_back_is_found_by_the_next_session),
         with_stand(in_a_fork_they_do_what_they_did_before),
         with_stand(a_signal_to_the_main_thread),
         with_stand(two_sessions_stop_at_once),

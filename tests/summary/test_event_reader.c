@@ -240,6 +240,29 @@ static void a_tensor_of_one_number_is_a_scalar(void **state)
     hs_event_reader_close(reader);
 }
 
+static void a_tensor_has_its_shape(void **state)
+{
+    (void)state;
+    static const unsigned char event_bytes[] = {
+        5 << 3 | 2, 20, 1 << 3 | 2, 18, 1 << 3 | 2, 1, 'm',                    /* a summary, a value, its tag */
+        8 << 3 | 2, 13, 1 << 3,     1,  2 << 3 | 2, 8,                         /* a tensor: float, its shape: */
+        2 << 3 | 2, 2,  1 << 3,     2,  2 << 3 | 2, 2, 1 << 3, 3, 4 << 3 | 2}; /* [2,3]; no content */
+    unsigned char bytes[sizeof event_bytes + 1] = {0};
+    memcpy(bytes, event_bytes, sizeof event_bytes);
+    bytes[1] = sizeof bytes - 2;
+    bytes[3] = sizeof bytes - 4;
+    bytes[8] = sizeof bytes - 9;
+    hs_event_reader *reader;
+    const hs_event *event = only_event(&reader, bytes, sizeof bytes);
+    assert_int_equal(event->values[0].kind, HS_EVENT_VALUE_TENSOR);
+    assert_int_equal(event->values[0].dtype, HS_FLOAT);
+    assert_int_equal(event->values[0].shape.rank, 2);
+    assert_int_equal(event->values[0].shape.dims[0], 2);
+    assert_int_equal(event->values[0].shape.dims[1], 3);
+    assert_false(event->values[0].has_scalar);
+    hs_event_reader_close(reader);
+}
+
 static void no_bytes_are_too_strange(void **state)
 {
     (void)state;
@@ -341,6 +364,7 @@ int main(void)
         TEST(one_file_is_followed_too),
         TEST(events_of_the_library_come_back),
         TEST(a_tensor_of_one_number_is_a_scalar),
+        TEST(a_tensor_has_its_shape),
         TEST(no_bytes_are_too_strange),
         TEST(kinds_have_names),
         TEST(bad_arguments_are_refused),
