@@ -5,6 +5,7 @@
 #include "checkpoint/directory.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,6 +124,15 @@ static void a_saver_that_goes_elsewhere_gives_it_up(void **state)
     kill_holder(hold_elsewhere(f));
 }
 
+static void holding_that_fails_gives_it_up(void **state)
+{
+    fixture *f = *state;
+    f->t.fail_file_at = f->t.file_calls + 3; /* after the lock and the parent's sync */
+    assert_fails(hs_saver_hold(f->saver, prefix(f), &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
+    assert_true(test_exists(f->directory, HS__LOCK_NAME));
+    kill_holder(hold_elsewhere(f));
+}
+
 static void readers_hold_nothing(void **state)
 {
     fixture *f = *state;
@@ -225,6 +235,20 @@ static void files_of_cut_saves_go(void **state)
     touch(f, "checkpoint.tmp");
     save_at(f, 3);
     assert_false(test_exists(f->directory, "checkpoint.tmp"));
+}
+
+/* What a graph's own op was writing: a folder, too. */
+static void what_a_graph_was_writing_goes(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 2);
+    mkdir(test_path(f->directory, "model.ckpt-3" HS__GRAPH_ASIDE "_temp"), 0777);
+    touch(f, "model.ckpt-3" HS__GRAPH_ASIDE "_temp/part-0");
+    touch(f, "model.ckpt-3" HS__GRAPH_ASIDE ".index");
+    hold_again(f);
+    assert_int_equal(test_count_files(f->directory, HS__GRAPH_ASIDE), 0);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 2));
 }
 
 /* Others' files, an old format's, and those that only look alike. */
@@ -539,12 +563,14 @@ int main(void)
         with_fixture(merging_leaves_the_hold),
         with_fixture(converting_leaves_the_hold),
         with_fixture(a_saver_that_goes_elsewhere_gives_it_up),
+        with_fixture(holding_that_fails_gives_it_up),
         with_fixture(readers_hold_nothing),
         with_fixture(a_second_session_touches_nothing),
         with_fixture(a_disk_without_locks_is_one_warning),
         with_fixture(a_file_system_of_ones_own_may_have_no_locks),
         with_fixture(holding_needs_a_saver_and_a_name),
         with_fixture(files_of_cut_saves_go),
+        with_fixture(what_a_graph_was_writing_goes),
         with_fixture(nothing_else_goes),
         with_fixture(what_may_be_a_checkpoint_stays),
         with_fixture(data_that_were_replaced_go),
