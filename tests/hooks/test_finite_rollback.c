@@ -28,6 +28,19 @@ static void going_back_without_a_checkpoint(void **state)
     stage_close(p->s);
 }
 
+static void the_copy_is_freed_when_there_is_a_checkpoint(void **state)
+{
+    poisoned *p = *state;
+    hs_hook guard = GUARD(.skip_op = "draw");
+    assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    size_t with_copy = p->s->t.live;
+    hs_raw_session_saved(hs_session_raw(p->s->session), 2);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_true(p->s->t.live < with_copy);
+    stage_close(p->s);
+}
+
 /* In whatever place of the list the saver is: what is bad is not saved, and what follows is trained and saved as if the bad
  * batch and those before it had never been drawn. */
 static void going_back_to_a_checkpoint(void **state)
@@ -451,6 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_poisoned(going_back_without_a_checkpoint),
+        with_poisoned(the_copy_is_freed_when_there_is_a_checkpoint),
         with_poisoned(going_back_to_a_checkpoint),
         with_poisoned(a_save_in_the_background_is_waited_for),
         with_poisoned(each_rollback_to_one_state_leads_further),

@@ -2,6 +2,7 @@
 /* Event-file writers that a process shares, and what a queue holds. */
 #include "summary/writers.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -58,6 +59,62 @@ static void a_shared_one_that_cannot_be_opened(void **state)
     test_write_file(test_path(f->directory, "file"), "x", 1);
     assert_null(hs_summary_writer_shared(test_path(f->directory, "file"), NULL, &f->err));
     assert_says(&f->err, HS_FAILED_PRECONDITION, "is not a directory");
+}
+
+/* Where the system gives no more threads (-Wl,--wrap). */
+static bool refuses_threads;
+
+int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
+int __real_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
+
+int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user)
+{
+    return refuses_threads ? EAGAIN : __real_hs__thread_start(thread, body, user);
+}
+
+static void without_a_thread_no_file_is_left(void **state)
+{
+    fixture *f = *state;
+    const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->t.env};
+    refuses_threads = true;
+    hs_summary_writer *w = hs_summary_writer_open(f->directory, &options, &f->err);
+    refuses_threads = false;
+    assert_null(w);
+    assert_contains(f->err.message, "cannot start its thread");
+    assert_int_equal(test_count_files(f->directory, "events"), 0);
+    assert_int_equal(f->t.open_files, 0);
+}
+
+/* A disk that is slow for one writer, so that another one of the same directory is opened meanwhile. */
+static hs_file_system_ops slow;
+static hs_env slow_env;
+static hs_summary_writer *faster;
+
+static hs_code open_another(void *user, const char *path, int mode, void **file, hs_error *err)
+{
+    slow.open = hs_env_default()->files.ops->open;
+    char *directory = strdup(path);
+    *strrchr(directory, '/') = '\0';
+    faster =
+        hs_summary_writer_shared(directory, &(hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .env = &slow_env}, err);
+    free(directory);
+    return hs_env_default()->files.ops->open(user, path, mode, file, err);
+}
+
+static void the_faster_one_is_shared(void **state)
+{
+    fixture *f = *state;
+    slow = *hs_env_default()->files.ops;
+    slow.open = open_another;
+    slow_env = f->t.env;
+    slow_env.files = (hs_file_system){&slow, NULL};
+    const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &slow_env};
+    hs_summary_writer *w = hs_summary_writer_shared(f->directory, &options, &f->err);
+    assert_non_null(w);
+    assert_ptr_equal(w, faster);
+    assert_int_equal(test_count_files(f->directory, "events"), 1);
+    close_writer(f, w);
+    close_writer(f, faster);
 }
 
 static void *get_and_close(void *user)
@@ -209,6 +266,8 @@ int main(void)
         with_files(one_of_its_own_is_not_shared),
         with_files(environments_have_their_own),
         with_files(a_shared_one_that_cannot_be_opened),
+        with_files(without_a_thread_no_file_is_left),
+        with_files(the_faster_one_is_shared),
         with_files(many_threads_get_and_close),
         with_files(wr_017s_a_full_queue_may_drop),
         with_files(memory_is_bounded_by_the_queue),

@@ -134,6 +134,13 @@ static void note_change(test_env *t, uint64_t change)
     pthread_mutex_unlock(&lock);
 }
 
+static void count_open(test_env *t, bool opens)
+{
+    pthread_mutex_lock(&lock);
+    t->open_files = opens ? t->open_files + 1 : t->open_files - 1;
+    pthread_mutex_unlock(&lock);
+}
+
 typedef struct {
     void *file;
     bool reads;
@@ -153,6 +160,7 @@ static hs_code f_open(void *user, const char *path, int mode, void **file, hs_er
     assert_non_null(o);
     *o = (opened){handle, reads, hash_name((uint64_t)mode, path)};
     *file = o;
+    count_open(user, true);
     return HS_OK;
 }
 
@@ -187,6 +195,7 @@ static hs_code f_close(void *user, void *file, hs_error *err)
     hs_code closed = posix()->ops->close(NULL, o->file, code ? NULL : err);
     if (!o->reads)
         note_change(user, o->content);
+    count_open(user, false);
     free(o);
     return code ? code : closed;
 }
@@ -349,8 +358,8 @@ static bool try_one(test_scenario scenario, void *user, test_env *t, const test_
     bool failed = (is_file ? t->file_calls : t->allocations) >= n;
     if (code && (code != expected || !failed))
         fail_msg("with %s %zu failing: %s\n%s", what, n, hs_code_name(code), t->log);
-    if (t->live)
-        fail_msg("with %s %zu failing: %zu blocks are left", what, n, t->live);
+    if (t->live || t->open_files)
+        fail_msg("with %s %zu failing: %zu blocks and %zu files are left", what, n, t->live, t->open_files);
     if (failed && !code && !is_tolerated(t, undisturbed, failure))
         fail_msg("%s %zu failed, but the result is HS_OK\n%s", what, n, t->log);
     return failed;

@@ -101,6 +101,7 @@ typedef struct test_env {
     size_t allocations;   /* how many were asked for */
     size_t live;          /* how many are not freed yet */
     size_t fail_alloc_at; /* this one fails, counted from 1; 0: none */
+    size_t open_files;    /* how many are not closed yet */
     size_t file_calls;    /* calls of the file system that can fail */
     size_t fail_file_at;  /* this one fails, counted from 1, and all that follow if fail_file_on; 0: none */
     int fail_file_errno;
@@ -124,7 +125,8 @@ size_t test_env_live(test_env *t);
 bool test_env_logged(test_env *t, const char *part);
 
 /* Runs the scenario without a failure, and then with the 1st, 2nd, ... allocation failing until it makes fewer. It must
- * return HS_RESOURCE_EXHAUSTED if one failed, unless it tolerates the failure (test_tolerate), and leave nothing allocated.
+ * return HS_RESOURCE_EXHAUSTED if one failed, unless it tolerates the failure (test_tolerate), and leave nothing allocated
+ * or open.
  */
 typedef hs_code (*test_scenario)(test_env *t, void *user);
 void test_each_allocation(test_scenario scenario, void *user);

@@ -68,8 +68,8 @@ static hs_code run_op(source *s, source_op *op, hs_error *err)
     }
     while (op->blocks && !s->cancelled)
         pthread_cond_wait(&s->changed, &s->lock);
-    return hs_error_set(err, op->blocks ? HS_CANCELLED : op->code, "%s%s", op->message ? op->message : op->name,
-                        op->message ? "" : " has ended");
+    return hs_error_set(err, op->blocks && !op->code ? HS_CANCELLED : op->code, "%s%s",
+                        op->message ? op->message : op->name, op->message ? "" : " has ended");
 }
 
 static hs_code s_run(void *session, hs_backend_call *call, hs_error *err)

@@ -19,7 +19,7 @@ typedef struct source_op {
     int limit;           /* after so many runs it fails */
     hs_code code;        /* with this code; */
     const char *message; /* and message (NULL: "NAME has ended") */
-    bool blocks;         /* then it waits for "q/cancel" instead, and fails with HS_CANCELLED */
+    bool blocks;         /* before that it waits for "q/cancel"; no code: HS_CANCELLED */
     int calls;           /* made so far, without those that failed */
 } source_op;
 

@@ -217,8 +217,35 @@ static void qr_019s_a_blocked_op_is_cancelled_and_that_is_no_error(void **state)
     hs_coordinator_request_stop(coordinator, NULL);
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
     assert_int_equal(source_calls(s, "count"), 3);
+    assert_ok(hs_thread_error(threads.items[0], &s->err), &s->err);
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
+    hs_queue_runner_free(runner);
+}
+
+static void any_other_failure_after_the_stop_is_the_threads_error(void **state)
+{
+    source *s = *state;
+    hs_queue_runner *runner = make_one(s, (source_op){.name = "count", .code = HS_DATA_LOSS, .blocks = true});
+    hs_coordinator *coordinator = coordinate(s);
+    hs_threads threads = create(s, runner, coordinator, true);
+    source_wait_tried(s, 1);
+    hs_coordinator_request_stop(coordinator, NULL);
+    hs_coordinator_join(coordinator, NULL, NULL);
+    assert_fails(hs_thread_error(threads.items[0], &s->err), HS_DATA_LOSS, &s->err, "count has ended");
+    hs_threads_free(&threads);
+    hs_coordinator_free(coordinator);
+    hs_queue_runner_free(runner);
+}
+
+static void an_op_that_is_cancelled_without_a_stop_has_failed(void **state)
+{
+    source *s = *state;
+    const hs_error *errors;
+    hs_queue_runner *runner = make_one(s, (source_op){.name = "count", .code = HS_CANCELLED});
+    fill(s, runner);
+    assert_int_equal(hs_queue_runner_errors(runner, &errors), 1);
+    assert_says(errors, HS_CANCELLED, "count has ended");
     hs_queue_runner_free(runner);
 }
 
@@ -628,6 +655,8 @@ int main(void)
         test(qr_017s_with_a_coordinator_errors_are_not_kept),
         test(qr_014s_the_end_of_the_input_is_no_stop),
         test(qr_019s_a_blocked_op_is_cancelled_and_that_is_no_error),
+        test(any_other_failure_after_the_stop_is_the_threads_error),
+        test(an_op_that_is_cancelled_without_a_stop_has_failed),
         test(a_stop_may_come_at_any_time),
         test(qr_020s_threads_are_registered_before_they_start),
         test(qr_016s_errors_of_closing_are_ignored),

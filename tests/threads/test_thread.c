@@ -131,6 +131,7 @@ static void what_is_missing_is_said(void **state)
     assert_fails(hs_coordinator_register(f->coordinator, NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no thread");
     assert_fails(hs_thread_start(NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "no thread");
     assert_true(hs_thread_wait(NULL, LONG));
+    assert_ok(hs_thread_error(NULL, &f->err), &f->err);
     assert_false(hs_thread_alive(NULL));
     hs_thread_end(NULL);
     hs_thread_free(NULL);
