@@ -255,6 +255,11 @@ void hs__file_remove(const hs_env *env, const char *path)
         hs_log(env, HS_LOG_WARNING, "%s", hs__file_result(code, path, &error) ? error.message : "");
 }
 
+void hs__log_undeleted(const hs_env *env, const char *name)
+{
+    hs_log(env, HS_LOG_WARNING, "'%s' is not deleted: no memory for a path", name);
+}
+
 typedef struct {
     const hs_env *env;
     const char *directory;
@@ -266,6 +271,8 @@ static int remove_inside(void *user, const char *name)
     char *path = hs__path_join(r->env, r->directory, name);
     if (path)
         hs__remove_all(r->env, path);
+    else
+        hs__log_undeleted(r->env, name);
     hs__free(r->env, path);
     return 0;
 }

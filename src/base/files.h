@@ -72,6 +72,8 @@ void hs__file_remove(const hs_env *env, const char *path);
 /* The same, also of a folder and what is in it, but not of what links lead to; the folder stays where hs_env.files cannot
  * remove it. */
 void hs__remove_all(const hs_env *env, const char *path);
+/* Logs that a file is not deleted, because there was no memory for its path. */
+void hs__log_undeleted(const hs_env *env, const char *name);
 hs_code hs__rename(const hs_env *env, const char *from, const char *to, hs_error *err);
 hs_code hs__sync_directory(const hs_env *env, const char *path, hs_error *err);
 /* All the levels that are missing; made ones are synced into their parents. */

@@ -73,11 +73,6 @@ bool hs__same_series(const char *name, const char *other)
 
 /* Deleting. */
 
-static void log_undeleted(const hs_env *env, const char *path)
-{
-    hs_log(env, HS_LOG_WARNING, "'%s' is not deleted: no memory for a path", path);
-}
-
 typedef struct {
     const hs_env *env;
     const char *directory, *base;
@@ -101,7 +96,7 @@ static int remove_data(void *user, const char *name)
         if (path)
             hs__file_remove(removal->env, path);
         else
-            log_undeleted(removal->env, name);
+            hs__log_undeleted(removal->env, name);
         hs__free(removal->env, path);
     }
     return 0;
@@ -113,7 +108,7 @@ void hs__delete_stale_data(const hs_env *env, const char *prefix, hs__data_range
     data_removal removal = {env, directory, hs__path_base(prefix), but};
     hs_error error = {0};
     if (!directory)
-        log_undeleted(env, prefix);
+        hs__log_undeleted(env, prefix);
     else if (hs__list(env, directory, remove_data, &removal, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     hs__free(env, directory);
@@ -127,7 +122,7 @@ bool hs__delete_checkpoint(const hs_env *env, const char *prefix)
         hs__file_remove(env, index);
         gone = hs__file_missing(env, index);
     } else {
-        log_undeleted(env, prefix);
+        hs__log_undeleted(env, prefix);
     }
     if (gone) {
         hs__delete_stale_data(env, prefix, (hs__data_range){0, 0, 0});
@@ -263,7 +258,7 @@ static void clear(const sweep *s, const char *path)
     char *aside = hs__format(s->env, "%.*s" HS__ABANDONED "%s", (int)(rest - path), path, rest);
     hs_error error = {0};
     if (!index || !aside)
-        log_undeleted(s->env, path);
+        hs__log_undeleted(s->env, path);
     else if (read_ending(rest).part == OF_GRAPH)
         hs__remove_all(s->env, path);
     else if (read_ending(rest).aside || hs__file_missing(s->env, index) || hs__file_exists(s->env, aside))

@@ -179,6 +179,8 @@ static int clear_one(void *user, const char *name)
     char *path = hs__path_join(c->env, c->directory, name);
     if (path)
         hs__remove_all(c->env, path);
+    else
+        hs__log_undeleted(c->env, name);
     hs__free(c->env, path);
     return 0;
 }
@@ -188,7 +190,9 @@ void hs__graph_save_clear(const hs_env *env, const char *prefix)
     char *directory = hs__path_directory(env, prefix);
     clearing c = {env, directory, hs__path_base(prefix)};
     hs_error error = {0};
-    if (directory && hs__list(env, directory, clear_one, &c, &error))
+    if (!directory)
+        hs__log_undeleted(env, c.base);
+    else if (hs__list(env, directory, clear_one, &c, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     hs__free(env, directory);
 }
