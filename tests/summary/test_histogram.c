@@ -292,6 +292,35 @@ static void counted_by_the_caller(void **state)
     hs_summary_free(summary);
 }
 
+/* Rows of left edge, right edge, count: the content of a TensorProto, which is field 4. */
+static void assert_uniform(const float *values, int64_t n, const double (*rows)[3], size_t n_rows)
+{
+    hs_error err;
+    hs_summary *summary = hs_summary_new(NULL);
+    const hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(n), values);
+    const hs_uniform_histogram_options options = {HS_UNIFORM_HISTOGRAM_OPTIONS, .buckets = (int64_t)n_rows};
+    assert_ok(hs_summary_histogram_uniform(summary, "h", &tensor, &options, &err), &err);
+    const hs_string text = hs_summary_serialized(summary);
+    unsigned char content[2 + 4 * sizeof *rows] = {4 << 3 | 2, (unsigned char)(n_rows * sizeof *rows)};
+    size_t bytes = 2 + n_rows * sizeof *rows, at = 0;
+    memcpy(content + 2, rows, bytes - 2);
+    while (at + bytes < text.bytes && memcmp(text.data + at, content, bytes) != 0)
+        at++;
+    assert_true(at + bytes < text.bytes);
+    hs_summary_free(summary);
+}
+
+static void buckets_of_equal_width(void **state)
+{
+    (void)state;
+    const double inf = (double)INFINITY;
+    assert_uniform((const float[]){0, 1, 2, 3, 4}, 5, /* the greatest is in the last bucket */
+                   (const double[][3]){{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 4, 2}}, 4);
+    assert_uniform((const float[]){-1, 1, NAN, (float)inf, -0.5F, 0}, 6, (const double[][3]){{-1, 0, 2}, {0, 1, 2}}, 2);
+    assert_uniform((const float[]){7, 7}, 2, (const double[][3]){{7, 7, 0}, {7, 7, 0}, {7, 7, 2}}, 3);
+    assert_uniform((const float[]){NAN}, 1, (const double[][3]){{0, 0, 0}, {0, 0, 0}}, 2);
+}
+
 static void what_has_no_histogram(void **state)
 {
     (void)state;
@@ -353,6 +382,7 @@ int main(void)
         cmocka_unit_test(every_half_and_bfloat16),
         cmocka_unit_test(filling_it_again_allocates_nothing),
         cmocka_unit_test(counted_by_the_caller),
+        cmocka_unit_test(buckets_of_equal_width),
         cmocka_unit_test(what_has_no_histogram),
         cmocka_unit_test(each_allocation),
     };
