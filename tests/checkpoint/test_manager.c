@@ -285,6 +285,15 @@ static void cm_035s_how_many_are_kept(void **state)
         save_next(f, manager);
     assert_string_equal(kept_by(manager), "ckpt-2 ckpt-3 ckpt-4 ckpt-5 ckpt-6 ");
     hs_checkpoint_manager_free(manager);
+    manager = manager_of(f, .saver = &(hs_saver_options){HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = HS_NEVER});
+    for (int i = 0; i < 6; i++)
+        save_next(f, manager);
+    for (int i = 7; i <= 12; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "ckpt-%d.index", i);
+        assert_true(test_exists(f->directory, name));
+    }
+    hs_checkpoint_manager_free(manager);
 }
 
 static void null_arguments(void **state)

@@ -382,6 +382,9 @@ static void sa_046s_cm_025s_a_checkpoint_cannot_be_called_like_the_state_file(vo
     save_at(f, 1);
     assert_fails(save(f, "checkpoint", -1, NULL), HS_FAILED_PRECONDITION, &f->err, "called alike");
     assert_int_equal(test_count_files(f->directory, "checkpoint"), 1);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .shards = 2});
+    assert_fails(save(f, "checkpoint", -1, NULL), HS_FAILED_PRECONDITION, &f->err, "called alike");
+    assert_int_equal(test_count_files(f->directory, "checkpoint"), 1);
     assert_ok(save(f, "checkpoint", 1, NULL), &f->err);
     assert_ok(save(f, "checkpoint", -1, &(hs_save_options){HS_SAVE_OPTIONS, .no_state_file = true}), &f->err);
 }

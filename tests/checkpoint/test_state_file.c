@@ -48,7 +48,7 @@ static void what_is_written_is_read(void **state)
     assert_null(read.newest);
 }
 
-static void cm_004_cm_007_cm_024s_paths_are_relative_to_the_file(void **state)
+static void cm_004_cm_024s_paths_are_relative_to_the_file(void **state)
 {
     fixture *f = *state;
     const char *const *paths = HS_NAMES(file_of(f, 1, NULL), file_of(f, 2, NULL));
@@ -61,6 +61,25 @@ static void cm_004_cm_007_cm_024s_paths_are_relative_to_the_file(void **state)
                               "all_model_checkpoint_timestamps: 2000.5\n"
                               "# last saved: model.ckpt-2\n");
     free(text);
+}
+
+static void cm_007_relative_among_absolute_paths(void **state)
+{
+    fixture *f = *state;
+    hs__checkpoint_state read;
+    const char *const *paths = HS_NAMES("model.ckpt-0", file_of(f, 2, NULL));
+    assert_ok(state_write(f, f->directory, paths[1], paths, 2), &f->err);
+    char *text = text_of(f);
+    assert_contains(text, "model_checkpoint_path: \"model.ckpt-2\"\n"
+                          "all_model_checkpoint_paths: \"model.ckpt-0\"\n"
+                          "all_model_checkpoint_paths: \"model.ckpt-2\"\n");
+    free(text);
+    assert_ok(state_read(f, &read), &f->err);
+    assert_string_equal(read.newest, file_of(f, 2, NULL));
+    assert_int_equal(read.n, 2);
+    assert_string_equal(read.kept[0].path, file_of(f, 0, NULL));
+    assert_string_equal(read.kept[1].path, file_of(f, 2, NULL));
+    hs__checkpoint_state_free(&read);
 }
 
 static void a_directory_with_a_slash_at_its_end(void **state)
@@ -320,7 +339,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(what_is_written_is_read),
-        with_fixture(cm_004_cm_007_cm_024s_paths_are_relative_to_the_file),
+        with_fixture(cm_004_cm_024s_paths_are_relative_to_the_file),
+        with_fixture(cm_007_relative_among_absolute_paths),
         with_fixture(a_directory_with_a_slash_at_its_end),
         with_fixture(cm_006_absolute_paths_of_elsewhere_stay_as_they_are),
         with_fixture(a_directory_whose_name_begins_alike_is_elsewhere),

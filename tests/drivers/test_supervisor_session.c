@@ -63,12 +63,27 @@ static int iterate(supervised *f, int at, hs_code code)
     return n;
 }
 
+static hs_code fail_in_the_second(void *self, hs_op *op, hs_error *err)
+{
+    supervised *f = self;
+    (void)op;
+    return f->runs++ == 1 ? hs_error_set(err, HS_INTERNAL, "mine") : HS_OK;
+}
+
 static void sv_003_left_because_of_an_error(void **state)
 {
     supervised *f = *state;
-    assert_int_equal(iterate(f, 1, HS_INTERNAL), 2);
+    hs_code code = HS_OK;
+    hs_graph_op(f->graph, .name = "body", .run = fail_in_the_second, .self = f);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    manage(f);
+    while (!code && !hs_supervisor_should_stop(f->sv))
+        code = run_op(f, "body");
+    assert_int_equal(hs_supervisor_leave(f->sv, f->session, code, NULL, &f->err), HS_INTERNAL);
+    f->session = NULL;
     assert_says(&f->err, HS_INTERNAL, "mine");
     assert_true(hs_supervisor_should_stop(f->sv));
+    assert_int_equal(f->runs, 2); /* iterations 0 and 1 */
 }
 
 static void sv_004_the_end_of_the_input_is_no_error(void **state)
@@ -323,6 +338,39 @@ static void sv_043s_without_the_services_nothing_is_started(void **state)
     assert_int_equal(atomic_load(&c.n), 0);
     assert_string_equal(events_text(f->directory), "version graph meta stop@0");
     assert_true(test_exists(f->directory, "graph.pbtxt"));
+}
+
+/* What is there when the queue is filled for the first time. */
+typedef struct {
+    supervised *f;
+    atomic_bool was_asked;
+    bool has_services, has_graph;
+} onlooker;
+
+static hs_code look_at_the_services(void *self, hs_op *op, hs_error *err)
+{
+    onlooker *o = self;
+    size_t n = 0;
+    (void)op;
+    o->has_services = hs_supervisor_services(o->f->sv, &n) && n == 2;
+    o->has_graph = test_exists(o->f->directory, "graph.pbtxt");
+    atomic_store(&o->was_asked, true);
+    return hs_error_set(err, HS_OUT_OF_RANGE, "there is no input");
+}
+
+static void sv_043s_queue_runners_are_started_after_the_services(void **state)
+{
+    supervised *f = *state;
+    onlooker o = {.f = f};
+    hs_graph_queue(f->graph, .name = "q", .components = QUEUED_NUMBER, .produce = look_at_the_services, .self = &o);
+    add_step(f, 5);
+    supervise(f, OPTIONS(.logdir = f->directory));
+    prepare(f, NULL);
+    while (!atomic_load(&o.was_asked))
+        sched_yield();
+    finish(f);
+    assert_true(o.has_services && o.has_graph);
+    assert_int_equal(strncmp(events_text(f->directory), "version graph meta start@6 ", 27), 0);
 }
 
 static void sv_043s_an_earlier_stop_is_taken_back_and_the_writer_opened_again(void **state)
@@ -696,6 +744,7 @@ int main(void)
         supervised_test(sv_009_the_bodys_error_and_not_the_queues),
         supervised_test(sv_030_no_queue_runners),
         supervised_test(sv_043s_without_the_services_nothing_is_started),
+        supervised_test(sv_043s_queue_runners_are_started_after_the_services),
         supervised_test(sv_043s_an_earlier_stop_is_taken_back_and_the_writer_opened_again),
         supervised_test(sv_032_a_worker_may_prepare_again_after_a_stop),
         supervised_test(sv_005_each_session_has_an_event_file),

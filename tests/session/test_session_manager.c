@@ -334,12 +334,24 @@ static void sm_024s_waiting_ends_in_time(void **state)
     test_remove_directory(empty);
 }
 
+static void close_session(shared *s)
+{
+    assert_ok(hs_raw_session_close(s->session, &s->b->err), &s->b->err);
+    s->session = NULL;
+}
+
 static void sm_036s_nowhere_to_restore_from_is_nothing_to_wait_for(void **state)
 {
     shared *s = *state;
     int64_t before = s->b->t.now_ns;
     assert_true(prepare(s, PREPARE(.init_op = "init", .wait_for_checkpoint = true, .checkpoint_dir = "/nowhere")));
     assert_int_equal(s->b->t.now_ns, before); /* there is no saver */
+    close_session(s);
+    save_checkpoint(s);
+    s->v = (double)NAN;
+    assert_true(prepare(s, PREPARE(.init_op = "init", .wait_for_checkpoint = true, .saver = s->saver)));
+    assert_int_equal(s->b->t.now_ns, before); /* there is neither a directory nor a path */
+    assert_true(s->v == s->first);
 }
 
 static bool recover(shared *s, const hs_prepare_options *options)
@@ -347,12 +359,6 @@ static bool recover(shared *s, const hs_prepare_options *options)
     bool initialized = true;
     s->session = hs_session_manager_recover(manager_of(s), backend_of(s), options, &initialized, &s->b->err);
     return initialized;
-}
-
-static void close_session(shared *s)
-{
-    assert_ok(hs_raw_session_close(s->session, &s->b->err), &s->b->err);
-    s->session = NULL;
 }
 
 static void sm_006_recovered_from_a_directory_or_a_path(void **state)

@@ -82,6 +82,9 @@ static void ms_031_a_bad_fetch_fails_the_run_and_stops_nothing(void **state)
     play_train(p);
     play_train(p);
     play_calls(p);
+    const hs_run_args invalid = {HS_RUN_ARGS, .fetches = &(const hs_fetch){.kind = (hs_fetch_kind)99}};
+    assert_fails(hs_session_run_args(p->session, &invalid, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err,
+                 "neither leaf, list nor dict");
     assert_fails(hs_session_run(p->session, "lost", &p->err), HS_NOT_FOUND, &p->err, "'lost'");
     assert_string_equal(play_calls(p), "");
     assert_false(hs_session_should_stop(p->session));

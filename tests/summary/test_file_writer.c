@@ -2,14 +2,31 @@
 /* What TensorFlow's FileWriter, its cache and its EventsWriter do, here: the functions. */
 #include "summary/writers.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <unistd.h>
 
 /* Functions. */
 
+/* Steps of events, and how far their times are from the clock's. */
+typedef struct {
+    int64_t steps[8];
+    size_t n;
+    double now, farthest;
+} stamps;
+
+static void note_stamp(const Hs__Pb__Event *event, void *user)
+{
+    stamps *s = user;
+    s->steps[s->n++] = event->step;
+    s->farthest = fmax(s->farthest, fabs(event->wall_time - s->now));
+}
+
 static void wr_001_wr_030s_all_kinds_in_their_order(void **state)
 {
     fixture *f = *state;
+    stamps seen = {.now = (double)f->t.now_ns / 1e9};
+    const int64_t steps[] = {0, 1, 10, 20, 30, 40};
     hs_summary_writer *w = open_writer(f, .size = 0);
     assert_ok(hs_summary_writer_session_log(w, HS_SESSION_START, NULL, NULL, 1, &f->err), &f->err);
     add(f, w, "mee", 10);
@@ -18,6 +35,10 @@ static void wr_001_wr_030s_all_kinds_in_their_order(void **state)
     assert_ok(hs_summary_writer_run_metadata(w, "test run", (hs_bytes){"", 0}, 40, &f->err), &f->err);
     close_writer(f, w);
     assert_string_equal(events_text(f->directory), "version start@1 mee=10@10 boo=20@20 graph run[test run]@40");
+    assert_true(events_each(f->directory, note_stamp, &seen));
+    assert_int_equal(seen.n, 6);
+    assert_memory_equal(seen.steps, steps, sizeof steps);
+    assert_true(seen.farthest == 0);
 }
 
 static void wr_018s_wr_107_wr_108_an_empty_one_has_its_version(void **state)
@@ -298,6 +319,28 @@ static void wr_024s_the_time_is_that_of_the_call(void **state)
     assert_true(last == 1700000002.5);
 }
 
+/* What lies behind an event's time, in the last record of the file. */
+static unsigned char field_after_the_time(fixture *f, int64_t step)
+{
+    enum { HEAD = 12, TIME = 9 };
+    hs_summary_writer *w = open_writer(f, .size = 0);
+    size_t version, bytes;
+    free(test_read_file(hs_summary_writer_path(w), &version));
+    add(f, w, "x", step);
+    assert_ok(hs_summary_writer_flush(w, false, &f->err), &f->err);
+    char *data = test_read_file(hs_summary_writer_path(w), &bytes);
+    unsigned char field = (unsigned char)data[version + HEAD + TIME];
+    free(data);
+    close_writer(f, w);
+    return field;
+}
+
+static void wr_024s_without_a_step_there_is_no_field(void **state)
+{
+    assert_int_equal(field_after_the_time(*state, 1), 2 << 3);     /* step */
+    assert_int_equal(field_after_the_time(*state, 0), 5 << 3 | 2); /* summary */
+}
+
 static void wr_023s_wr_111s_a_file_begins_with_who_wrote_it(void **state)
 {
     fixture *f = *state;
@@ -341,6 +384,7 @@ int main(void)
         with_files(events_are_written_as_they_are),
         with_files(what_is_no_event_is_refused),
         with_files(wr_024s_the_time_is_that_of_the_call),
+        with_files(wr_024s_without_a_step_there_is_no_field),
         with_files(wr_023s_wr_111s_a_file_begins_with_who_wrote_it),
         with_files(wr_027s_directories_are_made),
     };
