@@ -25,17 +25,6 @@ void stand_clear(stand *s)
     s->directory = test_make_directory();
 }
 
-/* Whatever runs the tests may have had signals ignored, as shells do for what they run in the background. */
-static void take_signals_as_they_come(void)
-{
-    static const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        signal(signals[i], SIG_DFL);
-}
-
 void stand_start(stand *s, trainer t, int (*body)(stand *s))
 {
     int ends[2];
@@ -53,7 +42,6 @@ void stand_start(stand *s, trainer t, int (*body)(stand *s))
     if (s->child == 0) {
         close(ends[0]);
         alarm(MOST_SECS);
-        take_signals_as_they_come();
         _exit(body ? body(s) : trainer_run(&s->t));
     }
     close(ends[1]);
