@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# quiet.sh STATIC: the library ends no process and prints nothing: its objects use no such functions but for these.
+set -eu
+allowed="
+env.c.o:fprintf          the default logger
+env.c.o:stderr           the default logger
+files_posix.c.o:write    files
+progress_line.c.o:write  the progress line, to the descriptor that the program gave
+resume_mark.c.o:write    a mark in a file of a trial
+resume_trial.c.o:exit    the trial's own process, which was started for it
+signals.c.o:raise        a signal that was caught, to what was there before
+"
+never="exit _exit _Exit quick_exit abort __assert_fail __assert raise kill err errx verr verrx warn warnx vwarn vwarnx perror psignal \
+printf vprintf puts putchar putchar_unlocked putc fputc fputs fwrite fprintf vfprintf dprintf vdprintf write writev stdout stderr syslog \
+__printf_chk __vprintf_chk __fprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk"
+used=$(nm -A --undefined-only "$1" 2>/dev/null | awk -v never="$never" '
+    BEGIN { split(never, list, " "); for (i in list) is[list[i]] = 1 }
+    $NF in is { n = split($1, parts, ":"); print parts[n - 1] ":" $NF }' | sort -u |
+    grep -v '\.pb-c\.c\.o:__assert_fail$' || true) # generated code has assertions in debug builds
+listed=$(echo "$allowed" | awk 'NF {print $1}' | sort -u)
+status=0
+for use in $used; do
+    echo "$listed" | grep -qx "$use" || { echo "not allowed: $use"; status=1; }
+done
+for use in $listed; do
+    echo "$used" | grep -qx "$use" || { echo "allowed, and not used: $use"; status=1; }
+done
+[ $status = 0 ] && echo "nothing is printed, and no process is ended, but for $(echo "$listed" | wc -l) uses"
+exit $status
