@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/queued.h"
+#include "support/waits.h"
 
 #include <sched.h>
-#include <time.h>
 
 static void what_is_enqueued_first_is_dequeued_first(void **state)
 {
@@ -348,8 +348,8 @@ static void one_thread_produces_alone_even_beside_one_of_a_former_session(void *
     bare_close(b);
     bare_open(b);
     filler_start(&present, b);
-    for (int i = 0; i < 100 && !atomic_load(&r.met); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    while (!threads_waiting() && !atomic_load(&r.met))
+        sched_yield();
     atomic_store(&r.may_leave, true);
     assert_int_equal(filler_join(&former), HS_CANCELLED);
     assert_int_equal(queued_dequeue(b), 1);

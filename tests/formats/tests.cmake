@@ -23,11 +23,3 @@ foreach(module safetensors safetensors_faults)
   hooksess_test(formats ${module} formats/bundles.c formats/safetensors_files.c)
 endforeach()
 hooksess_test(formats safetensors_damage formats/bundles.c formats/safetensors_files.c base/meter.c)
-
-# A locale whose numbers have a comma, where its definition is installed (Debian: locales).
-set(locale_folder ${PROJECT_BINARY_DIR}/tests/locales)
-if(NOT EXISTS ${locale_folder}/de_DE.UTF-8)
-  file(MAKE_DIRECTORY ${locale_folder})
-  execute_process(COMMAND localedef -i de_DE -f UTF-8 ${locale_folder}/de_DE.UTF-8 OUTPUT_QUIET ERROR_QUIET)
-endif()
-set_property(TEST formats/proto_text PROPERTY ENVIRONMENT LOCPATH=${locale_folder})

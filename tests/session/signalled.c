@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/signalled.h"
 
+#include "session/session.h"
+
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -166,6 +168,16 @@ static hs_code m_before(void *self, hs_run_context *run, const hs_run_args **arg
     return code;
 }
 
+/* It stops anyway: that a signal has come is known to the session alone. */
+static void await_signals_at_the_end(const trainer *t, hs_raw_session *session)
+{
+    while (!atomic_load(&session->owner->signal_ns))
+        pause_us(100);
+    tell(t);
+    while (!hs_raw_session_saves_refused(session))
+        pause_us(100);
+}
+
 static hs_code m_end(void *self, hs_raw_session *session, hs_error *err)
 {
     const trainer *t = self;
@@ -173,8 +185,8 @@ static hs_code m_end(void *self, hs_raw_session *session, hs_error *err)
     if (t->at == AT_END) {
         tell(t);
         pause_us(500);
-        while (t->does == AWAITS_SIGNALS && !hs_raw_session_saves_refused(session))
-            pause_us(100);
+        if (t->does == AWAITS_SIGNALS)
+            await_signals_at_the_end(t, session);
     }
     return HS_OK;
 }

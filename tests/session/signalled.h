@@ -39,6 +39,7 @@ typedef struct record {
     uint64_t digest; /* of the variables */
     double losses[STEPS + 1];
     int refused; /* 1: the session was not opened */
+    _Atomic int64_t ahead_ns; /* the process's clock may be moved by it (support/clock.h) */
 } record;
 
 /* In such memory, zeroed. */
