@@ -214,7 +214,7 @@ static void hooks_may_ask_for_many_different_things(void **state)
 {
     play *p = *state;
     static const int firsts[] = {0, WISHES, 2 * WISHES};
-    static char names[3 * WISHES][8];
+    static char names[3 * WISHES][16];
     const char *lists[3][WISHES + 1] = {{NULL}};
     double numbers[3 * WISHES];
     hs_run_args wants[3];
