@@ -19,7 +19,8 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
         hs_error_prefix(err, "hook '%s', %s at step %lld", hook->rest->ops.name, callback, (long long)step);
     else
         hs_error_prefix(err, "hook '%s', %s", hook->rest->ops.name, callback);
-    if (code != HS_STOP && !hook->rest->best_effort && !session->failed_hook[0]) /* the others' failures are not what the session fails of */
+    if (code != HS_STOP && !hook->rest->best_effort &&
+        !session->failed_hook[0]) /* the others' failures are not what the session fails of */
         snprintf(session->failed_hook, sizeof session->failed_hook, "%s", hook->rest->ops.name);
     return code;
 }
@@ -39,8 +40,8 @@ static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *f
                                   hook->rest->ops.name, &hook->values.fragment, err);
 }
 
-/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If a stop was requested from outside,
- * the hook only passes it on. */
+/* A hook that returns HS_STOP ends the run and the loop, as if it had requested the stop. If a stop was requested from
+ * outside, the hook only passes it on. */
 static void stop_by_hook(struct hs_session *session, const hs__hook *hook)
 {
     if (atomic_load(&session->stop_request) == HS__RUNS_ON)

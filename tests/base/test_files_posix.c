@@ -305,7 +305,7 @@ static void a_device_is_not_replaced(void **state)
     void *file;
     struct stat found;
     if (mknod(in("f"), S_IFCHR | 0666, makedev(1, 7)) != 0)
-        skip(); /* only root may */
+        test_skip("only root may make a device");
     assert_fails(fs->open(NULL, in("f"), HS_OPEN_WRITE, &file, &err), HS_INVALID_ARGUMENT, &err, "f: is no file");
     assert_int_equal(lstat(in("f"), &found), 0);
     assert_true(S_ISCHR(found.st_mode));

@@ -176,11 +176,8 @@ static void of_session_managers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(of_checkpoints),
-        with_fixture(of_threads),
-        with_fixture(of_files),
-        with_fixture(of_sessions),
-        with_fixture(of_session_managers),
+        with_fixture(of_checkpoints), with_fixture(of_threads),          with_fixture(of_files),
+        with_fixture(of_sessions),    with_fixture(of_session_managers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

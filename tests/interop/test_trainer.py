@@ -25,7 +25,6 @@ SLOTS = {"sgd": [], "momentum": ["momentum"], "adam": ["adam_m", "adam_v"]}
 LONGEST_DELAY = 0.03  # seconds, in which a fast machine makes some dozens of steps
 LAST_LINE = re.compile(r"test accuracy (0\.\d{4}) at step (\d+)")
 TIMEOUT = 300
-signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, and programs that are started inherit that
 
 
 class TrainerCase(TestCase):

@@ -12,7 +12,6 @@ import unittest
 SOURCE = pathlib.Path(os.environ["ADOPT_SOURCE"])
 BEFORE, AFTER = os.environ["ADOPT_BEFORE"], os.environ["ADOPT_AFTER"]
 MOST_ADDED = 20
-signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, and programs that are started inherit that
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts a job in the background has it ignored
 

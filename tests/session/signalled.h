@@ -38,7 +38,7 @@ typedef struct record {
     hs_outcome outcome;
     uint64_t digest; /* of the variables */
     double losses[STEPS + 1];
-    int refused; /* 1: the session was not opened */
+    int refused;              /* 1: the session was not opened */
     _Atomic int64_t ahead_ns; /* the process's clock may be moved by it (support/clock.h) */
 } record;
 

@@ -36,6 +36,17 @@ static int begin_test(void **state)
     return test->setup_func ? test->setup_func(state) : 0;
 }
 
+/* The shell that runs the tests may have had signals ignored (nohup, or & in a script), or blocked. */
+static void reset_signals(void)
+{
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], SIG_DFL);
+}
+
 int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
                    CMFixtureFunction teardown)
 {
@@ -50,7 +61,7 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, C
     n_begun = 0;
     running = name;
     limit_secs = limit ? (unsigned)strtoul(limit, NULL, 10) : LIMIT_SECS;
-    signal(SIGINT, SIG_DFL); /* a shell that starts a job in the background has it ignored */
+    reset_signals();
     signal(SIGALRM, time_is_up);
     alarm(limit_secs);
     int failed = _cmocka_run_group_tests(name, limited, n, setup, teardown);

@@ -4,20 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* The shell that runs the tests may have had signals ignored (nohup, or & in a script), or blocked. */
-__attribute__((constructor)) static void reset_signals(void)
-{
-    static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1};
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        signal(signals[i], SIG_DFL);
-}
 
 /* The environment. Writer threads call its functions too. */
 

@@ -27,7 +27,6 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, C
 #undef skip
 void test_skip(const char *why);
 
-
 /* If `call` is one of a public function that gets `argument`, puts something stale there. Returns whether it is. */
 static inline bool test_make_stale(const char *call, const char *argument, const hs_error *err)
 {
@@ -107,8 +106,8 @@ typedef struct test_env {
     int fail_file_errno;
     bool fail_file_on;
     hs_code fail_file_code; /* the code of the failure, without an errno; HS_OK: that of fail_file_errno */
-    test_call failed_call; /* which was that */
-    uint64_t changes;      /* a sum over all that was written, renamed and removed, in any order */
+    test_call failed_call;  /* which was that */
+    uint64_t changes;       /* a sum over all that was written, renamed and removed, in any order */
     const char *tolerated[8];
     size_t n_tolerated;
     bool tolerates_harmless;
