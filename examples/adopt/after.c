@@ -109,6 +109,15 @@ static float train(struct model *model, struct reader *reader, int64_t step)
     return loss;
 }
 
+static int save(const struct model *model)
+{
+    FILE *file = fopen("parameters", "wb");
+    if (!file)
+        return 1;
+    size_t written = fwrite(model->parameters, sizeof(float), PARAMETERS, file);
+    return fclose(file) != 0 || written != PARAMETERS;
+}
+
 int main(void)
 {
     static struct model model;
@@ -132,11 +141,10 @@ int main(void)
     hs_graph_variable(g, "reader", HS_UINT8, HS_SHAPE(sizeof reader), &reader);
     hs_graph_global_step(g, NULL, &step);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &loss);
-    hs_hook hooks[] = {
-        hs_stop_at_step(.last_step = STEPS), hs_nan_tensor(.tensor = "loss"),
-        hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"), .every_n_steps = 100, .output_dir = "run")};
-    hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = "run", .save_checkpoint_steps = 1000,
-                                   .signals = true,     .hooks = hooks,          .n_hooks = 3};
+    hs_hook h[] = {hs_stop_at_step(.last_step = STEPS), hs_nan_tensor(.tensor = "loss"),
+                   hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"), .every_n_steps = 100, .output_dir = "run")};
+    hs_training_options options = {HS_TRAINING_OPTIONS,     .hooks = h,      .n_hooks = 3,
+                                   .checkpoint_dir = "run", .signals = true, .save_checkpoint_steps = 1000};
     hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, NULL);
     while (hs_step_begin(s)) {
         loss = train(&model, &reader, step + 1);
@@ -145,8 +153,11 @@ int main(void)
     }
     hs_outcome outcome = hs_session_close(s, NULL);
     hs_graph_free(g);
+    int status = hs_outcome_exit_code(&outcome);
+    if (status == 0)
+        status = save(&model);
     free(model.parameters);
     free(model.mean);
     free(model.square);
-    return hs_outcome_exit_code(&outcome);
+    return status;
 }

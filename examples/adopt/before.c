@@ -108,6 +108,15 @@ static float train(struct model *model, struct reader *reader, int64_t step)
     return loss;
 }
 
+static int save(const struct model *model)
+{
+    FILE *file = fopen("parameters", "wb");
+    if (!file)
+        return 1;
+    size_t written = fwrite(model->parameters, sizeof(float), PARAMETERS, file);
+    return fclose(file) != 0 || written != PARAMETERS;
+}
+
 int main(void)
 {
     static struct model model;
@@ -128,8 +137,9 @@ int main(void)
         loss = train(&model, &reader, step + 1);
         printf("%lld %.9g\n", (long long)step + 1, (double)loss);
     }
+    int status = save(&model);
     free(model.parameters);
     free(model.mean);
     free(model.square);
-    return 0;
+    return status;
 }

@@ -101,8 +101,8 @@ int main(int argc, char **argv)
         if (hs_session_run(s, "train", &err) != HS_OK)
             break;
     hs_outcome outcome = hs_session_close(s, &err);
-    printf("%s at step %lld, x = %f %s\n", hs_reason_name(outcome.reason), (long long)outcome.step, m.x,
-           outcome.error.message);
+    if (hs_outcome_exit_code(&outcome) == 0)
+        printf("%s at step %lld, x = %f\n", hs_reason_name(outcome.reason), (long long)outcome.step, m.x);
     hs_graph_free(g);
     return hs_outcome_exit_code(&outcome);
 }

@@ -2,6 +2,7 @@
 /* The first program: own mathematics, everything else given. Kill it at any moment and start it again: it goes on.
  *
  * It fits a line to the points of a parabola. What stands between the marks is the README's program. */
+#include <stdio.h>
 #include <stdlib.h>
 
 struct model {
@@ -27,6 +28,11 @@ static void model_step(struct model *m)
     }
     m->weights[0] -= 0.1f * slope;
     m->weights[1] -= 0.1f * offset;
+}
+
+static void model_save(const struct model *m)
+{
+    printf("y = %.3f x %+.3f\n", (double)m->weights[0], (double)m->weights[1]);
 }
 
 /* README begins */
@@ -57,6 +63,8 @@ int main(void)
         if (hs_session_run(s, "train", &err) != HS_OK)
             break;
     hs_outcome outcome = hs_session_close(s, &err);
+    if (hs_outcome_exit_code(&outcome) == 0)
+        model_save(&m); /* not where it failed, was interrupted, or never began */
     hs_graph_free(g);
     return hs_outcome_exit_code(&outcome);
 }

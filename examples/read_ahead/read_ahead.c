@@ -117,8 +117,9 @@ int main(int argc, char **argv)
         if (hs_session_run(s, "train", &err) != HS_OK)
             break;
     hs_outcome outcome = hs_session_close(s, &err);
-    printf("%s at step %lld: y = %.3f x %+.3f %s\n", hs_reason_name(outcome.reason), (long long)outcome.step,
-           (double)m.weights[0], (double)m.weights[1], outcome.error.message);
+    if (hs_outcome_exit_code(&outcome) == 0)
+        printf("%s at step %lld: y = %.3f x %+.3f\n", hs_reason_name(outcome.reason), (long long)outcome.step,
+               (double)m.weights[0], (double)m.weights[1]);
     hs_graph_free(g);
     return hs_outcome_exit_code(&outcome);
 }

@@ -135,8 +135,9 @@ HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const cha
  *
  * With `overlap` it is held for less: large variables are copied by the thread of the saver's, while the session runs on.
  * An op that has a list of what it writes (hs_op_def.writes) waits for what it is about to change, one that has none waits
- * for all. For programs in which nothing but ops of the session changes variables: what a program or a hook changed by
- * itself would be in the checkpoint in part. Backends that cannot tell what an op changes copy all at once.
+ * for all. For programs in which nothing but ops of the session changes variables: what the program or a hook writes to
+ * their memory itself, while it is being copied, is in the checkpoint in part. A hook changes a variable by an op (hook.h).
+ * Backends that cannot tell what an op changes copy all at once.
  *
  * True if a save in the background has ended since the last call: `step` is its step, and `err` tells what came of it (code
  * HS_OK: it is durable). If several have, it is the last of them that is told of. Never waits. Every other function of the

@@ -55,6 +55,10 @@ typedef struct hs_run_context hs_run_context;
  *                          after_create_session (hs_raw_session_add_state).
  *   destroy                frees self. Once for each self, however often it is listed, even if opening failed early.
  *
+ * A hook that changes what ops read (a rate, a weight) does it by an op that lists it in its writes (hs_op_def), and asks
+ * for that op in before_run or runs it by hs_raw_session_run. The session does not see what a hook writes to the memory
+ * itself: a save that overlaps the runs (hs_save_options.overlap) would hold a part of it.
+ *
  * A callback, an op and a step function should return. If one throws a C++ exception, or leaves by pthread_exit or longjmp,
  * the session has failed with HS_INTERNAL: it runs no more, hs_session_should_stop is true, and it can be closed. After a
  * longjmp, close it in the function that called setjmp. What the call had allocated may leak. destroy must return. */

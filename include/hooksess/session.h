@@ -199,7 +199,15 @@ HS_API void hs_session_fail(hs_session *session, hs_code code, const char *why);
  * the first there was.
  *
  * Of NULL: an outcome made of `err`, as it is left by the call that could not open; with nothing in `err`, the error is
- * that there is no session (HS_FAILED_PRECONDITION). */
+ * that there is no session (HS_FAILED_PRECONDITION).
+ *
+ * What follows the loop runs also if the session could not be opened, failed or was interrupted. So look at the outcome
+ * before you use what was trained:
+ *
+ *     hs_outcome outcome = hs_session_close(session, &err);
+ *     if (hs_outcome_exit_code(&outcome) == 0)
+ *         save_model();
+ */
 HS_API hs_outcome hs_session_close(hs_session *session, hs_error *err);
 
 /* The outcome as it would be if the session were closed now, but for what closing brings with it. Of NULL: as from

@@ -366,6 +366,39 @@ static void a_save_that_overlaps_has_the_state_of_its_moment(void **state)
     assert_true(f->large[0][0] == ROUNDS);
 }
 
+static const hs_run_args second_updated = {HS_RUN_ARGS, .names = HS_NAMES("update_second")};
+
+static hs_code update_second(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)self, (void)run, (void)err;
+    *args = &second_updated;
+    return HS_OK;
+}
+
+/* As hook.h says: a hook changes a variable by an op that lists it in its writes. */
+static void what_a_hook_changes_by_an_op_is_saved_as_it_was(void **state)
+{
+    fixture2 *f = *state;
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "update_second", .before_run = update_second};
+    const hs_hook hook = {.ops = &ops};
+    const hs_session_options session = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    const hs_save_options save = {HS_SAVE_OPTIONS, .background = true, .overlap = true};
+    hs_session_close(f->session, NULL);
+    f->session = hs_session_open(hs_graph_backend(f->graph), &session, &f->err);
+    for (int i = 0; i < 20; i++) {
+        float then = f->large[1][0];
+        assert_ok(hs_saver_save(f->saver, hs_session_raw(f->session), test_path(f->directory, "ckpt"), i, &save, &f->err),
+                  &f->err);
+        assert_ok(hs_session_run(f->session, "look", &f->err), &f->err);
+        assert_true(f->large[1][0] == then + 1);
+        assert_ok(hs_saver_restore(f->saver, hs_session_raw(f->session), hs_saver_last_path(f->saver), NULL, &f->err),
+                  &f->err);
+        for (size_t k = 0; k < N; k++)
+            assert_true(f->large[1][k] == then);
+        assert_ok(hs_session_run(f->session, "look", &f->err), &f->err);
+    }
+}
+
 static void overlap_is_for_saves_in_the_background(void **state)
 {
     fixture2 *f = *state;
@@ -411,6 +444,7 @@ int main(void)
         with_session(an_image_of_another_session_guards_the_first_no_more),
         with_session(two_threads_share_the_copying),
         with_session(a_save_that_overlaps_has_the_state_of_its_moment),
+        with_session(what_a_hook_changes_by_an_op_is_saved_as_it_was),
         with_session(overlap_is_for_saves_in_the_background),
         with_session(without_memory_nothing_is_left),
     };

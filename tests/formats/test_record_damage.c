@@ -69,7 +69,7 @@ static void rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole(void **state)
     free(data);
 }
 
-static void a_torn_record_that_was_cut_off_is_not_remembered(void **state)
+static void rc_019s_a_torn_record_that_was_cut_off_is_not_remembered(void **state)
 {
     (void)state;
     size_t bytes, other_bytes;
@@ -374,7 +374,7 @@ int main(void)
         TEST(rc_012_damaged_data),
         TEST(rc_013_a_damaged_checksum_of_the_data),
         TEST(rc_018s_rc_019s_a_cut_record_is_read_when_it_is_whole),
-        TEST(a_torn_record_that_was_cut_off_is_not_remembered),
+        TEST(rc_019s_a_torn_record_that_was_cut_off_is_not_remembered),
         TEST(a_hostile_length_gets_no_memory),
         TEST(after_a_hostile_length_reading_goes_on),
         TEST(what_was_torn_and_is_whole_is_not_lost),

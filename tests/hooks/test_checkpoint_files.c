@@ -108,7 +108,7 @@ static void take_path(const Hs__Pb__Event *event, void *user)
         snprintf(user, 1024, "%s", event->session_log->checkpoint_path);
 }
 
-static void the_event_names_the_checkpoint(void **state)
+static void bh_085s_the_event_names_the_checkpoint(void **state)
 {
     stage *s = *state;
     char path[1024] = "";
@@ -345,7 +345,7 @@ int main(void)
         with_stage(bh_035_the_graph_is_written),
         with_stage(bh_036_bh_092s_no_graph_files_but_the_events),
         with_stage(bh_090s_the_last_event_is_in_the_file),
-        with_stage(the_event_names_the_checkpoint),
+        with_stage(bh_085s_the_event_names_the_checkpoint),
         with_stage(the_directory_is_made_and_the_name_is_as_given),
         with_stage(training_goes_on_where_it_was),
         with_stage(bh_082s_what_was_just_restored_is_not_saved_again),

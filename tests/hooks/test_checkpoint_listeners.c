@@ -130,6 +130,18 @@ static void bh_025_a_listener_stops_the_training(void **state)
     assert_string_equal(s->outcome.hook, "checkpoint_saver");
 }
 
+static void bh_025_a_stop_after_the_save_at_the_creation_counts(void **state)
+{
+    stage *s = *state;
+    listener l = {s, "a", true, NULL};
+    stage_open(s, listened(s, &l, 1));
+    assert_true(hs_session_should_stop(s->session));
+    stage_close(s);
+    assert_int_equal(s->outcome.step, 0);
+    assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
+    assert_string_equal(s->outcome.hook, "checkpoint_saver");
+}
+
 /* There is nothing left to stop: the caller has closed the session of its own accord. */
 static void a_stop_after_the_last_save_stops_nothing(void **state)
 {
@@ -301,6 +313,7 @@ int main(void)
         with_stage(bh_026_a_listener_and_the_default_saver),
         with_stage(bh_027_bh_085s_two_listeners_in_their_order),
         with_stage(bh_025_a_listener_stops_the_training),
+        with_stage(bh_025_a_stop_after_the_save_at_the_creation_counts),
         with_stage(a_stop_after_the_last_save_stops_nothing),
         with_stage(bh_084s_a_stop_keeps_nobody_from_being_told),
         with_stage(bh_085s_before_the_files_and_after_the_event),

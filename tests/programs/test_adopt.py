@@ -37,7 +37,9 @@ def kill(directory, number, at):
 class Adopt(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.undisturbed, status = run(BEFORE, "/")
+        with tempfile.TemporaryDirectory() as directory:
+            cls.undisturbed, status = run(BEFORE, directory)
+            cls.model = pathlib.Path(directory, "parameters").read_bytes()
         assert status == 0 and len(cls.undisturbed) > 1000
 
     def setUp(self):
@@ -47,6 +49,14 @@ class Adopt(unittest.TestCase):
 
     def test_the_losses_are_those_of_before(self):
         self.assertEqual(run(AFTER, self.directory), (self.undisturbed, 0))
+
+    def test_only_a_model_that_is_done_is_written(self):
+        model = pathlib.Path(self.directory, "parameters")
+        for number, at in ((signal.SIGTERM, 50), (signal.SIGKILL, 50)):
+            kill(self.directory, number, at)
+            self.assertFalse(model.exists())
+        run(AFTER, self.directory)
+        self.assertEqual(model.read_bytes(), self.model)
 
     def test_what_is_done_is_not_done_again(self):
         run(AFTER, self.directory)
@@ -102,6 +112,7 @@ class Adopt(unittest.TestCase):
     def test_what_cannot_be_opened_has_no_steps(self):
         pathlib.Path(self.directory, "run").write_text("in the way")
         self.assertEqual(run(AFTER, self.directory), ([], 1))
+        self.assertEqual(os.listdir(self.directory), ["run"])
 
     def test_the_readme_shows_the_difference(self):
         readme = (SOURCE / "README.md").read_text()

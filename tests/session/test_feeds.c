@@ -65,13 +65,15 @@ static void ms_052_two_hooks_that_feed_one_tensor_are_named(void **state)
     assert_contains(p->err.message, "hook 'b', before_run");
 }
 
-static void a_hook_that_feeds_what_the_caller_feeds_is_named(void **state)
+static void ms_104s_a_hook_that_feeds_what_the_caller_feeds_is_named(void **state)
 {
     play *p = *state;
     hs_run_args args = {HS_RUN_ARGS, .feeds = (hs_feed[]){play_feed("a", &five), {NULL}}};
     play_probe(p, a, .wants = &args);
-    play_open_probes(p, 1);
+    play_open_probes(p, 2);
+    play_calls(p);
     assert_fails(play_args(p, &args), HS_FAILED_PRECONDITION, &p->err, "'a' is fed twice: by the caller and by a");
+    assert_string_equal(play_calls(p), "a.before");
     assert_int_equal(hs_script_runs(p->script), 0);
 }
 
@@ -171,7 +173,7 @@ int main(void)
         play_test(ms_050_hooks_feed_what_the_caller_does_not),
         play_test(ms_051_hooks_and_caller_feed_together),
         play_test(ms_052_two_hooks_that_feed_one_tensor_are_named),
-        play_test(a_hook_that_feeds_what_the_caller_feeds_is_named),
+        play_test(ms_104s_a_hook_that_feeds_what_the_caller_feeds_is_named),
         play_test(a_caller_that_feeds_twice_is_told),
         play_test(ms_121s_no_request_and_empty_requests),
         play_test(ms_121s_a_request_without_fetches_has_no_values),

@@ -41,6 +41,16 @@ static void wr_001_wr_030s_all_kinds_in_their_order(void **state)
     assert_true(seen.farthest == 0);
 }
 
+static void a_tag_of_run_metadata_may_be_used_again(void **state)
+{
+    fixture *f = *state;
+    hs_summary_writer *w = open_writer(f, .size = 0);
+    for (int64_t step = 1; step <= 2; step++)
+        assert_ok(hs_summary_writer_run_metadata(w, "test run", (hs_bytes){"", 0}, step, &f->err), &f->err);
+    close_writer(f, w);
+    assert_string_equal(events_text(f->directory), "version run[test run]@1 run[test run]@2");
+}
+
 static void wr_018s_wr_107_wr_108_an_empty_one_has_its_version(void **state)
 {
     fixture *f = *state;
@@ -362,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_files(wr_001_wr_030s_all_kinds_in_their_order),
+        with_files(a_tag_of_run_metadata_may_be_used_again),
         with_files(wr_018s_wr_107_wr_108_an_empty_one_has_its_version),
         with_files(wr_101_wr_102_wr_106_flushed_and_closed),
         with_files(wr_004_closing_an_idle_one_takes_no_time),
