@@ -32,7 +32,7 @@ static void play(stage *s, hs_hook hook, char *text, size_t size)
         test_env_advance(&s->t, 5);
         used += (size_t)snprintf(text + used, size - used, "%s\n", hs_script_last_run(s->script));
         for (int64_t step = 0; step <= 4; step++) {
-            char name[32];
+            char name[48];
             snprintf(name, sizeof name, "model.ckpt-%lld.index", (long long)step);
             if (test_exists(s->directory, name))
                 used += (size_t)snprintf(text + used, size - used, "%s\n", name);
