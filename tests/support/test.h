@@ -136,8 +136,8 @@ void test_each_file_call(test_scenario scenario, void (*after)(void *user), int 
 
 /* Called by a scenario. If a failure is logged in a line that contains `line`, the result need not show it. */
 void test_tolerate(test_env *t, const char *line);
-/* If an allocation or a read fails, and the scenario writes, renames, removes and logs the same as without the failure, the
- * result need not show it. */
+/* If an allocation or a read fails, and the scenario writes, renames and removes the same as without the failure, and logs
+ * as many lines, the result need not show it. */
 void test_tolerate_harmless(test_env *t);
 
 /* A new, empty directory under the build's, removed by test_remove_directory with all that is in it. */
