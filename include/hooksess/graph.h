@@ -75,7 +75,8 @@ HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def
  * allocated it: the session's own memory would be saved, and the program's would not. */
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 
-/* Memory that ops write and hooks read (a loss), not saved. It must stay until the session is closed. It is the host's:
+/* Memory that ops write and hooks read (a loss). It is not saved: a program that is started again when it is done already,
+ * and makes no step, finds in it what it was initialized with. It must stay until the session is closed. It is the host's:
  * what lies on a device is a variable with HS_VARIABLE_LOCAL, its `data` and its `memory`. */
 HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 
