@@ -47,10 +47,12 @@ static hs_code take_feed(hs__tf_session *session, hs__tf_level *level, const hs_
     hs__tf_op *op = feed->node.op;
     hs_error error = {0};
     hs_code code = check_feed(op, feed->node.output, feed->value, err);
+    bool lends = false, /* what is known of the graph is the session's thread's */
+        may_lend = !session->forked && !feed->value->memory && feed->value->dtype != HS_STRING;
+    if (!code && may_lend)
+        code = hs__tf_may_lend(backend, op, (size_t)feed->node.output, &lends, err);
     if (code)
         return code;
-    bool lends = !session->forked && !feed->value->memory && /* what is known of the graph is the session's thread's */
-                 hs__tf_may_lend(backend, op, (size_t)feed->node.output);
     TF_Tensor *tensor = lends                 ? hs__tf_lend(backend, feed->value, &error)
                         : feed->value->memory ? bring_home(backend, feed->value, &error)
                                               : hs__tf_copy_in(backend, feed->value, &error);

@@ -32,34 +32,38 @@ static const char *const views[] = {"ExpandDims", "Identity", "Reshape", "Squeez
 
 enum { DEEPEST = 8 };
 
-static bool only_read(const hs__tf_backend *backend, TF_Output output, int depth);
+static hs_code only_read(const hs__tf_backend *backend, TF_Output output, int depth, bool *only, hs_error *err);
 
-static bool reads_only(const hs__tf_backend *backend, TF_Operation *user, int depth)
+static hs_code reads_only(const hs__tf_backend *backend, TF_Operation *user, int depth, bool *only, hs_error *err)
 {
     const char *type = backend->tf.OperationOpType(user);
-    if (hs__tf_is_among(type, readers, sizeof readers / sizeof *readers))
-        return true;
-    return depth < DEEPEST && hs__tf_is_among(type, views, sizeof views / sizeof *views) &&
-           only_read(backend, (TF_Output){user, 0}, depth + 1);
+    *only = hs__tf_is_among(type, readers, sizeof readers / sizeof *readers);
+    if (!*only && depth < DEEPEST && hs__tf_is_among(type, views, sizeof views / sizeof *views))
+        return only_read(backend, (TF_Output){user, 0}, depth + 1, only, err);
+    return HS_OK;
 }
 
-static bool only_read(const hs__tf_backend *backend, TF_Output output, int depth)
+static hs_code only_read(const hs__tf_backend *backend, TF_Output output, int depth, bool *only, hs_error *err)
 {
     TF_Input *users;
     int n;
-    bool all = hs__tf_users_of(backend, output, &users, &n, NULL) == HS_OK;
-    for (int i = 0; all && i < n; i++)
-        all = reads_only(backend, users[i].oper, depth);
+    hs_code code = hs__tf_users_of(backend, output, &users, &n, err);
+    *only = true;
+    for (int i = 0; !code && *only && i < n; i++)
+        code = reads_only(backend, users[i].oper, depth, only, err);
     hs__free(&backend->env, users);
-    return all;
+    return code;
 }
 
-bool hs__tf_may_lend(hs__tf_backend *backend, hs__tf_op *op, size_t output)
+hs_code hs__tf_may_lend(hs__tf_backend *backend, hs__tf_op *op, size_t output, bool *may, hs_error *err)
 {
     hs__tf_output *known = &op->outputs[output];
     if (known->lends_as != backend->changes) {
-        known->lends = known->dtype != HS_STRING && only_read(backend, (TF_Output){op->op, (int)output}, 0);
+        hs_code code = only_read(backend, (TF_Output){op->op, (int)output}, 0, &known->lends, err);
+        if (code)
+            return code;
         known->lends_as = backend->changes;
     }
-    return known->lends;
+    *may = known->lends;
+    return HS_OK;
 }

@@ -198,15 +198,18 @@ static hs_code fetch_level(hs__tf_session *session, hs__tf_level *level, const h
 {
     const hs__tf_api *tf = &session->link->backend->tf;
     TF_Buffer options = {.data = session->options.data, .length = session->options.size};
-    TF_Output step = hs__tf_step_in(session, call);
+    TF_Output step;
     size_t n = level->n_results;
+    hs_code code = hs__tf_step_in(session, call, &step, err);
+    if (code)
+        return code;
     level->outputs[n] = step;
     level->results[n] = NULL;
     hs__tf_watch_run(session, call);
     tf->SessionRun(session->link->session, call->options ? &options : NULL, level->inputs, level->fed, (int)level->n_fed,
                    level->outputs, level->results, (int)n + (step.oper != NULL), level->targets, (int)level->n_targets,
                    level->metadata, session->status);
-    hs_code code = hs__tf_run_ended(session, call, hs__tf_settle_run(session, err), err);
+    code = hs__tf_run_ended(session, call, hs__tf_settle_run(session, err), err);
     if (code) {
         session->knows_step = false;
     } else if (step.oper) {

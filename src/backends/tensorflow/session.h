@@ -112,7 +112,7 @@ void hs__tf_drop_reads(hs__tf_session *session);
 /* step.c */
 hs_code hs__tf_read_step(void *session, int64_t *step, hs_error *err);
 /* What the run is to fetch besides, to know the step that it leaves; oper NULL: nothing. And what it has fetched. */
-TF_Output hs__tf_step_in(hs__tf_session *session, const hs_backend_call *call);
+hs_code hs__tf_step_in(hs__tf_session *session, const hs_backend_call *call, TF_Output *read, hs_error *err);
 void hs__tf_take_step(hs__tf_session *session, const TF_Tensor *tensor);
 
 #endif

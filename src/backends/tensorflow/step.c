@@ -71,13 +71,13 @@ static uint64_t *mask_of(const hs__tf_step *step, TF_Operation *op)
     return &found->mask;
 }
 
-static hs_code mark_users(hs__tf_backend *backend, TF_Output output, bool is_resource, int depth)
+static hs_code mark_users(hs__tf_backend *backend, TF_Output output, bool is_resource, int depth, hs_error *err)
 {
     enum { DEEPEST = 16 };
     const hs__tf_api *tf = &backend->tf;
     TF_Input *users;
     int n;
-    hs_code code = hs__tf_users_of(backend, output, &users, &n, NULL);
+    hs_code code = hs__tf_users_of(backend, output, &users, &n, err);
     for (int i = 0; !code && i < n; i++) {
         TF_Operation *user = users[i].oper;
         use how = is_resource ? use_of_resource(backend, user) : use_of_reference(backend, user);
@@ -87,7 +87,7 @@ static hs_code mark_users(hs__tf_backend *backend, TF_Output output, bool is_res
         else if (how == WRITES)
             *mask_of(&backend->step, user) |= bit_of(&backend->step, user);
         if (follows && depth < DEEPEST)
-            code = mark_users(backend, (TF_Output){user, 0}, is_resource, depth + 1);
+            code = mark_users(backend, (TF_Output){user, 0}, is_resource, depth + 1, err);
     }
     hs__free(&backend->env, users);
     return code;
@@ -106,7 +106,7 @@ static void name_of(const hs__tf_backend *backend, TF_Operation *handle, char *n
     tf->DeleteStatus(status);
 }
 
-static hs_code mark_all_users(hs__tf_backend *backend, const hs__tf_variable *variable)
+static hs_code mark_all_users(hs__tf_backend *backend, const hs__tf_variable *variable, hs_error *err)
 {
     enum { COMPARED = 256 };
     const hs__tf_api *tf = &backend->tf;
@@ -121,7 +121,7 @@ static hs_code mark_all_users(hs__tf_backend *backend, const hs__tf_variable *va
             continue;
         name_of(backend, op, other, sizeof other);
         if (memcmp(name, other, sizeof name) == 0)
-            code = mark_users(backend, (TF_Output){op, 0}, variable->is_resource, 0);
+            code = mark_users(backend, (TF_Output){op, 0}, variable->is_resource, 0, err);
     }
     return code;
 }
@@ -149,15 +149,14 @@ static bool is_writer(const hs__tf_step *step, const TF_Operation *op)
     return false;
 }
 
-static hs_code list_ops(hs__tf_backend *backend)
+static hs_code list_ops(hs__tf_backend *backend, hs_error *err)
 {
     hs__tf_step *step = &backend->step;
     size_t at = 0;
     TF_Operation *op;
     step->n_ops = 0;
     while ((op = backend->tf.GraphNextOperation(backend->graph, &at))) {
-        hs_code code =
-            hs__reserve(&backend->env, &step->ops, &step->ops_capacity, step->n_ops + 1, sizeof *step->ops, NULL);
+        hs_code code = hs__reserve(&backend->env, &step->ops, &step->ops_capacity, step->n_ops + 1, sizeof *step->ops, err);
         if (code)
             return code;
         step->ops[step->n_ops++] =
@@ -167,7 +166,7 @@ static hs_code list_ops(hs__tf_backend *backend)
     return HS_OK;
 }
 
-static hs_code of_inputs(hs__tf_backend *backend, TF_Operation *op, uint64_t *mask)
+static hs_code of_inputs(hs__tf_backend *backend, TF_Operation *op, uint64_t *mask, hs_error *err)
 {
     const hs__tf_api *tf = &backend->tf;
     hs__tf_step *step = &backend->step;
@@ -175,7 +174,7 @@ static hs_code of_inputs(hs__tf_backend *backend, TF_Operation *op, uint64_t *ma
         *mask |= *mask_of(step, tf->OperationInput((TF_Input){op, i}).oper);
     int n = tf->OperationNumControlInputs(op);
     hs_code code =
-        hs__reserve(&backend->env, &step->controls, &step->controls_capacity, (size_t)n, sizeof *step->controls, NULL);
+        hs__reserve(&backend->env, &step->controls, &step->controls_capacity, (size_t)n, sizeof *step->controls, err);
     if (code || !n)
         return code;
     n = tf->OperationGetControlInputs(op, step->controls, n);
@@ -185,7 +184,7 @@ static hs_code of_inputs(hs__tf_backend *backend, TF_Operation *op, uint64_t *ma
 }
 
 /* Ops are made after their inputs, but for those of loops: then once more. */
-static hs_code spread(hs__tf_backend *backend)
+static hs_code spread(hs__tf_backend *backend, hs_error *err)
 {
     for (bool changed = true; changed;) {
         size_t at = 0;
@@ -193,7 +192,7 @@ static hs_code spread(hs__tf_backend *backend)
         changed = false;
         while ((op = backend->tf.GraphNextOperation(backend->graph, &at))) {
             uint64_t *mask = mask_of(&backend->step, op), before = *mask;
-            hs_code code = of_inputs(backend, op, mask);
+            hs_code code = of_inputs(backend, op, mask, err);
             if (code)
                 return code;
             if (*mask & HS__TF_STEP_SKIPS && is_merge(backend->tf.OperationOpType(op)))
@@ -206,29 +205,31 @@ static hs_code spread(hs__tf_backend *backend)
     return HS_OK;
 }
 
-static hs_code look_at_graph(hs__tf_backend *backend)
+static hs_code look_at_graph(hs__tf_backend *backend, hs_error *err)
 {
     const hs__tf_variable *variable = &backend->variables[backend->global_step];
     if (backend->step.as == backend->changes)
         return HS_OK;
-    hs_code code = list_ops(backend);
+    hs_code code = list_ops(backend, err);
     if (!code)
-        code = mark_all_users(backend, variable);
-    if (!code && !(code = spread(backend)))
+        code = mark_all_users(backend, variable, err);
+    if (!code && !(code = spread(backend, err)))
         backend->step.as = backend->changes;
     return code;
 }
 
-/* The ops that change the step, of those which an op makes run, itself among them. */
-static uint64_t writers_of(hs__tf_backend *backend, hs__tf_op *op)
+/* Adds the ops that change the step, of those which an op makes run, itself among them. */
+static hs_code add_writers_of(hs__tf_backend *backend, hs__tf_op *op, uint64_t *mask, hs_error *err)
 {
     if (op->writes_step_as != backend->changes) {
-        if (look_at_graph(backend))
-            return HS__TF_STEP_ELUDES;
+        hs_code code = look_at_graph(backend, err);
+        if (code)
+            return code;
         op->writes_step = *mask_of(&backend->step, op->op) & ~HS__TF_STEP_SKIPS;
         op->writes_step_as = backend->changes;
     }
-    return op->writes_step;
+    *mask |= op->writes_step;
+    return HS_OK;
 }
 
 /* Reads that wait. */
@@ -248,56 +249,64 @@ static TF_Output add_read(hs__tf_builder *builder, uint64_t mask)
     return hs__tf_finish_op(builder, op);
 }
 
-static TF_Output make_read(hs__tf_backend *backend, uint64_t mask)
+static hs_code make_read(hs__tf_backend *backend, uint64_t mask, TF_Output *read, hs_error *err)
 {
     hs__tf_step *step = &backend->step;
     hs__tf_builder builder;
     hs_error error = {0};
-    if (hs__reserve(&backend->env, &step->reads, &step->reads_capacity, step->n_reads + 1, sizeof *step->reads, NULL))
-        return (TF_Output){NULL, 0};
+    hs_code code =
+        hs__reserve(&backend->env, &step->reads, &step->reads_capacity, step->n_reads + 1, sizeof *step->reads, err);
+    if (code)
+        return code;
     hs__tf_builder_begin(&builder, backend, &error);
-    TF_Output read = add_read(&builder, mask);
-    if (hs__tf_builder_end(&builder)) {
+    *read = add_read(&builder, mask);
+    if ((code = hs__tf_builder_end(&builder)) == HS_RESOURCE_EXHAUSTED)
+        return hs__error_copy(err, &error);
+    if (code)
         hs_log(&backend->env, HS_LOG_DEBUG, "the global step is read by itself: %s", error.message);
-        read.oper = NULL;
-    }
-    step->reads[step->n_reads++] = (hs__tf_step_read){mask, read};
-    return read;
+    step->reads[step->n_reads++] = (hs__tf_step_read){mask, *read};
+    return HS_OK;
 }
 
-static TF_Output read_after(hs__tf_backend *backend, uint64_t mask)
+static hs_code read_after(hs__tf_backend *backend, uint64_t mask, TF_Output *read, hs_error *err)
 {
     for (size_t i = 0; i < backend->step.n_reads; i++)
-        if (backend->step.reads[i].mask == mask)
-            return backend->step.reads[i].read;
-    return make_read(backend, mask);
+        if (backend->step.reads[i].mask == mask) {
+            *read = backend->step.reads[i].read;
+            return HS_OK;
+        }
+    return make_read(backend, mask, read, err);
 }
 
 /* A run. */
 
 /* What is fed is not computed, nor what only it would have made run: with that the read would run it all the same. */
-static uint64_t writers_in(hs__tf_backend *backend, const hs_backend_call *call)
+static hs_code writers_in(hs__tf_backend *backend, const hs_backend_call *call, uint64_t *mask, hs_error *err)
 {
-    uint64_t mask = 0;
-    for (size_t i = 0; i < call->n_fetches; i++)
-        mask |= writers_of(backend, call->fetches[i].op);
-    for (size_t i = 0; mask && i < call->n_feeds; i++)
-        if (writers_of(backend, call->feeds[i].node.op))
-            return HS__TF_STEP_ELUDES;
-    return mask;
+    hs_code code = HS_OK;
+    uint64_t fed = 0;
+    *mask = 0;
+    for (size_t i = 0; !code && i < call->n_fetches; i++)
+        code = add_writers_of(backend, call->fetches[i].op, mask, err);
+    for (size_t i = 0; !code && *mask && i < call->n_feeds; i++)
+        code = add_writers_of(backend, call->feeds[i].node.op, &fed, err);
+    if (fed)
+        *mask = HS__TF_STEP_ELUDES;
+    return code;
 }
 
-TF_Output hs__tf_step_in(hs__tf_session *session, const hs_backend_call *call)
+hs_code hs__tf_step_in(hs__tf_session *session, const hs_backend_call *call, TF_Output *read, hs_error *err)
 {
     hs__tf_backend *backend = session->link->backend;
-    TF_Output none = {NULL, 0};
+    uint64_t mask;
+    *read = (TF_Output){NULL, 0};
     if (session->forked || backend->global_step == HS__NONE)
-        return none;
-    uint64_t mask = writers_in(backend, call);
-    if (!mask && !hs__tf_is_shared(session->link))
-        return none; /* it stays what it is */
+        return HS_OK;
+    hs_code code = writers_in(backend, call, &mask, err);
+    if (code || (!mask && !hs__tf_is_shared(session->link)))
+        return code; /* it stays what it is */
     session->knows_step = false;
-    return mask && !(mask & HS__TF_STEP_ELUDES) ? read_after(backend, mask) : none;
+    return mask && !(mask & HS__TF_STEP_ELUDES) ? read_after(backend, mask, read, err) : HS_OK;
 }
 
 void hs__tf_take_step(hs__tf_session *session, const TF_Tensor *tensor)

@@ -253,6 +253,6 @@ static inline bool hs__tf_is_reference(TF_DataType type)
 }
 
 /* lend.c: may a value be fed without a copy? */
-bool hs__tf_may_lend(hs__tf_backend *backend, hs__tf_op *op, size_t output);
+hs_code hs__tf_may_lend(hs__tf_backend *backend, hs__tf_op *op, size_t output, bool *may, hs_error *err);
 
 #endif
