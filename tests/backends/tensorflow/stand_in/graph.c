@@ -6,6 +6,10 @@
  * written there is assigned to TensorFlow's variables after it; what is written to those is written there too. */
 #include "backends/tensorflow/stand_in/graph.h"
 
+#include "graph.pb-c.h"
+
+#include "base/proto.h"
+
 hs_backend __real_hs_graph_backend(hs_graph *graph);
 hs_graph *__real_hs_graph_of(hs_backend backend);
 void __real_hs_graph_free(hs_graph *graph);
@@ -61,11 +65,14 @@ static hs_code sg_status(void *self, hs_error *err)
 static hs_code sg_find(void *self, const char *name, hs_node *node, hs_error *err)
 {
     stand_in *g = of(self);
-    hs_code code = graph_stand_in_follow(g, err);
+    hs_code code = graph_stand_in_follow_or_fail(g, err);
     if (code || (code = g->tf.ops->find(g->tf.self, name, node, err)))
         return code;
     hs_node found;
-    const hs__graph_node *is = graph_stand_in_theirs(g)->find(self, name, &found, NULL) ? NULL : found.op;
+    hs_error error = {0};
+    if (graph_stand_in_theirs(g)->find(self, name, &found, &error) == HS_RESOURCE_EXHAUSTED)
+        return hs_error_set(err, error.code, "%s", error.message);
+    const hs__graph_node *is = error.code ? NULL : found.op;
     if (is && (is->kind == HS__VARIABLE || is->kind == HS__VALUE)) {
         assert_true(g->n_late < STAND_IN_MOST);
         for (size_t i = 0; i < g->n_late; i++)
@@ -79,7 +86,7 @@ static hs_code sg_find(void *self, const char *name, hs_node *node, hs_error *er
 static hs_code sg_finalize(void *self, bool finalized, hs_error *err)
 {
     stand_in *g = of(self);
-    hs_code code = graph_stand_in_follow(g, err);
+    hs_code code = graph_stand_in_follow_or_fail(g, err);
     if (!code && !(code = graph_stand_in_theirs(g)->finalize(self, finalized, err)))
         code = g->tf.ops->finalize(g->tf.self, finalized, err);
     return code;
@@ -105,14 +112,14 @@ static size_t sg_collection(void *self, const char *key, const void **items, siz
 static hs_code sg_collect(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err)
 {
     stand_in *g = of(self);
-    hs_code code = graph_stand_in_follow(g, err);
+    hs_code code = graph_stand_in_follow_or_fail(g, err);
     return code ? code : g->tf.ops->add_to_collection(g->tf.self, key, item, release, err);
 }
 
 static hs_code sg_default_op(void *self, const char *key, const char **name, hs_error *err)
 {
     stand_in *g = of(self);
-    hs_code code = graph_stand_in_follow(g, err);
+    hs_code code = graph_stand_in_follow_or_fail(g, err);
     return code ? code : g->tf.ops->default_op(g->tf.self, key, name, err);
 }
 
@@ -127,18 +134,46 @@ static const hs_state_provider *sg_state(void *self, size_t index)
     return graph_stand_in_theirs(of(self))->state(self, index);
 }
 
+static int by_key(const void *a, const void *b)
+{
+    const Hs__Pb__NodeDef__AttrEntry *const *left = a, *const *right = b;
+    return strcmp((*left)->key, (*right)->key);
+}
+
+/* TensorFlow writes attributes in another order each time, and tests compare files. */
+static hs_code sort_attributes(stand_in *g, hs_bytes *bytes, hs_error *err)
+{
+    bool no_memory;
+    ProtobufCMessage *message =
+        hs__proto_unpack(&hs__pb__graph_def__descriptor, hs_env_default(), bytes->data, bytes->size, &no_memory);
+    Hs__Pb__GraphDef *def = (Hs__Pb__GraphDef *)message;
+    if (!def)
+        return hs_error_set(err, HS_INTERNAL, "TensorFlow's graph cannot be read");
+    for (size_t i = 0; i < def->n_node; i++)
+        qsort(def->node[i]->attr, def->node[i]->n_attr, sizeof(void *), by_key);
+    hs__buffer_free(&g->def);
+    hs__buffer_init(&g->def, hs_env_default());
+    hs__proto_pack(message, &g->def);
+    ProtobufCAllocator allocator = hs__proto_allocator(hs_env_default());
+    protobuf_c_message_free_unpacked(message, &allocator);
+    *bytes = (hs_bytes){g->def.data, g->def.size};
+    return hs__buffer_check(&g->def, "a graph", err);
+}
+
 static hs_code sg_graph_def(void *self, hs_bytes *out, hs_error *err)
 {
     stand_in *g = of(self);
-    hs_code code = graph_stand_in_follow(g, err);
-    return code ? code : g->tf.ops->graph_def(g->tf.self, out, err);
+    hs_code code = graph_stand_in_follow_or_fail(g, err);
+    if (!code && !(code = g->tf.ops->graph_def(g->tf.self, out, err)))
+        code = sort_attributes(g, out, err);
+    return code;
 }
 
 static hs_code sg_open(void *self, const char *where, hs_bytes config, void **opened, hs_error *err)
 {
     stand_in *g = of(self);
     void *tf = NULL, *memory = NULL;
-    hs_code code = graph_stand_in_follow(g, err);
+    hs_code code = graph_stand_in_follow_or_fail(g, err);
     if (code || (code = g->tf.ops->open(g->tf.self, where, config, &tf, err)))
         return code;
     session *s = calloc(1, sizeof *s);
@@ -323,6 +358,7 @@ void __wrap_hs_graph_free(hs_graph *graph)
     if (g) {
         *at = g->next;
         graph_stand_in_forget(g);
+        hs__buffer_free(&g->def);
         free(g);
     }
     __real_hs_graph_free(graph);

@@ -86,8 +86,13 @@ static target *new_target(stand_in *g, hs__graph_node *node, size_t output, bool
 {
     target *t = calloc(1, sizeof *t);
     assert_non_null(t);
-    *t = (target){
-        .kernel = {g->tf, run_target}, .next = g->targets, .g = g, .node = node, .output = output, .is_first = is_first};
+    *t = (target){.kernel = {.tf = g->tf, .run = run_target},
+                  .next = g->targets,
+                  .g = g,
+                  .node = node,
+                  .output = output,
+                  .is_first = is_first};
+    kernel_add(&t->kernel);
     return g->targets = t;
 }
 
@@ -139,8 +144,7 @@ static void add_variable(hs__buffer *text, stand_in *g, hs__graph_node *variable
     hs__buffer_text(text, " } } } }\n");
     hs__buffer_text(text, "node { name: '%s/initial' op: 'HooksessValue' attr { key: 'dtype' value { type: %s } }\n", name,
                     type);
-    hs__buffer_text(text, "attr { key: 'target' value { i: %lld } } }\n",
-                    (long long)(intptr_t)new_target(g, variable, 0, true));
+    hs__buffer_text(text, "attr { key: 'target' value { i: %zu } } }\n", new_target(g, variable, 0, true)->kernel.number);
     hs__buffer_text(text, "node { name: '%s/Assign' op: 'AssignVariableOp' input: '%s' input: '%s/initial' ", name, name,
                     name);
     hs__buffer_text(text, "attr { key: 'dtype' value { type: %s } } }\n", type);
@@ -154,6 +158,7 @@ void graph_stand_in_forget(stand_in *g)
     g->tf = (hs_backend){NULL, NULL};
     while (g->targets) {
         target *next = g->targets->next;
+        kernel_remove(&g->targets->kernel);
         free(g->targets->host);
         free(g->targets);
         g->targets = next;
@@ -232,10 +237,11 @@ static hs_code add(adding *a, const char *type, const char *name, const char *co
 static hs_code add_value(adding *a, hs__graph_node *node, size_t output, hs_dtype dtype, const char *name)
 {
     const target *t = new_target(a->g, node, output, false);
-    return add(a, "HooksessValue", name, NULL, false,
-               (const hs_tensorflow_attr[]){{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = dtype},
-                                            {.name = "target", .kind = HS_TENSORFLOW_INT, .number = (int64_t)(intptr_t)t},
-                                            {.name = NULL}});
+    return add(
+        a, "HooksessValue", name, NULL, false,
+        (const hs_tensorflow_attr[]){{.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = dtype},
+                                     {.name = "target", .kind = HS_TENSORFLOW_INT, .number = (int64_t)t->kernel.number},
+                                     {.name = NULL}});
 }
 
 static bool writes(const hs__graph_node *op, const hs__graph_node *variable)
@@ -292,8 +298,8 @@ static hs_code add_call(adding *a, hs__graph_node *op, const char *name)
         inputs[i] = edges[i];
     }
     return add(a, "HooksessCall", name, inputs, true,
-               (const hs_tensorflow_attr[]){{.name = "target", .kind = HS_TENSORFLOW_INT, .number = (int64_t)(intptr_t)t},
-                                            {.name = NULL}});
+               (const hs_tensorflow_attr[]){
+                   {.name = "target", .kind = HS_TENSORFLOW_INT, .number = (int64_t)t->kernel.number}, {.name = NULL}});
 }
 
 static hs_code add_op(stand_in *g, hs__graph_node *op, hs_error *err)
@@ -332,8 +338,10 @@ static hs_code add_node(stand_in *g, hs__graph_node *node, hs_error *err)
     adding a = {.g = g, .err = err};
     hs_code code = HS_OK;
     hs_node unused;
-    if (node->kind == HS__VARIABLE || node->builtin || g->tf.ops->find(g->tf.self, node->name, &unused, NULL) == HS_OK)
-        return HS_OK;
+    if (node->kind == HS__VARIABLE || node->builtin ||
+        (code = g->tf.ops->find(g->tf.self, node->name, &unused, err)) != HS_NOT_FOUND)
+        return code;
+    code = HS_OK;
     for (size_t i = 0; !code && i < node->n_inputs; i++)
         code = add_node(g, node->inputs[i].node, err);
     for (size_t i = 0; !code && i < node->n_controls; i++)
@@ -386,9 +394,19 @@ static hs_code try_to_follow(stand_in *g, hs_error *err)
     return code;
 }
 
-/* Many of those that call this cannot say that there is no memory: the real backend has made its graph before. */
+/* Some functions that call this cannot report that there is no memory. Then the next one that can does. */
 hs_code graph_stand_in_follow(stand_in *g, hs_error *err)
 {
     hs_code code = try_to_follow(g, err);
+    g->no_memory |= code == HS_RESOURCE_EXHAUSTED;
     return code == HS_RESOURCE_EXHAUSTED ? try_to_follow(g, err) : code;
+}
+
+hs_code graph_stand_in_follow_or_fail(stand_in *g, hs_error *err)
+{
+    hs_code code = graph_stand_in_follow(g, err);
+    if (g->no_memory)
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for TensorFlow's graph");
+    g->no_memory = false;
+    return code;
 }

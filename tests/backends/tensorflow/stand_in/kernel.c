@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/tensorflow/stand_in/kernel.h"
+#include "support/test.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -73,7 +74,23 @@ static const struct {
 #undef FUNCTION
 };
 
-enum { MOST_INPUTS = 16, MOST_STRINGS = 64 };
+enum { MOST_INPUTS = 16, MOST_STRINGS = 64, MOST_TARGETS = 4096 };
+
+static kernel_target *targets[MOST_TARGETS];
+
+void kernel_add(kernel_target *target)
+{
+    size_t i = 0;
+    while (targets[i])
+        assert_true(++i < MOST_TARGETS);
+    targets[i] = target;
+    target->number = i;
+}
+
+void kernel_remove(const kernel_target *target)
+{
+    targets[target->number] = NULL;
+}
 
 /* The functions of a test know of no other threads. */
 static pthread_mutex_t computing = PTHREAD_MUTEX_INITIALIZER;
@@ -84,7 +101,7 @@ static void *create(TF_OpKernelConstruction *ctx)
     TF_Status *status = tf.NewStatus();
     tf.OpKernelConstruction_GetAttrInt64(ctx, "target", &target, status);
     tf.DeleteStatus(status);
-    return (void *)(intptr_t)target;
+    return targets[target];
 }
 
 static void end(void *kernel)
