@@ -8,7 +8,6 @@
 #include "checkpoint/plan.h"
 #include "checkpoint/source.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,16 +30,15 @@ static hs_code reserve(const hs_env *env, const char *aside, hs_error *err)
     return code;
 }
 
-/* The name to write under, PATH.PID-COUNTER.tmp: of two that write to one path, neither may put the other's half-written
+/* The name to write under, PATH.PID-NUMBER.tmp: of two that write to one path, neither may put the other's half-written
  * file in place. */
 static hs_code find_aside(const hs_env *env, const char *path, char **aside, hs_error *err)
 {
     enum { MOST_TRIES = 1000 };
-    static atomic_uint counter;
     hs_code code = HS_ALREADY_EXISTS;
     hs_error cause = {0};
     for (int i = 0; i < MOST_TRIES && code == HS_ALREADY_EXISTS; i++) {
-        *aside = hs__format(env, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&counter, 1));
+        *aside = hs__format(env, "%s.%ld-%d.tmp", path, (long)getpid(), i);
         if (!*aside)
             return hs__no_memory(err, strlen(path), "a path");
         if ((code = reserve(env, *aside, &cause))) {

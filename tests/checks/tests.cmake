@@ -9,6 +9,7 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
   add_test(NAME checks/exports COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh $<TARGET_FILE:hooksess_shared>
                                        $<TARGET_FILE:hooksess_static> ${PROJECT_SOURCE_DIR}/include)
   add_test(NAME checks/quiet COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/quiet.sh $<TARGET_FILE:hooksess_static>)
+  add_test(NAME checks/globals COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/globals.sh $<TARGET_FILE:hooksess_static>)
   if(TARGET hooksess_tensorflow)
     add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
                                                     $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h

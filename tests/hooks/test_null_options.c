@@ -64,8 +64,11 @@ static void its_begin_says_so(void **state)
 static void it_is_destroyed_as_any_other(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < HOOKS; i++)
-        hs_hook_destroy(of_null(i));
+    for (size_t i = 0; i < HOOKS; i++) {
+        hs_hook hook = of_null(i);
+        assert_non_null(hook.ops->destroy);
+        hs_hook_destroy(hook);
+    }
 }
 
 int main(void)

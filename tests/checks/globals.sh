@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# globals.sh STATIC: the library has no variables of static storage that can change, but for these.
+set -eu
+allowed="
+locks_posix.c.o:files             the files that the process has locked, as the kernel's locks are the process's
+locks_posix.c.o:mutex
+locks_posix.c.o:once
+signals.c.o:before                the sessions that handle signals, and what was installed before them
+signals.c.o:covered
+signals.c.o:handling
+signals.c.o:layers
+signals.c.o:listeners
+signals.c.o:lock
+signals.c.o:n_listeners
+signals.c.o:ours
+signals.c.o:process
+create.c.o:opened                 how many sessions were opened
+writer_shared.c.o:shared          the event files that are shared
+writer_shared.c.o:shared_lock
+histogram_buckets.c.o:made        a table of constants, which is computed
+histogram_buckets.c.o:tables
+"
+used=$(objdump -t "$1" | awk '
+    /file format/ { object = $1; sub(/:$/, "", object) }
+    /^[0-9a-f]+ ....... (\.data|\.bss|\.tdata|\.tbss|\*COM\*)/ {
+        if ($0 ~ /\.data\.rel\.ro|DW\.ref\./ || $(NF - 1) ~ /^0*$/ || object ~ /\.pb-c\.c\.o$/)
+            next
+        name = $NF
+        sub(/\.[0-9]+$/, "", name)
+        sub(/^.*\./, "", name) # clang: FUNCTION.NAME
+        print object ":" name
+    }' | sort -u)
+listed=$(echo "$allowed" | awk 'NF {print $1}' | sort -u)
+status=0
+for use in $used; do
+    echo "$listed" | grep -qx "$use" || { echo "not allowed: $use"; status=1; }
+done
+for use in $listed; do
+    echo "$used" | grep -qx "$use" || { echo "allowed, and not there: $use"; status=1; }
+done
+[ $status = 0 ] && echo "nothing is global but for $(echo "$listed" | wc -l) variables"
+exit $status
