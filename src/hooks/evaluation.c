@@ -46,8 +46,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     evaluation *hook = self;
     hook->session_env = hs_backend_env(backend);
-    hook->due = hook->loaded = false;
-    hook->writer = NULL;
     hook->evaluated_step = NOT_EVALUATED;
     hs__timer_reset(&hook->timer);
     hs_code code = hs__need_global_step(backend, err);
@@ -353,7 +351,6 @@ static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_e
     hook->given_writer = options->summary_writer;
     hook->evaluate = options->evaluate;
     hook->user = options->user;
-    hook->evaluated_step = NOT_EVALUATED;
     if (!(hook->name = hs__hook_text(hook, options->name ? options->name : "eval", err)) ||
         (options->eval_op && !(hook->eval_op = hs__hook_text(hook, options->eval_op, err))) ||
         (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err))) ||

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -632,6 +633,25 @@ static double beat_number(const char *path, const char *name)
     return number;
 }
 
+static void the_heart_beats_rarely_by_default(void **state)
+{
+    enum { LOOKS = 100 };
+    room r;
+    struct stat now, before = {.st_ino = 0};
+    int beats = 0;
+    build(&r, *state, false);
+    open_one(&r, hs_watchdog(.heartbeat = test_path(r.s->directory, "beat")));
+    while (!test_exists(r.s->directory, "beat"))
+        real_pause();
+    for (int i = 0; i < LOOKS; i++, before = now) {
+        real_pause();
+        assert_int_equal(stat(test_path(r.s->directory, "beat"), &now), 0);
+        beats += now.st_ino != before.st_ino || now.st_ctim.tv_nsec != before.st_ctim.tv_nsec;
+    }
+    finish(&r);
+    assert_true(beats >= 1 && beats < LOOKS / 2);
+}
+
 static hs_code op_is_suspended(room *r, hs_op *op, hs_error *err)
 {
     const double SECS = 1000;
@@ -721,6 +741,7 @@ int main(void)
         with_stage(a_run_that_was_ended_is_not_recovered),
         with_stage(each_session_has_its_own),
         with_stage(the_heart_beats_through_a_stall),
+        with_stage(the_heart_beats_rarely_by_default),
         with_stage(time_in_which_nobody_ran_is_no_stall),
         with_stage(a_sick_disk_is_told_once),
         with_stage(each_allocation_may_fail),

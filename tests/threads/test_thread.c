@@ -222,18 +222,39 @@ static void a_straggler_goes_on_safely(void **state)
     assert_true(s.saw_stop);
 }
 
-static void an_error_after_the_join_is_logged(void **state)
+/* A thread that has failed, as the logger sees it. */
+typedef struct {
+    hs_logger before;
+    const hs_thread *failing;
+    hs_code seen;
+} look;
+
+static void look_and_log(void *user, hs_log_level level, const char *text)
+{
+    look *l = user;
+    l->seen = hs_thread_error(l->failing, NULL);
+    l->before.write(l->before.user, level, text);
+}
+
+static void an_error_after_the_join_is_logged_before_the_thread_ends(void **state)
 {
     fixture *f = *state;
     static straggler s = {EVENT, EVENT, false};
+    static look l;
     hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10, .ignore_live_threads = true};
+    l = (look){.before = f->t.env.logger, .seen = HS_UNKNOWN};
+    f->t.env.logger = (hs_logger){look_and_log, &l};
     hs_thread *thread = make(f, (hs_thread_options){.name = "late", .run = outlive, .user = &s});
+    l.failing = thread;
     assert_ok(hs_coordinator_register(f->coordinator, thread, &f->err), &f->err);
     start(f, thread);
     hs_coordinator_request_stop(f->coordinator, NULL);
     assert_ok(hs_coordinator_join(f->coordinator, &soon, &f->err), &f->err);
     event_add(&s.go);
-    wait_and_free(thread);
+    assert_true(hs_thread_wait(thread, LONG));
+    assert_int_equal(l.seen, HS_OK);
+    assert_fails(hs_thread_error(thread, &f->err), HS_ABORTED, &f->err, "too late");
+    hs_thread_free(thread);
     hs_coordinator_clear_stop(f->coordinator);
     assert_ok(hs_coordinator_join(f->coordinator, NULL, &f->err), &f->err); /* for what it has started */
     assert_contains(f->t.log, "ERROR: thread 'late' failed after it was joined: too late");
@@ -473,7 +494,7 @@ int main(void)
         test(it_belongs_to_one_coordinator),
         test(handles_are_freed_in_any_order),
         test(a_thread_of_the_programs_own_is_joined),
-        test(an_error_after_the_join_is_logged),
+        test(an_error_after_the_join_is_logged_before_the_thread_ends),
         test(join_wakes_a_thread_that_waits),
         test(it_wakes_again_until_the_thread_has_ended),
         test(nothing_is_woken_after_its_end),
