@@ -65,7 +65,11 @@ add_test(NAME backends/tensorflow/resume COMMAND test_backends_tensorflow_resume
 set_tests_properties(backends/tensorflow/resume PROPERTIES LABELS interop TIMEOUT 300 FIXTURES_REQUIRED tensorflow_graphs
                                                            ENVIRONMENT "${tensorflow_environment}")
 
-foreach(module IN ITEMS training checkpoints metadata)
+set(python_modules training checkpoints metadata)
+if(HOOKSESS_SANITIZE AND NOT HOOKSESS_HEAVY_TESTS)
+  set(python_modules) # mostly TensorFlow's own time
+endif()
+foreach(module IN LISTS python_modules)
   set(test backends/tensorflow/python_${module})
   add_test(NAME ${test} COMMAND ${HOOKSESS_PYTHON} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${module}.py)
   set_tests_properties(

@@ -2,6 +2,11 @@
 # Tests of sessions a second time, on TensorFlow: the same sources, linked so that a script, a graph or a source has TensorFlow
 # run what is in it (script.c, graph.c, source.c). not_here.txt says which of them cannot run there, and why.
 
+# The sessions' code runs under the sanitizers in the original tests, the backend's in those of backends/tensorflow.
+if(HOOKSESS_SANITIZE AND NOT HOOKSESS_HEAVY_TESTS)
+  return()
+endif()
+
 # The backend inside of the program, beside the static library that tests are linked with: one copy of each.
 add_library(hooksess_tensorflow_inside STATIC $<TARGET_OBJECTS:hooksess_tensorflow> ${CMAKE_CURRENT_LIST_DIR}/engine.c
             ${CMAKE_CURRENT_LIST_DIR}/graph.c ${CMAKE_CURRENT_LIST_DIR}/graph_build.c ${CMAKE_CURRENT_LIST_DIR}/kernel.c ${CMAKE_CURRENT_LIST_DIR}/script.c
