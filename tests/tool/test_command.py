@@ -23,6 +23,11 @@ class CommandLine(ToolCase):
             self.assertIn(f"  {group} {name} ", text)
         self.assertIn("  checkpoint ls [--json] PREFIX  ", self.prints("help", "checkpoint"))
 
+    def test_the_summaries_in_help_are_in_one_column(self):
+        lines = [line for line in self.prints("help").splitlines() if line.startswith("  ")]
+        self.assertGreater(len(lines), len(COMMANDS))
+        self.assertEqual(len({re.match(r" +\S.*?  +", line).end() for line in lines}), 1, lines)
+
     def test_help_of_a_command(self):
         for group, name in COMMANDS:
             text = self.prints("help", group, name)

@@ -2,12 +2,13 @@
 import fcntl
 import json
 import os
+import re
 import resource
 import signal
 import unittest
 
 from event_files import event, field, record, run_metadata, scalars, start, tensor_scalar, version
-from support import TOOL, ToolCase, run
+from support import BUILD, TOOL, ToolCase, run
 
 FIRST, SECOND = "run/events.out.tfevents.0000000001.a", "run/events.out.tfevents.0000000002.a"
 OUTPUT = "events.out.tfevents.0000000003.all"  # not in run
@@ -48,6 +49,8 @@ class Ls(EventsCase):
     def test_a_file_alone(self):
         self.write_run()
         self.assertEqual([f["file"] for f in self.json("events", "ls", "--json", SECOND)["files"]], [SECOND])
+        text = self.prints("events", "ls", SECOND)
+        self.assertEqual(len({re.search(r" (?:records|scalar|tensor|run_metadata) ", line).start() for line in text.splitlines()}), 1, text)
 
     def test_an_empty_directory(self):
         self.assertEqual(self.json("events", "ls", "--json", "run"), {"files": [], "events": {}, "tags": []})
@@ -102,6 +105,10 @@ class Cat(EventsCase):
         self.assertEqual(self.lines("--from", "5", "run"), [])
         self.assertIn("--from takes a step, and '1x'", self.says("events", "cat", "--from", "1x", "run"))
         self.assertIn("--to takes a step", self.says("events", "cat", "--to", "99999999999999999999", "run"))
+
+    def test_a_tag_is_itself_before_it_is_a_pattern(self):
+        self.write(FIRST, version() + scalars(1, **{"loss[0]": 1, "loss0": 2}))
+        self.assertEqual([e["tag"] for e in self.lines("--tag", "loss[0]", "run")], ["loss[0]", "loss0"])
 
     def test_nan_is_null(self):
         self.write(FIRST, scalars(1, loss=float("nan")))
@@ -187,6 +194,16 @@ class Compact(EventsCase):
         self.assertEqual(done["deleted"], [FIRST, SECOND])
         self.assertEqual(self.names(), [SECOND[4:] + ".compacted"])
         self.assertIn("nothing to compact", self.prints("events", "compact", "--delete", "run"))
+
+    def test_the_new_file_and_its_directory_are_synced(self):
+        self.write_run()
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        environment = {**os.environ, "LD_PRELOAD": str(BUILD / "tests/tool/note_syncs.so"), "ASAN_OPTIONS": asan}
+        done = run(TOOL, "events", "compact", "--delete", "run", cwd=self.directory, env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        synced = [line.split(" ")[1] for line in done.stderr.decode().splitlines()]
+        folder = os.path.realpath(self.directory / "run")
+        self.assertEqual([os.path.dirname(path) for path in synced[:1]] + synced[1:2], [folder, folder])
 
     def test_a_deletion_that_was_interrupted_is_finished(self):
         self.write_run()

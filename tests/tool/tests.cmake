@@ -8,6 +8,9 @@ hooksess_compile_options(tool_make_checkpoint)
 set_target_properties(tool_make_checkpoint PROPERTIES OUTPUT_NAME make_checkpoint
                                                       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/tool)
 target_link_libraries(tool_make_checkpoint PRIVATE hooksess_test_support)
+add_library(tool_note_syncs MODULE ${CMAKE_CURRENT_LIST_DIR}/note_syncs.c)
+set_target_properties(tool_note_syncs PROPERTIES PREFIX "" OUTPUT_NAME note_syncs LIBRARY_OUTPUT_DIRECTORY
+                                                                                  ${PROJECT_BINARY_DIR}/tests/tool)
 
 foreach(test IN ITEMS command ls stat verify diff convert hostile events)
   add_test(NAME tool/${test} COMMAND ${Python3_EXECUTABLE} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${test}.py)
