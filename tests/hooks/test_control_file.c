@@ -195,8 +195,8 @@ static void a_zero_byte_is_refused(void **state)
 static void the_log_stays_whole(void **state)
 {
     stage *s = *state;
-    after(s, "\x1b[2J\xff'\\%s%n\a\n");
-    assert_contains(s->t.log, "control: '\\x1b[2J\\xff\\x27\\x5c%s%n\\x07' is refused");
+    after(s, "\x1b[2J\xff'\\%s%n\a\x7f~\n");
+    assert_contains(s->t.log, "control: '\\x1b[2J\\xff\\x27\\x5c%s%n\\x07\\x7f~' is refused");
 }
 
 static void a_long_line_is_skipped(void **state)
@@ -529,6 +529,17 @@ static void another_fifo_may_take_its_place(void **state)
     assert_true(lr == 0.75);
 }
 
+/* A process without a standard input opens the FIFO as 0. */
+static void another_fifo_may_take_the_place_of_descriptor_0(void **state)
+{
+    int input = dup(STDIN_FILENO);
+    assert_true(input >= 0);
+    close(STDIN_FILENO);
+    another_fifo_may_take_its_place(state);
+    assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+    close(input);
+}
+
 static void a_file_may_take_its_place(void **state)
 {
     stage *s = *state;
@@ -577,6 +588,7 @@ int main(void)
         with_stage(an_endless_writer_holds_nothing_up),
         with_stage(a_fifo_for_everybody_is_refused),
         with_stage(another_fifo_may_take_its_place),
+        with_stage(another_fifo_may_take_the_place_of_descriptor_0),
         with_stage(a_file_may_take_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

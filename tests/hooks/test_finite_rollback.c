@@ -357,8 +357,11 @@ static void what_is_refused_at_the_opening(void **state)
     } cases[] = {
         {GUARD(.learning_rate = "unknown"), HS_NOT_FOUND, "learning_rate 'unknown' is no variable"},
         {GUARD(.learning_rate = "global_step"), HS_INVALID_ARGUMENT, "no scalar of type float or double"},
+        {GUARD(.learning_rate = "passing"), HS_INVALID_ARGUMENT, "'passing' is a local variable, which no checkpoint has"},
         {GUARD(.skip_op = "unknown"), HS_NOT_FOUND, "'unknown'"},
     };
+    hs_graph_add_variable(
+        p->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "passing", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_fails(poisoned_open(p, false, &cases[i].hook, 1), cases[i].code, &p->s->err, cases[i].message);
 }

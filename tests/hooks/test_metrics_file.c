@@ -169,6 +169,13 @@ static void what_is_not_one_number_is_refused(void **state)
 
 /* After a crash. */
 
+static void a_tensor_that_is_not_there_is_refused_at_the_opening(void **state)
+{
+    stage *s = *state;
+    const char *path = test_path(s->directory, "x.csv");
+    stage_refuses(s, hs_metrics_file(.path = path, .tensors = HS_NAMES("lost")), HS_NOT_FOUND, "'lost'");
+}
+
 static void assert_resumes_the_same(trainer t)
 {
     char *elsewhere = test_make_directory(), *here = t.s->directory;
@@ -506,6 +513,7 @@ int main(void)
         with_stage(a_json_file_has_an_object_a_line),
         with_stage(the_time_is_in_thousandths_since_1970),
         with_stage(what_is_not_one_number_is_refused),
+        with_stage(a_tensor_that_is_not_there_is_refused_at_the_opening),
         with_stage(a_resumed_csv_file_is_that_of_a_whole_run),
         with_stage(a_resumed_json_file_is_that_of_a_whole_run),
         with_stage(what_was_said_before_a_stop_stands_in_the_row_after_it),

@@ -116,10 +116,29 @@ static void a_resumed_run_knows_how_long_a_save_takes(void **state)
 {
     stage *s = *state;
     stage_open(s, status(s));
-    hs_raw_session_set_save_secs(hs_session_raw(s->session), 2.5);
+    hs_raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
     stage_close(s);
     stage_open(s, status(s));
-    assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 2.5);
+    assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 0.25);
+}
+
+static hs_code has_saved(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    (void)self, (void)coordinator, (void)err;
+    hs_raw_session_set_save_secs(session, 3);
+    return HS_OK;
+}
+
+static void what_a_save_took_in_this_run_counts_more(void **state)
+{
+    stage *s = *state;
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "saver", .after_create_session = has_saved};
+    stage_open(s, status(s));
+    hs_raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
+    stage_close(s);
+    const hs_hook hooks[] = {{.ops = &ops}, status(s)};
+    assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
+    assert_true(hs_raw_session_save_secs(hs_session_raw(s->session)) == 3);
 }
 
 static void what_makes_no_sense_is_not_believed(void **state)
@@ -407,6 +426,7 @@ int main(void)
         with_stage(a_step_without_a_save_writes_nothing),
         with_stage(at_the_end_it_says_so),
         with_stage(a_resumed_run_knows_how_long_a_save_takes),
+        with_stage(what_a_save_took_in_this_run_counts_more),
         with_stage(what_makes_no_sense_is_not_believed),
         with_stage(the_outcome_is_told),
         with_stage(an_interruption_is_told),

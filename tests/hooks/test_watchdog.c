@@ -679,6 +679,39 @@ static void time_in_which_nobody_ran_is_no_stall(void **state)
     assert_lacks(r.s->t.log, "no sign of life");
 }
 
+static bool beat_names(const char *path, const char *hook)
+{
+    char *text = test_read_file(path, NULL);
+    json_t *beat = text ? json_loads(text, 0, NULL) : NULL;
+    assert_true(!text || beat);
+    bool names = beat && strcmp(json_string_value(json_object_get(beat, "hook")), hook) == 0;
+    json_decref(beat);
+    free(text);
+    return names;
+}
+
+static hs_code after_waits_for_beat(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    (void)run, (void)values, (void)err;
+    while (!beat_names(self, "the \"slow\\\" ? one"))
+        real_pause();
+    return HS_OK;
+}
+
+static void the_heartbeat_names_the_hook_that_is_called(void **state)
+{
+    room r;
+    build(&r, *state, false);
+    char path[512];
+    snprintf(path, sizeof path, "%s/beat.json", r.s->directory);
+    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "the \"slow\\\" \n one", .after_run = after_waits_for_beat};
+    open_room(&r, (hs_hook[]){hs_watchdog(WATCH, .heartbeat = path, .heartbeat_secs = 0.002), {.ops = &ops, .self = path}},
+              2, NULL);
+    train(&r);
+    finish(&r);
+    assert_true(beat_names(path, ""));
+}
+
 static void a_sick_disk_is_told_once(void **state)
 {
     room r;
@@ -743,6 +776,7 @@ int main(void)
         with_stage(the_heart_beats_through_a_stall),
         with_stage(the_heart_beats_rarely_by_default),
         with_stage(time_in_which_nobody_ran_is_no_stall),
+        with_stage(the_heartbeat_names_the_hook_that_is_called),
         with_stage(a_sick_disk_is_told_once),
         with_stage(each_allocation_may_fail),
     };
