@@ -69,6 +69,7 @@ static hs_code save_anew(test_env *t, void *user)
         code = saver ? save_with(saver, &w, s, &err) : err.code;
         hs_saver_free(saver);
     }
+    assert_lacks(err.message, "a former call for it failed"); /* the first cause is told */
     wall_close(&w);
     return code;
 }

@@ -54,6 +54,24 @@ static void each_new_checkpoint_once_until_none_comes(void **state)
     assert_int_equal(test_count_files(test_path(h->s->directory, "eval"), "tfevents"), 1);
 }
 
+static void the_callers_writer_is_flushed(void **state)
+{
+    shop *h = *state;
+    static const char *const metrics[] = {"w", NULL};
+    shop_train_to(h, 4);
+    hs_summary_writer *writer = hs_summary_writer_open(test_path(h->s->directory, "eval"), NULL, &h->s->err);
+    const hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = h->s->directory, .metrics = metrics,
+                                           .summary_writer = writer};
+    hs_graph *g = shop_graph(h, HS_MODE_EVAL);
+    shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
+    hs_metrics *m = hs_evaluate_once(hs_graph_backend(g), &once, &h->s->err);
+    assert_non_null(m);
+    assert_string_equal(events_text(test_path(h->s->directory, "eval")), "version w=4@4");
+    hs_metrics_free(m);
+    hs_graph_free(g);
+    assert_ok(hs_summary_writer_close(writer, &h->s->err), &h->s->err);
+}
+
 static void so_many_evaluations(void **state)
 {
     shop *h = *state;
@@ -501,6 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_shop(each_new_checkpoint_once_until_none_comes),
+        with_shop(the_callers_writer_is_flushed),
         with_shop(so_many_evaluations),
         with_shop(time_between_evaluations),
         with_shop(a_checkpoint_that_is_deleted_while_it_is_evaluated),

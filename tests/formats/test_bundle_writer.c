@@ -402,6 +402,31 @@ static void every_failure_is_heard(void **state)
     test_each_file_call(write_and_hear, NULL, EIO, false, NULL);
 }
 
+/* The zeros before the second tensor begin the second buffer of the data file. */
+static hs_code write_aligned(test_env *env, void *user)
+{
+    static const char bytes[HS__STREAM_BUFFER - 1];
+    hs_tensor tensor = hs_tensor_of(HS_UINT8, HS_SHAPE(sizeof bytes), bytes);
+    hs__bundle_writer writer;
+    (void)user;
+    hs_code code = hs__bundle_writer_open(&writer, &env->env, DATA_FILE, 0, 1, &err);
+    if (code)
+        return code;
+    writer.alignment = 42;
+    if (!(code = hs__bundle_writer_add(&writer, "a", &tensor, &err)) &&
+        !(code = hs__bundle_writer_add(&writer, "b", &tensor, &err)))
+        code = hs__bundle_writer_finish(&writer, INDEX, &err);
+    hs__bundle_writer_close(&writer);
+    return code;
+}
+
+static void aligning_may_fail(void **state)
+{
+    (void)state;
+    test_each_allocation(write_aligned, NULL);
+    test_each_file_call(write_aligned, NULL, EIO, false, NULL);
+}
+
 /* Both files are on the disk when finish returns, the data first. */
 
 static char trace[2000];
@@ -463,6 +488,7 @@ int main(void)
         TEST(pieces_that_do_not_come_fail),
         TEST(writing_may_fail_anywhere),
         TEST(every_failure_is_heard),
+        TEST(aligning_may_fail),
         TEST(finish_syncs_data_and_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -474,6 +474,19 @@ static void what_was_not_copied_cannot_be_recovered(void **state)
     assert_int_equal(lost_close(l)->reason, HS_REASON_FAILED);
 }
 
+static void more_than_a_gib_is_not_copied_by_default(void **state)
+{
+    lost *l = *state;
+    const size_t gib = (size_t)1 << 30;
+    void *v = calloc(gib, 1); /* which nobody touches */
+    assert_non_null(v);
+    hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE((int64_t)(gib / sizeof(double))), v); /* the step is the rest */
+    lost_open(l, NULL);
+    assert_contains(l->t.log, "larger than hs_recovery.copy_limit, 1073741824 bytes");
+    lost_close(l);
+    free(v);
+}
+
 /* Without a copy, and without memory of the program's, it begins again: what was said of the steps made before is no longer
  * so.
  */
@@ -798,6 +811,7 @@ int main(void)
         lost_test(options_that_make_no_sense_are_refused),
         lost_test(the_programs_memory_is_as_it_was_at_the_opening),
         lost_test(what_was_not_copied_cannot_be_recovered),
+        lost_test(more_than_a_gib_is_not_copied_by_default),
         lost_test(what_was_not_copied_is_initialised_anew),
         lost_test(the_copy_goes_when_there_is_a_checkpoint),
         lost_test(a_save_that_is_on_its_way_is_waited_for),

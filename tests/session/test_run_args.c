@@ -181,6 +181,41 @@ static void built_args_are_run(void **state)
     hs_run_args_clear(&args);
 }
 
+/* The args' memory comes from the default environment. */
+static const hs_env *default_env;
+
+const hs_env *__wrap_hs_env_default(void);
+const hs_env *__real_hs_env_default(void);
+
+const hs_env *__wrap_hs_env_default(void)
+{
+    return default_env ? default_env : __real_hs_env_default();
+}
+
+static hs_code build_with(test_env *t, void *user)
+{
+    hs_run_args flat = {HS_RUN_ARGS}, tree = {HS_RUN_ARGS};
+    double x = 1;
+    hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &x);
+    (void)user;
+    default_env = &t->env;
+    hs_code code = hs_run_args_fetch(&flat, NULL, "loss", NULL);
+    if (!code)
+        code = hs_run_args_feed(&flat, "x", &value, NULL);
+    if (!code)
+        code = hs_run_args_fetch(&tree, "metrics/loss", "l", NULL);
+    hs_run_args_clear(&flat);
+    hs_run_args_clear(&tree);
+    default_env = NULL;
+    return code;
+}
+
+static void each_allocation_of_built_args(void **state)
+{
+    (void)state;
+    test_each_allocation(build_with, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +229,7 @@ int main(void)
         cmocka_unit_test(args_made_by_hand_are_not_added_to),
         cmocka_unit_test(built_args_that_were_changed_by_hand_are_refused),
         cmocka_unit_test(nulls_are_refused),
+        cmocka_unit_test(each_allocation_of_built_args),
         play_test(a_failed_step_leaves_the_rest),
         play_test(built_args_are_run),
     };

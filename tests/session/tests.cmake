@@ -4,6 +4,7 @@ foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_o
                         wordless)
   hooksess_test(session ${module} session/probe.c backends/bare.c)
 endforeach()
+target_link_options(test_session_run_args PRIVATE -Wl,--wrap=hs_env_default)
 hooksess_test(session session_manager backends/bare.c)
 
 add_executable(session_exceptions session/test_exceptions.cpp)

@@ -161,6 +161,11 @@ static void no_graph(void **state)
 {
     (void)state;
     assert_int_equal(hs_graph_summary_scalar(NULL, "s", "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_summary_histogram(NULL, "s", "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_summary_image(NULL, "s", "x", 1), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_summary_audio(NULL, "s", "x", 1, 8000), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_summary_text(NULL, "s", "x"), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_graph_summary_tensor(NULL, "s", "x"), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_graph_merge_all_summaries(NULL, NULL), HS_INVALID_ARGUMENT);
 }
 
