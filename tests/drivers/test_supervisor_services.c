@@ -606,6 +606,8 @@ static hs_code one_life(test_env *t, void *user)
     f.sv = hs_supervisor_new(hs_graph_backend(f.graph), &OPTIONS(.logdir = user), &err);
     if (f.sv) {
         f.session = hs_supervisor_managed_session(f.sv, NULL, &err);
+        while (f.session && !hs_supervisor_should_stop(f.sv) && !test_exists(user, "checkpoint"))
+            sched_yield(); /* so that each life writes the same */
         hs_supervisor_leave(f.sv, f.session, err.code, NULL, &err);
     }
     hs_supervisor_free(f.sv);
