@@ -150,7 +150,8 @@ static hs_code sort_attributes(stand_in *g, hs_bytes *bytes, hs_error *err)
     if (!def)
         return hs_error_set(err, HS_INTERNAL, "TensorFlow's graph cannot be read");
     for (size_t i = 0; i < def->n_node; i++)
-        qsort(def->node[i]->attr, def->node[i]->n_attr, sizeof(void *), by_key);
+        if (def->node[i]->n_attr)
+            qsort(def->node[i]->attr, def->node[i]->n_attr, sizeof(void *), by_key);
     hs__buffer_free(&g->def);
     hs__buffer_init(&g->def, hs_env_default());
     hs__proto_pack(message, &g->def);
