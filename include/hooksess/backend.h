@@ -160,7 +160,7 @@ typedef struct hs_backend_ops {
      * backend is gone. Absent: the backend has no queues to fill. */
     hs_code (*fork)(void *session, void **forked, hs_error *err);
     /* Adds one to the global step, for hs_step_end. HS_FAILED_PRECONDITION: the program changed the step itself since the
-     * last call. Absent: only ops advance it. */
+     * last call, or before the first call since the step was read last. Absent: only ops advance it. */
     hs_code (*advance_step)(void *session, hs_error *err);
 
     /* Of the first group. Is the variable of that index a part of a larger one? Absent: none is. */

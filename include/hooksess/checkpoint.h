@@ -90,7 +90,8 @@ typedef struct hs_saver_options {
  * HS_INVALID_ARGUMENT: with `variables` or `names`, which the ops have of their own; without the op; or where the SaverDef
  * is of TensorFlow's first format, V1. */
 
-/* The caller's to free, after the sessions that use it. `options` may be NULL. */
+/* The caller's to free, after the sessions that use it. `options` may be NULL. Check the result: a session that is given
+ * NULL uses a saver of its own, with the defaults. */
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
 HS_API void hs_saver_free(hs_saver *saver);
 
@@ -133,11 +134,11 @@ HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const cha
  * what went wrong until then. Where the save before has failed and nobody has asked for that (hs_saver_finished), it is
  * what that one came to, with its step in the message, and this one is not made: ask first, or save again.
  *
- * With `overlap` it is held for less: large variables are copied by the thread of the saver's, while the session runs on.
- * An op that has a list of what it writes (hs_op_def.writes) waits for what it is about to change, one that has none waits
- * for all. For programs in which nothing but ops of the session changes variables: what the program or a hook writes to
- * their memory itself, while it is being copied, is in the checkpoint in part. A hook changes a variable by an op (hook.h).
- * Backends that cannot tell what an op changes copy all at once.
+ * With `overlap` it is held for less: variables of 64 KiB and more are copied by the thread of the saver's, while the
+ * session runs on. An op that has a list of what it writes (hs_op_def.writes) waits for what it is about to change, one
+ * that has none waits for all. For programs in which nothing but ops of the session changes variables: what the program or
+ * a hook writes to their memory itself, while it is being copied, is in the checkpoint in part. A hook changes a variable
+ * by an op (hook.h). Backends that cannot tell what an op changes copy all at once.
  *
  * True if a save in the background has ended since the last call: `step` is its step, and `err` tells what came of it (code
  * HS_OK: it is durable). If several have, it is the last of them that is told of. Never waits. Every other function of the

@@ -26,7 +26,10 @@ typedef struct hs_run_context hs_run_context;
  *
  * Each callback takes the hook's own `self` first and returns HS_OK, or a code with a message, to which the library adds
  * the hook's name, the callback and the step. HS_STOP requests a stop in the hook's name, as hs_run_context_request_stop
- * does, and also ends the run with HS_STOP: no later callback of the run is called. They are called in the order of the session's list of hooks, all but close:
+ * does, and also ends the run with HS_STOP: no later callback of the run is called. A training that is started again after
+ * such a stop makes one more step before the hook can stop it, unless the hook saves that it is done (save_state) and
+ * requests the stop in after_create_session. Callbacks are called in the order of the session's list of hooks, all but
+ * close:
  *
  *   begin                  while the session is opened, before the graph is finalized: may add nodes. A second begin on the
  *                          same graph must add nothing twice. Called once a session.
@@ -55,9 +58,17 @@ typedef struct hs_run_context hs_run_context;
  *                          after_create_session (hs_raw_session_add_state).
  *   destroy                frees self. Once for each self, however often it is listed, even if opening failed early.
  *
- * A hook that changes what ops read (a rate, a weight) does it by an op that lists it in its writes (hs_op_def), and asks
- * for that op in before_run or runs it by hs_raw_session_run. The session does not see what a hook writes to the memory
- * itself: a save that overlaps the runs (hs_save_options.overlap) would hold a part of it.
+ * A hook that changes a variable of 64 KiB or more does it by an op that lists the variable in its writes:
+ *
+ *     hs_graph_op(graph, .name = "scale", .run = scale, .self = &hook, .writes = HS_NAMES("weights"));
+ *     ...
+ *     static const hs_run_args scaled = { HS_RUN_ARGS, .names = HS_NAMES("scale") };
+ *     return hs_raw_session_run(hs_run_context_session(run), &scaled, NULL, err);
+ *
+ * In before_run that is before the run's ops. If before_run asks for the op instead (*args = &scaled), the op runs in its
+ * place among the run's ops: in the order in which they were added to the graph. The session does not see what a hook
+ * writes to the memory itself: a save that overlaps the runs (hs_save_options.overlap) would hold a part of it. Smaller
+ * variables (a learning rate) are copied when the save is asked for: a hook may write to them.
  *
  * A callback, an op and a step function should return. If one throws a C++ exception, or leaves by pthread_exit or longjmp,
  * the session has failed with HS_INTERNAL: it runs no more, hs_session_should_stop is true, and it can be closed. After a

@@ -27,7 +27,7 @@ typedef struct hs_scaffold_options {
     const char *local_init_op;
     const hs_feed *local_init_feeds;
     const char *summary_op;       /* by default what merges the graph's summaries (HS_SUMMARIES), if it has any */
-    hs_saver *saver;              /* stays the caller's */
+    hs_saver *saver;              /* stays the caller's; NULL: the session's own, with the defaults */
     const hs_scaffold *copy_from; /* gives what is left out above; it is copied */
     const hs_env *env;            /* NULL: the system's own */
 } hs_scaffold_options;

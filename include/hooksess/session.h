@@ -143,9 +143,13 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * closed, so that nobody needs to look at it: the first one counts, and no more runs are made after it. What hooks feed is
  * there for what hooks fetch; the memory that the step works on is not touched by it. Between the two, hs_session_step is
  * the step before; raw runs may be made, and no others. A session that is closed between the two was left in the middle of
- * a step: it is not saved, and was interrupted (hs_outcome). So end each step that was begun: a batch that is no good is
- * drawn again within it, and who wants to leave asks for a stop (hs_session_request_stop) first. One that is begun before
- * the last was ended is an error of the loop's, and so is an end without a beginning.
+ * a step: the step is discarded, a warning says so, and the session was interrupted (hs_outcome). So end each step that
+ * was begun. If a batch is no good, draw another one within the step. One that is begun before the last was ended is an
+ * error of the loop's, and so is an end without a beginning.
+ *
+ * To leave the loop early, call hs_session_request_stop, then hs_step_end as always: the next hs_step_begin returns false,
+ * and the session was interrupted. A break after hs_step_end closes a training that counts as done (exit code 0). If the
+ * reason is an error of the program, call hs_session_fail before.
  *
  * The memory is the caller's from hs_step_end on: copies that a save takes beside the runs (overlap) are finished before it
  * returns.

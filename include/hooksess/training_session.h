@@ -31,7 +31,7 @@ typedef struct hs_training_options {
     const hs_hook *chief_only_hooks;
     size_t n_chief_only_hooks;
     hs_scaffold *scaffold;       /* as in hs_session_options */
-    const char *checkpoint_dir;  /* restored from, and saved to */
+    const char *checkpoint_dir;  /* restored from, and saved to; NULL and "": nothing is restored or saved */
     const char *summary_dir;     /* NULL: checkpoint_dir */
     double save_checkpoint_secs; /* 0: 600, unless steps are given */
     int64_t save_checkpoint_steps;

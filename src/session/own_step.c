@@ -80,7 +80,9 @@ bool hs_step_begin(hs_session *session)
         fails(session, code, &error);
         return false;
     }
-    session->own_step = true;
+    if (!session->own_begun) /* a backend that is asked for the step notices when the program changes it */
+        hs_session_step(session);
+    session->own_begun = session->own_step = true;
     hs__enter(session, HS_PHASE_DATA);
     return true;
 }

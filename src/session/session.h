@@ -172,6 +172,7 @@ struct hs_session {
     atomic_ullong alive;             /* changes as long as something goes on */
     _Atomic(const hs__hook *) doing; /* the hook that is called */
     hs_phase waits_from;             /* of before a run began to wait for data */
+    bool own_begun;                  /* hs_step_begin has returned true */
     bool own_step;                   /* between hs_step_begin and hs_step_end */
     hs__frame *own_frame;
     size_t n_muted;

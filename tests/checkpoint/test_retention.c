@@ -117,6 +117,20 @@ static void cm_015_the_rhythm_survives_a_restart(void **state)
     assert_string_equal(on_disk(f), "1 4 5");
 }
 
+static void without_a_last_one_in_the_state_file_the_hours_begin_now(void **state)
+{
+    fixture *f = *state;
+    hs_saver_options options = {HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_checkpoint_every_n_hours = 1};
+    use_saver(f, options);
+    save_after(f, 1, 10000);
+    static const char text[] = "model_checkpoint_path: \"model.ckpt-1\"\nall_model_checkpoint_paths: \"model.ckpt-1\"\n"
+                               "all_model_checkpoint_timestamps: 10000\n";
+    test_write_file(test_path(f->directory, "checkpoint"), text, sizeof text - 1);
+    revive(f, options);
+    save_after(f, 2, 10);
+    assert_string_equal(on_disk(f), "2");
+}
+
 /* The best. */
 
 static void the_best_stay(void **state)
@@ -234,6 +248,7 @@ int main(void)
         with_fixture(sa_028_one_every_so_often_is_kept_for_ever),
         with_fixture(sa_035s_cm_034s_from_the_last_that_was_kept),
         with_fixture(cm_015_the_rhythm_survives_a_restart),
+        with_fixture(without_a_last_one_in_the_state_file_the_hours_begin_now),
         with_fixture(the_best_stay),
         with_fixture(larger_may_be_better),
         with_fixture(of_equals_the_later_stays),

@@ -195,8 +195,8 @@ static void a_zero_byte_is_refused(void **state)
 static void the_log_stays_whole(void **state)
 {
     stage *s = *state;
-    after(s, "\x1b[2J\xff'\\%s%n\a\x7f~\n");
-    assert_contains(s->t.log, "control: '\\x1b[2J\\xff\\x27\\x5c%s%n\\x07\\x7f~' is refused");
+    after(s, "\x1b[2J\xff'\\%s%n\a\n");
+    assert_contains(s->t.log, "control: '\\x1b[2J\\xff\\x27\\x5c%s%n\\x07' is refused");
 }
 
 static void a_long_line_is_skipped(void **state)

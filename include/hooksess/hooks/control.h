@@ -41,7 +41,8 @@ typedef enum hs_knob_kind {
 typedef struct hs_knob {
     const char *name; /* (required) unique; of letters, digits and "_-./"; at most 64 bytes; copied */
     int64_t kind;     /* an hs_knob_kind */
-    void *value;      /* where it is, which must outlive the session. May be NULL where there is a function */
+    void *value;      /* where it is, which must outlive the session. May be a variable's memory. May be NULL where there
+                       * is a function */
     /* Called with each new value, before it is written to `value`, on the session's thread, between runs, or while it is
      * opened. A failure refuses the value. May be NULL where there is a `value`. */
     hs_code (*set)(void *user, double value, hs_error *err);

@@ -12,8 +12,10 @@ HS_BEGIN_DECLS
 
 typedef enum hs_on_nan {
     HS_NAN_FAIL = 0, /* the run fails with HS_FAILED_PRECONDITION: no end is called, nothing is saved */
-    HS_NAN_STOP =
-        1 /* a warning in the log, and a stop: a good end, with which a checkpoint_saver saves the model as it is */
+    /* A warning in the log, and a stop. The session ends normally, with exit code 0, as TensorFlow's does. Nothing more is
+     * saved: the newest checkpoint is one from before. The model in memory may have NaN: compare hs_outcome.hook with the
+     * hook's name before you use it. */
+    HS_NAN_STOP = 1
 } hs_on_nan;
 
 typedef struct hs_nan_tensor_options {

@@ -178,8 +178,8 @@ typedef struct hs__graph_session {
     hs__graph_node **stack;      /* of ops whose inputs are to be looked at */
     uint64_t run;                /* the number of this run */
     int64_t step;                /* the global step before it */
-    bool expects_step;           /* advance_step has set the step, and nobody has written it since */
-    uint64_t expected_step;      /* the step as runs and advance_step left it */
+    bool advanced;               /* by advance_step: from then on the program does not change the step */
+    uint64_t expected_step;      /* the step, unless the program has changed it */
     const hs_backend_call *call; /* what it was asked for; NULL: none is being made */
     bool check_inputs;           /* it needs a variable that was not initialised when it began */
     bool forked;                 /* for a thread beside the session's: it has no variables */

@@ -270,8 +270,8 @@ static hs_code run_marked(hs__graph_session *session, hs_backend_call *call, hs_
     hs_code code = execute_all(session, call->options, &advanced, err);
     /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
     hs_code late = advance(session, advanced, code ? NULL : err);
-    if (session->expects_step) /* what the run made of it */
-        session->expected_step += (uint64_t)*step_of(session) - (uint64_t)session->step;
+    const int64_t *step = step_of(session);
+    session->expected_step += step ? (uint64_t)*step - (uint64_t)session->step : 0;
     if (code || (code = late) || (code = collect(session, call, err)))
         return code;
     const hs_run_options *options = call->options;
@@ -400,7 +400,7 @@ hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *valu
     }
     session->initialized[variable->slot] = true;
     if (variable == session->graph->global_step)
-        session->expects_step = false;
+        session->expected_step = (uint64_t) * (const int64_t *)to->data;
     return HS_OK;
 }
 
@@ -421,24 +421,27 @@ hs_code hs__graph_advance_step(void *self, hs_error *err)
     if (!session->graph->global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
     const int64_t *step = step_of(session);
-    if (step && session->expects_step && (uint64_t)*step != session->expected_step)
+    if (step && (uint64_t)*step != session->expected_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the program changed the global step (%lld -> %lld); hs_step_end advances it",
                             (long long)session->expected_step, (long long)*step);
     hs_code code = advance(session, 1, err);
-    session->expects_step = !code;
-    session->expected_step = code ? 0 : (uint64_t)*step;
+    session->advanced = !code;
+    session->expected_step += !code;
     return code;
 }
 
 hs_code hs__graph_read_step(void *self, int64_t *step, hs_error *err)
 {
-    const int64_t *at = step_of(self);
+    hs__graph_session *session = self;
+    const int64_t *at = step_of(session);
     if (!at) {
-        const hs__graph_node *node = ((hs__graph_session *)self)->graph->global_step;
+        const hs__graph_node *node = session->graph->global_step;
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             node ? "the global step has not been initialised" : "the graph has no global step");
     }
+    if (!session->advanced)
+        session->expected_step = (uint64_t)*at;
     *step = *at;
     return HS_OK;
 }
