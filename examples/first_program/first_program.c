@@ -64,7 +64,7 @@ int main(void)
             break;
     hs_outcome outcome = hs_session_close(s, &err);
     if (hs_outcome_exit_code(&outcome) == 0)
-        model_save(&m); /* not where it failed, was interrupted, or never began */
+        model_save(&m); /* skipped if the run failed, was interrupted or never began */
     hs_graph_free(g);
     return hs_outcome_exit_code(&outcome);
 }

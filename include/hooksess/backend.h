@@ -159,9 +159,9 @@ typedef struct hs_backend_ops {
      * session's thread; the handle is used by any one thread at a time, and may be closed after the session, and after the
      * backend is gone. Absent: the backend has no queues to fill. */
     hs_code (*fork)(void *session, void **forked, hs_error *err);
-    /* Adds one to the global step, for hs_step_end. HS_FAILED_PRECONDITION: the program changed the step itself since the
-     * last call, or before the first call since the step was read last. Absent: only ops advance it. */
-    hs_code (*advance_step)(void *session, hs_error *err);
+    /* Adds `by` to the global step: 0 for hs_step_begin and before the session is closed, 1 for hs_step_end.
+     * HS_FAILED_PRECONDITION: the program itself changed the step since the last call. Absent: only ops advance it. */
+    hs_code (*advance_step)(void *session, int64_t by, hs_error *err);
 
     /* Of the first group. Is the variable of that index a part of a larger one? Absent: none is. */
     bool (*variable_slice)(void *self, size_t index, hs_variable_slice *out);

@@ -32,7 +32,7 @@ typedef struct hs_run_context hs_run_context;
  * close:
  *
  *   begin                  while the session is opened, before the graph is finalized: may add nodes. A second begin on the
- *                          same graph must add nothing twice. Called once a session.
+ *                          same graph must add nothing twice. Called once a session. HS_STOP is a failure here.
  *   after_create_session   the backend's session is there and its variables have their values; again after a recovery. A
  *                          stop that is requested of the coordinator here means that there is nothing left to do
  *                          (HS_REASON_ALREADY_DONE).
@@ -71,8 +71,9 @@ typedef struct hs_run_context hs_run_context;
  * variables (a learning rate) are copied when the save is asked for: a hook may write to them.
  *
  * A callback, an op and a step function should return. If one throws a C++ exception, or leaves by pthread_exit or longjmp,
- * the session has failed with HS_INTERNAL: it runs no more, hs_session_should_stop is true, and it can be closed. After a
- * longjmp, close it in the function that called setjmp. What the call had allocated may leak. destroy must return. */
+ * the session has failed with HS_INTERNAL: it runs no more, and it can be closed. After an exception
+ * hs_session_should_stop is true; a longjmp is noticed by the next call that runs or closes the session. Make that call in
+ * the function that called setjmp, on the same stack. What the call had allocated may leak. destroy must return. */
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;

@@ -17,6 +17,13 @@ static hs_code no_supervisor(hs_error *err)
 
 /* Preparing. */
 
+/* The directory is this process's before the model is changed. */
+static hs_code hold(const hs_supervisor *sv, hs_error *err)
+{
+    return sv->is_worker || !sv->save_path || !sv->saves ? HS_OK
+                                                         : hs_saver_hold(hs_supervisor_saver(sv), sv->save_path, err);
+}
+
 static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
 {
     const hs_prepare_options prepare = {
@@ -79,7 +86,7 @@ hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, con
     if (!take_options(&options, given, &error) && !check(sv, &options, &error)) {
         hs_coordinator_clear_stop(sv->coordinator);
         sv->left_open = false;
-        if (!hs__supervisor_open_writer(sv, &error))
+        if (!hold(sv, &error) && !hs__supervisor_open_writer(sv, &error))
             session = make_session(sv, &options, &error);
         if (!session || begin(sv, session, !options.no_standard_services, &error)) {
             hs_error why = error;

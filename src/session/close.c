@@ -275,6 +275,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         return refused;
     }
     HS__CALL(call, session);
+    hs__check_own_step(session);
     session->closing = true;
     hs__enter(session, HS_PHASE_END);
     if (session->restored && hs_session_should_stop(session))

@@ -173,7 +173,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
         hs_code code = hook->rest->ops.boundary(hook->self, &session->context, &error);
         hs__timed_callback(session, hook, "boundary", began, true);
         code = settle(session, hook, "boundary", code, &error);
-        if (code && !(code == HS_STOP && which == HS_BOUNDARY_END)) { /* at the end there is nothing left to stop */
+        if (code && !(code == HS_STOP && which != HS_BOUNDARY_RUN)) { /* there is no run to end */
             if (!first)
                 first = hs__error_copy(err, &error);
             if (which != HS_BOUNDARY_END) /* the last one comes to everybody */

@@ -38,6 +38,11 @@ static hs_code made_good(hs_session *session, hs_code code, hs_error *err)
     return HS_OK;
 }
 
+static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
+{
+    return hs__settle(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
+}
+
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
     static const hs_run_args nothing = {HS_RUN_ARGS};
@@ -51,7 +56,8 @@ static hs_code begin_step(hs_session *session, hs_error *err)
     hs_code code = made_good(session, hs__heal(session, err), err);
     while (!code) {
         session->failed_hook[0] = '\0';
-        if (!(code = hs__begin_hooked(session, &nothing, &session->own_frame, err)))
+        if ((code = advance_step(&session->raw, 0, err)) ||
+            !(code = hs__begin_hooked(session, &nothing, &session->own_frame, err)))
             break;
         code = made_good(session, hs__recover_own(session, code, err), err);
     }
@@ -80,8 +86,6 @@ bool hs_step_begin(hs_session *session)
         fails(session, code, &error);
         return false;
     }
-    if (!session->own_begun) /* a backend that is asked for the step notices when the program changes it */
-        hs_session_step(session);
     session->own_begun = session->own_step = true;
     hs__enter(session, HS_PHASE_DATA);
     return true;
@@ -98,7 +102,7 @@ static hs_code end_step(hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
     hs__enter(session, HS_PHASE_STEP);
-    hs_code code = hs__settle(raw->ops.advance_step(raw->handle, err), "advancing the global step", err);
+    hs_code code = advance_step(raw, 1, err);
     if (!code)
         code = hs__end_hooked(session, session->own_frame, err);
     give_memory_back(raw);
@@ -128,6 +132,14 @@ hs_code hs_step_end(hs_session *session)
     session->last.code = HS_OK;
     hs__note_end_of_input(session, false);
     return HS_OK;
+}
+
+void hs__check_own_step(hs_session *session)
+{
+    hs_error error = {0};
+    if (session->own_begun && session->raw.handle && hs__is_clean(session->last.code) &&
+        advance_step(&session->raw, 0, &error))
+        fails(session, error.code, &error);
 }
 
 void hs__leave_own_step(hs_session *session)

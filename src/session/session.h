@@ -389,6 +389,8 @@ hs_code hs__recover_own(struct hs_session *session, hs_code code, hs_error *erro
 
 /* own_step.c. A step that was begun, and will not be ended: what is in memory is no state to save. */
 void hs__leave_own_step(struct hs_session *session);
+/* Before it is closed: the session fails if the program has changed the global step since its last own step. */
+void hs__check_own_step(struct hs_session *session);
 
 /* close.c. Everything after the ends, whatever was opened, to the freeing. `error` is the first there was, or becomes it.
  */

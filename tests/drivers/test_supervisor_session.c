@@ -2,6 +2,9 @@
 /* Sessions of a supervisor: managed ones, their errors, their queues, and the events that they leave. */
 #include "drivers/supervised.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "backends/queued.h"
 #include "summary/events.h"
 
@@ -452,6 +455,42 @@ static void a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_free
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@1");
 }
 
+static hs_raw_session *supervise_weight(hs_supervisor **sv, hs_graph *graph, float *weight, const char *directory,
+                                        hs_error *err)
+{
+    const hs_supervisor_options options = {HS_SUPERVISOR_OPTIONS, .logdir = directory, .summary_op = HS_NONE};
+    hs_graph_variable(graph, "weight", HS_FLOAT, HS_SCALAR, weight);
+    hs_graph_global_step(graph, NULL, NULL);
+    *sv = hs_supervisor_new(hs_graph_backend(graph), &options, err);
+    return hs_supervisor_prepare_or_wait_for_session(*sv, NULL, err);
+}
+
+static void a_second_process_is_refused_before_it_restores(void **state)
+{
+    supervised *f = *state;
+    int status;
+    float weight = 4;
+    hs_supervisor *sv;
+    hs_graph *graph = hs_graph_new(NULL);
+    hs_raw_session *session = supervise_weight(&sv, graph, &weight, f->directory, &f->err);
+    assert_non_null(session);
+    assert_ok(hs_supervisor_save(sv, session, &f->err), &f->err);
+    pid_t child = fork();
+    if (!child) {
+        float second = 9;
+        hs_supervisor *other;
+        hs_error err = {0};
+        bool refused = !supervise_weight(&other, hs_graph_new(NULL), &second, f->directory, &err) &&
+                       strstr(err.message, "to which another process saves");
+        _exit(refused && second == 9 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_ok(hs_supervisor_leave(sv, session, HS_OK, NULL, &f->err), &f->err);
+    hs_supervisor_free(sv);
+    hs_graph_free(graph);
+}
+
 static void sv_011_a_chief_writes_events(void **state)
 {
     supervised *f = *state;
@@ -750,6 +789,7 @@ int main(void)
         supervised_test(sv_005_each_session_has_an_event_file),
         supervised_test(a_writer_that_is_kept_goes_on),
         supervised_test(a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_freed),
+        supervised_test(a_second_process_is_refused_before_it_restores),
         supervised_test(sv_011_a_chief_writes_events),
         supervised_test(sv_013_a_summary_without_a_logdir),
         supervised_test(sv_014_a_logdir_and_no_writer),

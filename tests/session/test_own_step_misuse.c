@@ -32,6 +32,7 @@ static void a_second_beginning_is_an_error_that_the_end_does_not_hide(void **sta
 /* A step++ that is left in the loop. */
 static void is_refused(own *o, int64_t made)
 {
+    assert_int_equal(hs_session_step(o->session), made + 1);
     char message[128];
     snprintf(message, sizeof message, "the program changed the global step (%lld -> %lld); hs_step_end advances it",
              (long long)made, (long long)made + 1);
@@ -68,8 +69,25 @@ static void the_global_step_is_not_the_programs_to_change(void **state)
     assert_true(hs_step_begin(o->session));
     assert_ok(hs_step_end(o->session), &o->err);
     step++;
-    assert_true(hs_step_begin(o->session));
+    assert_false(hs_step_begin(o->session));
     is_refused(o, 1);
+}
+
+static void a_step_that_the_program_changed_last_is_refused_at_the_close(void **state)
+{
+    own *o = *state;
+    int64_t step = 0;
+    hs_graph_free(o->graph);
+    o->graph = hs_graph_new(&o->t.env);
+    hs_graph_global_step(o->graph, NULL, &step);
+    own_open_probes(o, NULL);
+    assert_true(hs_step_begin(o->session));
+    assert_ok(hs_step_end(o->session), &o->err);
+    step++;
+    own_close(o);
+    assert_says(&o->err, HS_FAILED_PRECONDITION, "the program changed the global step (1 -> 2)");
+    assert_int_equal(hs_outcome_exit_code(&o->outcome), 1);
+    assert_int_equal(o->b.calls[PROBE_END], 0);
 }
 
 static void before_its_first_step_the_program_may_set_it(void **state)
@@ -219,6 +237,7 @@ int main(void)
         own_test(an_end_without_a_beginning_is_an_error),
         own_test(a_second_beginning_is_an_error_that_the_end_does_not_hide),
         own_test(the_global_step_is_not_the_programs_to_change),
+        own_test(a_step_that_the_program_changed_last_is_refused_at_the_close),
         own_test(before_its_first_step_the_program_may_set_it),
         own_test(between_the_two_only_raw_runs_are_made),
         own_test(other_runs_are_made_between_the_steps),

@@ -178,6 +178,15 @@ static void a_callback_that_returns_stop_ends_the_loop(void **state)
     }
 }
 
+static void stop_from_the_boundary_of_the_creation_ends_the_loop(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_BOUNDARY, .fails_at = 1, .code = HS_STOP);
+    play_open_probes(p, 2);
+    assert_int_equal(loop(p), 0);
+    is_stopped_by_a(p);
+}
+
 static void a_hook_of_best_effort_may_return_stop(void **state)
 {
     play *p = *state;
@@ -373,6 +382,7 @@ int main(void)
         play_test(a_run_after_a_stop_of_the_coordinator_is_still_made),
         play_test(ms_116s_an_error_of_a_thread_only_stops),
         play_test(a_callback_that_returns_stop_ends_the_loop),
+        play_test(stop_from_the_boundary_of_the_creation_ends_the_loop),
         play_test(a_hook_of_best_effort_may_return_stop),
         play_test(a_hook_that_passes_a_stop_on_has_not_requested_it),
         play_test(stop_from_after_create_session_means_already_done),

@@ -178,7 +178,7 @@ typedef struct hs__graph_session {
     hs__graph_node **stack;      /* of ops whose inputs are to be looked at */
     uint64_t run;                /* the number of this run */
     int64_t step;                /* the global step before it */
-    bool advanced;               /* by advance_step: from then on the program does not change the step */
+    bool watches_step;           /* advance_step was called: from then on the program does not change the step */
     uint64_t expected_step;      /* the step, unless the program has changed it */
     const hs_backend_call *call; /* what it was asked for; NULL: none is being made */
     bool check_inputs;           /* it needs a variable that was not initialised when it began */
@@ -206,7 +206,7 @@ hs_code hs__graph_session_run(void *session, hs_backend_call *call, hs_error *er
 hs_code hs__graph_read_variable(void *session, size_t index, hs_tensor *value, hs_error *err);
 hs_code hs__graph_write_variable(void *session, size_t index, const hs_tensor *value, hs_error *err);
 hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
-hs_code hs__graph_advance_step(void *session, hs_error *err);
+hs_code hs__graph_advance_step(void *session, int64_t by, hs_error *err);
 void hs__graph_guard(void *session, hs_write_guard guard);
 hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
 

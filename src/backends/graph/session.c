@@ -270,8 +270,8 @@ static hs_code run_marked(hs__graph_session *session, hs_backend_call *call, hs_
     hs_code code = execute_all(session, call->options, &advanced, err);
     /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
     hs_code late = advance(session, advanced, code ? NULL : err);
-    const int64_t *step = step_of(session);
-    session->expected_step += step ? (uint64_t)*step - (uint64_t)session->step : 0;
+    if (session->watches_step) /* what the run made of it */
+        session->expected_step += (uint64_t)*step_of(session) - (uint64_t)session->step;
     if (code || (code = late) || (code = collect(session, call, err)))
         return code;
     const hs_run_options *options = call->options;
@@ -415,33 +415,30 @@ hs_code hs__graph_lend_variable(void *self, size_t index, hs_tensor *memory, hs_
     return HS_OK;
 }
 
-hs_code hs__graph_advance_step(void *self, hs_error *err)
+hs_code hs__graph_advance_step(void *self, int64_t by, hs_error *err)
 {
     hs__graph_session *session = self;
     if (!session->graph->global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
     const int64_t *step = step_of(session);
-    if (step && (uint64_t)*step != session->expected_step)
+    if (step && session->watches_step && (uint64_t)*step != session->expected_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the program changed the global step (%lld -> %lld); hs_step_end advances it",
                             (long long)session->expected_step, (long long)*step);
-    hs_code code = advance(session, 1, err);
-    session->advanced = !code;
-    session->expected_step += !code;
+    hs_code code = advance(session, by, err);
+    session->watches_step = step && !code;
+    session->expected_step = session->watches_step ? (uint64_t)*step : 0;
     return code;
 }
 
 hs_code hs__graph_read_step(void *self, int64_t *step, hs_error *err)
 {
-    hs__graph_session *session = self;
-    const int64_t *at = step_of(session);
+    const int64_t *at = step_of(self);
     if (!at) {
-        const hs__graph_node *node = session->graph->global_step;
+        const hs__graph_node *node = ((hs__graph_session *)self)->graph->global_step;
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             node ? "the global step has not been initialised" : "the graph has no global step");
     }
-    if (!session->advanced)
-        session->expected_step = (uint64_t)*at;
     *step = *at;
     return HS_OK;
 }
