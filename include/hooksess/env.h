@@ -45,7 +45,8 @@ typedef struct hs_logger {
  *
  *   HS_OPEN_READ    an existing file. A FIFO or a device is HS_INVALID_ARGUMENT
  *   HS_OPEN_WRITE   a new, empty file. What has the name (a file, a link, a FIFO) is removed first; a file that has other
- *                   names keeps its content there. A directory is HS_FAILED_PRECONDITION, a device HS_INVALID_ARGUMENT
+ *                   names keeps its content there. A directory is HS_FAILED_PRECONDITION; a device, or a link to one, is
+ *                   HS_INVALID_ARGUMENT
  *   HS_OPEN_APPEND  an existing or a new file, written to at its end. A symbolic link, a file that has other names (hard
  *                   links) or a directory is HS_FAILED_PRECONDITION, a FIFO HS_INVALID_ARGUMENT
  *   HS_OPEN_NEW     a new file; HS_ALREADY_EXISTS if anything has the name

@@ -36,12 +36,13 @@ static bool can_be_read(const struct stat *found)
     return S_ISREG(found->st_mode) || S_ISDIR(found->st_mode);
 }
 
-/* Removes what has the name of a new file: what a link leads to may belong to another user. */
+/* Removes the file, link or FIFO that has the name of a new file. A link is not followed, as its target may belong to
+ * another user. A device stays, and so does a link to one. */
 static hs_code remove_existing(const char *path, hs_error *err)
 {
     struct stat found;
-    if (lstat(path, &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is no file", path);
+    if (stat(path, &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     if (unlink(path) != 0 && errno != ENOENT)
         return hs_error_set_errno(err, errno, "%s: cannot be replaced", path);
     return HS_OK;
@@ -52,7 +53,7 @@ static hs_code open_error(const char *path, int mode, hs_error *err)
     if (errno == ELOOP && mode == HS_OPEN_APPEND)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: is a symbolic link, which is not followed", path);
     if (errno == ENXIO) /* a FIFO at whose other end nobody is */
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is no file", path);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     return hs_error_set_errno(err, errno, "%s: cannot open it for %s", path, mode == HS_OPEN_READ ? "reading" : "writing");
 }
 
@@ -62,7 +63,7 @@ static hs_code check_opened(int descriptor, const char *path, int mode, hs_error
     if (fstat(descriptor, &found) != 0)
         return hs_error_set_errno(err, errno, "%s", path);
     if (mode == HS_OPEN_READ ? !can_be_read(&found) : S_ISFIFO(found.st_mode))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is no file", path);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: is not a regular file", path);
     if (mode == HS_OPEN_APPEND && S_ISREG(found.st_mode) && found.st_nlink > 1)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s: has %llu names (hard links), and would change under each",
                             path, (unsigned long long)found.st_nlink);

@@ -144,8 +144,10 @@ static void what_has_no_end_is_no_file_to_read(void **state)
     int next = open("/dev/null", O_RDONLY);
     close(next);
     assert_int_equal(mkfifo(in("fifo"), 0666), 0); /* to which nobody writes */
-    assert_fails(fs->open(NULL, in("fifo"), HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err, "fifo: is no file");
-    assert_fails(fs->open(NULL, "/dev/zero", HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err, "is no file");
+    assert_fails(fs->open(NULL, in("fifo"), HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err,
+                 "fifo: is not a regular file");
+    assert_fails(fs->open(NULL, "/dev/zero", HS_OPEN_READ, &file, &err), HS_INVALID_ARGUMENT, &err,
+                 "is not a regular file");
     int still_next = open("/dev/null", O_RDONLY);
     close(still_next);
     assert_int_equal(still_next, next); /* no descriptor stays open */
@@ -264,7 +266,7 @@ static void links_and_fifos_are_not_appended_to(void **state)
 {
     (void)state;
     const char *const says[PLANTS] = {"f: is a symbolic link", "f: is a symbolic link", "f: is a symbolic link",
-                                      "f: has 2 names", "f: is no file"};
+                                      "f: has 2 names", "f: is not a regular file"};
     for (size_t i = 0; i < PLANTS; i++) {
         void *file;
         tear_down(NULL);
@@ -282,7 +284,8 @@ static void a_fifo_that_is_read_is_not_appended_to(void **state)
     void *file;
     plant_fifo("f");
     int reader = open(in("f"), O_RDONLY | O_NONBLOCK);
-    assert_fails(fs->open(NULL, in("f"), HS_OPEN_APPEND, &file, &err), HS_INVALID_ARGUMENT, &err, "f: is no file");
+    assert_fails(fs->open(NULL, in("f"), HS_OPEN_APPEND, &file, &err), HS_INVALID_ARGUMENT, &err,
+                 "f: is not a regular file");
     close(reader);
 }
 
@@ -306,9 +309,22 @@ static void a_device_is_not_replaced(void **state)
     struct stat found;
     if (mknod(in("f"), S_IFCHR | 0666, makedev(1, 7)) != 0)
         test_skip("only root may make a device");
-    assert_fails(fs->open(NULL, in("f"), HS_OPEN_WRITE, &file, &err), HS_INVALID_ARGUMENT, &err, "f: is no file");
+    assert_fails(fs->open(NULL, in("f"), HS_OPEN_WRITE, &file, &err), HS_INVALID_ARGUMENT, &err,
+                 "f: is not a regular file");
     assert_int_equal(lstat(in("f"), &found), 0);
     assert_true(S_ISCHR(found.st_mode));
+}
+
+static void a_link_to_a_device_is_not_replaced(void **state)
+{
+    (void)state;
+    void *file;
+    char target[16] = "";
+    assert_int_equal(symlink("/dev/null", in("f")), 0);
+    assert_fails(fs->open(NULL, in("f"), HS_OPEN_WRITE, &file, &err), HS_INVALID_ARGUMENT, &err,
+                 "f: is not a regular file");
+    assert_int_equal(readlink(in("f"), target, sizeof target - 1), strlen("/dev/null"));
+    assert_string_equal(target, "/dev/null");
 }
 
 static void a_mode_that_there_is_not(void **state)
@@ -667,6 +683,7 @@ int main(void)
         TEST(a_fifo_that_is_read_is_not_appended_to),
         TEST(whatever_has_the_name_is_there_for_a_new_file),
         TEST(a_device_is_not_replaced),
+        TEST(a_link_to_a_device_is_not_replaced),
         TEST(a_mode_that_there_is_not),
         TEST(a_full_disk_is_resource_exhausted),
         TEST(a_file_that_is_read_cannot_be_written),

@@ -485,7 +485,7 @@ static void a_fifo_is_refused(void **state)
 {
     trainer t = new_trainer(state, "log.csv");
     assert_int_equal(mkfifo(test_path(t.s->directory, "log.csv"), 0666), 0);
-    assert_fails(try_open(&t), HS_INVALID_ARGUMENT, &t.m.err, "log.csv: is no file");
+    assert_fails(try_open(&t), HS_INVALID_ARGUMENT, &t.m.err, "log.csv: is not a regular file");
     model_close(&t.m);
 }
 
