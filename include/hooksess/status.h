@@ -46,7 +46,8 @@ enum {
 /* What went wrong. Frozen: this layout does not change. */
 typedef struct hs_error {
     hs_code code;
-    int os_error;                  /* errno of the system call that failed, or 0 */
+    int os_error; /* errno of the system call that failed, or 0; EIO if a file system's function failed without one, unless
+                   * with HS_INVALID_ARGUMENT or HS_UNIMPLEMENTED */
     char message[HS_MESSAGE_SIZE]; /* one line, always ended by a zero byte; control characters are written as \xNN */
 } hs_error;
 

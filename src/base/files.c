@@ -61,7 +61,7 @@ hs_code hs__file_result(hs_code code, const char *what, hs_error *err)
         code = HS_UNKNOWN;
     if (err) {
         err->code = code;
-        if (!err->os_error)
+        if (!err->os_error && code != HS_INVALID_ARGUMENT && code != HS_UNIMPLEMENTED)
             err->os_error = EIO;
     }
     return code;

@@ -16,8 +16,9 @@ const char *hs__path_base(const char *path);
 /* The same name in the same directory, however that is written: "a", "./a"; "d/a", "d//a"? */
 bool hs__path_same(const char *path, const char *other);
 
-/* The result of a function of hs_file_system_ops. An error gets a message, if it has none, and an os_error, EIO if it has
- * none: by it, an error of the file system is known. It never keeps a code that reports a lost session (hs_recovery). */
+/* The result of a function of hs_file_system_ops. If an error has no message, it gets one. If it has no os_error, it gets
+ * EIO, which marks an error of the disk; HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED do not, as a retry cannot help. A code
+ * that reports a lost session (hs_recovery) becomes HS_UNKNOWN. */
 hs_code hs__file_result(hs_code code, const char *what, hs_error *err);
 
 /* A file that is being written, and how to finish it: all of write, sync and close may fail. */

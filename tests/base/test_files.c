@@ -267,6 +267,21 @@ static void a_lock_that_another_process_holds_is_no_failure_of_the_disk(void **s
     assert_int_equal(err.os_error, 0);
 }
 
+static void only_failures_of_the_disk_have_an_errno(void **state)
+{
+    const hs_code codes[] = {HS_INVALID_ARGUMENT, HS_UNIMPLEMENTED};
+    hs__file file;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        next_fails(codes[i]);
+        assert_fails(hs__file_open(&file, &t.env, in("f"), HS_OPEN_WRITE, &err), codes[i], &err, "injected");
+        assert_int_equal(err.os_error, 0);
+    }
+    next_fails(HS_INTERNAL);
+    assert_fails(hs__file_open(&file, &t.env, in("f"), HS_OPEN_WRITE, &err), HS_INTERNAL, &err, "injected");
+    assert_int_equal(err.os_error, EIO);
+}
+
 /* The calls in their order, and the paths of some. */
 
 static char trace[1000];
@@ -542,6 +557,7 @@ int main(void)
         TEST(replacing_may_fail_anywhere),
         TEST(no_file_reports_a_lost_session),
         TEST(a_lock_that_another_process_holds_is_no_failure_of_the_disk),
+        TEST(only_failures_of_the_disk_have_an_errno),
         TEST(replace_syncs_before_it_renames),
         TEST(replace_without_a_sync_only_renames),
         TEST(replace_does_not_replace_directories),

@@ -5,6 +5,7 @@
 #include "summary/events.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 static hs_hook by_steps(const stage *s, int64_t steps)
 {
@@ -391,6 +392,17 @@ static void a_failure_may_fail_the_run(void **state)
     assert_fails(stage_run_once(s, "train"), HS_RESOURCE_EXHAUSTED, &s->err, "hook 'checkpoint_saver', boundary at step 3");
 }
 
+/* The disk is fine: no later save would succeed. */
+static void a_lock_file_that_is_a_link_fails_the_run(void **state)
+{
+    stage *s = *state;
+    stage_open(s, by_steps(s, 3));
+    stage_run(s, "train", 2, 0);
+    assert_int_equal(remove(test_path(s->directory, ".hooksess.lock")), 0);
+    assert_int_equal(symlink("/dev/null", test_path(s->directory, ".hooksess.lock")), 0);
+    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, ".hooksess.lock: is not a regular file");
+}
+
 static void a_failure_may_be_tried_again_later(void **state)
 {
     stage *s = *state;
@@ -545,6 +557,7 @@ int main(void)
         with_stage(an_interval_that_ends_in_a_run_without_a_step_is_not_used_up),
         with_stage(bh_087s_a_save_that_failed_waits_for_the_next_interval),
         with_stage(a_failure_may_fail_the_run),
+        with_stage(a_lock_file_that_is_a_link_fails_the_run),
         with_stage(a_failure_may_be_tried_again_later),
         with_stage(a_failure_may_pause_the_training),
         with_stage(a_pause_ends_with_a_stop),
