@@ -232,7 +232,7 @@ void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char
 {
     hs__checkpoint_state state;
     const char *directory = held->path;
-    if (held->deleted)
+    if (held->deleted || hs__lock_is_shared(env, held->lock))
         return;
     held->deleted = true;
     char *aside = hs__format(env, "%s/%s.tmp", directory, state_file ? state_file : "checkpoint");

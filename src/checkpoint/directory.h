@@ -27,7 +27,8 @@ typedef struct hs__held_directory {
 hs_code hs__hold_directory(hs__held_directory *held, const hs_env *env, const char *directory, const char *base,
                            hs_error *err);
 /* Before the state file is replaced: deletes the checkpoints that it lists as to be deleted, once for each hold. Not
- * sooner, as a restore may need one of them, if newer ones are damaged. `state_file` NULL: "checkpoint". */
+ * sooner, as a restore may need one of them, if newer ones are damaged. While another saver of this process holds the
+ * directory, nothing is deleted. `state_file` NULL: "checkpoint". */
 void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char *state_file);
 void hs__release_directory(hs__held_directory *held, const hs_env *env);
 

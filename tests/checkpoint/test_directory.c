@@ -318,6 +318,40 @@ static void what_was_to_be_deleted_is(void **state)
     assert_contains(f->t.log, "deleting '");
 }
 
+static uint64_t room;
+
+static hs_code tell_room(void *user, const char *path, uint64_t *bytes, hs_error *err)
+{
+    (void)user, (void)path, (void)err;
+    *bytes = room;
+    return HS_OK;
+}
+
+/* A file or a checkpoint may be another saver's that is being written or deleted just now. */
+static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_directory(void **state)
+{
+    fixture *f = *state;
+    hs_file_system_ops ops = *hs_env_default()->files.ops;
+    ops.free_space = tell_room;
+    save_at(f, 1);
+    save_at(f, 2);
+    write_state(f, "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
+                   "# to be deleted: model.ckpt-1\n");
+    touch(f, "checkpoint.tmp");
+    hs_saver *other =
+        hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &(hs_env){HS_ENV, .files = {&ops, NULL}}}, &f->err);
+    assert_non_null(other);
+    for (int shared = 1; shared >= 0; shared--) {
+        room = 0; /* so that the save writes nothing */
+        assert_fails(hs_saver_save(other, model_raw(&f->m), prefix(f), 3, NULL, &f->err), HS_RESOURCE_EXHAUSTED, &f->err,
+                     "are left on the disk");
+        assert_int_equal(test_exists(f->directory, "checkpoint.tmp"), shared);
+        assert_int_equal(has_file(f, 1, "index"), shared);
+        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    }
+    hs_saver_free(other);
+}
+
 /* The process ended before it deleted the first one, and the second cannot be read. */
 static void what_was_to_be_deleted_may_be_the_last_one_that_is_whole(void **state)
 {
@@ -575,6 +609,7 @@ int main(void)
         with_fixture(what_may_be_a_checkpoint_stays),
         with_fixture(data_that_were_replaced_go),
         with_fixture(what_was_to_be_deleted_is),
+        with_fixture(nothing_is_deleted_while_another_saver_of_the_process_holds_the_directory),
         with_fixture(what_was_to_be_deleted_may_be_the_last_one_that_is_whole),
         with_fixture(what_leaves_is_written_down_first),
         with_fixture(a_save_that_the_state_file_does_not_tell_of_is_the_newest),
