@@ -29,6 +29,12 @@ static bool is_cancelled(void *user)
     return atomic_load_explicit(&((hs__background *)user)->cancel, memory_order_relaxed);
 }
 
+/* A file system or a graph may also fail with HS_CANCELLED. */
+static bool was_replaced(hs__background *b, hs_code code)
+{
+    return code == HS_CANCELLED && is_cancelled(b);
+}
+
 static void save_one(hs__background *b)
 {
     hs_error error = {0};
@@ -38,7 +44,7 @@ static void save_one(hs__background *b)
     pthread_mutex_lock(&b->lock);
     b->error = error;
     b->busy = false;
-    atomic_store_explicit(&b->told, code == HS_CANCELLED, memory_order_release);
+    atomic_store_explicit(&b->told, was_replaced(b, code), memory_order_release);
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }
@@ -131,18 +137,19 @@ static bool is_busy(hs__background *b)
 }
 
 /* Is it this one's turn? */
-static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces, hs_error *err)
+static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces, bool *skipped, hs_error *err)
 {
     *replaces = false;
     if (!is_busy(b))
         return HS_OK;
-    if (policy == HS_BUSY_SKIP)
+    *skipped = policy == HS_BUSY_SKIP;
+    if (*skipped)
         return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this one is skipped", b->prefix,
                             (long long)b->step);
     if (policy == HS_BUSY_REPLACE && !b->replaces)
         atomic_store_explicit(&b->cancel, true, memory_order_relaxed);
     hs__background_wait(b->saver);
-    *replaces = b->error.code == HS_CANCELLED;
+    *replaces = was_replaced(b, b->error.code);
     return HS_OK;
 }
 
@@ -176,14 +183,14 @@ static hs_code save_at_once(hs__background *b, hs_raw_session *session, const ch
 }
 
 hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                            const hs_save_options *options, hs_error *err)
+                            const hs_save_options *options, bool *skipped, hs_error *err)
 {
     hs_code code;
     if (!saver->background && (code = start(saver, err)))
         return code;
     hs__background *b = saver->background;
     bool replaces;
-    if ((code = make_way(b, (hs_busy_policy)options->busy, &replaces, err)))
+    if ((code = make_way(b, (hs_busy_policy)options->busy, &replaces, skipped, err)))
         return code;
     if (!atomic_load(&b->told) && b->error.code) { /* whoever did not ask is told now */
         atomic_store(&b->told, true);

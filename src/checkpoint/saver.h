@@ -74,6 +74,10 @@ hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *sessi
 /* Notes a checkpoint as the newest; its path is copied. */
 hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_error *err);
 
+/* save.c. hs_saver_save. *skipped: the save was skipped because of HS_BUSY_SKIP. Any other HS_CANCELLED is a failure. */
+hs_code hs__saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                       const hs_save_options *options, bool *skipped, hs_error *err);
+
 /* retention.c. Puts those that are not kept any more first in the list; how many they are. Others leave the list to stay
  * for ever. */
 size_t hs__retain(hs_saver *saver);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/checkpoint_saver.h>
 
+#include "checkpoint/saver.h"
 #include "hooks/graph_events.h"
 #include "hooks/make.h"
 #include "hooks/save_listeners.h"
@@ -198,12 +199,16 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
                                .copy_limit = hook->copy_limit};
     hs_saver *saver;
     hs_code code;
+    bool skipped = false;
     hs__save_time_begin(&hook->time, run);
     if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
         (code = hs__listeners_before_save(&hook->listeners, session, step, err)) ||
         (code = take_metric(hook, session, step, &options, err)) ||
-        (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
-        return code;
+        (code = hs__saver_save(saver, session, hook->prefix, step, &options, &skipped, err))) {
+        if (skipped)
+            hs_log(hook->log, HS_LOG_INFO, "%s", err->message);
+        return skipped ? HS_OK : code;
+    }
     if (background) {
         hook->pending = saver;
         hook->pending_step = step;
@@ -322,10 +327,6 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
             return before;
     }
     hs_code code = save(hook, run, step, background, &error);
-    if (code == HS_CANCELLED && background && hook->busy == HS_BUSY_SKIP) {
-        hs_log(hs__env_of_run(run), HS_LOG_INFO, "%s", error.message);
-        return HS_OK;
-    }
     if (code) {
         hook->policy.tries++;
         code = insist(hook, run, step, code, &error);

@@ -222,6 +222,20 @@ static void a_failure_is_told_when_asked_for(void **state)
     assert_finished(f, 6);
 }
 
+static void a_file_system_that_cancels_a_call_fails_the_save(void **state)
+{
+    fixture *f = *state;
+    hs_error result;
+    f->t.fail_file_code = HS_CANCELLED;
+    f->t.fail_file_on = true;
+    f->t.fail_file_at = f->t.file_calls + 3;
+    assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
+    hs_saver_wait(f->saver);
+    f->t.fail_file_at = 0;
+    assert_true(hs_saver_finished(f->saver, NULL, &result));
+    assert_says(&result, HS_CANCELLED, "injected");
+}
+
 static void a_failure_that_nobody_asked_for_is_the_next_saves(void **state)
 {
     fixture *f = *state;
@@ -354,6 +368,7 @@ int main(void)
         with_fixture(everything_else_waits),
         with_fixture(freeing_the_saver_waits),
         with_fixture(a_failure_is_told_when_asked_for),
+        with_fixture(a_file_system_that_cancels_a_call_fails_the_save),
         with_fixture(a_failure_that_nobody_asked_for_is_the_next_saves),
         with_fixture(what_fails_at_once_is_told_at_once),
         with_fixture(any_allocation_may_fail),

@@ -273,6 +273,8 @@ static void a_requested_save_waits_where_others_are_skipped(void **state)
     while (!atomic_load(&at_gate))
         sched_yield();
     stage_run(s, "train", 1, 0); /* skipped */
+    assert_contains(s->t.log, "INFO: '");
+    assert_contains(s->t.log, "model.ckpt-1' is still being saved; this one is skipped");
     hs_session_request_save(s->session);
     assert_int_equal(pthread_create(&opener, NULL, open_gate, NULL), 0);
     stage_run(s, "train", 1, 0);
@@ -283,6 +285,22 @@ static void a_requested_save_waits_where_others_are_skipped(void **state)
     assert_true(test_exists(s->directory, "model.ckpt-3.index"));
     stage_close(s);
     hs_saver_free(saver);
+}
+
+static hs_code cancel_before(void *self, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    (void)self, (void)session;
+    return step ? hs_error_set(err, HS_CANCELLED, "a listener's queue is closed") : HS_OK;
+}
+
+static void a_listener_that_is_cancelled_is_no_skipped_save(void **state)
+{
+    stage *s = *state;
+    const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .before_save = cancel_before};
+    hs_saver_listener listener = {&ops, NULL};
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true,
+                                      .busy = HS_BUSY_SKIP, .listeners = &listener, .n_listeners = 1));
+    assert_fails(stage_run_once(s, "train"), HS_CANCELLED, &s->err, "a listener's queue is closed");
 }
 
 /* Runs that move nothing: the step is on its way already. */
@@ -319,6 +337,7 @@ int main(void)
         with_stage(what_the_board_knows_is_not_fetched),
         with_stage(a_metric_that_there_is_not),
         with_stage(a_requested_save_waits_where_others_are_skipped),
+        with_stage(a_listener_that_is_cancelled_is_no_skipped_save),
         with_stage(a_request_saves_no_step_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
