@@ -156,14 +156,15 @@ HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
 /* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
 /* Pins a checkpoint that the saver keeps, so that it is never deleted, or lets it go again. Written down in the state file.
- * HS_NOT_FOUND if it keeps none of that prefix. With max_to_keep HS_NEVER, every checkpoint that exists is kept. */
+ * HS_NOT_FOUND if it keeps none of that prefix. With max_to_keep HS_NEVER, a saver that has saved or restored keeps every
+ * checkpoint that exists in the same directory. */
 HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
 /* The checkpoints that the saver keeps, oldest first: the newest max_to_keep (HS_NEVER: the newest one; no saver deletes
  * the others), the best keep_best, and those that are pinned. Others are deleted, after the new one is durable; NULL past
  * the last. The saver's, until its next save. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
 /* Takes over checkpoints that were there before, oldest first, so that they are deleted in their turn; paths without files
- * are passed over. */
+ * are passed over. Pins and metrics come from the state file in the directory of the last one, if there is one. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
 /* Takes over the directory of a checkpoint that another saver has restored, as if this one had: what its state file knows
  * of those that are kept, and which is the newest. For a saver that saves where a session was restored from by another. */

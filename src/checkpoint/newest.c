@@ -191,6 +191,12 @@ static void recall(hs_saver *saver, const hs__kept_checkpoint *known)
     }
 }
 
+static void recall_all(hs_saver *saver, const hs__checkpoint_state *state)
+{
+    for (size_t i = 0; i < state->n; i++)
+        recall(saver, &state->kept[i]);
+}
+
 /* What the state file names stays in the saver's list, so that it is deleted in its turn: first of all those that were
  * passed over, which must not take the place of good ones. Others that lie there may be somebody's own, or were to be kept
  * for ever. */
@@ -205,10 +211,9 @@ static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoin
     for (size_t i = all->named; i-- > taken + 1;)
         paths[n++] = all->paths[i];
     paths[n] = all->paths[taken];
-    hs_code code = hs_saver_recover(saver, paths, err);
+    hs_code code = hs__saver_recover(saver, paths, err);
     hs__free(&saver->env, paths);
-    for (size_t i = 0; i < state->n; i++)
-        recall(saver, &state->kept[i]);
+    recall_all(saver, state);
     if (state->last_preserved > 0)
         saver->last_preserved = state->last_preserved;
     return code;
@@ -270,5 +275,33 @@ hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err)
     hs_code code = take_over(saver, &all, prefix, err);
     free_candidates(&all);
     hs__free(&saver->env, directory);
+    return code;
+}
+
+/* If the state file cannot be read just now, this is an error: a pin could be lost, and then the checkpoint. */
+static hs_code recall_from(hs_saver *saver, const char *newest, hs_error *err)
+{
+    hs__checkpoint_state state;
+    hs_error cause = {0};
+    char *directory = hs__path_directory(&saver->env, newest);
+    if (!directory)
+        return hs__no_memory(err, strlen(newest), "a path");
+    hs_code code = hs__checkpoint_state_read(&state, &saver->env, directory, saver->state_file, &cause);
+    hs__free(&saver->env, directory);
+    if (!code)
+        recall_all(saver, &state);
+    hs__checkpoint_state_free(&state);
+    return is_damage(code) ? HS_OK : hs__error_copy(err, &cause);
+}
+
+hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!saver)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: the saver is NULL");
+    hs__background_wait(saver);
+    hs_code code = paths ? hs__saver_recover(saver, paths, err) : HS_OK;
+    if (!code && saver->n_kept)
+        code = recall_from(saver, saver->kept[saver->n_kept - 1].path, err);
     return code;
 }

@@ -46,9 +46,12 @@ static void let_go(hs_saver *saver, size_t index)
 size_t hs__retain(hs_saver *saver)
 {
     size_t leaving = 0;
-    if (saver->max_to_keep == HS_NEVER) /* as TensorFlow: nothing is deleted, and the list has the newest alone */
-        while (saver->n_kept > 1)
-            let_go(saver, 0);
+    /* as TensorFlow: nothing is deleted, and the list has the newest alone; with its pins, which the state file needs */
+    for (size_t i = 0; saver->max_to_keep == HS_NEVER && i + 1 < saver->n_kept;)
+        if (saver->kept[i].pinned)
+            i++;
+        else
+            let_go(saver, i);
     for (size_t i = 0; i < saver->n_kept; i++)
         saver->kept[i].stays = saver->max_to_keep == HS_NEVER || stays(saver, i);
     for (size_t i = 0; i < saver->n_kept;) {

@@ -485,34 +485,80 @@ hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err)
     return code;
 }
 
-hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err)
+static size_t find_kept(const hs_saver *saver, const char *path)
 {
     size_t at = 0;
-    if (!saver || !prefix)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_pin: %s",
-                            saver ? "the prefix is NULL" : "the saver is NULL");
-    hs__background_wait(saver);
-    while (at < saver->n_kept && strcmp(saver->kept[at].path, prefix) != 0)
+    while (at < saver->n_kept && !hs__path_same(saver->kept[at].path, path))
         at++;
-    if (at == saver->n_kept && saver->max_to_keep == HS_NEVER && hs_checkpoint_exists(&saver->env, prefix)) {
-        hs_error_clear(err); /* it is not in the list, so no saver deletes it */
-        return HS_OK;
-    }
-    if (at == saver->n_kept)
-        return hs_error_set(err, HS_NOT_FOUND, "'%s' is none of the checkpoints that the saver keeps", prefix);
+    return at;
+}
+
+static hs_code check_in_directory(const hs_saver *saver, const char *prefix, int64_t *modified_ns, hs_error *err)
+{
+    const hs_env *env = &saver->env;
+    const char *newest = saver->kept[saver->n_kept - 1].path;
+    char *directory = hs__path_directory(env, newest);
+    char *path = directory ? hs__path_join(env, directory, hs__path_base(prefix)) : NULL;
+    hs_code code = HS_NOT_FOUND;
+    if (!path)
+        code = hs__no_memory(err, strlen(newest), "a path");
+    else if (hs__path_same(path, prefix))
+        code = hs_checkpoint_mtime(env, path, modified_ns, err);
+    hs__free(env, directory);
+    hs__free(env, path);
+    return code;
+}
+
+/* With HS_NEVER, the list has only the newest checkpoint and those that are pinned. Adds another one of the same directory,
+ * before the newest and in the order of the steps, so that its pin can be written to the state file. */
+static hs_code add_to_list(hs_saver *saver, const char *prefix, hs_error *err)
+{
+    size_t last = saver->n_kept - 1, at = 0;
+    hs__kept_checkpoint added = {.path = (char *)prefix, .metric = (double)NAN};
+    int64_t modified_ns;
+    hs_code code = check_in_directory(saver, prefix, &modified_ns, err);
+    if (code)
+        return code;
+    added.timestamp = (double)modified_ns / 1e9;
+    if ((code = hs__saver_keep(saver, &added, err)))
+        return code;
+    while (at < last && hs__step_in(saver->kept[at].path) < hs__step_in(prefix))
+        at++;
+    added = saver->kept[last + 1];
+    memmove(saver->kept + at + 1, saver->kept + at, (last + 1 - at) * sizeof added);
+    saver->kept[at] = added;
+    return HS_OK;
+}
+
+static hs_code set_pin(hs_saver *saver, size_t at, bool pinned, hs_error *err)
+{
     bool before = saver->kept[at].pinned;
-    saver->kept[at].pinned = pinned;
-    char *directory = hs__path_directory(&saver->env, prefix);
+    char *directory = hs__path_directory(&saver->env, saver->kept[at].path);
     hs_code code = directory ? hs__hold_directory(&saver->held, &saver->env, directory, NULL, err)
-                             : hs__no_memory(err, strlen(prefix), "a path");
+                             : hs__no_memory(err, strlen(saver->kept[at].path), "a path");
+    saver->kept[at].pinned = pinned;
     if (!code)
         hs__finish_deleting(&saver->held, &saver->env, NULL);
     if (!code)
         code = write_state(saver, directory, saver->kept[saver->n_kept - 1].path, 0, err);
     if (code)
         saver->kept[at].pinned = before;
-    else
-        hs_error_clear(err);
     hs__free(&saver->env, directory);
+    return code;
+}
+
+hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (!saver || !prefix)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_pin: %s",
+                            saver ? "the prefix is NULL" : "the saver is NULL");
+    hs__background_wait(saver);
+    if (find_kept(saver, prefix) == saver->n_kept)
+        code = saver->max_to_keep == HS_NEVER && saver->n_kept ? add_to_list(saver, prefix, err) : HS_NOT_FOUND;
+    if (code == HS_NOT_FOUND)
+        return hs_error_set(err, code, "'%s' is none of the checkpoints that the saver keeps", prefix);
+    if (!code && !(code = set_pin(saver, find_kept(saver, prefix), pinned, err)))
+        hs_error_clear(err);
     return code;
 }

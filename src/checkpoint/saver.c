@@ -231,13 +231,10 @@ hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_er
     return HS_OK;
 }
 
-hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err)
+hs_code hs__saver_recover(hs_saver *saver, const char *const *paths, hs_error *err)
 {
     hs_code code = HS_OK;
-    if (!saver)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_recover: the saver is NULL");
-    hs__background_wait(saver);
-    for (size_t i = 0; !code && paths && paths[i]; i++) {
+    for (size_t i = 0; !code && paths[i]; i++) {
         hs_file_stat found = {.bytes = 0};
         char *index = hs__bundle_index_path(&saver->env, paths[i]);
         if (!index)
@@ -251,8 +248,6 @@ hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *er
                                   err);
         hs__free(&saver->env, index);
     }
-    if (!code)
-        hs_error_clear(err);
     return code;
 }
 

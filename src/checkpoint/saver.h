@@ -73,6 +73,8 @@ bool hs__saver_slice(const hs_saver *saver, const hs_raw_session *session, size_
 hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err);
 /* Notes a checkpoint as the newest; its path is copied. */
 hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_error *err);
+/* Notes checkpoints that exist, oldest first. Knows nothing of what a state file says of them. */
+hs_code hs__saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
 
 /* save.c. hs_saver_save. *skipped: the save was skipped because of HS_BUSY_SKIP. Any other HS_CANCELLED is a failure. */
 hs_code hs__saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,

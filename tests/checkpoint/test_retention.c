@@ -213,6 +213,57 @@ static void where_all_are_kept_each_can_be_pinned(void **state)
     assert_string_equal(on_disk(f), "1 2 3 5");
 }
 
+static void where_all_are_kept_pins_are_written_down(void **state)
+{
+    fixture *f = *state;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    for (int64_t step = 1; step <= 5; step++)
+        save_at(f, step);
+    assert_ok(hs_saver_pin(f->saver, file_of(f, 3, NULL), true, &f->err), &f->err);
+    assert_ok(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), &f->err);
+    assert_ok(hs_saver_pin(f->saver, file_of(f, 5, NULL), true, &f->err), &f->err);
+    save_at(f, 6);
+    assert_string_equal(in_list(f), "1 3 5 6");
+    revive(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    assert_ok(hs_saver_pin(f->saver, file_of(f, 5, NULL), false, &f->err), &f->err);
+    save_at(f, 7);
+    assert_string_equal(in_list(f), "1 3 7");
+    revive(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    save_at(f, 8);
+    assert_string_equal(in_list(f), "1 3 8");
+    assert_string_equal(on_disk(f), "1 2 3 4 5 6 8");
+}
+
+/* Whatever the list has of it. */
+static void where_all_are_kept_those_elsewhere_are_not(void **state)
+{
+    fixture *f = *state;
+    const char *elsewhere = test_path(f->directory, "other/model.ckpt");
+    save_at(f, 1);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    assert_int_equal(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), HS_NOT_FOUND); /* it knows of none */
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), elsewhere, 2, NULL, &f->err), &f->err);
+    assert_fails(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), HS_NOT_FOUND, &f->err,
+                 "model.ckpt-1' is none");
+}
+
+static void recovered_ones_stay_pinned(void **state)
+{
+    fixture *f = *state;
+    for (int64_t step = 1; step <= 3; step++)
+        save_at(f, step);
+    assert_ok(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), &f->err);
+    const char *const *paths = HS_NAMES(file_of(f, 1, NULL), file_of(f, 2, NULL), file_of(f, 3, NULL));
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    assert_ok(hs_saver_recover(f->saver, paths, &f->err), &f->err);
+    save_at(f, 4);
+    assert_string_equal(on_disk(f), "1 4");
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    f->t.fail_file_at = f->t.file_calls + 2; /* the state file's */
+    assert_fails(hs_saver_recover(f->saver, HS_NAMES(file_of(f, 1, NULL)), &f->err), HS_RESOURCE_EXHAUSTED, &f->err,
+                 "injected");
+}
+
 static void only_what_is_kept_can_be_pinned(void **state)
 {
     fixture *f = *state;
@@ -255,7 +306,10 @@ int main(void)
         with_fixture(metrics_survive_a_restart),
         with_fixture(what_is_pinned_stays_until_it_is_let_go),
         with_fixture(where_all_are_kept_each_can_be_pinned),
+        with_fixture(where_all_are_kept_pins_are_written_down),
+        with_fixture(where_all_are_kept_those_elsewhere_are_not),
         with_fixture(only_what_is_kept_can_be_pinned),
+        with_fixture(recovered_ones_stay_pinned),
         with_fixture(options_that_make_no_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
