@@ -149,7 +149,7 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
         *restored = NULL;
     hs_code code = check_call("hs_checkpoint_manager_restore_or_initialize", manager, session, err);
     if (!code && given)
-        code = hs__take_restore_options(&options, given, err);
+        code = hs__take_restore_options(&options, &session->env, given, err);
     if (code || (code = hs_saver_hold(manager->saver, manager->prefix, err)) ||
         (code = hs__restore_newest(manager->saver, session, manager->directory, &options, &found, err)))
         return code;

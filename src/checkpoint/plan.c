@@ -180,10 +180,10 @@ static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *it
     return code;
 }
 
-hs_code hs__take_restore_options(hs_restore_options *to, const hs_restore_options *given, hs_error *err)
+hs_code hs__take_restore_options(hs_restore_options *to, const hs_env *env, const hs_restore_options *given, hs_error *err)
 {
     hs_code code = hs_struct_take(to, sizeof *to, given, "hs_restore_options", "HS_RESTORE_OPTIONS", err);
-    return code || !to->names ? code : hs__check_named_once(to->names, "hs_restore_options.names", err);
+    return code || !to->names ? code : hs__check_named_once(env, to->names, "hs_restore_options.names lists variable", err);
 }
 
 hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_session *session, const hs__archive *archive,

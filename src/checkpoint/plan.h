@@ -43,7 +43,7 @@ hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_
 void hs__plan_free(hs__plan *plan);
 
 /* hs_struct_take, and HS_INVALID_ARGUMENT if `names` lists a variable twice. */
-hs_code hs__take_restore_options(hs_restore_options *to, const hs_restore_options *given, hs_error *err);
+hs_code hs__take_restore_options(hs_restore_options *to, const hs_env *env, const hs_restore_options *given, hs_error *err);
 
 void hs__tell(const hs_restore_options *options, hs_restore_event event, const char *name, const char *detail);
 

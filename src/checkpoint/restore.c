@@ -218,7 +218,7 @@ hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *p
     hs__restore_fault whose;
     hs_code code = HS_OK;
     if (given)
-        code = hs__take_restore_options(&options, given, err);
+        code = hs__take_restore_options(&options, &saver->env, given, err);
     if (!code)
         code = hs__restore(saver, session, prefix, &options, &whose, err);
     if (!code)

@@ -151,7 +151,7 @@ hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_
     hs_restore_options options = {HS_RESTORE_OPTIONS};
     hs_code code;
     if ((code = check_call("hs_safetensors_load", session, path, err)) ||
-        (given && (code = hs__take_restore_options(&options, given, err))) ||
+        (given && (code = hs__take_restore_options(&options, &session->env, given, err))) ||
         (code = hs__restore_check(&options, session, err)))
         return code;
     hs_saver all = {.env = session->env}; /* of the variables that are not local */

@@ -2,27 +2,39 @@
 #include "checkpoint/background.h"
 
 #include "base/files.h"
+#include "base/map.h"
 #include "checkpoint/shards.h"
 
 #include <math.h>
 #include <string.h>
 
-hs_code hs__check_named_once(const hs_checkpoint_name *names, const char *option, hs_error *err)
+static hs_code add_once(hs__map *seen, const char *name, const char *list, hs_error *err)
 {
-    for (size_t i = 0; names[i].variable; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(names[i].variable, names[j].variable) == 0)
-                return hs_error_set(err, HS_INVALID_ARGUMENT, "%s lists variable '%s' twice", option, names[i].variable);
-    return HS_OK;
+    if (hs__map_find(seen, name) != HS__NONE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s' twice", list, name);
+    return hs__map_add(seen, name, 0, NULL, err);
 }
 
-static hs_code check_listed_once(const char *const *variables, hs_error *err)
+hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *list, hs_error *err)
 {
-    for (size_t i = 0; variables && variables[i]; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(variables[i], variables[j]) == 0)
-                return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.variables lists '%s' twice", variables[i]);
-    return HS_OK;
+    hs__map seen;
+    hs_code code = HS_OK;
+    hs__map_init(&seen, env);
+    for (size_t i = 0; !code && names[i].variable; i++)
+        code = add_once(&seen, names[i].variable, list, err);
+    hs__map_free(&seen);
+    return code;
+}
+
+static hs_code check_listed_once(const hs_env *env, const char *const *variables, hs_error *err)
+{
+    hs__map seen;
+    hs_code code = HS_OK;
+    hs__map_init(&seen, env);
+    for (size_t i = 0; !code && variables && variables[i]; i++)
+        code = add_once(&seen, variables[i], "hs_saver_options.variables lists", err);
+    hs__map_free(&seen);
+    return code;
 }
 
 static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_error *err)
@@ -41,7 +53,7 @@ static hs_code copy_names(hs_saver *saver, const hs_checkpoint_name *names, hs_e
         if (!copies[i].name)
             return hs__no_memory(err, strlen(names[i].name), "a saver's names");
     }
-    return hs__check_named_once(copies, "hs_saver_options.names", err);
+    return hs__check_named_once(&saver->env, copies, "hs_saver_options.names lists variable", err);
 }
 
 const char *hs__saver_name(const hs_saver *saver, const char *variable)
@@ -87,7 +99,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
                      HS__MOST_SHARDS);
         return NULL;
     }
-    if (check_listed_once(options.variables, err))
+    if (check_listed_once(&env, options.variables, err))
         return NULL;
     hs_saver *saver = hs__alloc(&env, 1, sizeof *saver);
     const char *const *variables = saver && options.variables ? hs__names_copy(&env, options.variables) : NULL;

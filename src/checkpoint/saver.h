@@ -64,8 +64,8 @@ bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, si
 bool hs__has_variable(const hs_raw_session *session, const char *name);
 /* What the variable is called in checkpoints. */
 const char *hs__saver_name(const hs_saver *saver, const char *variable);
-/* HS_INVALID_ARGUMENT if a variable is listed twice. `option` is for the message. */
-hs_code hs__check_named_once(const hs_checkpoint_name *names, const char *option, hs_error *err);
+/* HS_INVALID_ARGUMENT if a variable is listed twice. `list` begins the message: "OPTION lists variable". */
+hs_code hs__check_named_once(const hs_env *env, const hs_checkpoint_name *names, const char *list, hs_error *err);
 /* Is the variable a part of a larger one? *out has the name that the whole has in checkpoints. */
 bool hs__saver_slice(const hs_saver *saver, const hs_raw_session *session, size_t index, const char *variable,
                      hs_variable_slice *out);

@@ -97,7 +97,9 @@ static hs_code take_options(hs__startup *startup, const hs_session_manager *mana
         .recovery_wait_secs = manager->recovery_wait_secs,
     };
     *restoring = (hs_restore_options){HS_RESTORE_OPTIONS};
-    hs_code code = options->restore_options ? hs__take_restore_options(restoring, options->restore_options, err) : HS_OK;
+    hs_code code = options->restore_options
+                       ? hs__take_restore_options(restoring, &manager->env, options->restore_options, err)
+                       : HS_OK;
     return code ? code
                 : hs__seconds(&startup->max_wait_secs, options->max_wait_secs, standard_wait,
                               "hs_prepare_options.max_wait_secs", err);

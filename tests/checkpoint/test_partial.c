@@ -75,6 +75,39 @@ static void a_variable_is_listed_once(void **state)
     assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_restore_options.names lists variable 'weights' twice");
 }
 
+static size_t comparisons;
+
+int __real_strcmp(const char *a, const char *b);
+int __wrap_strcmp(const char *a, const char *b);
+int __wrap_strcmp(const char *a, const char *b)
+{
+    comparisons++;
+    return __real_strcmp(a, b);
+}
+
+/* The number of comparisons does not grow with the square of the number of names. */
+static void many_names_are_compared_few_times(void **state)
+{
+    enum { MANY = 2000, FEW = 10 * MANY };
+    static char texts[MANY][8];
+    static const char *variables[MANY + 1];
+    static hs_checkpoint_name names[MANY + 1];
+    fixture *f = with_renamed(state);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(texts[i], sizeof texts[i], "%d", i);
+        names[i] = (hs_checkpoint_name){texts[i], texts[i]};
+        variables[i] = texts[i];
+    }
+    comparisons = 0;
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = variables});
+    assert_true(comparisons < FEW);
+    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = names});
+    assert_true(comparisons < FEW);
+    assert_fails(restore_with(f, &(hs_restore_options){HS_RESTORE_OPTIONS, .names = names}), HS_INVALID_ARGUMENT, &f->err,
+                 "'0', which is no variable");
+    assert_true(comparisons < FEW);
+}
+
 static void names_of_variables_that_there_are_not(void **state)
 {
     fixture *f = with_renamed(state);
@@ -258,6 +291,7 @@ int main(void)
         with_fixture(a_restore_may_have_names_of_its_own),
         with_fixture(sa_005_one_name_for_two_is_refused),
         with_fixture(a_variable_is_listed_once),
+        with_fixture(many_names_are_compared_few_times),
         with_fixture(names_of_variables_that_there_are_not),
         with_fixture(what_is_skipped_stays),
         with_fixture(what_is_missing_may_stay),

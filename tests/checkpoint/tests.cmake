@@ -18,6 +18,7 @@ foreach(module shards shards_faults)
   hooksess_test(checkpoint ${module} checkpoint/wall.c checkpoint/model.c)
 endforeach()
 # A test in which threads cannot be started.
+target_link_options(test_checkpoint_partial PRIVATE -Wl,--wrap=strcmp)
 target_link_options(test_checkpoint_shards_faults PRIVATE -Wl,--wrap=hs__thread_start)
 hooksess_test(checkpoint partitions)
 hooksess_test(checkpoint hostile checkpoint/model.c formats/bundles.c base/meter.c)
