@@ -2,7 +2,7 @@
 /* The header of a safetensors file: all that is JSON in it. */
 #include "formats/safetensors.h"
 
-#include <jansson.h>
+#include "base/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,36 +114,11 @@ typedef struct {
     uint64_t data_bytes;
 } source;
 
-static bool is_out_of_memory(const json_error_t *cause)
-{
-    return !cause->text[0] || json_error_code(cause) == json_error_out_of_memory;
-}
-
-/* Jansson reports an allocation that fails inside a string as a fault of the text. So before a text is called damaged, it
- * is parsed again while there is memory. */
-static json_t *load(hs_bytes text, json_error_t *cause)
-{
-    json_malloc_t allocate;
-    json_free_t release;
-    *cause = (json_error_t){.text = ""};
-    json_t *root = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, cause);
-    if (root || is_out_of_memory(cause))
-        return root;
-    json_get_alloc_funcs(&allocate, &release);
-    void *probe = allocate(text.size);
-    *cause = (json_error_t){.text = ""};
-    if (!probe)
-        return NULL;
-    root = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, cause);
-    release(probe);
-    return root;
-}
-
 static hs_code not_json(const char *path, const json_error_t *cause, hs_error *err)
 {
     char text[JSON_ERROR_TEXT_LENGTH];
     size_t n = 0;
-    if (is_out_of_memory(cause))
+    if (hs__json_no_memory(cause))
         return hs__no_memory(err, 0, path);
     for (const char *at = cause->text; *at; at++) /* it cites the file, which may have anything */
         text[n++] = (unsigned char)*at >= ' ' && (unsigned char)*at < 127 ? *at : '?';
@@ -365,7 +340,7 @@ hs_code hs__safetensors_header_parse(hs__safetensors_header *header, hs_bytes te
     hs_code code = check_density(&from, text, err);
     if (code)
         return code;
-    json_t *root = load(text, &cause);
+    json_t *root = hs__json_load(text.data, text.size, JSON_REJECT_DUPLICATES, &cause);
     if (!root)
         return not_json(path, &cause, err);
     code = parse_entries(header, &from, root, err);

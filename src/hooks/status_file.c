@@ -4,10 +4,10 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "checkpoint/directory.h"
 
-#include <jansson.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -159,20 +159,34 @@ void hs__outcome_remove(const hs_env *env, const char *directory)
     hs__free(env, path);
 }
 
+static hs_code parse_save_secs(const char *text, size_t bytes, double *secs, hs_error *err)
+{
+    json_error_t cause;
+    json_t *root = hs__json_load(text, bytes, 0, &cause);
+    if (!root && hs__json_no_memory(&cause))
+        return hs__no_memory(err, bytes, "a status");
+    double found = json_number_value(json_object_get(root, "save_secs"));
+    if (found > 0 && found <= LONGEST_SAVE)
+        *secs = found;
+    json_decref(root);
+    return HS_OK;
+}
+
 double hs__status_save_secs(const hs_env *env, const char *directory)
 {
     char *text = NULL, *path = hs__path_join(env, directory, STATUS);
-    size_t bytes;
-    if (!path || hs__file_contents(env, path, MOST_BYTES, &text, &bytes, NULL)) {
-        hs__free(env, path);
-        return 0;
-    }
-    json_t *root = json_loadb(text, bytes, 0, NULL);
-    double secs = json_number_value(json_object_get(root, "save_secs"));
-    json_decref(root);
+    size_t bytes = 0;
+    double secs = 0;
+    hs_error error = {0};
+    hs_code code = path ? hs__file_contents(env, path, MOST_BYTES, &text, &bytes, &error)
+                        : hs__no_memory(&error, strlen(directory), "a path");
+    if (!code)
+        code = parse_save_secs(text, bytes, &secs, &error);
+    if (code == HS_RESOURCE_EXHAUSTED)
+        hs_log(env, HS_LOG_WARNING, "the status.json of an earlier run is not read: %s", error.message);
     hs__free(env, text);
     hs__free(env, path);
-    return secs > 0 && secs <= LONGEST_SAVE ? secs : 0;
+    return secs;
 }
 
 bool hs__status_directory_exists(const hs_env *env, const char *directory)

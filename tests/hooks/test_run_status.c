@@ -154,6 +154,36 @@ static void what_makes_no_sense_is_not_believed(void **state)
     }
 }
 
+/* Jansson's memory. */
+
+static size_t json_allocations, json_fail_at;
+
+static void *json_alloc(size_t bytes)
+{
+    return ++json_allocations < json_fail_at ? malloc(bytes) : NULL;
+}
+
+static void without_memory_for_json_the_earlier_status_is_not_read(void **state)
+{
+    stage *s = *state;
+    const char *text = "{\"save_secs\": 0.25}";
+    double secs = 0;
+    for (json_fail_at = 1; secs == 0; json_fail_at++) {
+        test_write_file(test_path(s->directory, "status.json"), text, strlen(text));
+        test_env_clear_log(&s->t);
+        json_allocations = 0;
+        json_set_alloc_funcs(json_alloc, free);
+        stage_open(s, status(s));
+        secs = hs_raw_session_save_secs(hs_session_raw(s->session));
+        stage_close(s);
+        json_set_alloc_funcs(malloc, free);
+        if (secs == 0)
+            assert_contains(s->t.log, "WARNING: the status.json of an earlier run is not read: no memory for ");
+    }
+    assert_true(json_fail_at > 3);
+    assert_lacks(s->t.log, "is not read");
+}
+
 /* The outcome. */
 
 static void the_outcome_is_told(void **state)
@@ -353,6 +383,7 @@ static hs_code each_scenario(test_env *t, void *user)
     test_tolerate(t, "status.json is not written: ");
     test_tolerate(t, "outcome.json is not written: ");
     test_tolerate(t, "the outcome.json of an earlier run is not removed: ");
+    test_tolerate(t, "the status.json of an earlier run is not read: ");
     test_tolerate_harmless(t); /* what an earlier run knew */
     test_write_file(test_path(s->directory, "outcome.json"), "{}", 2);
     hs_script *script = hs_script_new(&t->env);
@@ -428,6 +459,7 @@ int main(void)
         with_stage(a_resumed_run_knows_how_long_a_save_takes),
         with_stage(what_a_save_took_in_this_run_counts_more),
         with_stage(what_makes_no_sense_is_not_believed),
+        with_stage(without_memory_for_json_the_earlier_status_is_not_read),
         with_stage(the_outcome_is_told),
         with_stage(an_interruption_is_told),
         with_stage(an_error_is_told_in_sound_json),

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_BASE_JSON_H
+#define HS_BASE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* json_loadb. On failure, hs__json_no_memory tells whether memory was the reason. */
+json_t *hs__json_load(const char *text, size_t bytes, size_t flags, json_error_t *cause);
+bool hs__json_no_memory(const json_error_t *cause);
+
+#endif
