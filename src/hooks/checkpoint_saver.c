@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/checkpoint_saver.h>
 
-#include "checkpoint/saver.h"
 #include "hooks/graph_events.h"
 #include "hooks/make.h"
 #include "hooks/save_listeners.h"
@@ -204,7 +203,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
         (code = hs__listeners_before_save(&hook->listeners, session, step, err)) ||
         (code = take_metric(hook, session, step, &options, err)) ||
-        (code = hs__saver_save(saver, session, hook->prefix, step, &options, &skipped, err))) {
+        (code = hs__hook_save(saver, session, hook->prefix, step, &options, &skipped, err))) {
         if (skipped)
             hs_log(hook->log, HS_LOG_INFO, "%s", err->message);
         return skipped ? HS_OK : code;

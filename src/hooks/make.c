@@ -3,6 +3,8 @@
 
 #include "base/env.h"
 #include "base/files.h"
+#include "base/json.h"
+#include "checkpoint/saver.h"
 
 #include <string.h>
 
@@ -116,4 +118,17 @@ hs_code hs__hook_replace_file(const hs_env *env, const char *tmp, const char *pa
                               hs_error *err)
 {
     return hs__file_replace_by(env, tmp, path, data, bytes, false, err);
+}
+
+hs_code hs__hook_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                      const hs_save_options *options, bool *skipped, hs_error *err)
+{
+    return hs__saver_save(saver, session, prefix, step, options, skipped, err);
+}
+
+hs_code hs__hook_json(const char *text, json_t **value, hs_error *err)
+{
+    json_error_t cause;
+    *value = hs__json_load(text, strlen(text), JSON_DECODE_ANY, &cause);
+    return *value || !hs__json_no_memory(&cause) ? HS_OK : hs__no_memory(err, strlen(text), "a JSON value");
 }

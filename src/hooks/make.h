@@ -2,7 +2,10 @@
 #ifndef HS_HOOKS_MAKE_H
 #define HS_HOOKS_MAKE_H
 
+#include <hooksess/checkpoint.h>
 #include <hooksess/hook.h>
+
+#include <jansson.h>
 
 /* What the built-in hooks' constructors share. A constructor cannot fail: options that make no sense, or no memory, give a
  * hook whose begin reports it. */
@@ -38,5 +41,12 @@ hs_code hs__hook_directory(const hs_env *env, const char *path, hs_error *err);
 /* Replaces a file by way of `tmp`: readers see the old one or the whole new one. It is not synced. Allocates nothing. */
 hs_code hs__hook_replace_file(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
                               hs_error *err);
+
+/* hs_saver_save. *skipped: the save was skipped because of HS_BUSY_SKIP. Any other HS_CANCELLED is a failure. */
+hs_code hs__hook_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
+                      const hs_save_options *options, bool *skipped, hs_error *err);
+
+/* Parses one JSON value. *value is NULL if the text is not JSON. Fails only without memory. */
+hs_code hs__hook_json(const char *text, json_t **value, hs_error *err);
 
 #endif
