@@ -32,10 +32,10 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
 
 /* Asks every thread to stop. `why` NULL or of code HS_OK, HS_STOP or a clean-stop code: because the work is done; else
  * because of that error, which join reports. The first error is kept; a report of a lost session (HS_ABORTED,
- * HS_UNAVAILABLE) is replaced by the first other error. After a stop, HS_CANCELLED is none: it is what being
- * woken comes to; and after an error, a stop without one is that of a thread which ends because of it, and keeps no session
- * from recovering (hs_session_request_stop does). If it was joined already, there is nobody left to report an error to, and
- * it is the result. */
+ * HS_UNAVAILABLE) is replaced by the first other error. After a stop, HS_CANCELLED is not an error: a thread
+ * that was woken by the stop reports it. After an error, a stop without an error comes from a thread that ends because of
+ * the first one. It does not keep a session from recovering; hs_session_request_stop does. If the coordinator was joined
+ * already, no join is left to report the error, and the function returns it. */
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);
 /* Of NULL: true. */
 HS_API bool hs_coordinator_should_stop(const hs_coordinator *coordinator);

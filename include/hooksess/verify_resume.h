@@ -28,18 +28,26 @@
  *             return code != HS_OK;
  *         }
  *
- * It starts the program anew, three times, with the same arguments, so that nothing of one run (threads, devices, caches)
- * is in another, and waits: for a trial that trains from nothing to the last step, and then for two that resume from
- * checkpoints which the first has saved, one in the middle and one of the step after it. (Two, as a program that swaps two
- * buffers, one of which is a variable, is wrong at every second step only.) In these processes the call of
- * hs_verify_resume, which the program must come to in the same way, does not return: it calls `train` and ends the process
- * by exit(), with status 0 if the trial went well and 1 if not. An environment variable, HOOKSESS_RESUME_TRIAL, tells it
- * so, which the trial takes out of its environment, so that programs that it starts are none. What stands between (a
- * script, say) must pass it on. So that a process that it does not reach starts no trials itself, and those others, without
- * end, a trial has an open file too, under the descriptor 198, whatever that is in the program: a call of hs_verify_resume
- * that finds it, and no variable, fails as HS_FAILED_PRECONDITION, and so does the one that waits. Nothing helps where what
- * stands between closes descriptors as well, or where no more than 198 may be open. In a trial no signal is blocked, and
- * SIGCHLD, SIGPIPE, SIGINT and SIGTERM do what they do by default, whatever the program has set.
+ * The call starts the program three times as a new process, with the same arguments, and waits for it. So no run shares
+ * threads, devices or caches with another one. These runs are the trials:
+ *
+ *   1. The first trial trains from nothing to the last step. It saves two checkpoints: one in the middle, and one of the
+ *      step after it.
+ *   2. The second and the third trial each resume from one of these checkpoints. (A program that swaps two buffers, one of
+ *      which is a variable, is wrong at every second step only.)
+ *
+ * A trial must reach the same call of hs_verify_resume. There the call does not return: it calls `train` and ends the
+ * process by exit(), with status 0 if the trial succeeded and 1 if it failed.
+ *
+ * The environment variable HOOKSESS_RESUME_TRIAL marks a trial. A wrapper (a script, say) between the two processes must
+ * pass it on. The trial removes it from its environment, so that programs that it starts are not trials. A trial also has
+ * an open file under descriptor 198. If a call of hs_verify_resume finds that descriptor open and the variable missing, it
+ * fails with HS_FAILED_PRECONDITION, and so does the call that waits. Without this check, such a process would start
+ * trials, and these would start more. The check fails if the wrapper closes descriptors too, or if the limit of open files
+ * is 198 or less.
+ *
+ * In a trial no signal is blocked, and SIGCHLD, SIGPIPE, SIGINT and SIGTERM have their default actions, whatever the
+ * program has set.
  *
  * After each step the checksum of every variable that is saved, of every piece of state (the backend's, the hooks', what
  * was added late) and of the fetches that were asked for is noted, and compared from the first step after the checkpoint

@@ -16,9 +16,10 @@ typedef struct hs__wire {
 /* Moves past the next field. `inside` gets its bytes, or NULLs if it is a varint. False: the bytes are not a field. */
 bool hs__wire_next(hs__wire *from, uint64_t *number, hs__wire *inside);
 
-/* Reads a message; it is freed with protobuf_c_message_free_unpacked and hs__proto_allocator's. NULL: the bytes are no such
- * message, or *no_memory says that there was no memory for it. Refuses a message inside that is given twice without being
- * repeated, or nested deeper than 100: protobuf-c copies the first one each time, and its stack has no limit. */
+/* Reads a message. The caller frees it with protobuf_c_message_free_unpacked and hs__proto_allocator. Returns NULL if the
+ * bytes are not a message of this type, or, with *no_memory set, if memory is out. Refuses a submessage that is given twice
+ * without being repeated, because protobuf-c copies the first one each time. Refuses messages nested deeper than 100,
+ * because protobuf-c does not limit its recursion. */
 ProtobufCMessage *hs__proto_unpack(const ProtobufCMessageDescriptor *of, const hs_env *env, const void *data, size_t bytes,
                                    bool *no_memory);
 

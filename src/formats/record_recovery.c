@@ -2,8 +2,8 @@
 /* Going on after a damaged record: by its length where that can be trusted, else by searching for the next intact one. */
 #include "formats/records.h"
 
-/* A file can be made to look full of records. Of what looks like one and is not, so many bytes are read in all; after that
- * only small records are tried. */
+/* A file can be made to look full of records. At most MOST_WASTED bytes are read that only look like records. After that,
+ * only records of up to SMALL bytes are tried. */
 static const uint64_t MOST_WASTED = (uint64_t)1 << 30;
 enum { SMALL = 4096 };
 

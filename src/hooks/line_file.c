@@ -297,7 +297,7 @@ static hs_code open_end(hs__line_file *file, hs_error *err)
     if ((code = rewrite(file, NULL, err)) ||
         (code = hs__file_open(&file->file, file->env, file->path, HS_OPEN_APPEND, err)))
         return code;
-    hs_log(file->env, HS_LOG_WARNING, "%s: was a link to another file, and is a copy of it now", file->path);
+    hs_log(file->env, HS_LOG_WARNING, "'%s': replaced by a copy, because it was a link", file->path);
     return HS_OK;
 }
 

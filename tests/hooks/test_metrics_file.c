@@ -457,7 +457,7 @@ static void a_file_with_another_name_keeps_its_rows_there(void **state)
     train_to(&t, 13);
     assert_string_equal(text_of(directory, "other.csv"), upto_10);
     assert_contains(text_of(directory, "log.csv"), "10,0.1,\n13,");
-    assert_true(test_env_logged(&t.s->t, "log.csv: was a link"));
+    assert_true(test_env_logged(&t.s->t, "log.csv': replaced by a copy, because it was a link"));
 }
 
 static void a_symbolic_link_is_replaced_by_a_file_with_the_same_rows(void **state)

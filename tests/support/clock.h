@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* The system's monotonic clock, where a test has moved it (hooksess_move_clock in CMake links the test so that it can): it
- * is ahead by *clock_ahead_ns. That may lie in memory which is shared with a child, whose clock it is then, too. */
+/* How far the monotonic clock is ahead of the system's, in nanoseconds. A test that is linked by hooksess_move_clock
+ * (CMake) can set it. If the variable is in memory that is shared with a child process, it moves the child's clock, too. */
 extern _Atomic int64_t *clock_ahead_ns;
 
 #endif

@@ -4,16 +4,16 @@
 
 #include <stddef.h>
 
-/* Looking at threads that wait (hooksess_count_waits in CMake links a test so that it can). */
+/* Counts threads that wait for a condition. For tests that are linked by hooksess_count_waits (CMake). */
 
-/* How many wait for a condition now. One that is counted holds the condition's mutex until it waits: whoever has taken the
- * mutex since knows that it does. */
+/* The number of threads that wait for a condition now. A thread is counted while it still holds the condition's mutex. A
+ * test that then locks the mutex can rely on the thread waiting. */
 size_t threads_waiting(void);
-/* Until so many do. */
+/* Returns when `n` threads wait. */
 void await_waiting(size_t n);
-/* How often the main thread has begun to wait. */
+/* The number of waits that the main thread has begun. */
 size_t waits_of_main(void);
-/* How many seconds after now the last wait with a limit ends. */
+/* The time from now until the last wait with a limit ends, in seconds. */
 double longest_wait(void);
 
 #endif
