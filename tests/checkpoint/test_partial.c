@@ -89,7 +89,7 @@ int __wrap_strcmp(const char *a, const char *b)
 static void many_names_are_compared_few_times(void **state)
 {
     enum { MANY = 2000, FEW = 10 * MANY };
-    static char texts[MANY][8];
+    static char texts[MANY][16];
     static const char *variables[MANY + 1];
     static hs_checkpoint_name names[MANY + 1];
     fixture *f = with_renamed(state);
