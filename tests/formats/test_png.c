@@ -58,6 +58,30 @@ static const unsigned char *idat(const hs__pixels *p, int colour, size_t *bytes)
     return data;
 }
 
+static int paeth(int left, int above, int corner)
+{
+    int guess = left + above - corner;
+    int to_left = abs(guess - left), to_above = abs(guess - above), to_corner = abs(guess - corner);
+    return to_left <= to_above && to_left <= to_corner ? left : to_above <= to_corner ? above : corner;
+}
+
+/* Takes the filters of rows back, and compares. */
+static void assert_filtered(const hs__pixels *p, const unsigned char *raw)
+{
+    size_t row_bytes = p->width * p->channels;
+    for (size_t y = 0; y < p->height; y++, raw += row_bytes + 1) {
+        const unsigned char *row = p->data + y * row_bytes;
+        assert_in_range(raw[0], 0, 4);
+        for (size_t i = 0; i < row_bytes; i++) {
+            bool first = i < p->channels;
+            int left = first ? 0 : row[i - p->channels], above = y ? row[i - row_bytes] : 0,
+                corner = first || !y ? 0 : row[i - row_bytes - p->channels];
+            const int guesses[] = {0, left, above, (left + above) / 2, paeth(left, above, corner)};
+            assert_int_equal((unsigned char)(raw[1 + i] + guesses[raw[0]]), row[i]);
+        }
+    }
+}
+
 /* A noisy ramp, for which the filters differ. */
 static void fill(unsigned char *data, size_t n)
 {
@@ -83,8 +107,7 @@ static void sizes_and_colours(void **state)
         const unsigned char *compressed = idat(&p, colours[channels], &bytes);
         assert_int_equal(uncompress(raw, &raw_bytes, compressed, bytes), Z_OK);
         assert_int_equal(raw_bytes, 37 * (1 + 23 * channels));
-        for (size_t y = 0; y < 37; y++)
-            assert_in_range(raw[y * (1 + 23 * channels)], 0, 4);
+        assert_filtered(&p, raw);
     }
 }
 

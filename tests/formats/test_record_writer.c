@@ -206,6 +206,12 @@ static void bad_arguments_are_refused(void **state)
     assert_says(&err, HS_INVALID_ARGUMENT, "buffer_bytes is -1");
     assert_null(hs_record_writer_open(path(), &(hs_record_writer_options){HS_RECORD_WRITER_OPTIONS, .level = 10}, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "level is 10");
+    for (int i = 0; i < 2; i++) {
+        int64_t bytes = i ? -1 : ((int64_t)1 << 30) + 1;
+        assert_null(hs_record_writer_open(
+            path(), &(hs_record_writer_options){HS_RECORD_WRITER_OPTIONS, .buffer_bytes = bytes}, &err));
+        assert_says(&err, HS_INVALID_ARGUMENT, i ? "buffer_bytes is -1" : "buffer_bytes is 1073741825");
+    }
     assert_fails(hs_record_reader_next(NULL, &record, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_fails(hs_record_writer_write(NULL, "a", 1, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_ok(hs_record_writer_close(NULL, &err), &err);
