@@ -89,11 +89,11 @@ static bool asks_for_help(int argc, char **argv)
 
 static int help_by_the_way(const struct command *commands, int argc, char **argv)
 {
-    const char *words[2] = {NULL, NULL};
-    for (int i = 1, n = 0; i < argc && n < 2; i++)
+    const char *group = NULL, *name = NULL;
+    for (int i = 1; i < argc && !name; i++)
         if (argv[i][0] != '-')
-            words[n++] = argv[i];
-    return help(commands, words[0], words[1]);
+            *(group ? &name : &group) = argv[i];
+    return help(commands, group, name);
 }
 
 static int misused(const struct command *command)
