@@ -52,6 +52,9 @@ static void nonsense_is_refused(void **state)
         hs_graph_free(graph);
     }
     assert_int_equal(hs_graph_add_queue(NULL, &cases[0].def), HS_INVALID_ARGUMENT);
+    hs_graph *graph = hs_graph_new(NULL);
+    assert_fails(hs_graph_add_queue(graph, NULL), HS_INVALID_ARGUMENT, hs_graph_error(graph), "the definition is NULL");
+    hs_graph_free(graph);
 }
 
 static void names_are_taken_once(void **state)

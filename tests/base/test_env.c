@@ -353,6 +353,9 @@ static void what_is_not_a_printable_character_is_escaped(void **state)
     (void)state;
     hs_log(&t.env, HS_LOG_INFO, "%s", "\xff|\xc3|\xe6\xbc|\xed\xa0\x80|\xc2\x9b|\xe2\x80\xa8");
     assert_string_equal(t.log, "INFO: \\xff|\\xc3|\\xe6\\xbc|\\xed\\xa0\\x80|\\xc2\\x9b|\\xe2\\x80\\xa8\n");
+    test_env_clear_log(&t);
+    hs_log(&t.env, HS_LOG_INFO, "%s", "\xf0\x8f\xbf\xbf|\xf4\x90\x80\x80");
+    assert_string_equal(t.log, "INFO: \\xf0\\x8f\\xbf\\xbf|\\xf4\\x90\\x80\\x80\n");
 }
 
 static const char *line_of(char *text, size_t bytes, const char *part)
