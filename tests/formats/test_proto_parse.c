@@ -295,6 +295,18 @@ static void zero_bytes_are_no_text(void **state)
                  "line 2: ");
 }
 
+static void nothing_is_read_beyond_the_text(void **state)
+{
+    (void)state;
+    static const char text[] = "i: 12";
+    hs_error err = {0};
+    ProtobufCMessage *message = NULL;
+    ProtobufCAllocator allocator = hs__proto_allocator(hs_env_default());
+    assert_ok(hs__proto_parse_text(ATTR, text, sizeof text - 2, &allocator, &message, &err), &err);
+    assert_int_equal(((Hs__Pb__AttrValue *)message)->i, 1);
+    protobuf_c_message_free_unpacked(message, &allocator);
+}
+
 /* "nest{nest{...}}" of this depth. */
 static char *nested(size_t depth)
 {
@@ -405,6 +417,7 @@ int main(void)
         cmocka_unit_test(wrong_values_are_refused),
         cmocka_unit_test(words_have_a_limit),
         cmocka_unit_test(zero_bytes_are_no_text),
+        cmocka_unit_test(nothing_is_read_beyond_the_text),
         cmocka_unit_test(nesting_goes_to_a_hundred),
         cmocka_unit_test(every_truncation_is_an_error_or_less),
         cmocka_unit_test(every_wrong_byte_is_an_error_or_another_message),
