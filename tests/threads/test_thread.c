@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "support/waits.h"
 #include "threads/event.h"
 
 #include "base/thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 static const double LONG = 100;
@@ -11,6 +13,7 @@ static const double LONG = 100;
 typedef struct {
     test_env t;
     hs_coordinator *coordinator;
+    hs_thread *awaited;
     hs_error err;
 } fixture;
 
@@ -433,13 +436,17 @@ static void a_wake_may_end_the_thread(void **state)
 /* Failures of the system. */
 
 static bool refuses_threads;
+static size_t waiting_by_then; /* so many threads wait when it refuses one */
 
 int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
 int __real_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user);
 
 int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *user)
 {
-    return refuses_threads ? EAGAIN : __real_hs__thread_start(thread, body, user);
+    if (!refuses_threads)
+        return __real_hs__thread_start(thread, body, user);
+    await_waiting(waiting_by_then);
+    return EAGAIN;
 }
 
 static void the_system_may_have_no_more_threads(void **state)
@@ -456,6 +463,30 @@ static void the_system_may_have_no_more_threads(void **state)
     assert_ok(hs_coordinator_join(f->coordinator, NULL, &f->err), &f->err); /* the one that is not there is not missed */
     start(f, thread);
     wait_and_free(thread);
+}
+
+static void *join_it(void *user)
+{
+    fixture *f = user;
+    while (!hs_thread_alive(f->awaited))
+        sched_yield();
+    hs_coordinator_join(f->coordinator, NULL, NULL);
+    return NULL;
+}
+
+static void who_waits_for_it_meanwhile_waits_no_longer(void **state)
+{
+    fixture *f = *state;
+    pthread_t joiner;
+    f->awaited = make(f, (hs_thread_options){.name = "one", .run = lose});
+    assert_ok(hs_coordinator_register(f->coordinator, f->awaited, &f->err), &f->err);
+    assert_int_equal(pthread_create(&joiner, NULL, join_it, f), 0);
+    refuses_threads = true;
+    waiting_by_then = 1;
+    assert_int_equal(hs_thread_start(f->awaited, &f->err), HS_RESOURCE_EXHAUSTED);
+    refuses_threads = false;
+    assert_int_equal(pthread_join(joiner, NULL), 0);
+    hs_thread_free(f->awaited);
 }
 
 static hs_code make_and_run(test_env *t, void *user)
@@ -502,6 +533,7 @@ int main(void)
         test(one_at_a_time_wakes_it),
         test(a_wake_may_end_the_thread),
         test(the_system_may_have_no_more_threads),
+        test(who_waits_for_it_meanwhile_waits_no_longer),
         cmocka_unit_test(a_straggler_goes_on_safely),
         cmocka_unit_test(there_may_be_no_memory),
     };

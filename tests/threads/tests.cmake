@@ -2,6 +2,7 @@
 hooksess_test(threads coordinator threads/event.c)
 hooksess_count_waits(threads coordinator)
 hooksess_test(threads thread threads/event.c)
+hooksess_count_waits(threads thread)
 target_link_options(test_threads_thread PRIVATE -Wl,--wrap=hs__thread_start)
 hooksess_test(threads looper threads/event.c)
 hooksess_test(threads queue_runner threads/source.c)
