@@ -164,6 +164,25 @@ static void a_callback_has_no_steps_of_its_own(void **state)
     assert_int_equal(own_close(o)->reason, HS_REASON_CLOSED);
 }
 
+static hs_code run_at_the_end(probe *p, const probe_call *call)
+{
+    hs_error err = {0};
+    if (call->point == PROBE_CLOSE)
+        assert_fails(hs_session_run(*(hs_session **)p->user, "loss", &err), HS_FAILED_PRECONDITION, &err,
+                     "from its own callbacks");
+    return HS_OK;
+}
+
+static void a_step_that_the_close_cuts_short_is_over_when_hooks_are_called(void **state)
+{
+    own *o = *state;
+    own_probe(o, a, .act = run_at_the_end, .user = &o->session);
+    own_open_probes(o, NULL);
+    assert_true(hs_step_begin(o->session));
+    own_close(o);
+    assert_int_equal(o->a.calls[PROBE_CLOSE], 1);
+}
+
 static hs_code meddle(void *self, hs_op *op, hs_error *err)
 {
     own *o = self;
@@ -242,6 +261,7 @@ int main(void)
         own_test(between_the_two_only_raw_runs_are_made),
         own_test(other_runs_are_made_between_the_steps),
         own_test(a_callback_has_no_steps_of_its_own),
+        own_test(a_step_that_the_close_cuts_short_is_over_when_hooks_are_called),
         own_test(an_op_has_no_steps_of_its_own),
         own_test(a_step_function_has_no_steps_of_its_own),
         cmocka_unit_test(a_graph_without_a_global_step_has_no_steps),
