@@ -7,6 +7,7 @@
 #include "graph.pb-c.h"
 
 #include <errno.h>
+#include <math.h>
 
 /* A SaverDef: the placeholder "file", the ops "save" and "restore", version V2. */
 static const unsigned char saver_def[] = "\x0a\x04"
@@ -47,12 +48,11 @@ static hs_code restore_model(void *self, hs_op *op, hs_error *err)
     return code;
 }
 
-static hs_code open_model(model *m, const hs_env *env)
+static hs_code open_model(model *m, const hs_env *env, hs_op_fn save)
 {
     model_build(m, env);
     hs_graph_placeholder(m->graph, "file", HS_STRING, HS_SCALAR);
-    hs_graph_op(m->graph, .name = "save", .run = save_model, .self = m, .inputs = HS_NAMES("file"),
-                .writes = HS_NAMES(NULL));
+    hs_graph_op(m->graph, .name = "save", .run = save, .self = m, .inputs = HS_NAMES("file"), .writes = HS_NAMES(NULL));
     hs_graph_op(m->graph, .name = "restore", .run = restore_model, .self = m, .inputs = HS_NAMES("file"));
     m->session = hs_session_open(hs_graph_backend(m->graph), NULL, &m->err);
     return m->session ? HS_OK : m->err.code;
@@ -69,7 +69,7 @@ static hs_code save_by_graph(const hs_env *env, const fixture *f, int64_t step)
 {
     model m = {.step = 0};
     hs_error err = {0};
-    hs_code code = open_model(&m, env);
+    hs_code code = open_model(&m, env, save_model);
     hs_saver *saver = code ? NULL : new_saver(env, &err);
     model_set(&m, step);
     if (saver)
@@ -93,7 +93,7 @@ static void the_graph_restores_it(void **state)
     fixture *f = *state;
     model m = {.step = 0};
     save_at(f, 3);
-    assert_ok(open_model(&m, &f->t.env), &m.err);
+    assert_ok(open_model(&m, &f->t.env, save_model), &m.err);
     hs_saver *saver = new_saver(&f->t.env, &f->err);
     assert_ok(hs_saver_restore(saver, model_raw(&m), file_of(f, 3, NULL), NULL, &f->err), &f->err);
     assert_true(model_is(&m, 3));
@@ -142,6 +142,38 @@ static void anything_may_fail(void **state)
     test_each_file_call(save_over, old_or_new, EIO, true, *state);
 }
 
+/* Of which a piece at a time is read back. */
+static hs_code save_large(void *self, hs_op *op, hs_error *err)
+{
+    enum { N = 100000 };
+    static float values[N];
+    const hs_string *prefix = hs_op_input(op, 0)->data;
+    char data[1024], index[1024];
+    hs__bundle_writer writer;
+    const hs_tensor large = hs_tensor_of(HS_FLOAT, HS_SHAPE(N), values);
+    (void)self;
+    values[N - 1] = NAN;
+    snprintf(data, sizeof data, "%.*s." DATA, (int)prefix->bytes, prefix->data);
+    snprintf(index, sizeof index, "%.*s.index", (int)prefix->bytes, prefix->data);
+    hs_code code = hs__bundle_writer_open(&writer, hs_env_default(), data, 0, 1, err);
+    if (!code && !(code = hs__bundle_writer_add(&writer, "large", &large, err)))
+        code = hs__bundle_writer_finish(&writer, index, err);
+    hs__bundle_writer_close(&writer);
+    return code;
+}
+
+static void what_is_not_finite_is_found_in_any_piece(void **state)
+{
+    fixture *f = *state;
+    model m = {.step = 0};
+    assert_ok(open_model(&m, &f->t.env, save_large), &m.err);
+    hs_saver *saver = new_saver(&f->t.env, &f->err);
+    assert_fails(hs_saver_save(saver, model_raw(&m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err),
+                 HS_FAILED_PRECONDITION, &f->err, "'large' is not finite, first at index 99999");
+    hs_saver_free(saver);
+    model_close(&m);
+}
+
 /* The meta graph names the ops. */
 static hs_code export(test_env *t, void *user)
 {
@@ -149,7 +181,7 @@ static hs_code export(test_env *t, void *user)
     hs_bytes meta = {0};
     model m = {.step = 0};
     (void)user;
-    hs_code code = open_model(&m, &t->env);
+    hs_code code = open_model(&m, &t->env, save_model);
     hs_saver *saver = code ? NULL : new_saver(&t->env, &err);
     if (saver && !hs_export_meta_graph(hs_graph_backend(m.graph), saver, &meta, &err)) {
         Hs__Pb__MetaGraphDef *read = hs__pb__meta_graph_def__unpack(NULL, meta.size, meta.data);
@@ -172,11 +204,9 @@ static void its_meta_graph_names_the_ops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(what_the_graph_saves_is_a_checkpoint_like_any),
-        with_fixture(the_graph_restores_it),
-        with_fixture(what_the_graph_has_written_is_synced),
-        with_fixture(anything_may_fail),
-        with_fixture(its_meta_graph_names_the_ops),
+        with_fixture(what_the_graph_saves_is_a_checkpoint_like_any), with_fixture(the_graph_restores_it),
+        with_fixture(what_the_graph_has_written_is_synced),          with_fixture(anything_may_fail),
+        with_fixture(what_is_not_finite_is_found_in_any_piece),      with_fixture(its_meta_graph_names_the_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,7 @@ static void cm_015_a_save_without_a_restore_goes_on_above_what_is_there(void **s
     manager = manager_of(f, .name = "ckp");
     assert_string_equal(save_next(f, manager), "ckp-1"); /* another series */
     hs_checkpoint_manager_free(manager);
+    test_write_file(test_path(f->directory, "ckpt-20.txt"), "", 0); /* no checkpoint */
     manager = manager_of(f, );
     assert_string_equal(save_next(f, manager), "ckpt-8");
     assert_string_equal(save_next(f, manager), "ckpt-9");

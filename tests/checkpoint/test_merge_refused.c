@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints that cannot be merged: all is as it was then. */
+#include "base/file_spy.h"
 #include "checkpoint/merging.h"
 
 #include <signal.h>
@@ -179,6 +180,19 @@ static void a_disk_without_room(void **state)
     assert_true(HAS("one", "x") && HAS("two", "y"));
 }
 
+static void data_that_cannot_be_looked_at(void **state)
+{
+    (void)state;
+    static file_spy spy;
+    WRITE("one", "x");
+    file_spy_init(&spy, &t.env);
+    spy.what = "stat";
+    spy.where = "one.data-";
+    file_spy_fail(&spy, 1, HS_PERMISSION_DENIED);
+    assert_int_equal(merge_in(&spy.env, "merged", (const char *const[]){"one", NULL}), HS_PERMISSION_DENIED);
+    assert_true(HAS("one", "x"));
+}
+
 /* Another process holds the directory of a source. */
 static void nobody_else_saves_to_a_source(void **state)
 {
@@ -263,6 +277,7 @@ int main(void)
         TEST(null_and_empty_arguments),       TEST(nobody_else_saves_there),
         TEST(nobody_else_saves_to_a_source),  TEST(damage_is_found_before_anything_goes),
         TEST(one_that_a_state_file_names),    TEST(a_disk_without_room),
+        TEST(data_that_cannot_be_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 /* Variables that are parts of larger ones. */
 #include "support/test.h"
 
+#include "formats/bundle.h"
+
 /* "a" [2,2] in two rows, "b" [4] in two halves, and "c", which is whole. */
 typedef struct {
     test_env t;
@@ -112,6 +114,28 @@ static void parts_are_restored_from_it(void **state)
     assert_true(is(f, 1));
 }
 
+static void parts_are_restored_from_a_whole_tensor(void **state)
+{
+    fixture *f = *state;
+    hs__bundle_writer writer;
+    set(f, 1);
+    const hs_tensor a = hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 2), f->a), b = hs_tensor_of(HS_FLOAT, HS_SHAPE(4), f->b),
+                    c = hs_tensor_of(HS_FLOAT, HS_SCALAR, &f->c);
+    assert_ok(
+        hs__bundle_writer_open(&writer, &f->t.env, test_path(f->directory, "model.data-00000-of-00001"), 0, 1, &f->err),
+        &f->err);
+    assert_ok(hs__bundle_writer_add(&writer, "a", &a, &f->err), &f->err);
+    assert_ok(hs__bundle_writer_add(&writer, "b", &b, &f->err), &f->err);
+    assert_ok(hs__bundle_writer_add(&writer, "c", &c, &f->err), &f->err);
+    assert_ok(hs__bundle_writer_finish(&writer, test_path(f->directory, "model.index"), &f->err), &f->err);
+    hs__bundle_writer_close(&writer);
+    set(f, 2);
+    f->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &f->t.env}, &f->err);
+    hs_raw_session *raw = hs_session_raw(f->session);
+    assert_ok(hs_saver_restore(f->saver, raw, test_path(f->directory, "model"), NULL, &f->err), &f->err);
+    assert_true(is(f, 1));
+}
+
 static void assert_lacks_parts(fixture *f, const char *const *variables, const char *whole)
 {
     char text[64];
@@ -136,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_parts(parts_are_saved_as_one_tensor),
         with_parts(parts_are_restored_from_it),
+        with_parts(parts_are_restored_from_a_whole_tensor),
         with_parts(all_parts_are_saved_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -341,6 +341,29 @@ static void without_memory_the_model_stays_as_it_was(void **state)
     assert_true(n > 10);
 }
 
+static void without_memory_for_what_does_not_fit(void **state)
+{
+    fixture *f = *state;
+    other o;
+    save_at(f, 3);
+    other_begin(&o, &f->t.env);
+    hs_graph_variable(o.graph, "momentum", HS_FLOAT, HS_SHAPE(3), o.memory);
+    o.session = hs_session_open(hs_graph_backend(o.graph), NULL, &f->err);
+    assert_non_null(o.session);
+    size_t n = 0;
+    bool failed;
+    do {
+        f->t.fail_alloc_at = f->t.allocations + ++n;
+        hs_code code = hs_saver_restore(f->saver, hs_session_raw(o.session), file_of(f, 3, NULL), NULL, &f->err);
+        failed = f->t.allocations >= f->t.fail_alloc_at;
+        f->t.fail_alloc_at = 0;
+        assert_int_equal(code, failed ? HS_RESOURCE_EXHAUSTED : HS_NOT_FOUND);
+    } while (failed);
+    assert_true(n > 5);
+    hs_session_close(o.session, NULL);
+    hs_graph_free(o.graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +386,7 @@ int main(void)
         with_fixture(a_session_takes_one_of_path_and_directory),
         with_fixture(failing_midway_leaves_the_model_as_it_was),
         with_fixture(without_memory_the_model_stays_as_it_was),
+        with_fixture(without_memory_for_what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
