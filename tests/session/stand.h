@@ -19,6 +19,7 @@ struct stand {
     uint64_t random;
     uint64_t digest; /* of a run that nobody disturbs, */
     double losses[STEPS + 1];
+    uint64_t run_us; /* and its length */
 };
 
 int stand_setup(void **state);
@@ -35,7 +36,7 @@ bool stand_await(const stand *s);
 /* Until it has ended. */
 void stand_finish(stand *s);
 void stand_run(stand *s, trainer t, int (*body)(stand *s));
-/* Sends it a signal once it has come to its moment, and up to three milliseconds more have passed; until it has ended. */
+/* Sends it a signal once it has come to its moment, and up to the length of a whole run has passed; until it has ended. */
 void stand_send(stand *s, const trainer *t, int signal);
 /* The next process goes on from the step that was saved (0: nothing, or the first one), as if nothing had been. */
 void stand_resume(stand *s, int64_t saved);
