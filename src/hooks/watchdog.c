@@ -188,18 +188,6 @@ static hs_code watch(void *self, hs_coordinator *coordinator, hs_error *err)
 
 /* The hook. */
 
-static void stop(watchdog *w)
-{
-    hs_coordinator_request_stop(w->threads, NULL);
-    hs_thread_wait(w->watch, INFINITY); /* first: it writes what the heartbeat reads */
-    hs_thread_free(w->watch);
-    hs__heartbeat_end(w->heartbeat);
-    hs_coordinator_free(w->threads);
-    w->watch = NULL;
-    w->heartbeat = NULL;
-    w->threads = NULL;
-}
-
 static hs_code start_watch(watchdog *w, hs_error *err)
 {
     const hs_thread_options options = {HS_THREAD_OPTIONS, .name = "watchdog", .run = watch, .user = w, .env = w->env};
@@ -222,7 +210,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     if (w->path && !(w->heartbeat = hs__heartbeat_start(w->env, w->path, w->heartbeat_secs, w->threads, err)))
         code = HS_RESOURCE_EXHAUSTED;
     if (code || (code = start_watch(w, err)))
-        stop(w);
+        hs_coordinator_request_stop(w->threads, NULL); /* close_hook frees what there is */
     return code;
 }
 
@@ -242,8 +230,13 @@ static void close_hook(void *self, const hs_outcome *outcome)
 {
     watchdog *w = self;
     (void)outcome;
-    if (w->threads)
-        stop(w);
+    hs_coordinator_request_stop(w->threads, NULL);
+    hs_thread_wait(w->watch, INFINITY); /* first: it writes what the heartbeat reads */
+    hs_thread_free(w->watch);
+    hs__heartbeat_end(w->heartbeat);
+    hs_coordinator_free(w->threads);
+    w->watch = NULL;
+    w->heartbeat = NULL;
 }
 
 /* In whole seconds: it is to be much the same in each run. */
