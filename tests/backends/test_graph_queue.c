@@ -17,6 +17,20 @@ static void what_is_enqueued_first_is_dequeued_first(void **state)
     assert_int_equal(queued_size(b), 0);
 }
 
+static void a_full_queue_takes_no_more(void **state)
+{
+    bare *b = *state;
+    counter c = COUNTER(9);
+    filler f;
+    queued_add(b, &c, 2);
+    bare_open(b);
+    filler_start(&f, b);
+    await_waiting(1);
+    assert_int_equal(queued_size(b), 2);
+    bare_close(b);
+    assert_int_equal(filler_join(&f), HS_CANCELLED);
+}
+
 /* Whoever reads it in a run reads the same element. */
 static void a_run_dequeues_once(void **state)
 {
@@ -434,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(what_is_enqueued_first_is_dequeued_first),
+        test(a_full_queue_takes_no_more),
         test(a_run_dequeues_once),
         test(a_queue_brings_its_runner),
         test(a_closed_queue_is_drained_and_then_at_its_end),
