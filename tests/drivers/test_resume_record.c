@@ -13,7 +13,7 @@ typedef struct {
     const char *const *fetches;
     hs__resume_order order;
     hs__recorder recorder;
-    float device[2];
+    float device[2], x[2];
     hs_memory memory;
     hs_string text;
 } trial;
@@ -44,6 +44,8 @@ static void build(trial *t, model *m, const hs_env *env, cell *c)
     hs_state_provider provider = cell_of(c, "loader", 2, "digits");
     model_build(m, env);
     hs_graph_add_state(m->graph, &provider);
+    hs_graph_variable(m->graph, "x/0", HS_FLOAT, HS_SHAPE(1), t->x);
+    hs_graph_variable(m->graph, "x/1", HS_FLOAT, HS_SHAPE(1), t->x + 1);
     t->memory = (hs_memory){HS_MEMORY, .device_type = 2, .to_host = from_device, .from_host = from_device};
     hs_graph_add_op(m->graph,
                     &(hs_op_def){HS_OP_DEF, .name = "far", .run = nothing,
@@ -51,6 +53,16 @@ static void build(trial *t, model *m, const hs_env *env, cell *c)
                                      {.dtype = HS_FLOAT, .shape = HS_SHAPE(2), .data = t->device, .memory = &t->memory})});
     hs_graph_op(m->graph, .name = "text", .run = make_text, .self = t, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_graph_op(m->graph, .name = "look");
+}
+
+/* The variables "x/0" and "x/1" are the halves of "x". */
+static bool slice_of_x(void *graph, size_t index, hs_variable_slice *out)
+{
+    hs_variable part;
+    if (!hs_backend_variable(hs_graph_backend(graph), index, &part) || strncmp(part.name, "x/", 2) != 0)
+        return false;
+    *out = (hs_variable_slice){.name = "x", .shape = HS_SHAPE(2), .starts = {part.name[2] - '0'}};
+    return true;
 }
 
 /* Trains to step 3, with other runs between the steps. */
@@ -68,7 +80,10 @@ static hs_code record(const hs_env *env, trial *t)
     if (!code) {
         build(t, &m, env, &c);
         hs_hook hook = hs__recorder_hook(&t->recorder);
-        m.session = hs_session_open(hs_graph_backend(m.graph),
+        hs_backend backend = hs_graph_backend(m.graph);
+        hs_backend_ops ops = *backend.ops;
+        ops.variable_slice = slice_of_x;
+        m.session = hs_session_open((hs_backend){&ops, backend.self},
                                     &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1}, &err);
         while (!hs_session_should_stop(m.session) && !hs_session_run(m.session, "train", &err)) {
             c.value++;
@@ -102,6 +117,8 @@ static void a_line_for_each_thing_of_each_step(void **state)
                                         "variable ", ":16 double [2] bias\n",
                                         "variable ", ":8 int64 [] global_step\n",
                                         "variable ", ":24 float [2,3] weights\n",
+                                        "variable ", ":4 float [1] x [0:1]\n",
+                                        "variable ", ":4 float [1] x [1:2]\n",
                                         "fetch ",    ":8 float [2] far\n",
                                         "fetch ",    ":16 string [] text\n"};
     assert_ok(record(&f->t.env, &t), &f->err);
