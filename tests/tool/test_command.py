@@ -52,7 +52,7 @@ class CommandLine(ToolCase):
         self.assertIn("no command 'bogus'", self.says("help", "bogus"))
         self.assertIn("no command 'ls'", self.says("ls", "--help"))
         self.assertIn("no command ''", self.says(""))
-        self.says("help", "checkpoint", "ls", "more")
+        self.assertIn("no command 'checkpoint more'", self.says("help", "checkpoint", "ls", "more"))
 
     def test_unknown_options_are_named(self):
         self.assertIn("--bogus", self.says("--bogus"))
