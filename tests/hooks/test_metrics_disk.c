@@ -320,6 +320,15 @@ static void a_synced_file_of_lines_has_its_name_on_the_disk(void **state)
     hs__line_file_free(file);
 }
 
+static void a_file_of_lines_that_is_not_open_takes_none(void **state)
+{
+    stage *s = *state;
+    const hs__line_reader reader = {.columns = "none"};
+    hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
+    assert_fails(hs__line_file_append(file, "one\n", 4, &s->err), HS_FAILED_PRECONDITION, &s->err, "is not open");
+    hs__line_file_free(file);
+}
+
 /* A run that is resumed, in an environment that fails. */
 static hs_code run_and_resume(test_env *t, void *user)
 {
@@ -371,6 +380,7 @@ int main(void)
         with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
         with_stage(a_sync_that_failed_is_made_good),
         with_stage(a_synced_file_of_lines_has_its_name_on_the_disk),
+        with_stage(a_file_of_lines_that_is_not_open_takes_none),
         with_stage(a_power_cut_while_rows_are_cut_takes_no_other),
         with_stage(an_opening_that_failed_is_tried_again_as_it_was),
         with_stage(a_file_that_may_not_grow_ends_no_training),
