@@ -110,6 +110,26 @@ static void the_time_is_the_clocks(void **state)
     hs_summary_free(timed);
 }
 
+/* A map of google.protobuf.Struct: an entry has the name (1) and the value (2), a value its number (2), string (3) or
+ * flag (4). */
+static void values_have_their_names(void **state)
+{
+    (void)state;
+    static const char wanted[] = "\x0a\x0e\x0a\x01r\x12\x09\x11\0\0\0\0\0\0\xe0\x3f" /* 0.5 */
+                                 "\x0a\x09\x0a\x01o\x12\x04\x1a\x02md"
+                                 "\x0a\x07\x0a\x01"
+                                 "f\x12\x02\x20\x01";
+    const hs_hparam values[] = {HS_HPARAM("r", NUMBER, .number = 0.5), HS_HPARAM("o", STRING, .string = "md"),
+                                HS_HPARAM("f", BOOL, .flag = true)};
+    hs_summary *started = hs_summary_new(NULL);
+    const hs_hparams_start_options options = {HS_HPARAMS_START_OPTIONS, values, 3};
+    assert_ok(hs_hparams_start(started, &options, &err), &err);
+    hs_string bytes = hs_summary_serialized(started);
+    const size_t time_bytes = 1 + sizeof(double); /* which follow */
+    assert_memory_equal(bytes.data + bytes.bytes - time_bytes - (sizeof wanted - 1), wanted, sizeof wanted - 1);
+    hs_summary_free(started);
+}
+
 static hs_code fill(test_env *t, void *user)
 {
     (void)user;
@@ -139,9 +159,10 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(values_that_are_none),  TEST(a_name_that_is_given_twice), TEST(descriptions_that_are_none),
-        TEST(metrics_that_are_none), TEST(arguments_that_are_none),    TEST(the_time_is_the_clocks),
-        TEST(each_allocation),
+        TEST(values_that_are_none),       TEST(a_name_that_is_given_twice),
+        TEST(descriptions_that_are_none), TEST(metrics_that_are_none),
+        TEST(arguments_that_are_none),    TEST(the_time_is_the_clocks),
+        TEST(values_have_their_names),    TEST(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
