@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # globals.sh STATIC: the library has no variables of static storage that can change, but for these.
 set -eu
+. "$(dirname "$0")/allowed.sh"
 allowed="
 locks_posix.c.o:files             the files that the process has locked, as the kernel's locks are the process's
 locks_posix.c.o:mutex
@@ -31,13 +32,4 @@ used=$(objdump -t "$1" | awk '
         sub(/^.*\./, "", name) # clang: FUNCTION.NAME
         print object ":" name
     }' | sort -u)
-listed=$(echo "$allowed" | awk 'NF {print $1}' | sort -u)
-status=0
-for use in $used; do
-    echo "$listed" | grep -qx "$use" || { echo "not allowed: $use"; status=1; }
-done
-for use in $listed; do
-    echo "$used" | grep -qx "$use" || { echo "allowed, and not there: $use"; status=1; }
-done
-[ $status = 0 ] && echo "nothing is global but for $(echo "$listed" | wc -l) variables"
-exit $status
+check_allowed "$used"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # quiet.sh STATIC: the library ends no process and prints nothing: its objects use no such functions but for these.
 set -eu
+. "$(dirname "$0")/allowed.sh"
 allowed="
 env.c.o:fprintf          the default logger
 env.c.o:stderr           the default logger
@@ -18,13 +19,4 @@ used=$(nm -A --undefined-only "$1" 2>/dev/null | awk -v never="$never" '
     BEGIN { split(never, list, " "); for (i in list) is[list[i]] = 1 }
     $NF in is { n = split($1, parts, ":"); print parts[n - 1] ":" $NF }' | sort -u |
     grep -v '\.pb-c\.c\.o:__assert_fail$' || true) # generated code has assertions in debug builds
-listed=$(echo "$allowed" | awk 'NF {print $1}' | sort -u)
-status=0
-for use in $used; do
-    echo "$listed" | grep -qx "$use" || { echo "not allowed: $use"; status=1; }
-done
-for use in $listed; do
-    echo "$used" | grep -qx "$use" || { echo "allowed, and not used: $use"; status=1; }
-done
-[ $status = 0 ] && echo "nothing is printed, and no process is ended, but for $(echo "$listed" | wc -l) uses"
-exit $status
+check_allowed "$used"

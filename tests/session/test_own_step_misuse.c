@@ -44,30 +44,40 @@ static void is_refused(own *o, int64_t made)
     assert_int_equal(o->b.calls[PROBE_AFTER], made);
 }
 
+/* The program's memory has the global step. */
+static void open_with_step(own *o, int64_t *step)
+{
+    hs_graph_free(o->graph);
+    o->graph = hs_graph_new(&o->t.env);
+    hs_graph_global_step(o->graph, NULL, step);
+    own_open_probes(o, NULL);
+}
+
+static void make_step(own *o)
+{
+    assert_true(hs_step_begin(o->session));
+    assert_ok(hs_step_end(o->session), &o->err);
+}
+
 static void the_global_step_is_not_the_programs_to_change(void **state)
 {
     own *o = *state;
     int64_t step = 0;
-    hs_graph_free(o->graph);
-    o->graph = hs_graph_new(&o->t.env);
-    hs_graph_global_step(o->graph, NULL, &step);
-    own_open_probes(o, NULL);
+    open_with_step(o, &step);
     assert_true(hs_step_begin(o->session));
     step++;
     is_refused(o, 0);
     step = 0;
     own_probe(o, b, .code = HS_OK);
     own_open_probes(o, NULL);
-    assert_true(hs_step_begin(o->session));
-    assert_ok(hs_step_end(o->session), &o->err);
+    make_step(o);
     assert_true(hs_step_begin(o->session));
     step++;
     is_refused(o, 1);
     step = 0;
     own_probe(o, b, .code = HS_OK);
     own_open_probes(o, NULL);
-    assert_true(hs_step_begin(o->session));
-    assert_ok(hs_step_end(o->session), &o->err);
+    make_step(o);
     step++;
     assert_false(hs_step_begin(o->session));
     is_refused(o, 1);
@@ -77,12 +87,8 @@ static void a_step_that_the_program_changed_last_is_refused_at_the_close(void **
 {
     own *o = *state;
     int64_t step = 0;
-    hs_graph_free(o->graph);
-    o->graph = hs_graph_new(&o->t.env);
-    hs_graph_global_step(o->graph, NULL, &step);
-    own_open_probes(o, NULL);
-    assert_true(hs_step_begin(o->session));
-    assert_ok(hs_step_end(o->session), &o->err);
+    open_with_step(o, &step);
+    make_step(o);
     step++;
     own_close(o);
     assert_says(&o->err, HS_FAILED_PRECONDITION, "the program changed the global step (1 -> 2)");
@@ -94,13 +100,9 @@ static void before_its_first_step_the_program_may_set_it(void **state)
 {
     own *o = *state;
     int64_t step = 0;
-    hs_graph_free(o->graph);
-    o->graph = hs_graph_new(&o->t.env);
-    hs_graph_global_step(o->graph, NULL, &step);
-    own_open_probes(o, NULL);
+    open_with_step(o, &step);
     step = 40;
-    assert_true(hs_step_begin(o->session));
-    assert_ok(hs_step_end(o->session), &o->err);
+    make_step(o);
     assert_int_equal(own_close(o)->step, 41);
 }
 
