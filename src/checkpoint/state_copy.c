@@ -30,7 +30,6 @@ static hs_state_copy *new_copy(const hs_env *env, hs_error *err)
         return NULL;
     }
     copy->env = *env;
-    copy->step = -1;
     int result = hs__image_init(&copy->image, &copy->env);
     if (!result)
         return copy;
@@ -43,13 +42,12 @@ static hs_code take(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
 {
     hs_saver all = plain_saver(&session->env);
     copy->whole = false;
+    copy->step = -1;
     hs_code code = hs__image_take(&copy->image, &all, session, &(hs__image_options){.meta = false}, err);
-    if (code)
-        return code;
-    copy->whole = true;
-    if (hs_raw_session_step(session, &copy->step, NULL))
-        copy->step = -1;
-    return HS_OK;
+    if (!code && session->ops.global_step)
+        code = hs_raw_session_step(session, &copy->step, err);
+    copy->whole = !code;
+    return code;
 }
 
 hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy, hs_error *err)

@@ -177,9 +177,11 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     char text[TEXT];
     size_t used = 0;
     int64_t step;
-    (void)err;
-    if (!hook->started || hs_raw_session_step(session, &step, NULL))
+    if (!hook->started)
         return HS_OK;
+    hs_code code = hs_raw_session_step(session, &step, err);
+    if (code)
+        return code;
     double secs = (double)(hs_env_monotonic_ns(hook->session_env) - hook->from_ns) / 1e9;
     append_step(hook, text, &used, step);
     if (secs > 0 && step > hook->first_step)

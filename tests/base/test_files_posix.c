@@ -663,6 +663,21 @@ static void large_pieces_are_appended_where_the_file_ends(void **state)
     free(memory);
 }
 
+/* The errno of an earlier call does not count. */
+static void a_directory_may_be_descriptor_0(void **state)
+{
+    (void)state;
+    int saved = dup(0);
+    close(0);
+    errno = EINTR;
+    assert_ok(fs->sync_directory(NULL, in(""), &err), &err);
+    assert_int_equal(fcntl(0, F_GETFD), -1); /* it is closed */
+    if (saved >= 0) {
+        dup2(saved, 0);
+        close(saved);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -701,6 +716,7 @@ int main(void)
         TEST(sync_directory_wants_a_directory),
         TEST(sync_reaches_the_disk),
         TEST(sync_directory_reaches_the_disk),
+        TEST(a_directory_may_be_descriptor_0),
         TEST(stat_tells_size_and_time),
         TEST(stat_tells_directories_and_missing_files),
         TEST(list_visits_each_name_but_the_dots),

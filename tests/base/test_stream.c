@@ -116,6 +116,20 @@ static void without_a_thread_for_a_while(void **state)
     }
 }
 
+static void a_thread_writes_what_is_large(void **state)
+{
+    fixture *f = *state;
+    hs__stream stream;
+    unsigned char *piece = calloc(1, BUFFER);
+    assert_ok(hs__stream_open(&stream, &f->t.env, f->path, &f->err), &f->err);
+    for (int i = 0; i < 2; i++)
+        assert_ok(hs__stream_write(&stream, piece, BUFFER, &f->err), &f->err);
+    assert_true(stream.has_thread);
+    assert_ok(hs__stream_finish(&stream, &f->err), &f->err);
+    hs__stream_close(&stream);
+    free(piece);
+}
+
 /* However much is written. */
 static void it_takes_a_few_buffers(void **state)
 {
@@ -186,6 +200,7 @@ int main(void)
         test(what_is_written_is_in_the_file),
         test(all_at_once),
         test(without_a_thread_for_a_while),
+        test(a_thread_writes_what_is_large),
         test(it_takes_a_few_buffers),
         test(what_is_small_takes_one_write_and_no_thread),
         test(each_failure_of_memory_is_told),

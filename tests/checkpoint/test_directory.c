@@ -405,6 +405,18 @@ static void a_save_that_the_state_file_does_not_tell_of_is_the_newest(void **sta
     assert_int_equal(test_count_files(f->directory, ".index"), 2);
 }
 
+static void a_save_after_that_of_step_0_is_the_newest(void **state)
+{
+    fixture *f = *state;
+    save_at(f, 0);
+    char *text = state_text(f);
+    save_at(f, 1);
+    write_state(f, text); /* as if the process had died before it */
+    free(text);
+    assert_ok(restart(f), &f->err);
+    assert_true(model_is(&f->m, 1));
+}
+
 static void a_state_file_that_somebody_changed_is_obeyed(void **state)
 {
     fixture *f = *state;
@@ -613,6 +625,7 @@ int main(void)
         with_fixture(what_was_to_be_deleted_may_be_the_last_one_that_is_whole),
         with_fixture(what_leaves_is_written_down_first),
         with_fixture(a_save_that_the_state_file_does_not_tell_of_is_the_newest),
+        with_fixture(a_save_after_that_of_step_0_is_the_newest),
         with_fixture(a_state_file_that_somebody_changed_is_obeyed),
         with_fixture(other_series_are_no_successors),
         with_fixture(what_a_rollback_leaves_is_kept_aside),

@@ -187,7 +187,7 @@ static void a_pair_and_a_trigger(void **state)
                                   .save_checkpoint_trigger = trigger},
             HS_INVALID_ARGUMENT, "each of save_checkpoint_trigger and save_checkpoint_secs");
     refuses(s,
-            (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_summaries_steps = 10,
+            (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_summaries_steps = 1,
                                   .save_summaries_trigger = trigger},
             HS_INVALID_ARGUMENT, "each of save_summaries_trigger and save_summaries_steps");
 }

@@ -93,8 +93,8 @@ static void escapes_are_understood(void **state)
 {
     (void)state;
     ProtobufCMessage *message = message_of(ATTR, "s: '\\a\\b\\f\\n\\r\\t\\v\\\\\\'\\\"\\?"
-                                                 "\\7\\101\\0001\\377\\x41\\X4a\\x7g\\xfF0'");
-    static const char expected[] = "\a\b\f\n\r\t\v\\'\"?\7A\0001\377AJ\7g\xff"
+                                                 "\\7\\101\\0001\\377\\x41\\X4a\\x99\\x7g\\xfF0'");
+    static const char expected[] = "\a\b\f\n\r\t\v\\'\"?\7A\0001\377AJ\x99\7g\xff"
                                    "0";
     const Hs__Pb__AttrValue *value = (const Hs__Pb__AttrValue *)message;
     assert_int_equal(value->s.len, sizeof expected - 1);

@@ -329,6 +329,26 @@ static void a_file_of_lines_that_is_not_open_takes_none(void **state)
     hs__line_file_free(file);
 }
 
+static int next_descriptor(void)
+{
+    int next = dup(1);
+    close(next);
+    return next;
+}
+
+static void a_file_of_lines_that_is_opened_again_is_closed_before(void **state)
+{
+    stage *s = *state;
+    const hs__line_reader reader = {.columns = "none"};
+    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
+    int before = next_descriptor();
+    for (int i = 0; i < 2; i++)
+        assert_ok(hs__line_file_open(file, &s->t.env, &nothing, &s->err), &s->err);
+    hs__line_file_free(file);
+    assert_int_equal(next_descriptor(), before);
+}
+
 /* A run that is resumed, in an environment that fails. */
 static hs_code run_and_resume(test_env *t, void *user)
 {
@@ -381,6 +401,7 @@ int main(void)
         with_stage(a_sync_that_failed_is_made_good),
         with_stage(a_synced_file_of_lines_has_its_name_on_the_disk),
         with_stage(a_file_of_lines_that_is_not_open_takes_none),
+        with_stage(a_file_of_lines_that_is_opened_again_is_closed_before),
         with_stage(a_power_cut_while_rows_are_cut_takes_no_other),
         with_stage(an_opening_that_failed_is_tried_again_as_it_was),
         with_stage(a_file_that_may_not_grow_ends_no_training),

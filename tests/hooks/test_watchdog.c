@@ -258,6 +258,16 @@ static void a_begin_that_stalls_is_seen(void **state)
     a_slow_hook(*state, "begin", "in phase 'init'");
 }
 
+static void opening_a_session_may_take_three_times_as_long(void **state)
+{
+    room r;
+    slow x = {.s = *state, .callback = "begin", .waits_for = "the limit is 0.3 s"};
+    build(&r, *state, false);
+    open_room(&r, (hs_hook[]){hs_watchdog(.floor_secs = FLOOR), slow_hook(&x)}, 2, NULL);
+    assert_true(x.waited);
+    finish(&r);
+}
+
 static void a_close_that_stalls_is_seen(void **state)
 {
     a_slow_hook(*state, "close", "in phase 'end'; hook 'slow' is being called;");
@@ -762,6 +772,7 @@ int main(void)
         with_stage(a_stall_is_told_again_when_it_has_doubled),
         with_stage(a_stalled_hook_is_named),
         with_stage(a_begin_that_stalls_is_seen),
+        with_stage(opening_a_session_may_take_three_times_as_long),
         with_stage(a_close_that_stalls_is_seen),
         with_stage(stalled_data_are_no_stalled_step),
         with_stage(threads_that_do_not_end_are_named),

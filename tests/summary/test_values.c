@@ -252,6 +252,23 @@ static void through_the_writer(void **state)
 }
 
 /* Memory that is a device's: brought over, and each failure of it told. */
+/* Rows of true positives, false positives, true negatives, false negatives, precision and recall. */
+static void a_curve_of_two_thresholds(void **state)
+{
+    (void)state;
+    const float predictions[] = {0, 1}, wanted[12] = {1, 1, 1, 0, 0, 1, 0, 0, 0.5f, 1, 1, 1};
+    const uint8_t flags[] = {0, 1};
+    const hs_tensor labels = hs_tensor_of(HS_BOOL, HS_SHAPE(2), flags),
+                    p = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), predictions);
+    const hs_pr_curve curve = {HS_PR_CURVE, &labels, &p, .thresholds = 2};
+    assert_ok(hs_summary_pr_curve(summary, "p", &curve, &err), &err);
+    hs_string bytes = hs_summary_serialized(summary);
+    size_t at = 0; /* of the numbers, on a little-endian machine */
+    while (at + sizeof wanted <= bytes.bytes && memcmp(bytes.data + at, wanted, sizeof wanted) != 0)
+        at++;
+    assert_true(at + sizeof wanted <= bytes.bytes);
+}
+
 static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *e)
 {
     if (user)
@@ -332,6 +349,7 @@ int main(void)
         TEST(what_is_no_summary_is_not_merged),
         TEST(through_the_writer),
         TEST(tensors_of_a_device),
+        TEST(a_curve_of_two_thresholds),
         TEST(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -611,6 +611,22 @@ static void many_come_and_go(void **state)
     hs_coordinator_free(other);
 }
 
+/* The list of threads grows, and forgets those that have ended. */
+static void the_first_is_not_forgotten_while_others_come_and_go(void **state)
+{
+    char text[80];
+    hs_error err;
+    event go = EVENT, told = EVENT;
+    assert_ok(hs_coordinator_start(*state, &err, .name = "first", .run = wait_for_event, .user = &go), &err);
+    for (int i = 0; i < 40; i++)
+        assert_ok(hs_coordinator_start(*state, &err, .name = "short", .run = tell, .user = &told), &err);
+    event_wait(&told, 40);
+    hs_coordinator_live_threads(*state, text, sizeof text);
+    assert_int_equal(strncmp(text, "'first'", 7), 0);
+    event_add(&go);
+    assert_ok(join(*state, &err), &err);
+}
+
 static hs_code make_and_join(test_env *t, void *user)
 {
     event told = EVENT;
@@ -672,6 +688,7 @@ int main(void)
         test(a_join_counts_whom_it_leaves_behind),
         test(join_refuses_what_makes_no_sense),
         test(many_come_and_go),
+        test(the_first_is_not_forgotten_while_others_come_and_go),
         test(there_may_be_no_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
