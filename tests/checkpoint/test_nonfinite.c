@@ -2,6 +2,7 @@
 /* A state with NaN or infinity in it never becomes the newest. */
 #include "checkpoint/model.h"
 
+#include <errno.h>
 #include <math.h>
 
 static hs_code save_poisoned(fixture *f, int64_t step, double poison)
@@ -57,6 +58,28 @@ static void it_may_be_kept_aside(void **state)
     assert_true(has_file(f, 2, "nonfinite.index"));
 }
 
+/* Whichever call of the file system fails. */
+static void it_is_kept_as_a_whole_or_the_failure_is_reported(void **state)
+{
+    fixture *f = *state;
+    bool failed = true;
+    f->t.fail_file_errno = EIO;
+    for (size_t k = 1; failed; k++) {
+        test_empty_directory(f->directory);
+        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ASIDE});
+        f->t.fail_file_at = f->t.file_calls + k;
+        hs_code code = save_poisoned(f, 2, HUGE_VAL);
+        failed = f->t.file_calls >= f->t.fail_file_at;
+        f->t.fail_file_at = 0;
+        if (code != HS_FAILED_PRECONDITION)
+            continue;
+        hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 2, "nonfinite"), &f->err);
+        assert_non_null(reader);
+        assert_ok(hs_checkpoint_verify(reader, "weights", &f->err), &f->err);
+        hs_checkpoint_close(reader);
+    }
+}
+
 static void what_is_kept_aside_is_never_restored(void **state)
 {
     fixture *f = *state;
@@ -104,6 +127,7 @@ int main(void)
         with_fixture(the_save_fails_and_names_it),
         with_fixture(over_itself_too),
         with_fixture(it_may_be_kept_aside),
+        with_fixture(it_is_kept_as_a_whole_or_the_failure_is_reported),
         with_fixture(what_is_kept_aside_is_never_restored),
         with_fixture(it_may_be_allowed),
         with_fixture(policies_that_there_are_not),

@@ -258,6 +258,22 @@ static void all_may_fail_anywhere(void **state)
     }
 }
 
+static void a_sync_that_fails_is_reported(void **state)
+{
+    (void)state;
+    EACH(kind)
+    {
+        hs_record_writer *writer = new_writer(kind);
+        put(writer, "lost");
+        assert_ok(hs_record_writer_flush(writer, false, &err), &err);
+        t.fail_file_at = t.file_calls + 1;
+        t.fail_file_errno = EIO;
+        assert_int_equal(hs_record_writer_flush(writer, true, &err), hs_code_from_errno(EIO));
+        t.fail_file_at = 0;
+        hs_record_writer_free(writer);
+    }
+}
+
 static void an_error_of_the_disk_stays(void **state)
 {
     (void)state;
@@ -305,6 +321,7 @@ int main(void)
         TEST(rc_212_rc_111s_rc_216_a_writer_that_is_only_freed_writes_all),
         TEST(bad_arguments_are_refused),
         TEST(all_may_fail_anywhere),
+        TEST(a_sync_that_fails_is_reported),
         TEST(an_error_of_the_disk_stays),
         TEST(rc_111s_a_loss_at_the_last_moment_is_logged),
     };

@@ -317,6 +317,21 @@ static void what_it_has_asked_for_before_it_failed_is_left_out(void **state)
     assert_true(hs_values_number(p->values, 0) == 2);
 }
 
+static void what_it_wanted_fed_another_may_feed(void **state)
+{
+    play *p = *state;
+    static const double mine = 1, anothers = 3;
+    const hs_feed feeds[] = {play_feed("b", &mine), {NULL}}, other[] = {play_feed("b", &anothers), {NULL}};
+    const hs_run_args wants = {HS_RUN_ARGS, .feeds = feeds, .options = &(hs_run_options){.size = 1}},
+                      fed = {HS_RUN_ARGS, .names = HS_NAMES("b"), .feeds = other};
+    play_probe(p, b, .wants = &wants);
+    play_probe(p, c, .wants = &fed);
+    open_with_b(p, 0);
+    play_train(p);
+    assert_contains(p->t.log, "hs_run_options.size is 1");
+    assert_string_equal(hs_script_last_run(p->script), "fetch train b; feed b");
+}
+
 static void it_takes_nothing_from_the_failure_of_another(void **state)
 {
     play *p = *state;
@@ -354,6 +369,7 @@ int main(void)
         play_test(its_state_fails_no_copy_of_the_rest),
         play_test(one_that_is_left_alone_is_not_asked_for_its_state),
         play_test(what_it_has_asked_for_before_it_failed_is_left_out),
+        play_test(what_it_wanted_fed_another_may_feed),
         play_test(it_takes_nothing_from_the_failure_of_another),
         play_test(null_is_no_session_and_no_failure),
     };

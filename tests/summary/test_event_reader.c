@@ -240,6 +240,19 @@ static void a_tensor_of_one_number_is_a_scalar(void **state)
     hs_event_reader_close(reader);
 }
 
+/* As writers do that do not pack a repeated field. */
+static void the_number_of_a_tensor_may_be_unpacked(void **state)
+{
+    (void)state;
+    static const unsigned char event_bytes[] = {
+        5 << 3 | 2, 14, 1 << 3 | 2, 12, 1 << 3 | 2, 1, 'a',           /* a summary, a value, its tag */
+        8 << 3 | 2, 7,  1 << 3,     1,  5 << 3 | 5, 0, 0,   0, 0x40}; /* a tensor: float, 2 */
+    hs_event_reader *reader;
+    const hs_event *event = only_event(&reader, event_bytes, sizeof event_bytes);
+    assert_true(event->values[0].has_scalar && event->values[0].scalar == 2);
+    hs_event_reader_close(reader);
+}
+
 static void a_tensor_has_its_shape(void **state)
 {
     (void)state;
@@ -364,6 +377,7 @@ int main(void)
         TEST(one_file_is_followed_too),
         TEST(events_of_the_library_come_back),
         TEST(a_tensor_of_one_number_is_a_scalar),
+        TEST(the_number_of_a_tensor_may_be_unpacked),
         TEST(a_tensor_has_its_shape),
         TEST(no_bytes_are_too_strange),
         TEST(kinds_have_names),

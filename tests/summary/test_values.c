@@ -56,6 +56,27 @@ static void tags_of_images(void **state)
     assert_string_equal(tags(), "a/image b/image/0 b/image/1 b/image/2 c/image");
 }
 
+/* As TensorFlow has it: they are the bad color, 255. */
+static void pixels_that_are_not_finite(void **state)
+{
+    (void)state;
+    const float pixels[] = {1, NAN}, others[] = {1, 1};
+    const hs_tensor with = hs_tensor_of(HS_FLOAT, HS_SHAPE(1, 1, 2, 1), pixels),
+                    without = hs_tensor_of(HS_FLOAT, HS_SHAPE(1, 1, 2, 1), others);
+    assert_ok(hs_summary_image(summary, "i", &without, NULL, &err), &err);
+    hs_string bytes = hs_summary_serialized(summary);
+    size_t length = bytes.bytes;
+    char *expected = malloc(length);
+    memcpy(expected, bytes.data, length);
+    hs_summary_clear(summary);
+    hs_code code = hs_summary_image(summary, "i", &with, NULL, &err);
+    bytes = hs_summary_serialized(summary);
+    bool same = bytes.bytes == length && memcmp(bytes.data, expected, length) == 0;
+    free(expected);
+    assert_ok(code, &err);
+    assert_true(same);
+}
+
 static void what_is_no_image(void **state)
 {
     (void)state;
@@ -186,6 +207,8 @@ static void what_is_no_layout(void **state)
         const hs_chart_category category = {.title = "c", .charts = &charts[i], .n_charts = 1};
         assert_fails(hs_summary_chart_layout(summary, &category, 1, &err), HS_INVALID_ARGUMENT, &err, says[i]);
     }
+    assert_fails(hs_summary_chart_layout(summary, &(hs_chart_category){.title = NULL}, 1, &err), HS_INVALID_ARGUMENT, &err,
+                 "a title");
     assert_fails(hs_summary_chart_layout(summary, NULL, 0, &err), HS_INVALID_ARGUMENT, &err, "categories");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
@@ -336,6 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(tags_of_images),
+        TEST(pixels_that_are_not_finite),
         TEST(what_is_no_image),
         TEST(what_is_no_sound),
         TEST(what_is_no_text),
