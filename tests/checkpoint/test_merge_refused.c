@@ -159,6 +159,19 @@ static void one_that_a_state_file_names(void **state)
     assert_ok(MERGE("merged", "part/one", "two"), &err);
 }
 
+static void a_state_file_that_names_nothing_is_in_nobodys_way(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"rubbish {", "model_checkpoint_path: 7\n", ""};
+    for (size_t i = 0; i < 3; i++) {
+        test_empty_directory(in(""));
+        WRITE("one", "x");
+        WRITE("two", "y");
+        test_write_file(in("checkpoint"), texts[i], strlen(texts[i]));
+        assert_ok(MERGE("merged", "one", "two"), &err);
+    }
+}
+
 static hs_code full(void *user, const char *path, uint64_t *bytes, hs_error *error)
 {
     (void)user, (void)path, (void)error;
@@ -270,13 +283,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(slices_that_do_not_go_together), TEST(tb_037s_one_that_is_missing),
-        TEST(data_that_are_missing_or_short), TEST(a_tensor_that_two_have),
-        TEST(tb_039s_formats_that_differ),    TEST(damaged_indexes),
-        TEST(names_that_are_taken),           TEST(one_cannot_be_merged_into_itself),
-        TEST(null_and_empty_arguments),       TEST(nobody_else_saves_there),
-        TEST(nobody_else_saves_to_a_source),  TEST(damage_is_found_before_anything_goes),
-        TEST(one_that_a_state_file_names),    TEST(a_disk_without_room),
+        TEST(slices_that_do_not_go_together),
+        TEST(tb_037s_one_that_is_missing),
+        TEST(data_that_are_missing_or_short),
+        TEST(a_tensor_that_two_have),
+        TEST(tb_039s_formats_that_differ),
+        TEST(damaged_indexes),
+        TEST(names_that_are_taken),
+        TEST(one_cannot_be_merged_into_itself),
+        TEST(null_and_empty_arguments),
+        TEST(nobody_else_saves_there),
+        TEST(nobody_else_saves_to_a_source),
+        TEST(damage_is_found_before_anything_goes),
+        TEST(one_that_a_state_file_names),
+        TEST(a_state_file_that_names_nothing_is_in_nobodys_way),
+        TEST(a_disk_without_room),
         TEST(data_that_cannot_be_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,20 +80,21 @@ static void a_time_is_never_before_1970(void **state)
 
 static void names_are_quoted(void **state)
 {
-    static const char *const names[] = {"step", "a,b", "say \"x\"", "plain", "tab\there", NULL};
+    static const char *const names[] = {"step",   "a,b",   "say \"x\"", "plain", "tab\there",
+                                        " first", "last ", "mid dle",   NULL};
     char *text = calloc(2, hs__metrics_row_longest(names));
     hs__metrics_row row = {.names = names, .text = text, .scratch = text + hs__metrics_row_longest(names)};
     (void)state;
     hs__metrics_row_head(&row);
-    assert_string_equal(text, "step,\"a,b\",\"say \"\"x\"\"\",plain,tab\there\n");
+    assert_string_equal(text, "step,\"a,b\",\"say \"\"x\"\"\",plain,tab\there,\" first\",\"last \",mid dle\n");
     assert_true(hs__metrics_row_fits(&row, text, row.used - 1));
     row.json = true;
     hs__metrics_row_begin(&row);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 8; i++)
         hs__metrics_row_nothing(&row);
     hs__metrics_row_end(&row);
-    assert_string_equal(text,
-                        "{\"step\":null,\"a,b\":null,\"say \\\"x\\\"\":null,\"plain\":null,\"tab\\u0009here\":null}\n");
+    assert_string_equal(text, "{\"step\":null,\"a,b\":null,\"say \\\"x\\\"\":null,\"plain\":null,\"tab\\u0009here\":null,"
+                              "\" first\":null,\"last \":null,\"mid dle\":null}\n");
     assert_true(hs__metrics_row_fits(&row, text, row.used - 1));
     assert_false(hs__metrics_row_fits(&row, text, row.used - 2));
     free(text);

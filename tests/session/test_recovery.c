@@ -124,6 +124,22 @@ static void what_was_not_to_be_restored_is_not(void **state)
     assert_int_equal(lost_step(l), 0);
 }
 
+/* But what this training has saved there is. */
+static void what_was_saved_since_is_restored(void **state)
+{
+    lost *l = *state;
+    l->directory = test_make_directory();
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    lost_try_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER},
+                  &saver, 1);
+    assert_int_equal(lost_inc(l), 1);
+    assert_int_equal(lost_inc(l), 2);
+    l->fails_left = 1;
+    l->fails_with = HS_ABORTED;
+    assert_ok(lost_run(l, "fail"), &l->err);
+    assert_int_equal(lost_step(l), 2);
+}
+
 static hs_code aborted_once(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     int *calls = user;
@@ -790,6 +806,7 @@ int main(void)
         lost_test(ms_057_a_later_session_goes_on_too),
         lost_test(what_was_restored_by_its_path_is_restored_again),
         lost_test(what_was_not_to_be_restored_is_not),
+        lost_test(what_was_saved_since_is_restored),
         lost_test(ms_058_opening_is_tried_again),
         lost_test(ms_111s_any_other_failure_of_the_opening_is_one),
         lost_test(ms_111s_hooks_that_abort_their_creation_are_created_again),

@@ -101,6 +101,19 @@ static void what_is_no_image(void **state)
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
+static void tags_of_sounds(void **state)
+{
+    (void)state;
+    const float samples[8] = {0};
+    const hs_tensor mono = hs_tensor_of(HS_FLOAT, HS_SHAPE(8), samples),
+                    stereo = hs_tensor_of(HS_FLOAT, HS_SHAPE(4, 2), samples),
+                    two = hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 4, 1), samples);
+    assert_ok(hs_summary_audio(summary, "a", &mono, NULL, &err), &err);
+    assert_ok(hs_summary_audio(summary, "b", &stereo, NULL, &err), &err);
+    assert_ok(hs_summary_audio(summary, "c", &two, NULL, &err), &err);
+    assert_string_equal(tags(), "a/audio b/audio c/audio/0 c/audio/1");
+}
+
 static void what_is_no_sound(void **state)
 {
     (void)state;
@@ -361,6 +374,7 @@ int main(void)
         TEST(tags_of_images),
         TEST(pixels_that_are_not_finite),
         TEST(what_is_no_image),
+        TEST(tags_of_sounds),
         TEST(what_is_no_sound),
         TEST(what_is_no_text),
         TEST(a_scalars_tag_is_text),
