@@ -42,10 +42,14 @@ static hs_code take(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
 {
     hs_saver all = plain_saver(&session->env);
     copy->whole = false;
-    copy->step = -1;
     hs_code code = hs__image_take(&copy->image, &all, session, &(hs__image_options){.meta = false}, err);
-    if (!code && session->ops.global_step)
-        code = hs_raw_session_step(session, &copy->step, err);
+    if (code)
+        return code;
+    code = hs_raw_session_step(session, &copy->step, err);
+    if (code == HS_FAILED_PRECONDITION) { /* there is none */
+        copy->step = -1;
+        code = HS_OK;
+    }
     copy->whole = !code;
     return code;
 }
