@@ -141,11 +141,13 @@ int main(void)
     hs_graph_variable(g, "reader", HS_UINT8, HS_SHAPE(sizeof reader), &reader);
     hs_graph_global_step(g, NULL, &step);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &loss);
-    hs_hook h[] = {hs_stop_at_step(.last_step = STEPS), hs_nan_tensor(.tensor = "loss"),
-                   hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"), .every_n_steps = 100, .output_dir = "run")};
-    hs_training_options options = {HS_TRAINING_OPTIONS,     .hooks = h,      .n_hooks = 3,
-                                   .checkpoint_dir = "run", .signals = true, .save_checkpoint_steps = 1000};
-    hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, NULL);
+    hs_session *s = hs_training_session_open(
+        hs_graph_backend(g),
+        HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .save_checkpoint_steps = 1000, .signals = true,
+                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = STEPS), hs_nan_tensor(.tensor = "loss"),
+                                              hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"),
+                                                            .every_n_steps = 100, .output_dir = "run"))),
+        NULL);
     while (hs_step_begin(s)) {
         loss = train(&model, &reader, step + 1);
         printf("%lld %.9g\n", (long long)step + 1, (double)loss);
@@ -153,9 +155,7 @@ int main(void)
     }
     hs_outcome outcome = hs_session_close(s, NULL);
     hs_graph_free(g);
-    int status = hs_outcome_exit_code(&outcome);
-    if (status == 0)
-        status = save(&model);
+    int code = hs_outcome_exit_code(&outcome), status = code ? code : save(&model);
     free(model.parameters);
     free(model.mean);
     free(model.square);

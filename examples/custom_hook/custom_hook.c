@@ -18,7 +18,7 @@ typedef struct {
     } seen; /* what a checkpoint keeps */
 } early_stop;
 
-static const hs_run_args wanted = {HS_RUN_ARGS, .names = HS_NAMES("loss")};
+static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
 
 /* A run that is started again after it has stopped has nothing left to do. */
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
@@ -63,8 +63,8 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 }
 
 /* clang-format off */
-static const hs_hook_ops early_stop_ops = { HS_HOOK_OPS, .name = "early_stop", .after_create_session = after_create_session,
-    .before_run = before_run, .after_run = after_run, .save_state = save_state, .load_state = load_state };
+static const hs_hook_ops early_stop_ops = HS_INIT(hs_hook_ops, .name = "early_stop", .after_create_session = after_create_session,
+    .before_run = before_run, .after_run = after_run, .save_state = save_state, .load_state = load_state);
 /* clang-format on */
 
 /* A program to try it in: gradient descent on (x - 3)^2, which comes to rest. */
@@ -91,12 +91,13 @@ int main(int argc, char **argv)
     hs_graph_op(g, .name = "train", .run = train, .self = &m, .writes = HS_NAMES("x", "loss"), .advances_step = true);
 
     early_stop h = {.decay = 0.9, .patience = 5, .seen = {.average = NAN, .best = INFINITY}};
-    hs_hook hooks[] = {
-        hs_nan_tensor(.tensor = "loss"), {.ops = &early_stop_ops, .self = &h}, hs_stop_at_step(.last_step = 100000)};
-    hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = 3,
-                                   .checkpoint_dir = argc > 1 ? argv[1] : NULL};
+    hs_hook hook = {.ops = &early_stop_ops, .self = &h};
     hs_error err = {0};
-    hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, &err);
+    hs_session *s = hs_training_session_open(
+        hs_graph_backend(g),
+        HS_TRAINING_OPTIONS(.checkpoint_dir = argc > 1 ? argv[1] : NULL,
+                            .hooks = HS_HOOKS(hs_nan_tensor(.tensor = "loss"), hook, hs_stop_at_step(.last_step = 100000))),
+        &err);
     while (!hs_session_should_stop(s))
         if (hs_session_run(s, "train", &err) != HS_OK)
             break;

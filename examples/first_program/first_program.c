@@ -53,12 +53,13 @@ int main(void)
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m.loss);
     hs_graph_op(g, .name = "train", .run = train, .self = &m, .writes = HS_NAMES("weights", "loss"), .advances_step = true);
 
-    hs_hook hooks[] = {hs_stop_at_step(.last_step = 1000), hs_nan_tensor(.tensor = "loss"),
-                       hs_logging_tensor(.every_n_iter = 100, .tensors = HS_NAMES("loss"))};
     hs_error err = {0};
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
-        &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = "run", .hooks = hooks, .n_hooks = 3}, &err);
+        HS_TRAINING_OPTIONS(.checkpoint_dir = "run",
+                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 1000), hs_nan_tensor(.tensor = "loss"),
+                                              hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = 100))),
+        &err);
     while (!hs_session_should_stop(s))
         if (hs_session_run(s, "train", &err) != HS_OK)
             break;

@@ -88,8 +88,8 @@ static hs_code test(void *self, hs_op *op, hs_error *err)
 static hs_graph *make_graph(line *m, reader *r)
 {
     hs_graph *g = hs_graph_new(NULL);
-    hs_state_provider position = {HS_STATE_PROVIDER,     .name = "position", .save = save_position,
-                                  .load = load_position, .self = r,          .identity = "the noisy line"};
+    hs_state_provider position = HS_INIT(hs_state_provider, .name = "position", .save = save_position,
+                                         .load = load_position, .self = r, .identity = "the noisy line");
     hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(2), m->weights);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m->loss);
     hs_graph_queue(g, .name = "input", .capacity = 8, .produce = read_batch, .self = r, .position = &position,
@@ -106,13 +106,16 @@ int main(int argc, char **argv)
     line m = {{0, 0}, 0};
     reader r = {0};
     hs_graph *g = make_graph(&m, &r);
-    hs_hook hooks[] = {/* in this order: what is evaluated first is seen by what decides */
-                       hs_nan_tensor(.tensor = "loss"), hs_evaluation(.every_n_steps = 100, .metrics = HS_NAMES("error")),
-                       hs_early_stopping(.metric = "eval/error", .patience = 5, .restore_best = true)};
-    hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = 3, .save_checkpoint_steps = 100,
-                                   .checkpoint_dir = argc > 1 ? argv[1] : NULL};
     hs_error err = {0};
-    hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, &err);
+    hs_session *s = hs_training_session_open(
+        hs_graph_backend(g),
+        HS_TRAINING_OPTIONS(.checkpoint_dir = argc > 1 ? argv[1] : NULL, .save_checkpoint_steps = 100,
+                            /* In this order: what is evaluated first is seen by what decides */
+                            .hooks =
+                                HS_HOOKS(hs_nan_tensor(.tensor = "loss"),
+                                         hs_evaluation(.metrics = HS_NAMES("error"), .every_n_steps = 100),
+                                         hs_early_stopping(.metric = "eval/error", .patience = 5, .restore_best = true))),
+        &err);
     while (!hs_session_should_stop(s))
         if (hs_session_run(s, "train", &err) != HS_OK)
             break;

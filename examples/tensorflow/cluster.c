@@ -29,10 +29,8 @@ hs_code place_enter(struct place *place, const struct options *options, hs_error
     place->only_serves = strcmp(options->job, PARAMETER_SERVERS) == 0;
     if (!options->cluster)
         return HS_OK;
-    place->server = hs_tensorflow_server_start(&(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS,
-                                                                               .cluster = options->cluster,
-                                                                               .job = options->job, .task = options->task},
-                                               err);
+    place->server = hs_tensorflow_server_start(
+        HS_TENSORFLOW_SERVER_OPTIONS(.cluster = options->cluster, .job = options->job, .task = options->task), err);
     if (!place->server)
         return err->code;
     return place->only_serves ? hs_tensorflow_server_join(place->server, err) : HS_OK;

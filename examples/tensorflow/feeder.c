@@ -49,14 +49,14 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     for (size_t i = 0; i < feeder->n_wishes; i++)
         feeder->feeds[i] = (hs_feed){feeder->wishes[i].tensor, feeder->wishes[i].kind == FEED_IMAGES ? images : labels};
     feeder->feeds[feeder->n_wishes].name = NULL;
-    feeder->wanted = (hs_run_args){HS_RUN_ARGS, .feeds = feeder->feeds};
+    feeder->wanted = (hs_run_args)HS_INIT(hs_run_args, .feeds = feeder->feeds);
     *args = &feeder->wanted;
     return HS_OK;
 }
 
 hs_hook feeder_hook(struct feeder *feeder)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "feeder", .after_create_session = after_create_session,
-                                    .before_run = before_run};
+    static const hs_hook_ops ops =
+        HS_INIT(hs_hook_ops, .name = "feeder", .after_create_session = after_create_session, .before_run = before_run);
     return (hs_hook){.ops = &ops, .self = feeder};
 }

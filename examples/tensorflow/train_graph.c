@@ -30,7 +30,7 @@ static int64_t or_never(int64_t n)
     return n > 0 ? n : HS_NEVER;
 }
 
-static size_t make_hooks(struct run *run, hs_hook *hooks)
+static void make_hooks(struct run *run, hs_hook *hooks)
 {
     const struct options *options = &run->options;
     size_t n = 0;
@@ -44,7 +44,7 @@ static size_t make_hooks(struct run *run, hs_hook *hooks)
         hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES(options->loss), .every_n_iter = options->log_steps);
     if (options->losses && !run->place.is_worker)
         hooks[n++] = losses_hook(&run->losses);
-    return n;
+    hooks[n].ops = NULL; /* the end */
 }
 
 /* A serialised ConfigProto: intra_op_parallelism_threads and inter_op_parallelism_threads, fields 2 and 5. */
@@ -60,21 +60,14 @@ static hs_bytes threads_config(struct run *run)
 static hs_session *open_session(struct run *run, hs_backend tf, hs_error *err)
 {
     const struct options *options = &run->options;
-    hs_hook hooks[MOST_HOOKS];
-    hs_training_options training = {
-        HS_TRAINING_OPTIONS,
-        .hooks = hooks,
-        .n_hooks = make_hooks(run, hooks),
-        .checkpoint_dir = options->model_dir,
-        .save_checkpoint_steps = or_never(options->save_steps),
-        .save_summaries_steps = or_never(options->summary_steps),
-        .log_step_count_steps = or_never(options->log_steps),
-        .config = threads_config(run),
-        .is_worker = run->place.is_worker,
-        .worker_index = run->place.is_worker ? options->task : 0,
-        .recovery_wait_secs = 1,
-        .signals = true,
-    };
+    hs_hook hooks[MOST_HOOKS + 1];
+    make_hooks(run, hooks);
+    hs_training_options training = HS_INIT(
+        hs_training_options, .hooks = hooks, .checkpoint_dir = options->model_dir,
+        .save_checkpoint_steps = or_never(options->save_steps), .save_summaries_steps = or_never(options->summary_steps),
+        .log_step_count_steps = or_never(options->log_steps), .config = threads_config(run),
+        .is_worker = run->place.is_worker, .worker_index = run->place.is_worker ? options->task : 0,
+        .recovery_wait_secs = 1, .signals = true);
     return hs_training_session_open(tf, &training, err);
 }
 
@@ -103,7 +96,8 @@ static hs_outcome train(struct run *run, hs_error *err)
         fprintf(stderr, "train_graph: %s\n", err->message);
         return (hs_outcome){.reason = HS_REASON_FAILED};
     }
-    const hs_tensorflow_options where = {HS_TENSORFLOW_OPTIONS, .target = run->options.target, .server = run->place.server};
+    const hs_tensorflow_options where =
+        HS_INIT(hs_tensorflow_options, .target = run->options.target, .server = run->place.server);
     hs_backend tf = hs_tensorflow_open(run->options.meta_graph, &where, err);
     hs_session *session = open_session(run, tf, err); /* which says why, if there is no graph */
     while (!hs_session_should_stop(session))

@@ -134,8 +134,7 @@ static void add_histograms(hs_graph *graph, const struct names *names, const cha
         char op[2 * NAME_BYTES];
         snprintf(op, sizeof op, "summary/%s%s", kind, names->list[i]);
         hs_graph_add_summary(graph, HS_SUMMARY_HISTOGRAM,
-                             &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = op, .tensor = names->list[i],
-                                                     .tag = op + strlen("summary/")});
+                             HS_GRAPH_SUMMARY_DEF(.name = op, .tensor = names->list[i], .tag = op + strlen("summary/")));
     }
 }
 

@@ -105,7 +105,6 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
 
 hs_state_provider input_state(struct input *input)
 {
-    return (hs_state_provider){
-        HS_STATE_PROVIDER,          .name = "input", .save = save, .load = load, .self = input, .version = STATE_VERSION,
-        .identity = input->identity};
+    return (hs_state_provider)HS_INIT(hs_state_provider, .name = "input", .save = save, .load = load, .self = input,
+                                      .version = STATE_VERSION, .identity = input->identity);
 }

@@ -15,7 +15,7 @@ static void write_line(void *user, hs_log_level level, const char *text)
 
 void log_init(struct log *log)
 {
-    *log = (struct log){.env = {HS_ENV, .logger = {write_line, log}}};
+    *log = (struct log){.env = HS_INIT(hs_env, .logger = {write_line, log})};
 }
 
 void log_free(struct log *log)

@@ -76,7 +76,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     struct losses *losses = self;
     (void)run, (void)err;
     losses->names[0] = losses->tensor ? losses->tensor : "loss";
-    losses->wanted = (hs_run_args){HS_RUN_ARGS, .names = losses->names};
+    losses->wanted = (hs_run_args)HS_INIT(hs_run_args, .names = losses->names);
     *args = &losses->wanted;
     return HS_OK;
 }
@@ -112,14 +112,8 @@ static void close_file(void *self, const hs_outcome *outcome)
 
 hs_hook losses_hook(struct losses *losses)
 {
-    static const hs_hook_ops ops = {
-        HS_HOOK_OPS,
-        .name = "losses",
-        .after_create_session = after_create_session,
-        .before_run = before_run,
-        .after_run = after_run,
-        .boundary = boundary,
-        .close = close_file,
-    };
+    static const hs_hook_ops ops =
+        HS_INIT(hs_hook_ops, .name = "losses", .after_create_session = after_create_session, .before_run = before_run,
+                .after_run = after_run, .boundary = boundary, .close = close_file);
     return (hs_hook){.ops = &ops, .self = losses};
 }

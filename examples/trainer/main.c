@@ -25,24 +25,19 @@ static hs_session *open_session(struct run *run, hs_error *err)
 {
     const struct options *options = &run->options;
     hs_hook hooks[MOST_HOOKS];
-    hs_training_options session = {
-        HS_TRAINING_OPTIONS,
-        .hooks = hooks,
-        .n_hooks = run_hooks(run, hooks),
-        .scaffold = run->scaffold,
-        .checkpoint_dir = options->model_dir,
-        .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
-        .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
-        .save_summaries_steps = or_never(options->summary_steps),
-        .signals = true,
-    };
+    run_hooks(run, hooks);
+    hs_training_options session =
+        HS_INIT(hs_training_options, .hooks = hooks, .scaffold = run->scaffold, .checkpoint_dir = options->model_dir,
+                .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
+                .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
+                .save_summaries_steps = or_never(options->summary_steps), .signals = true);
     return hs_training_session_open(hs_graph_backend(run->graph), &session, err);
 }
 
 /* A run of the session without its hooks: it makes no step. */
 static double measure(hs_session *session)
 {
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("test_accuracy")};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("test_accuracy"));
     const hs_run_values *values;
     hs_error err = {0};
     if (hs_raw_session_run(hs_session_raw(session), &args, &values, &err) == HS_OK)
@@ -86,9 +81,9 @@ static hs_code make_trial(void *user, const hs_resume_trial *trial, hs_error *er
 static int verify_resume(struct run *run, char **argv)
 {
     hs_error err;
-    hs_resume_report report = {HS_RESUME_REPORT};
-    hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS, .argv = argv, .steps = run->options.verify_resume,
-                                        .train = make_trial,      .user = run,  .fetches = HS_NAMES("loss")};
+    hs_resume_report report = HS_INIT(hs_resume_report);
+    hs_verify_resume_options options = HS_INIT(hs_verify_resume_options, .argv = argv, .steps = run->options.verify_resume,
+                                               .train = make_trial, .user = run, .fetches = HS_NAMES("loss"));
     if (hs_verify_resume(&options, &report, &err) == HS_OK)
         return printf("resumed at step %lld: the %lld steps after it are the same\n", (long long)report.middle,
                       (long long)report.compared) < 0 ||

@@ -27,8 +27,8 @@ static hs_code model_fn(void *user, hs_mode mode, hs_estimator_spec *spec, hs_er
     spec->backend = hs_graph_backend(model->run->graph);
     spec->train_op = "train";
     spec->scaffold = model->run->scaffold;
+    run_hooks(model->run, model->hooks);
     spec->hooks = model->hooks;
-    spec->n_hooks = run_hooks(model->run, model->hooks);
     return HS_OK;
 }
 
@@ -36,10 +36,10 @@ static hs_estimator *make_estimator(struct model *model, hs_error *err)
 {
     const struct options *options = &model->run->options;
     return hs_estimator_new(
-        &(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = model_fn, .user = model, .model_dir = options->model_dir,
-                                .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
-                                .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
-                                .save_summaries_steps = or_never(options->summary_steps), .signals = true},
+        HS_ESTIMATOR_OPTIONS(.model_fn = model_fn, .user = model, .model_dir = options->model_dir,
+                             .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
+                             .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
+                             .save_summaries_steps = or_never(options->summary_steps), .signals = true),
         err);
 }
 
@@ -71,13 +71,13 @@ static hs_code evaluate(struct model *model, hs_error *err)
     options_fit(options, model->run->trainer.train.n, false); /* which step is the last of the training */
     if (snprintf(directory, sizeof directory, "%s/eval", options->model_dir) >= (int)sizeof directory)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "--model-dir is too long");
-    const hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = options->model_dir,
-                                           .eval_op = "count", .metrics = tester_metrics, .output_dir = directory};
-    code = hs_evaluation_loop(
-        hs_graph_backend(model->tester->graph),
-        &(hs_evaluation_loop_options){HS_EVALUATION_LOOP_OPTIONS, .once = &once, .evaluated = evaluated, .user = model->run,
-                                      .timeout_secs = options->timeout_secs, .min_wait_secs = options->throttle_secs},
-        &made, err);
+    const hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_dir = options->model_dir,
+                                                  .eval_op = "count", .metrics = tester_metrics, .output_dir = directory);
+    code = hs_evaluation_loop(hs_graph_backend(model->tester->graph),
+                              HS_EVALUATION_LOOP_OPTIONS(.once = &once, .evaluated = evaluated, .user = model->run,
+                                                         .timeout_secs = options->timeout_secs,
+                                                         .min_wait_secs = options->throttle_secs),
+                              &made, err);
     return code == HS_DEADLINE_EXCEEDED && made ? HS_OK : code; /* the training is over */
 }
 
@@ -97,12 +97,12 @@ static hs_code train_and_evaluate(struct model *model, int *status, hs_error *er
     hs_estimator *estimator = code ? NULL : make_estimator(model, err);
     if (!estimator)
         return err->code;
-    const hs_evaluate_options evaluation = {HS_EVALUATE_OPTIONS};
-    hs_outcome outcome = hs_train_and_evaluate(estimator, NULL,
-                                               &(hs_eval_spec){HS_EVAL_SPEC, .evaluate = &evaluation, .evaluated = show,
-                                                               .start_delay_secs = HS_NEVER,
-                                                               .throttle_secs = throttle > 0 ? throttle : HS_NEVER},
-                                               err);
+    const hs_evaluate_options evaluation = HS_INIT(hs_evaluate_options);
+    hs_outcome outcome =
+        hs_train_and_evaluate(estimator, NULL,
+                              HS_EVAL_SPEC(.evaluate = &evaluation, .evaluated = show, .start_delay_secs = HS_NEVER,
+                                           .throttle_secs = throttle > 0 ? throttle : HS_NEVER),
+                              err);
     hs_estimator_free(estimator);
     *status = hs_outcome_exit_code(&outcome);
     return outcome.error.code;
@@ -149,7 +149,7 @@ static hs_code predict(struct model *model, hs_error *err)
     if (!estimator)
         return err->code;
     tester->images = images;
-    code = hs_estimator_predict(estimator, &(hs_predict_options){HS_PREDICT_OPTIONS, .predicted = print_prediction}, err);
+    code = hs_estimator_predict(estimator, HS_PREDICT_OPTIONS(.predicted = print_prediction), err);
     hs_estimator_free(estimator);
     return code;
 }

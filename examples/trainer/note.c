@@ -19,7 +19,7 @@ static const char *widths_text(const struct options *options, char *text, size_t
 
 /* The hyperparameters. */
 
-static void list_hparams(const struct options *options, const char *widths, hs_hparam list[N_HPARAMS])
+static void list_hparams(const struct options *options, const char *widths, hs_hparam list[N_HPARAMS + 1])
 {
     const hs_hparam all[N_HPARAMS] = {
         HS_HPARAM("optimizer", STRING, .string = options->optimizer->name),
@@ -30,38 +30,34 @@ static void list_hparams(const struct options *options, const char *widths, hs_h
     };
     for (int i = 0; i < N_HPARAMS; i++)
         list[i] = all[i];
+    list[N_HPARAMS] = (hs_hparam){.name = NULL};
 }
 
 /* Which there are, and what runs are compared by. In this directory, too: each may be opened alone. */
 static hs_code add_config(hs_summary *summary, const struct options *options, const hs_hparam list[N_HPARAMS],
                           hs_error *err)
 {
-    hs_hparam_info infos[N_HPARAMS];
+    hs_hparam_info infos[N_HPARAMS + 1] = {{.name = NULL}};
     for (int i = 0; i < N_HPARAMS; i++)
         infos[i] = (hs_hparam_info){.name = list[i].name, .type = list[i].type};
-    const hs_metric_info metrics[] = {
-        {.tag = "test_accuracy",
-         .group = options->mode == MODE_TRAIN ? NULL : "eval",
-         .display_name = "test accuracy",
-         .dataset = HS_METRIC_VALIDATION},
-        {.tag = "loss", .display_name = "loss of a batch", .dataset = HS_METRIC_TRAINING},
-    };
-    return hs_hparams_config(summary,
-                             &(hs_hparams_config_options){HS_HPARAMS_CONFIG_OPTIONS, .hparams = infos,
-                                                          .n_hparams = N_HPARAMS, .metrics = metrics, .n_metrics = 2},
-                             err);
+    const hs_metric_info *metrics =
+        HS_METRIC_INFOS({.tag = "test_accuracy",
+                         .group = options->mode == MODE_TRAIN ? NULL : "eval",
+                         .display_name = "test accuracy",
+                         .dataset = HS_METRIC_VALIDATION},
+                        {.tag = "loss", .display_name = "loss of a batch", .dataset = HS_METRIC_TRAINING});
+    return hs_hparams_config(summary, HS_HPARAMS_CONFIG_OPTIONS(.hparams = infos, .metrics = metrics), err);
 }
 
 static hs_code add_hparams(hs_summary *summary, const struct options *options, hs_error *err)
 {
     char widths[WIDTHS_BYTES];
-    hs_hparam list[N_HPARAMS];
+    hs_hparam list[N_HPARAMS + 1];
     list_hparams(options, widths_text(options, widths, sizeof widths), list);
     hs_code code = add_config(summary, options, list, err);
     if (code)
         return code;
-    return hs_hparams_start(
-        summary, &(hs_hparams_start_options){HS_HPARAMS_START_OPTIONS, .hparams = list, .n_hparams = N_HPARAMS}, err);
+    return hs_hparams_start(summary, HS_HPARAMS_START_OPTIONS(.hparams = list), err);
 }
 
 /* The text. */
@@ -180,14 +176,8 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 
 hs_hook note_hook(struct note *note)
 {
-    static const hs_hook_ops ops = {
-        HS_HOOK_OPS,
-        .name = "note",
-        .begin = begin,
-        .after_create_session = after_create_session,
-        .close = close_note,
-        .save_state = save_state,
-        .load_state = load_state,
-    };
+    static const hs_hook_ops ops =
+        HS_INIT(hs_hook_ops, .name = "note", .begin = begin, .after_create_session = after_create_session,
+                .close = close_note, .save_state = save_state, .load_state = load_state);
     return (hs_hook){.ops = &ops, .self = note};
 }

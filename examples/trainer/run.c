@@ -14,10 +14,10 @@ int64_t or_never(int64_t n)
 /* The parts of the session that are not its defaults: how many checkpoints stay, and what TensorBoard is shown. */
 static hs_code make_scaffold(struct run *run, hs_error *err)
 {
-    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &run->log.env, .max_to_keep = or_never(run->options.keep)};
+    hs_saver_options saver = HS_INIT(hs_saver_options, .env = &run->log.env, .max_to_keep = or_never(run->options.keep));
     if (!(run->saver = hs_saver_new(&saver, err)))
         return err->code;
-    hs_scaffold_options scaffold = {HS_SCAFFOLD_OPTIONS, .saver = run->saver, .summary_op = "summary/loss"};
+    hs_scaffold_options scaffold = HS_INIT(hs_scaffold_options, .saver = run->saver, .summary_op = "summary/loss");
     run->scaffold = hs_scaffold_new(&scaffold, err);
     return run->scaffold ? HS_OK : err->code;
 }
@@ -77,7 +77,7 @@ static hs_hook control(struct run *run)
 {
     char path[4096];
     const hs_knob rate = {.name = "learning_rate", .value = &run->trainer.optimizer.rate, .min = 1e-9, .max = 1e3};
-    return hs_control(.path = in_directory(run, "control", path, sizeof path), .knobs = &rate, .n_knobs = 1,
+    return hs_control(.path = in_directory(run, "control", path, sizeof path), .knobs = HS_KNOBS(rate),
                       .summary_dir = run->options.model_dir);
 }
 
@@ -115,7 +115,7 @@ static size_t show(struct run *run, hs_hook *hooks)
     return n;
 }
 
-size_t run_hooks(struct run *run, hs_hook *hooks)
+void run_hooks(struct run *run, hs_hook *hooks)
 {
     const struct options *options = &run->options;
     size_t n = 0;
@@ -132,7 +132,7 @@ size_t run_hooks(struct run *run, hs_hook *hooks)
         hooks[n++] = losses_hook(&run->losses);
     if (run->trial)
         hooks[n++] = run->trial->hook;
-    return n;
+    hooks[n].ops = NULL; /* the end */
 }
 
 void run_free(struct run *run)

@@ -20,7 +20,7 @@ struct run {
     const hs_resume_trial *trial; /* NULL: it is no trial */
 };
 
-enum { MOST_HOOKS = 16 };
+enum { MOST_HOOKS = 17 }; /* with the end of the list */
 
 /* 0 is never on the command line, HS_NEVER in the library. */
 int64_t or_never(int64_t n);
@@ -28,7 +28,7 @@ int64_t or_never(int64_t n);
 /* Nothing is written before the data are known to be good. run_free is to be called also if it fails. */
 hs_code run_prepare(struct run *run, hs_error *err);
 void run_free(struct run *run);
-/* The trainer's hooks, in their order. The session adds those that save the summary op and checkpoints. */
-size_t run_hooks(struct run *run, hs_hook *hooks);
+/* The trainer's hooks, in their order, as a list. The session adds those that save the summary op and checkpoints. */
+void run_hooks(struct run *run, hs_hook *hooks);
 
 #endif

@@ -170,8 +170,6 @@ typedef struct hs_backend_ops {
     hs_code (*meta_graph)(void *self, hs_bytes *out, hs_error *err);
 } hs_backend_ops;
 
-#define HS_BACKEND_OPS .size = sizeof(hs_backend_ops)
-
 /* A backend: what it can do and what it is. Travels by value and owns nothing. Frozen. */
 typedef struct hs_backend {
     const hs_backend_ops *ops;

@@ -30,7 +30,7 @@ typedef struct hs_checkpoint_name {
 } hs_checkpoint_name;
 
 /* .names = HS_CHECKPOINT_NAMES({ "weights", "layer1/kernel" }, ...) */
-#define HS_CHECKPOINT_NAMES(...) ((const hs_checkpoint_name[]){__VA_ARGS__, {NULL, NULL}})
+#define HS_CHECKPOINT_NAMES(...) HS__LIST(hs_checkpoint_name, __VA_ARGS__, {NULL, NULL})
 
 /* What is done about a state that has NaN or infinity in a variable. It never becomes the newest checkpoint unless it is
  * allowed to: the one before is what there is to go back to. */
@@ -53,14 +53,15 @@ typedef struct hs_saver_options {
     int64_t keep_best;                    /* so many with the best metric (hs_save_options) stay beside the newest */
     bool larger_is_better;                /* of metrics; else smaller ones are */
     unsigned char reserved[7];
-    int64_t nonfinite; /* an hs_nonfinite_policy */
-    int64_t shards;    /* variables are split over so many data files, written at the same time (below); 0: 1; at most 64 */
+    hs_nonfinite_policy nonfinite;
+    int32_t reserved_nonfinite;
+    int64_t shards; /* variables are split over so many data files, written at the same time (below); 0: 1; at most 64 */
     hs_bytes saver_def;  /* a serialised SaverDef: ops of the graph that save and restore (below); copied. Size 0: none */
     bool graph_saves;    /* the variables are written by its save op; else by the saver itself */
     bool graph_restores; /* they are restored by its restore op; else one by one */
     unsigned char reserved_too[6];
 } hs_saver_options;
-#define HS_SAVER_OPTIONS .size = sizeof(hs_saver_options)
+#define HS_SAVER_OPTIONS(...) HS_OPTIONS(hs_saver_options, __VA_ARGS__)
 
 /* Shards. With N of them a checkpoint has the data files PREFIX.data-0000I-of-0000N (1 to N of N + 1 where it took the
  * place of one of N); all N are there, also where some have nothing to hold. Whole variables are dealt out by their sizes,
@@ -113,10 +114,11 @@ typedef struct hs_save_options {
     bool background; /* copies the state, and leaves the rest to a thread of the saver's */
     bool overlap;    /* in the background: what is large is copied beside the runs that follow (below) */
     unsigned char reserved[3];
-    int64_t busy;       /* an hs_busy_policy, in the background */
+    hs_busy_policy busy; /* in the background */
+    int32_t reserved_busy;
     int64_t copy_limit; /* in the background: a state of more bytes is not copied; 0: no limit */
 } hs_save_options;
-#define HS_SAVE_OPTIONS .size = sizeof(hs_save_options)
+#define HS_SAVE_OPTIONS(...) HS_OPTIONS(hs_save_options, __VA_ARGS__)
 
 /* Saves to `prefix`, or to "PREFIX-STEP" where step >= 0. It is durable when this returns. Saving over a checkpoint of the
  * same name replaces it at one instant. The directory must exist, or its parent must: one level is made. On failure the
@@ -195,7 +197,7 @@ typedef struct hs_restore_options {
     bool any_identity;  /* state is taken also if it belongs to something else than its provider says (state.h) */
     unsigned char reserved[5];
 } hs_restore_options;
-#define HS_RESTORE_OPTIONS .size = sizeof(hs_restore_options)
+#define HS_RESTORE_OPTIONS(...) HS_OPTIONS(hs_restore_options, __VA_ARGS__)
 
 /* Restores the variables and every piece of state from `prefix`. All is read and checked before anything is written: on
  * failure the model is as it was, but for three that come later: a provider of state that refuses what it had saved, device

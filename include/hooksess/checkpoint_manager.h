@@ -8,9 +8,8 @@
  * anew, save every so many steps. TensorFlow: CheckpointManager.
  *
  *     int64_t step = 0; // a variable of the model
- *     hs_checkpoint_manager_options options = {
- *         HS_CHECKPOINT_MANAGER_OPTIONS, .directory = "run", .interval = 100, .step = &step};
- *     hs_checkpoint_manager *manager = hs_checkpoint_manager_new(&options, &err);
+ *     hs_checkpoint_manager *manager = hs_checkpoint_manager_new(
+ *         HS_CHECKPOINT_MANAGER_OPTIONS(.directory = "run", .interval = 100, .step = &step), &err);
  *     hs_code code = hs_checkpoint_manager_restore_or_initialize(manager, session, NULL, NULL, &err);
  *     while (!code && step < 1000) {
  *         train(&step);
@@ -37,7 +36,7 @@ typedef struct hs_checkpoint_manager_options {
     bool has_last_step;
     unsigned char reserved[7];
 } hs_checkpoint_manager_options;
-#define HS_CHECKPOINT_MANAGER_OPTIONS .size = sizeof(hs_checkpoint_manager_options)
+#define HS_CHECKPOINT_MANAGER_OPTIONS(...) HS_OPTIONS(hs_checkpoint_manager_options, __VA_ARGS__)
 
 /* The caller's to free, before `step` goes. Touches no file yet. HS_INVALID_ARGUMENT: no directory, a name with a slash, a
  * negative interval, or saver options that make no sense. */

@@ -22,8 +22,8 @@ typedef struct hs_coordinator_options {
      * replace the default, HS_OUT_OF_RANGE; HS_CODES(HS_OK) is none. HS_STOP always means it. Copied. */
     const hs_code *clean_stop_codes;
 } hs_coordinator_options;
-#define HS_COORDINATOR_OPTIONS .size = sizeof(hs_coordinator_options)
-#define HS_CODES(...)          ((const hs_code[]){__VA_ARGS__, HS_OK})
+#define HS_COORDINATOR_OPTIONS(...) HS_OPTIONS(hs_coordinator_options, __VA_ARGS__)
+#define HS_CODES(...)               HS__LIST(hs_code, __VA_ARGS__, HS_OK)
 
 /* `options` may be NULL. The caller's to free. HS_RESOURCE_EXHAUSTED, HS_INVALID_ARGUMENT. */
 HS_API hs_coordinator *hs_coordinator_new(const hs_coordinator_options *options, hs_error *err);
@@ -68,7 +68,7 @@ typedef struct hs_thread_options {
     void (*wake)(void *user);
     const hs_env *env; /* copied; NULL: the system's own */
 } hs_thread_options;
-#define HS_THREAD_OPTIONS .size = sizeof(hs_thread_options)
+#define HS_THREAD_OPTIONS(...) HS_OPTIONS(hs_thread_options, __VA_ARGS__)
 
 /* A thread that has not started yet. Its handle is the caller's to free. It takes no signals: they are the program's. */
 HS_API hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err);
@@ -94,27 +94,30 @@ HS_API void hs_thread_free(hs_thread *thread);
 HS_API hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, hs_error *err);
 /* Makes, registers and starts a thread that has a body. */
 HS_API hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err);
-/* hs_coordinator_start(c, .name = "reader", .run = read_ahead, .user = &reader). C only. The environment is the
- * coordinator's where none is given. */
+/* hs_coordinator_start(c, .name = "reader", .run = read_ahead, .user = &reader). If no environment is given, it is the
+ * coordinator's. */
 #define hs_coordinator_start(coordinator, err, ...)                                                                        \
-    hs_coordinator_start_thread((coordinator), &(const hs_thread_options){HS_THREAD_OPTIONS, __VA_ARGS__}, (err))
+    hs_coordinator_start_thread((coordinator), HS_THREAD_OPTIONS(__VA_ARGS__), (err))
 
 /* For threads that the program runs itself: calls `body` and reports what it returns, if not HS_OK. Then the result is
  * HS_OK, as it is the coordinator's now; if that was joined already, it is the error. TensorFlow: stop_on_exception. */
 HS_API hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn body, void *user, hs_error *err);
 
+/* A list of threads, which ends with NULL. */
+#define HS_THREADS(...) HS__LIST(hs__thread_pointer, __VA_ARGS__, NULL)
+typedef hs_thread *hs__thread_pointer;
+
 typedef struct hs_join_options {
     size_t size;
-    hs_thread *const *threads; /* to be waited for besides those that are registered */
-    size_t n_threads;
-    double stop_grace_secs;   /* how long to wait after a stop was requested. 0: 120; HS_NEVER: without a limit */
-    bool ignore_live_threads; /* threads that do not stop are no error, but a warning in the log */
+    hs_thread *const *threads; /* waited for in addition to the registered threads: HS_THREADS(...). NULL: none */
+    double stop_grace_secs;    /* how long to wait after a stop was requested. 0: 120; HS_NEVER: without a limit */
+    bool ignore_live_threads;  /* threads that do not stop are no error, but a warning in the log */
     unsigned char reserved[7];
     /* How many of the threads did not end: who still runs may still use what they share. NULL: not asked for. Set also
      * where the result is another error, or none (ignore_live_threads) */
     size_t *left_behind;
 } hs_join_options;
-#define HS_JOIN_OPTIONS .size = sizeof(hs_join_options)
+#define HS_JOIN_OPTIONS(...) HS_OPTIONS(hs_join_options, __VA_ARGS__)
 
 /* Waits until all threads that are registered now have ended: without a limit as long as no stop is requested; from then
  * on it wakes them, and waits for the grace period. Afterwards no thread is registered, whether it has ended or not, and a
@@ -143,7 +146,7 @@ typedef struct hs_looper_options {
     void *user;
     void (*wake)(void *user); /* as in hs_thread_options; not needed to end the waiting for the next call */
 } hs_looper_options;
-#define HS_LOOPER_OPTIONS .size = sizeof(hs_looper_options)
+#define HS_LOOPER_OPTIONS(...) HS_OPTIONS(hs_looper_options, __VA_ARGS__)
 
 /* A thread that calls `loop` until a stop is requested, which it looks for before each call; an error stops the
  * coordinator. It is registered, and not started yet. Its handle is the caller's to free. TensorFlow: LooperThread. */

@@ -105,15 +105,13 @@ typedef struct hs_file_system_ops {
     hs_code (*remove_directory)(void *user, const char *path, hs_error *err);
 } hs_file_system_ops;
 
-/* Begins an initialiser: static const hs_file_system_ops mine = { HS_FILE_SYSTEM_OPS, .open = ..., ... }. */
-#define HS_FILE_SYSTEM_OPS .size = sizeof(hs_file_system_ops)
-
 /* A file system and its state; both stay the caller's and outlive whatever was made with them. Frozen. */
 typedef struct hs_file_system {
     const hs_file_system_ops *ops;
     void *user;
 } hs_file_system;
 
+/* hs_env env = HS_INIT(hs_env, .logger = {my_log, NULL}); */
 typedef struct hs_env {
     size_t size;
     hs_allocator allocator;
@@ -121,9 +119,6 @@ typedef struct hs_env {
     hs_logger logger;
     hs_file_system files;
 } hs_env;
-
-/* Begins an initialiser: hs_env env = { HS_ENV, .logger = { my_log, NULL } }. */
-#define HS_ENV .size = sizeof(hs_env)
 
 /* The system's own. Static, complete. */
 HS_API const hs_env *hs_env_default(void);

@@ -25,14 +25,12 @@
  *         return hs_graph_queue(hs_graph_of(backend), .name = "input", .produce = read_batch, .self = user, ...);
  *     }
  *
- *     hs_estimator *e = hs_estimator_new(&(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = classifier,
- *                                        .user = &model, .model_dir = "run"}, &err);
- *     hs_outcome o = hs_estimator_train(e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = {images, &train},
- *                                                              .max_steps = 10000}, &err);
+ *     hs_estimator *e = hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = classifier, .user = &model, .model_dir = "run"),
+ *                                        &err);
+ *     hs_outcome o = hs_estimator_train(e, HS_TRAIN_OPTIONS(.input = {images, &train}, .max_steps = 10000), &err);
  *     if (o.interrupted || o.reason == HS_REASON_FAILED)
  *         return hs_outcome_exit_code(&o);
- *     hs_metrics *m = hs_estimator_evaluate(e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS,
- *                                                                     .input = {images, &test}}, &err);
+ *     hs_metrics *m = hs_estimator_evaluate(e, HS_EVALUATE_OPTIONS(.input = {images, &test}), &err);
  *     printf("accuracy %g at step %lld\n", hs_metrics_value(m, "accuracy"), (long long)hs_metrics_step(m));
  *
  * Each call asks the model function for a graph, opens one session on it, and has the graph released when that is closed:
@@ -56,7 +54,6 @@ typedef struct hs_estimator_spec {
     const char *const *predictions; /* (required to predict) tensors whose first dimension is the batch; ended by NULL */
     hs_scaffold *scaffold;          /* NULL: the default */
     const hs_hook *hooks;           /* for this mode; the session's, or destroyed */
-    size_t n_hooks;
     void (*release)(void *self); /* called once the session is closed, also when the model function failed; NULL: nothing */
     void *self;
 } hs_estimator_spec;
@@ -95,7 +92,7 @@ typedef struct hs_estimator_options {
     unsigned char reserved[7];
     double signal_grace_secs;
 } hs_estimator_options;
-#define HS_ESTIMATOR_OPTIONS .size = sizeof(hs_estimator_options)
+#define HS_ESTIMATOR_OPTIONS(...) HS_OPTIONS(hs_estimator_options, __VA_ARGS__)
 
 /* The caller's to free. HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. */
 HS_API hs_estimator *hs_estimator_new(const hs_estimator_options *options, hs_error *err);
@@ -111,11 +108,9 @@ typedef struct hs_train_options {
     int64_t max_steps;    /* up to this one: reached already, no step is made (HS_REASON_ALREADY_DONE), and the log says so.
                            * At most one of the two; neither: until HS_OUT_OF_RANGE, or a hook asks to stop */
     const hs_hook *hooks; /* taken, also when it fails */
-    size_t n_hooks;
     const hs_saver_listener *listeners; /* told of each checkpoint */
-    size_t n_listeners;
 } hs_train_options;
-#define HS_TRAIN_OPTIONS .size = sizeof(hs_train_options)
+#define HS_TRAIN_OPTIONS(...) HS_OPTIONS(hs_train_options, __VA_ARGS__)
 
 /* Goes on from the newest checkpoint of model_dir, if there is one. Hooks come in this order: the input's, the model
  * function's, the caller's, the stop, the NaN check, the line of the loss, and those of a training session. TensorFlow:
@@ -129,9 +124,8 @@ typedef struct hs_evaluate_options {
     const char *name;            /* NULL: metrics are written to model_dir/eval, else to model_dir/eval_NAME */
     const char *checkpoint_path; /* NULL: the newest of model_dir */
     const hs_hook *hooks;        /* taken, also when it fails */
-    size_t n_hooks;
 } hs_evaluate_options;
-#define HS_EVALUATE_OPTIONS .size = sizeof(hs_evaluate_options)
+#define HS_EVALUATE_OPTIONS(...) HS_OPTIONS(hs_evaluate_options, __VA_ARGS__)
 
 /* As hs_evaluate_once. Nothing is written to model_dir itself. `options` may be NULL. TensorFlow: Estimator.evaluate. */
 HS_API hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_options *options, hs_error *err);
@@ -148,13 +142,12 @@ typedef struct hs_predict_options {
     const char *const *keys;     /* tensors, ended by NULL; NULL: all predictions of the model function */
     const char *checkpoint_path; /* NULL: the newest of model_dir */
     const hs_hook *hooks;        /* taken, also when it fails */
-    size_t n_hooks;
-    hs_prediction_fn predicted; /* (required) */
+    hs_prediction_fn predicted;  /* (required) */
     void *user;
     bool whole_batches; /* a call for each batch, instead of one for each example */
     unsigned char reserved[7];
 } hs_predict_options;
-#define HS_PREDICT_OPTIONS .size = sizeof(hs_predict_options)
+#define HS_PREDICT_OPTIONS(...) HS_OPTIONS(hs_predict_options, __VA_ARGS__)
 
 /* Until the end of the input (HS_OUT_OF_RANGE), or HS_STOP. Example by example, all predictions of a batch must have as
  * many rows: HS_INVALID_ARGUMENT names the one that has not. HS_NOT_FOUND: no checkpoint, or no tensor of that name.
@@ -170,7 +163,7 @@ typedef struct hs_eval_spec {
     hs_evaluated_fn evaluated; /* told of each; HS_STOP breaks the training off, well. NULL: nobody is */
     void *user;
 } hs_eval_spec;
-#define HS_EVAL_SPEC .size = sizeof(hs_eval_spec)
+#define HS_EVAL_SPEC(...) HS_OPTIONS(hs_eval_spec, __VA_ARGS__)
 
 /* Trains up to max_steps, evaluates new checkpoints on the way, in the thread that trains, and the last one once the
  * training is over, also where no step was left to make. That of step 0 is passed over on the way: nothing is trained yet.
@@ -192,7 +185,7 @@ typedef struct hs_train_loop_options {
     void *step_user;
     const hs_training_options *training; /* its session: directory, hooks, rhythms. NULL: the defaults */
 } hs_train_loop_options;
-#define HS_TRAIN_LOOP_OPTIONS .size = sizeof(hs_train_loop_options)
+#define HS_TRAIN_LOOP_OPTIONS(...) HS_OPTIONS(hs_train_loop_options, __VA_ARGS__)
 
 /* Opens a training session, makes steps until it should stop (hs_stop_at_step, the end of the input), and closes it. The
  * hooks of `training` are taken, also when it fails. */

@@ -37,12 +37,11 @@ typedef struct hs_evaluate_once_options {
     const char *const *metrics;  /* numbers that are fetched in one run, after the last batch; ended by NULL */
     const char *output_dir; /* for scalars, under the metrics' names, at the global step; made when missing; NULL: none */
     const hs_hook *hooks;   /* taken, also when it fails */
-    size_t n_hooks;
-    hs_scaffold *scaffold; /* NULL: the default. Stays the caller's */
+    hs_scaffold *scaffold;  /* NULL: the default. Stays the caller's */
     const hs_restore_options *restore_options;
     hs_summary_writer *summary_writer; /* instead of output_dir; flushed after each evaluation; stays the caller's */
 } hs_evaluate_once_options;
-#define HS_EVALUATE_ONCE_OPTIONS .size = sizeof(hs_evaluate_once_options)
+#define HS_EVALUATE_ONCE_OPTIONS(...) HS_OPTIONS(hs_evaluate_once_options, __VA_ARGS__)
 
 /* The caller's to free. NULL after a failure. HS_NOT_FOUND: there is no checkpoint. One that is deleted before it was
  * restored, because a newer one has come to checkpoint_dir, gives way to that; afterwards it is not needed. An evaluation
@@ -63,7 +62,7 @@ typedef struct hs_evaluation_loop_options {
     double min_wait_secs;    /* from the beginning of one evaluation to that of the next; 0: none */
     int64_t max_evaluations; /* 0: no limit */
 } hs_evaluation_loop_options;
-#define HS_EVALUATION_LOOP_OPTIONS .size = sizeof(hs_evaluation_loop_options)
+#define HS_EVALUATION_LOOP_OPTIONS(...) HS_OPTIONS(hs_evaluation_loop_options, __VA_ARGS__)
 
 /* Evaluates the newest checkpoint whenever it is another than the one before: none twice. One that is deleted before it was
  * restored is passed over, with a line in the log. *evaluations (may be NULL) is how many were made. HS_OK: it came to

@@ -91,7 +91,7 @@ typedef struct hs_event_reader_options {
     void (*damaged)(void *user, const hs_event_damage *damage);
     void *user;
 } hs_event_reader_options;
-#define HS_EVENT_READER_OPTIONS .size = sizeof(hs_event_reader_options)
+#define HS_EVENT_READER_OPTIONS(...) HS_OPTIONS(hs_event_reader_options, __VA_ARGS__)
 
 /* Of one event file, or of a directory: then of all files in it whose names have "tfevents" in them, in the order of the
  * names, as TensorBoard reads a run; not of directories in it. Names that appear are read if they come after the one that

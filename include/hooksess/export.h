@@ -5,6 +5,8 @@
 /* What every public header starts from: linkage, visibility, checked format strings.
  * Programs that link the static library need no macro: on ELF systems the attribute is harmless there. */
 
+#include <hooksess/init.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,9 +35,5 @@ typedef struct hs_bytes {
 
 /* Switches a periodic option off, where leaving it zero would mean its default. Such options are signed. */
 #define HS_NEVER (-1)
-
-/* A list of names, ended by NULL: .tensors = HS_NAMES("loss", "accuracy").
- * Lives where it is written: in a function until its block ends, at file scope for ever. C only. */
-#define HS_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 #endif

@@ -58,7 +58,8 @@ HS_API bool hs_graph_has(const hs_graph *graph, const char *name);
 typedef struct hs_variable_def {
     size_t size;
     const char *name;
-    int64_t dtype; /* an hs_dtype other than HS_STRING */
+    hs_dtype dtype; /* not HS_STRING */
+    int32_t reserved_dtype;
     hs_shape shape;
     void *data;
     const void *initial; /* bytes of the whole variable, host memory */
@@ -68,7 +69,7 @@ typedef struct hs_variable_def {
     const hs_memory *memory; /* of `data`, where that is not the host's; must outlive the graph */
     uint64_t flags;          /* HS_VARIABLE_LOCAL: not saved, set by the local init op */
 } hs_variable_def;
-#define HS_VARIABLE_DEF .size = sizeof(hs_variable_def)
+#define HS_VARIABLE_DEF(...) HS_OPTIONS(hs_variable_def, __VA_ARGS__)
 
 HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def);
 /* The usual case: the program's host memory. HS_INVALID_ARGUMENT if `data` is NULL, as it is before the first step has
@@ -107,7 +108,7 @@ typedef struct hs_output_def {
 
 /* .outputs = HS_OUTPUTS({ .dtype = HS_FLOAT }, { .dtype = HS_INT64, .shape = HS_SHAPE(10) }); no shape is a scalar.
  * HS_ANY_SHAPE as the shape lets each run decide. */
-#define HS_OUTPUTS(...) ((const hs_output_def[]){__VA_ARGS__, {.dtype = HS_DTYPE_NONE}})
+#define HS_OUTPUTS(...) HS__LIST(hs_output_def, __VA_ARGS__, {.dtype = HS_DTYPE_NONE})
 
 typedef struct hs_op_def {
     size_t size;
@@ -123,11 +124,11 @@ typedef struct hs_op_def {
     const char *type; /* what kind of op it is, for those who look at the graph ("MatMul"); copied, made of the letters that
                        * names are made of. NULL: "Op", or "NoOp" without a function */
 } hs_op_def;
-#define HS_OP_DEF .size = sizeof(hs_op_def)
+#define HS_OP_DEF(...) HS_OPTIONS(hs_op_def, __VA_ARGS__)
 
 HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
-/* hs_graph_op(g, .name = "train", .run = train, .self = &m, .advances_step = true). C only. */
-#define hs_graph_op(graph, ...) hs_graph_add_op((graph), &(const hs_op_def){HS_OP_DEF, __VA_ARGS__})
+/* hs_graph_op(g, .name = "train", .run = train, .self = &m, .advances_step = true) */
+#define hs_graph_op(graph, ...) hs_graph_add_op((graph), HS_OP_DEF(__VA_ARGS__))
 
 /* Inside an op's function. Views are good until it returns. NULL past the last. */
 HS_API const hs_tensor *hs_op_input(const hs_op *op, size_t index);
@@ -205,11 +206,10 @@ typedef struct hs_queue_def {
      * ready in that one counts as consumed. */
     const hs_state_provider *position;
 } hs_queue_def;
-#define HS_QUEUE_DEF .size = sizeof(hs_queue_def)
+#define HS_QUEUE_DEF(...) HS_OPTIONS(hs_queue_def, __VA_ARGS__)
 
 HS_API hs_code hs_graph_add_queue(hs_graph *graph, const hs_queue_def *def);
-/* C only. */
-#define hs_graph_queue(graph, ...) hs_graph_add_queue((graph), &(const hs_queue_def){HS_QUEUE_DEF, __VA_ARGS__})
+#define hs_graph_queue(graph, ...) hs_graph_add_queue((graph), HS_QUEUE_DEF(__VA_ARGS__))
 
 /* Names a node in one of the collections of backend.h: what a scaffold takes its defaults from. */
 HS_API hs_code hs_graph_collect(hs_graph *graph, const char *key, const char *name);

@@ -46,7 +46,7 @@ typedef struct hs_graph_summary_def {
     int64_t max_outputs;               /* images and sound: of a batch so many are kept; 0: 3 */
     double sample_rate;                /* sound: frames a second, 1 to 10^6; 0: 44100 */
 } hs_graph_summary_def;
-#define HS_GRAPH_SUMMARY_DEF .size = sizeof(hs_graph_summary_def)
+#define HS_GRAPH_SUMMARY_DEF(...) HS_OPTIONS(hs_graph_summary_def, __VA_ARGS__)
 
 /* Everything is copied. HS_INVALID_ARGUMENT, HS_ALREADY_EXISTS for a name, or a tag, that the graph's summaries have
  * already. */

@@ -20,9 +20,9 @@ typedef struct hs_raw_session hs_raw_session;
 typedef struct hs_run_context hs_run_context;
 
 /* clang-format off */
-/* The callbacks. Any may be NULL; fill in by name, and begin with HS_HOOK_OPS:
+/* The callbacks. Any may be NULL; initialize them by name, with HS_INIT:
  *
- *     static const hs_hook_ops ops = { HS_HOOK_OPS, .name = "early_stop", .before_run = before_run, .after_run = after_run };
+ *     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "early_stop", .before_run = before_run, .after_run = after_run);
  *
  * Each callback takes the hook's own `self` first and returns HS_OK, or a code with a message, to which the library adds
  * the hook's name, the callback and the step. HS_STOP requests a stop in the hook's name, as hs_run_context_request_stop
@@ -40,7 +40,7 @@ typedef struct hs_run_context hs_run_context;
  *                          It is read after the function has returned, until the run is over: let it be static, or a part
  *                          of self, never of the function's own block. At file scope (in a function HS_NAMES is no
  *                          constant, and `static` does not compile):
- *                              static const hs_run_args wanted = { HS_RUN_ARGS, .names = HS_NAMES("loss") };
+ *                              static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
  *                          If it fails, neither the backend nor any after_run is called.
  *   after_run              `values` has the hook's own fetches in the shape of its args (no leaves if it asked for none).
  *                          Not called after a run that failed. If it fails, later hooks' is not called.
@@ -62,7 +62,7 @@ typedef struct hs_run_context hs_run_context;
  *
  *     hs_graph_op(graph, .name = "scale", .run = scale, .self = &hook, .writes = HS_NAMES("weights"));
  *     ...
- *     static const hs_run_args scaled = { HS_RUN_ARGS, .names = HS_NAMES("scale") };
+ *     static const hs_run_args scaled = HS_INIT(hs_run_args, .names = HS_NAMES("scale"));
  *     return hs_raw_session_run(hs_run_context_session(run), &scaled, NULL, err);
  *
  * In before_run that is before the run's ops. If before_run asks for the op instead (*args = &scaled), the op runs in its
@@ -93,8 +93,6 @@ typedef struct hs_hook_ops {
     size_t state_bytes;
 } hs_hook_ops;
 
-#define HS_HOOK_OPS .size = sizeof(hs_hook_ops)
-
 /* What a hook's flags say. The first three: the kinds of run for which before_run, after_run and the run's boundary are
  * called; none of them means TRAIN. */
 enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_BEST_EFFORT = 8, HS_HOOK_HELD = 256 };
@@ -105,6 +103,10 @@ typedef struct hs_hook {
     void *self;
     uint64_t flags;
 } hs_hook;
+
+/* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hs_nan_tensor(.tensor = "loss")). A named array of hooks ends with a
+ * hook whose `ops` is NULL: hs_hook hooks[] = {hs_progress(), {0}}. */
+#define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})
 
 /* The same hook, not destroyed by the session it is given to: for one that is used again, or read afterwards. */
 HS_API hs_hook hs_hook_hold(hs_hook hook);
@@ -118,7 +120,7 @@ HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t most_failures);
 /* Destroys a hook that was held, or never came to a session. */
 HS_API void hs_hook_destroy(hs_hook hook);
 /* Destroys a list of hooks as a session does: each self once, and none that is held. */
-HS_API void hs_hooks_destroy(const hs_hook *hooks, size_t n);
+HS_API void hs_hooks_destroy(const hs_hook *hooks);
 
 /* The run that is being made. The same context for before_run, after_run and boundary of one run, and for all hooks. */
 
@@ -126,7 +128,7 @@ HS_API void hs_hooks_destroy(const hs_hook *hooks, size_t n);
 HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
 HS_API hs_raw_session *hs_run_context_session(const hs_run_context *run);
 /* The run's kind, an hs_run_kind. */
-HS_API int64_t hs_run_context_kind(const hs_run_context *run);
+HS_API hs_run_kind hs_run_context_kind(const hs_run_context *run);
 /* The global step: in before_run before the run, afterwards after it. Read at most once at each of the two times, only if a
  * hook asks, and shared by all of them. HS_FAILED_PRECONDITION if the graph has none; or what the backend returned. */
 HS_API hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err);

@@ -29,19 +29,19 @@ typedef struct hs_hparam {
 } hs_hparam;
 
 /* HS_HPARAM("learning rate", NUMBER, .number = 0.1) */
-#define HS_HPARAM(NAME, TYPE, ...) ((hs_hparam){.name = NAME, .type = HS_HPARAM_##TYPE, __VA_ARGS__})
+#define HS_HPARAM(NAME, TYPE, ...) HS__VALUE(hs_hparam, .name = NAME, .type = HS_HPARAM_##TYPE, __VA_ARGS__)
+#define HS_HPARAMS(...)            HS__LIST(hs_hparam, __VA_ARGS__, {.type = HS_HPARAM_UNSET})
 
 /* A hyperparameter that the runs have. Frozen. */
 typedef struct hs_hparam_info {
     const char *name;
     const char *display_name, *description;
     hs_hparam_type type;
-    const hs_hparam
-        *values; /* those that it may have (their names do not matter); NULL: any, or between `least` and `most` */
-    size_t n_values;
-    double least, most; /* of a number; both 0: any */
-    void *reserved[2];  /* NULL */
+    const hs_hparam *values; /* HS_HPARAMS(...), whose names do not matter. NULL: any, or between `least` and `most` */
+    double least, most;      /* of a number; both 0: any */
+    void *reserved[2];       /* NULL */
 } hs_hparam_info;
+#define HS_HPARAM_INFOS(...) HS__LIST(hs_hparam_info, __VA_ARGS__, {.name = NULL})
 
 typedef enum hs_metric_dataset {
     HS_METRIC_DATASET_UNKNOWN = 0,
@@ -57,30 +57,28 @@ typedef struct hs_metric_info {
     hs_metric_dataset dataset;
     void *reserved[2]; /* NULL */
 } hs_metric_info;
+#define HS_METRIC_INFOS(...) HS__LIST(hs_metric_info, __VA_ARGS__, {.tag = NULL})
 
 typedef struct hs_hparams_config_options {
     size_t size;
-    const hs_hparam_info *hparams;
-    size_t n_hparams;
-    const hs_metric_info *metrics;
-    size_t n_metrics;
+    const hs_hparam_info *hparams; /* HS_HPARAM_INFOS(...). NULL: none */
+    const hs_metric_info *metrics; /* HS_METRIC_INFOS(...). NULL: none */
     const char *name, *description, *user;
     double created_secs; /* since 1970; 0: now */
 } hs_hparams_config_options;
-#define HS_HPARAMS_CONFIG_OPTIONS .size = sizeof(hs_hparams_config_options)
+#define HS_HPARAMS_CONFIG_OPTIONS(...) HS_OPTIONS(hs_hparams_config_options, __VA_ARGS__)
 
 /* TensorBoard: hparams_config. */
 HS_API hs_code hs_hparams_config(hs_summary *summary, const hs_hparams_config_options *options, hs_error *err);
 
 typedef struct hs_hparams_start_options {
     size_t size;
-    const hs_hparam *hparams; /* each name once */
-    size_t n_hparams;
-    const char *group_name; /* runs of one group are shown as one; NULL: a group of its own */
+    const hs_hparam *hparams; /* HS_HPARAMS(...); each name once */
+    const char *group_name;   /* runs of one group are shown as one; NULL: a group of its own */
     const char *model_uri, *monitor_url;
     double start_secs; /* since 1970; 0: now */
 } hs_hparams_start_options;
-#define HS_HPARAMS_START_OPTIONS .size = sizeof(hs_hparams_start_options)
+#define HS_HPARAMS_START_OPTIONS(...) HS_OPTIONS(hs_hparams_start_options, __VA_ARGS__)
 
 /* TensorBoard: hparams. */
 HS_API hs_code hs_hparams_start(hs_summary *summary, const hs_hparams_start_options *options, hs_error *err);

@@ -19,7 +19,7 @@ typedef enum hs_reason {
 
 /* Travels by value, frozen: no pointers, room left. */
 typedef struct hs_outcome {
-    int32_t reason;          /* an hs_reason */
+    hs_reason reason;
     int32_t signal;          /* the signal that ended it (hs_session_options.signals); 0: none */
     int64_t step;            /* the global step at the end; -1: not known */
     int64_t last_saved_step; /* the newest durable checkpoint of this run, restored or written; -1: none */

@@ -20,7 +20,7 @@ typedef struct hs_queue_options {
     void *user;
     const hs_env *env; /* copied; NULL: the system's own */
 } hs_queue_options;
-#define HS_QUEUE_OPTIONS .size = sizeof(hs_queue_options)
+#define HS_QUEUE_OPTIONS(...) HS_OPTIONS(hs_queue_options, __VA_ARGS__)
 
 /* `options` may be NULL. The caller's to free. HS_RESOURCE_EXHAUSTED, HS_INVALID_ARGUMENT. */
 HS_API hs_queue *hs_queue_new(const hs_queue_options *options, hs_error *err);

@@ -25,7 +25,7 @@ typedef struct hs_queue_runner_options {
     const hs_code *closed_codes;
     const hs_env *env; /* copied; NULL: the system's own */
 } hs_queue_runner_options;
-#define HS_QUEUE_RUNNER_OPTIONS .size = sizeof(hs_queue_runner_options)
+#define HS_QUEUE_RUNNER_OPTIONS(...) HS_OPTIONS(hs_queue_runner_options, __VA_ARGS__)
 
 /* All is copied. The caller's to free. HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. */
 HS_API hs_queue_runner *hs_queue_runner_new(const hs_queue_runner_options *options, hs_error *err);

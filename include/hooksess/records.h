@@ -30,7 +30,7 @@ typedef struct hs_record_reader_options {
     int64_t buffer_bytes;     /* 0: 64 KiB. Read from the file at once, where records are smaller */
     int64_t max_record_bytes; /* 0: 2 GiB; HS_NEVER: no limit. Longer records are refused before there is memory for them */
 } hs_record_reader_options;
-#define HS_RECORD_READER_OPTIONS .size = sizeof(hs_record_reader_options)
+#define HS_RECORD_READER_OPTIONS(...) HS_OPTIONS(hs_record_reader_options, __VA_ARGS__)
 
 /* The file may grow while it is read. `options` may be NULL. HS_NOT_FOUND, HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. The
  * caller's to free. */
@@ -92,7 +92,7 @@ typedef struct hs_record_writer_options {
     int32_t level;        /* 0: zlib's default; 1 (fast) to 9 (small) */
     int64_t buffer_bytes; /* 0: 64 KiB. Gathered before they are written */
 } hs_record_writer_options;
-#define HS_RECORD_WRITER_OPTIONS .size = sizeof(hs_record_writer_options)
+#define HS_RECORD_WRITER_OPTIONS(...) HS_OPTIONS(hs_record_writer_options, __VA_ARGS__)
 
 /* A new file; a file or a link that has the name is replaced (HS_OPEN_WRITE). The directory must exist. `options` may be
  * NULL. The caller's to free. */

@@ -15,13 +15,13 @@ HS_BEGIN_DECLS
  *             { "metrics", HS_DICT({ "loss", HS_LEAF("loss") }, { "accuracy", HS_LEAF("accuracy") }) })
  *     HS_LIST(HS_LEAF("a"), HS_LEAF("b"))
  *
- * The macros live where they are written: in a function until the block ends, at file scope for ever. C only; elsewhere,
- * and for args that outlive their block, there are the builders below. Frozen. */
+ * How long they live: init.h. For args that live longer there are the builders below. Frozen. */
 #define HS_MAX_FETCH_DEPTH 1000
 
 typedef enum hs_fetch_kind { HS_FETCH_LEAF = 1, HS_FETCH_LIST = 2, HS_FETCH_DICT = 3 } hs_fetch_kind;
 
 typedef struct hs_fetch hs_fetch;
+typedef const hs_fetch *hs_fetch_item;
 
 typedef struct hs_fetch_entry {
     const char *key; /* not empty, without '/', unique in its dict */
@@ -32,14 +32,14 @@ struct hs_fetch {
     hs_fetch_kind kind;
     int32_t reserved;
     const char *name;              /* of a leaf: an op or a tensor, "train" or "loss:0" */
-    const hs_fetch *const *items;  /* of a list, ended by NULL */
+    const hs_fetch_item *items;    /* of a list, ended by NULL */
     const hs_fetch_entry *entries; /* of a dict, ended by a NULL key */
 };
 
-#define HS_LEAF(op_or_tensor) (&(const hs_fetch){.kind = HS_FETCH_LEAF, .name = (op_or_tensor)})
-#define HS_LIST(...)          (&(const hs_fetch){.kind = HS_FETCH_LIST, .items = (const hs_fetch *const[]){__VA_ARGS__, NULL}})
+#define HS_LEAF(op_or_tensor) HS__ADDRESS(hs_fetch, .kind = HS_FETCH_LEAF, .name = (op_or_tensor))
+#define HS_LIST(...)          HS__ADDRESS(hs_fetch, .kind = HS_FETCH_LIST, .items = HS__LIST(hs_fetch_item, __VA_ARGS__, NULL))
 #define HS_DICT(...)                                                                                                       \
-    (&(const hs_fetch){.kind = HS_FETCH_DICT, .entries = (const hs_fetch_entry[]){__VA_ARGS__, {.key = NULL}}})
+    HS__ADDRESS(hs_fetch, .kind = HS_FETCH_DICT, .entries = HS__LIST(hs_fetch_entry, __VA_ARGS__, {NULL, NULL}))
 
 /* A tensor that is given to the run in place of what the graph would compute: a placeholder's value, mostly. The data must
  * stay as it is until the run is over. Frozen. */
@@ -49,7 +49,7 @@ typedef struct hs_feed {
 } hs_feed;
 
 /* .feeds = HS_FEEDS({ "images", hs_tensor_of(HS_FLOAT, HS_SHAPE(128, 784), pixels) }, { "labels", ... }) */
-#define HS_FEEDS(...) ((const hs_feed[]){__VA_ARGS__, {.name = NULL}})
+#define HS_FEEDS(...) HS__LIST(hs_feed, __VA_ARGS__, {.name = NULL})
 
 /* Why a run is made. Hooks are called for the kinds that their flags name, TRAIN unless they say otherwise. */
 typedef enum hs_run_kind {
@@ -66,6 +66,10 @@ typedef struct hs_debug_watch {
     const char *const *debug_urls;
 } hs_debug_watch;
 
+/* .debug_watches = HS_DEBUG_WATCHES({.node_name = "loss", .debug_ops = HS_NAMES("DebugIdentity")}). A named array ends with
+ * {0}. */
+#define HS_DEBUG_WATCHES(...) HS__LIST(hs_debug_watch, __VA_ARGS__, {.node_name = NULL})
+
 enum { HS_TRACE_NONE = 0, HS_TRACE_SOFTWARE = 1, HS_TRACE_HARDWARE = 2, HS_TRACE_FULL = 3 };
 
 /* How a run is made. TensorFlow: RunOptions. When several of a run's args have options they are merged into new ones: the
@@ -76,15 +80,14 @@ typedef struct hs_run_options {
     int64_t trace_level; /* HS_TRACE_SOFTWARE and above: step stats in the run metadata */
     int64_t timeout_ms;  /* 0: none. A run that takes longer fails with HS_DEADLINE_EXCEEDED */
     int64_t inter_op_thread_pool;
-    const hs_debug_watch *debug_watches;
-    size_t n_debug_watches;
-    bool output_partition_graphs; /* the graph as it was run, in the run metadata */
+    const hs_debug_watch *debug_watches; /* HS_DEBUG_WATCHES(...). NULL: none */
+    bool output_partition_graphs;        /* the graph as it was run, in the run metadata */
     bool report_tensor_allocations_upon_oom;
     bool reset_disk_byte_usage;
     unsigned char reserved[5];
 } hs_run_options;
 
-#define HS_RUN_OPTIONS .size = sizeof(hs_run_options)
+#define HS_RUN_OPTIONS(...) HS_OPTIONS(hs_run_options, __VA_ARGS__)
 
 /* What a run is asked for: a caller's hs_session_run_args, or a hook's request in before_run. Everything may be left out.
  * All of it stays the caller's and must live until the run is over. The library compares contents, never addresses: args
@@ -95,15 +98,16 @@ typedef struct hs_run_args {
     const hs_fetch *fetches;       /* or a tree; both at once are HS_INVALID_ARGUMENT */
     const hs_feed *feeds;          /* ended by a NULL name; fed by two, a tensor is HS_FAILED_PRECONDITION, naming both */
     const hs_run_options *options; /* NULL: none */
-    int64_t kind;                  /* an hs_run_kind; read from the caller's args only */
-    void *built;                   /* what the builders own; NULL otherwise */
+    hs_run_kind kind;              /* read from the caller's args only */
+    int32_t reserved_kind;
+    void *built; /* what the builders own; NULL otherwise */
 } hs_run_args;
 
-#define HS_RUN_ARGS .size = sizeof(hs_run_args)
+#define HS_RUN_ARGS(...) HS_OPTIONS(hs_run_args, __VA_ARGS__)
 
 /* Builders: args that own copies of what they hold, made and changed step by step, from C++ too. Start from
- * { HS_RUN_ARGS } (in C++: hs_run_args args{}; args.size = sizeof args;), end with hs_run_args_clear; do not set `names`,
- * `fetches` or `feeds` by hand as well (HS_FAILED_PRECONDITION). The memory is malloc's.
+ * HS_INIT(hs_run_args), end with hs_run_args_clear; do not set
+ * `names`, `fetches` or `feeds` by hand as well (HS_FAILED_PRECONDITION). The memory is malloc's.
  *
  * hs_run_args_fetch adds a leaf. `path` NULL appends `name` to the flat list; "metrics/loss" makes or extends a dict
  * "metrics" with the key "loss". The two cannot be mixed. HS_ALREADY_EXISTS if the path is taken.

@@ -26,7 +26,7 @@ typedef struct hs_safetensors_pair {
 } hs_safetensors_pair;
 
 /* .metadata = HS_SAFETENSORS_METADATA({ "format", "pt" }, ...): this pair is what some loaders of models insist on. */
-#define HS_SAFETENSORS_METADATA(...) ((const hs_safetensors_pair[]){__VA_ARGS__, {NULL, NULL}})
+#define HS_SAFETENSORS_METADATA(...) HS__LIST(hs_safetensors_pair, __VA_ARGS__, {NULL, NULL})
 
 /* Lists are read during the call. */
 typedef struct hs_safetensors_options {
@@ -35,7 +35,7 @@ typedef struct hs_safetensors_options {
     const hs_checkpoint_name *names;     /* of those that are called otherwise in the file; ended by a NULL variable */
     const hs_safetensors_pair *metadata; /* ended by a NULL key; keys occur once */
 } hs_safetensors_options;
-#define HS_SAFETENSORS_OPTIONS .size = sizeof(hs_safetensors_options)
+#define HS_SAFETENSORS_OPTIONS(...) HS_OPTIONS(hs_safetensors_options, __VA_ARGS__)
 
 /* Writes the variables of a session to the file `path`, wherever their memory is, and whatever values they have, NaN too.
  * It is durable when this returns: written to PATH.PID-COUNTER.tmp, synced, renamed, the directory synced; until then a

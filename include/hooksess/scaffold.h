@@ -31,7 +31,7 @@ typedef struct hs_scaffold_options {
     const hs_scaffold *copy_from; /* gives what is left out above; it is copied */
     const hs_env *env;            /* NULL: the system's own */
 } hs_scaffold_options;
-#define HS_SCAFFOLD_OPTIONS .size = sizeof(hs_scaffold_options)
+#define HS_SCAFFOLD_OPTIONS(...) HS_OPTIONS(hs_scaffold_options, __VA_ARGS__)
 
 /* The caller's to free, after the sessions that use it. Names are copied; feeds and saver are borrowed. `options` may be
  * NULL. HS_RESOURCE_EXHAUSTED. */

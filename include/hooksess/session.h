@@ -59,36 +59,35 @@ typedef struct hs_recovery {
     bool return_aborted;
     unsigned char reserved[7];
 } hs_recovery;
-#define HS_RECOVERY .size = sizeof(hs_recovery)
+#define HS_RECOVERY(...) HS_OPTIONS(hs_recovery, __VA_ARGS__)
 
 typedef struct hs_session_options {
     size_t size;
-    const hs_hook *hooks; /* in their order; the array is copied */
-    size_t n_hooks;
-    hs_scaffold *scaffold;       /* NULL: one of the session's own, all defaults. Stays the caller's */
     const char *checkpoint_dir;  /* restore the newest valid checkpoint that is there, if any; "" and NULL: do not */
     const char *checkpoint_path; /* restore this one, which must exist. Not together with checkpoint_dir */
-    const char *target;          /* where the backend runs; NULL: in this process. Passed through */
-    hs_bytes config;             /* a serialised ConfigProto, passed through to the backend; copied */
-    const hs_group *group;       /* NULL */
-    const hs_restore_options *restore_options; /* how to restore; NULL: everything. Must live as long as the session if it
-                                                * recovers */
-    int64_t restore;                           /* an hs_restore_policy: what to do about checkpoint_dir */
-    bool take_scaffold;                        /* the session frees the scaffold, also when opening fails */
+    /* How to restore; NULL: everything. Must live as long as the session if it recovers */
+    const hs_restore_options *restore_options;
+    hs_restore_policy restore; /* what to do about checkpoint_dir */
+    bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 has it saved: see hs_session_request_stop */
     /* Somebody else initialises and restores: wait until all is ready. That somebody must be able to: in an embedded graph,
      * each session has the variables that are not in the program's memory to itself (the global step, too, unless
      * hs_graph_global_step is given a place). TensorFlow: WorkerSessionCreator */
     bool is_worker;
-    bool signals; /* SIGTERM and SIGINT stop the session, SIGUSR1 has it saved: see hs_session_request_stop */
-    unsigned char reserved[5];
+    bool take_scaffold; /* the session frees the scaffold, also when opening fails */
+    unsigned char reserved[1];
+    double signal_grace_secs;    /* with `signals`: how long the process may live on after one. 0: 30, HS_NEVER: no limit */
+    const hs_group *group;       /* NULL */
     const hs_recovery *recovery; /* NULL: none (TensorFlow: SingularMonitoredSession). Copied */
     double max_wait_secs;        /* a worker's waiting; 0: 1800, HS_NEVER: for ever. HS_DEADLINE_EXCEEDED */
     double recovery_wait_secs;   /* between one look and the next; 0: 30 */
     double stop_grace_secs;      /* for threads to end in when the session is closed, or recovers; 0: 120, HS_NEVER: no
                                   * limit. Who takes longer is named in the log, and left behind */
-    double signal_grace_secs;    /* with `signals`: how long the process may live on after one. 0: 30, HS_NEVER: no limit */
+    const char *target;          /* where the backend runs; NULL: in this process. Passed through */
+    hs_bytes config;             /* a serialised ConfigProto, passed through to the backend; copied */
+    hs_scaffold *scaffold;       /* NULL: one of the session's own, all defaults. Stays the caller's */
+    const hs_hook *hooks;        /* HS_HOOKS(...), in their order; the array is copied */
 } hs_session_options;
-#define HS_SESSION_OPTIONS .size = sizeof(hs_session_options)
+#define HS_SESSION_OPTIONS(...) HS_OPTIONS(hs_session_options, __VA_ARGS__)
 
 /* Opens a session: begin of every hook, the scaffold finalized, the backend's session made, its variables restored or
  * initialised, the ready checks, after_create_session of every hook, and their first boundary. The session takes the hooks:

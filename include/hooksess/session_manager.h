@@ -23,7 +23,7 @@ typedef struct hs_session_manager_options {
     double recovery_wait_secs;                    /* between one look and the next, where something is waited for; 0: 30 */
     const hs_env *env;                            /* copied; NULL: the system's own */
 } hs_session_manager_options;
-#define HS_SESSION_MANAGER_OPTIONS .size = sizeof(hs_session_manager_options)
+#define HS_SESSION_MANAGER_OPTIONS(...) HS_OPTIONS(hs_session_manager_options, __VA_ARGS__)
 
 /* Names are copied. The caller's to free. `options` may be NULL. HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. */
 HS_API hs_session_manager *hs_session_manager_new(const hs_session_manager_options *options, hs_error *err);
@@ -46,7 +46,7 @@ typedef struct hs_prepare_options {
     bool wait_for_checkpoint; /* wait for one to come to checkpoint_dir. What none has come to by then is initialised */
     unsigned char reserved[7];
 } hs_prepare_options;
-#define HS_PREPARE_OPTIONS .size = sizeof(hs_prepare_options)
+#define HS_PREPARE_OPTIONS(...) HS_OPTIONS(hs_prepare_options, __VA_ARGS__)
 
 /* A session in which all is ready: restored, or else initialised by init_op and init_fn; then the check for the local init
  * op, the local init op, and the check that all is ready. NULL after a failure, with all closed that was opened.

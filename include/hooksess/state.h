@@ -54,7 +54,7 @@ typedef struct hs_state_provider {
         bytes; /* about how many save writes, for memory and the look at the disk before a save; no limit. 0: not known */
 } hs_state_provider;
 
-#define HS_STATE_PROVIDER .size = sizeof(hs_state_provider)
+#define HS_STATE_PROVIDER(...) HS_OPTIONS(hs_state_provider, __VA_ARGS__)
 
 HS_END_DECLS
 

@@ -74,12 +74,15 @@ HS_API const char *hs_code_name(hs_code code);
  * session (hs_recovery): a backend that has lost its connection sets HS_UNAVAILABLE itself. */
 HS_API hs_code hs_code_from_errno(int os_error);
 
-/* Reads a struct that begins with its size, as a caller compiled it, into one of `to_size` bytes as the reader knows it:
- * what is missing is zero, and a field beyond that is set is refused (HS_INVALID_ARGUMENT), as is a size of 0, which is a
- * struct whose initialiser does not begin with its macro. `what` and `macro` are for the message. For whoever takes
- * options: the library, and hooks and backends of others. */
-HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *what, const char *macro,
-                              hs_error *err);
+/* Copies a struct that begins with its size into `to`, as the reader knows it. Fields that the caller's version does not
+ * have are 0. For code that takes options: the library, and hooks and backends of others.
+ *
+ * to_size   bytes of the struct as the reader was compiled
+ * what      the struct's type, for the message
+ *
+ * HS_INVALID_ARGUMENT: the size is 0, as it is if HS_INIT was forgotten, or a field is set that the reader does not know.
+ */
+HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *what, hs_error *err);
 
 HS_END_DECLS
 

@@ -62,7 +62,7 @@ typedef struct hs_summary_writer_options {
     hs_writer_when_full when_full; /* left out, it waits */
     hs_writer_on_error on_error;   /* left out, it goes on */
 } hs_summary_writer_options;
-#define HS_SUMMARY_WRITER_OPTIONS .size = sizeof(hs_summary_writer_options)
+#define HS_SUMMARY_WRITER_OPTIONS(...) HS_OPTIONS(hs_summary_writer_options, __VA_ARGS__)
 
 /* Opens a new file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT, which has its version record on disk when this
  * returns. SECONDS may be later than the clock: TensorBoard reads files in the order of their names, and this one comes

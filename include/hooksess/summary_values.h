@@ -32,7 +32,7 @@ typedef struct hs_uniform_histogram_options {
     int64_t buckets;         /* 0: 30. At most 2^20 */
     const char *description; /* Markdown, UTF-8; NULL: none */
 } hs_uniform_histogram_options;
-#define HS_UNIFORM_HISTOGRAM_OPTIONS .size = sizeof(hs_uniform_histogram_options)
+#define HS_UNIFORM_HISTOGRAM_OPTIONS(...) HS_OPTIONS(hs_uniform_histogram_options, __VA_ARGS__)
 
 /* The same elements in `buckets` buckets of equal width from the least element to the greatest: a tensor of rows (left
  * edge, right edge, count), as TensorBoard's own summaries have it. If all elements are the same the last bucket has them;
@@ -48,7 +48,6 @@ typedef struct hs_histogram_counts {
     const double *limits; /* the right edge of each bucket, ascending; its left one is the right one of that before */
     const double *counts; /* not negative */
 } hs_histogram_counts;
-#define HS_HISTOGRAM_COUNTS .size = sizeof(hs_histogram_counts)
 
 /* Kept as given. TensorFlow: HistogramProto. */
 HS_API hs_code hs_summary_histogram_counted(hs_summary *summary, const char *tag, const hs_histogram_counts *counts,
@@ -60,7 +59,7 @@ typedef struct hs_image_options {
     size_t size;
     int64_t max_outputs; /* 0: 3. So many images of a batch are kept, the first ones */
 } hs_image_options;
-#define HS_IMAGE_OPTIONS .size = sizeof(hs_image_options)
+#define HS_IMAGE_OPTIONS(...) HS_OPTIONS(hs_image_options, __VA_ARGS__)
 
 /* Images as PNG. Shape [height, width], [height, width, channels] or [n, height, width, channels], each at least 1 (n may
  * be 0); 1 channel is grey, 3 are RGB, 4 RGBA. An image has at most 2^30 bytes of pixels.
@@ -81,7 +80,7 @@ typedef struct hs_audio_options {
     double sample_rate;  /* frames a second, 1 to 10^6; 0: 44100 */
     int64_t max_outputs; /* 0: 3. So many clips of a batch are kept, the first ones */
 } hs_audio_options;
-#define HS_AUDIO_OPTIONS .size = sizeof(hs_audio_options)
+#define HS_AUDIO_OPTIONS(...) HS_OPTIONS(hs_audio_options, __VA_ARGS__)
 
 /* Sound as WAV of 16 bits. Float, shape [frames], [frames, channels] or [n, frames, channels], 1 to 65535 channels;
  * elements in -1 to 1, those beyond are cut off, NaN is silence. The tag is TAG/audio, or TAG/audio/0, ... for a batch of
@@ -107,7 +106,7 @@ typedef struct hs_summary_plugin {
     const char *display_name; /* NULL: the tag */
     const char *description;  /* Markdown; NULL: none */
 } hs_summary_plugin;
-#define HS_SUMMARY_PLUGIN .size = sizeof(hs_summary_plugin)
+#define HS_SUMMARY_PLUGIN(...) HS_OPTIONS(hs_summary_plugin, __VA_ARGS__)
 
 /* Any tensor, as it is. `plugin` may be NULL. TensorFlow: tf.summary.tensor_summary. */
 HS_API hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_tensor *tensor,
@@ -124,7 +123,7 @@ typedef struct hs_pr_curve {
     const char *display_name;     /* NULL: the tag */
     const char *description;      /* Markdown; NULL: none */
 } hs_pr_curve;
-#define HS_PR_CURVE .size = sizeof(hs_pr_curve)
+#define HS_PR_CURVE(...) HS_OPTIONS(hs_pr_curve, __VA_ARGS__)
 
 /* How a classifier of two classes does at each threshold. The value is a float tensor [6, thresholds]: true positives,
  * false positives, true negatives, false negatives, precision, recall; a prediction not below the threshold is positive.
@@ -141,23 +140,28 @@ typedef struct hs_chart_margin {
 /* A chart of lines, or of lines with bands; one of both is given. Frozen. */
 typedef struct hs_chart {
     const char *title;
-    const char *const *tags; /* regular expressions of the scalars' tags, NULL-terminated */
-    const hs_chart_margin *margins;
-    size_t n_margins;
-    void *reserved[2]; /* NULL */
+    const char *const *tags;        /* regular expressions of the scalars' tags, NULL-terminated */
+    const hs_chart_margin *margins; /* HS_CHART_MARGINS(...). NULL: none */
+    void *reserved[2];              /* NULL */
 } hs_chart;
+
+/* Lists of them. A named array ends with {0}. */
+#define HS_CHART_MARGINS(...) HS__LIST(hs_chart_margin, __VA_ARGS__, {.value = NULL})
+#define HS_CHARTS(...)        HS__LIST(hs_chart, __VA_ARGS__, {.title = NULL})
 
 /* Charts that stand together. Frozen. */
 typedef struct hs_chart_category {
     const char *title;
-    const hs_chart *charts;
-    size_t n_charts;
-    bool closed;       /* shown folded */
-    void *reserved[2]; /* NULL */
+    const hs_chart *charts; /* HS_CHARTS(...). NULL: none */
+    bool closed;            /* shown folded */
+    void *reserved[2];      /* NULL */
 } hs_chart_category;
 
-/* What TensorBoard shows under Custom Scalars. One Summary of a run has it. TensorBoard: custom_scalar.summary. */
-HS_API hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_category *categories, size_t n, hs_error *err);
+#define HS_CHART_CATEGORIES(...) HS__LIST(hs_chart_category, __VA_ARGS__, {.title = NULL})
+
+/* What TensorBoard shows under Custom Scalars: HS_CHART_CATEGORIES(...). One Summary of a run has it. TensorBoard:
+ * custom_scalar.summary. */
+HS_API hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_category *categories, hs_error *err);
 
 /* Summaries from elsewhere. */
 

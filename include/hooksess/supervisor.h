@@ -65,7 +65,7 @@ typedef struct hs_supervisor_options {
     bool no_summary_writer;
     unsigned char reserved[5];
 } hs_supervisor_options;
-#define HS_SUPERVISOR_OPTIONS .size = sizeof(hs_supervisor_options)
+#define HS_SUPERVISOR_OPTIONS(...) HS_OPTIONS(hs_supervisor_options, __VA_ARGS__)
 
 /* Fills in what is left out and finalizes the graph, until it is freed. The caller's to free; backend and graph must
  * outlive it. `options` may be NULL. HS_INVALID_ARGUMENT: options that contradict each other; what to change is in the
@@ -87,7 +87,7 @@ typedef struct hs_supervised_options {
     unsigned char reserved[6];
     const hs_recovery *recovery; /* hs_basic_train_loop's attempts and pauses; NULL: as if all in it were 0 */
 } hs_supervised_options;
-#define HS_SUPERVISED_OPTIONS .size = sizeof(hs_supervised_options)
+#define HS_SUPERVISED_OPTIONS(...) HS_OPTIONS(hs_supervised_options, __VA_ARGS__)
 
 /* Takes an earlier stop back, and gives a session in which all is ready. A chief restores the newest checkpoint of the
  * logdir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A worker
@@ -104,14 +104,13 @@ HS_API hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs
 
 typedef struct hs_supervisor_stop_options {
     size_t size;
-    hs_thread *const *threads; /* to be waited for besides those that are registered */
-    size_t n_threads;
-    bool keep_summary_writer; /* neither write STOP to it, nor close it */
-    bool ignore_live_threads; /* threads that do not stop are no error, but a warning in the log */
+    hs_thread *const *threads; /* waited for in addition to the registered threads: HS_THREADS(...). NULL: none */
+    bool keep_summary_writer;  /* neither write STOP to it, nor close it */
+    bool ignore_live_threads;  /* threads that do not stop are no error, but a warning in the log */
     unsigned char reserved[6];
     size_t *left_behind; /* as in hs_join_options: how many threads did not end. NULL: not asked for */
 } hs_supervisor_stop_options;
-#define HS_SUPERVISOR_STOP_OPTIONS .size = sizeof(hs_supervisor_stop_options)
+#define HS_SUPERVISOR_STOP_OPTIONS(...) HS_OPTIONS(hs_supervisor_stop_options, __VA_ARGS__)
 
 /* Requests a stop, waits for all threads as hs_coordinator_join does, and ends the event file with the session log STOP:
  * a writer of the supervisor's is closed, one of the program's flushed. The session stays open, and nothing is saved

@@ -51,12 +51,12 @@ typedef struct hs_shape {
     int64_t dims[HS_MAX_RANK];
 } hs_shape;
 
-/* HS_SHAPE(128, 784), HS_SCALAR. C only; elsewhere hs_shape_of(rank, dims). More than HS_MAX_RANK dimensions do not
- * compile. */
+/* HS_SHAPE(128, 784), HS_SCALAR. hs_shape_of(rank, dims) makes one of numbers that the program has in an array. More than
+ * HS_MAX_RANK dimensions do not compile. */
 #define HS_SHAPE(...)                                                                                                      \
-    ((hs_shape){.rank = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dims = {__VA_ARGS__}})
-#define HS_SCALAR    ((hs_shape){.rank = 0})
-#define HS_ANY_SHAPE ((hs_shape){.rank = -1})
+    HS__VALUE(hs_shape, .rank = (int32_t)HS__COUNT(int64_t, __VA_ARGS__), .reserved = 0, .dims = {__VA_ARGS__})
+#define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
+#define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
 /* Memory that is not the host's: how to bring bytes to the host and back. `user` is passed to both functions. It must
  * outlive the tensors that point at it. Both copies are finished when the function returns. They are made by the thread
@@ -70,8 +70,6 @@ typedef struct hs_memory {
     hs_code (*from_host)(void *user, void *device, const void *host, size_t bytes, hs_error *err);
     void *user;
 } hs_memory;
-
-#define HS_MEMORY .size = sizeof(hs_memory)
 
 /* A view: it owns nothing, and copying it copies no data. Elements lie one after the other, the last dimension fastest.
  * Frozen. */

@@ -11,7 +11,7 @@
  *
  *     hs_error err = {0};
  *     hs_backend tf = hs_tensorflow_open("graph.meta", NULL, &err);
- *     hs_session *s = hs_training_session_open(tf, &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = "run"}, &err);
+ *     hs_session *s = hs_training_session_open(tf, HS_TRAINING_OPTIONS(.checkpoint_dir = "run"), &err);
  *     while (!hs_session_should_stop(s))
  *         if (hs_session_run(s, "train_op", &err) != HS_OK)
  *             break;
@@ -91,7 +91,7 @@ typedef struct hs_tensorflow_options {
      * 0: no limit */
     double timeout_secs;
 } hs_tensorflow_options;
-#define HS_TENSORFLOW_OPTIONS .size = sizeof(hs_tensorflow_options)
+#define HS_TENSORFLOW_OPTIONS(...) HS_OPTIONS(hs_tensorflow_options, __VA_ARGS__)
 
 /* TensorFlow logs to stderr from the moment it is loaded. Unless show_log is set, the call that loads it sets the
  * environment variable TF_CPP_MIN_LOG_LEVEL to 3 (fatal errors alone), if the program has not set it, and discards what is
@@ -117,7 +117,7 @@ HS_API hs_backend hs_tensorflow_open_bytes(hs_bytes graph, const hs_tensorflow_o
 /* When its sessions are closed. A backend without functions is fine. */
 HS_API void hs_tensorflow_free(hs_backend backend);
 
-/* Attributes of an op that is added. Of a list, .n says how many values there are. */
+/* Attributes of an op that is added. Of a list, .n_values says how many values there are. */
 typedef enum hs_tensorflow_attr_kind {
     HS_TENSORFLOW_TYPE = 1,   /* .type */
     HS_TENSORFLOW_INT = 2,    /* .number */
@@ -135,9 +135,9 @@ typedef enum hs_tensorflow_attr_kind {
 } hs_tensorflow_attr_kind;
 
 /* {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT}, or
- * {.name = "component_types", .kind = HS_TENSORFLOW_TYPES, .types = (const hs_dtype[]){HS_FLOAT, HS_INT64}, .n = 2}. What
- * it points at is not needed afterwards. A shape of rank -1 is one of which nothing is known, a dimension of -1 one of any
- * size. Frozen. */
+ * {.name = "component_types", .kind = HS_TENSORFLOW_TYPES, .types = (const hs_dtype[]){HS_FLOAT, HS_INT64}, .n_values = 2}.
+ * What it points at is not needed afterwards. A shape of rank -1 is one of which nothing is known, a dimension of -1 one of
+ * any size. Frozen. */
 typedef struct hs_tensorflow_attr {
     const char *name; /* NULL ends a list of them */
     hs_tensorflow_attr_kind kind;
@@ -155,7 +155,7 @@ typedef struct hs_tensorflow_attr {
         const char *const *texts;
         const hs_shape *shapes;
     };
-    size_t n;
+    size_t n_values;
 } hs_tensorflow_attr;
 
 typedef struct hs_tensorflow_op_def {
@@ -173,7 +173,7 @@ typedef struct hs_tensorflow_op_def {
      * one behind it. */
     size_t list_from, list_until;
 } hs_tensorflow_op_def;
-#define HS_TENSORFLOW_OP_DEF .size = sizeof(hs_tensorflow_op_def)
+#define HS_TENSORFLOW_OP_DEF(...) HS_OPTIONS(hs_tensorflow_op_def, __VA_ARGS__)
 
 /* Adds an op to the graph, as a hook's begin may. An input that is a resource variable's name is its handle: to compute
  * with its value, add a "ReadVariableOp" of it. A variable that is added is none of the session's: it is not saved.

@@ -9,8 +9,8 @@
 /* TensorFlow's servers: the processes of a cluster, each a task of a job. Parameter servers hold the variables, chief and
  * workers run the steps. All are given the same cluster. A parameter server is this much of a program:
  *
- *     hs_tensorflow_server *server = hs_tensorflow_server_start(&(hs_tensorflow_server_options){
- *         HS_TENSORFLOW_SERVER_OPTIONS, .cluster = "ps=host0:2222;worker=host1:2222,host2:2222", .job = "ps"}, &err);
+ *     hs_tensorflow_server *server = hs_tensorflow_server_start(
+ *         HS_TENSORFLOW_SERVER_OPTIONS(.cluster = "ps=host0:2222;worker=host1:2222,host2:2222", .job = "ps"), &err);
  *     hs_code code = hs_tensorflow_server_join(server, &err);
  *     hs_tensorflow_server_free(server);
  *
@@ -58,7 +58,7 @@ typedef struct hs_tensorflow_server_options {
     bool show_log;
     unsigned char reserved[7];
 } hs_tensorflow_server_options;
-#define HS_TENSORFLOW_SERVER_OPTIONS .size = sizeof(hs_tensorflow_server_options)
+#define HS_TENSORFLOW_SERVER_OPTIONS(...) HS_OPTIONS(hs_tensorflow_server_options, __VA_ARGS__)
 
 /* Starts serving, in threads of TensorFlow's. NULL on failure. HS_INVALID_ARGUMENT: options that are missing or wrong, with
  * the part of the cluster that is; HS_NOT_FOUND, HS_FAILED_PRECONDITION: the library, or a function of it, is not there;

@@ -26,43 +26,41 @@ HS_BEGIN_DECLS
  * The session recovers (hs_recovery), unless it is told not to. */
 typedef struct hs_training_options {
     size_t size;
-    const hs_hook *hooks;
-    size_t n_hooks;
-    const hs_hook *chief_only_hooks;
-    size_t n_chief_only_hooks;
-    hs_scaffold *scaffold;       /* as in hs_session_options */
     const char *checkpoint_dir;  /* restored from, and saved to; NULL and "": nothing is restored or saved */
     const char *summary_dir;     /* NULL: checkpoint_dir */
     double save_checkpoint_secs; /* 0: 600, unless steps are given */
     int64_t save_checkpoint_steps;
+    const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
     double save_summaries_secs;
-    int64_t save_summaries_steps; /* 0: 100, unless secs are given */
-    const char *target;
-    hs_bytes config;
+    int64_t save_summaries_steps;             /* 0: 100, unless secs are given */
+    const hs_trigger *save_summaries_trigger; /* instead of save_summaries_secs or _steps */
+    int64_t log_step_count_steps; /* steps a second are logged, and written for TensorBoard, every so many steps; 0: 100 */
+    bool signals;                 /* as in hs_session_options */
+    bool is_worker;               /* not the chief: as in hs_session_options */
+    bool worker_saves_summaries;  /* this worker has a step counter and a summary saver, as a chief has */
+    /* This worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
+    bool worker_saves_checkpoints;
+    bool no_graph_def;  /* write neither graph.pbtxt nor .meta files */
+    bool no_run_status; /* write neither status.json nor outcome.json */
+    unsigned char reserved[2];
+    int64_t worker_index;     /* among the workers */
+    double signal_grace_secs; /* as in hs_session_options */
     const hs_group *group;
     const hs_restore_options *restore_options; /* as in hs_session_options */
-    int64_t restore;
-    bool no_graph_def;           /* write neither graph.pbtxt nor .meta files */
-    bool is_worker;              /* not the chief: as in hs_session_options */
-    bool worker_saves_summaries; /* this worker has a step counter and a summary saver, as a chief has */
-    bool
-        worker_saves_checkpoints; /* this worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
-    bool signals;                 /* as in hs_session_options */
-    bool no_run_status;           /* write neither status.json nor outcome.json */
-    unsigned char reserved[2];
-    int64_t worker_index;         /* among the workers */
-    int64_t log_step_count_steps; /* steps a second are logged, and written for TensorBoard, every so many steps; 0: 100 */
-    const hs_recovery *recovery;  /* NULL: its defaults. max_attempts HS_NEVER: none */
-    double max_wait_secs;         /* as in hs_session_options; 0: 7200 */
-    double recovery_wait_secs;    /* as there; these two, too */
+    hs_restore_policy restore;
+    int32_t reserved_restore;
+    const hs_recovery *recovery; /* NULL: its defaults. max_attempts HS_NEVER: none */
+    double max_wait_secs;        /* as in hs_session_options; 0: 7200 */
+    double recovery_wait_secs;   /* as there; this one, too */
     double stop_grace_secs;
+    const char *target;
+    hs_bytes config;
+    hs_scaffold *scaffold;              /* as in hs_session_options */
     const hs_saver_listener *listeners; /* of the checkpoint saver; HS_INVALID_ARGUMENT where it is switched off */
-    size_t n_listeners;
-    double signal_grace_secs;                  /* as in hs_session_options */
-    const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
-    const hs_trigger *save_summaries_trigger;  /* instead of save_summaries_secs or _steps */
+    const hs_hook *hooks;               /* HS_HOOKS(...), as in hs_session_options */
+    const hs_hook *chief_only_hooks;
 } hs_training_options;
-#define HS_TRAINING_OPTIONS .size = sizeof(hs_training_options)
+#define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 
 /* Like hs_session_open. Closed like any session. */
 HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);

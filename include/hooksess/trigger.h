@@ -10,7 +10,8 @@
  * steps and seconds, of which one may be given. Beyond TensorFlow.
  *
  *     hs_checkpoint_saver(.checkpoint_dir = directory,
- *                         .trigger = HS_TRIGGER(.every_steps = 1000, .every_secs = 600, HS_AT_STEPS(1, 10, 100)))
+ *                         .trigger = HS_TRIGGER(.every_steps = 1000, .every_secs = 600,
+ *                                               .at_steps = HS_AT_STEPS(1, 10, 100)))
  *
  * Any of its conditions fires, and several at once fire once. A pair is a trigger with one of the two intervals, and with
  * `first` where the hook's header says that the first run fires. */
@@ -29,9 +30,9 @@ typedef struct hs_trigger {
     double every_secs;
     /* When the global step has reached or passed one of these; in any order. A step that was passed before the session was
      * created does not fire, and one that has fired does not again when a run is resumed; the very step at which the
-     * session begins, such as 0, fires in the first run (checkpoint_saver: at the creation). HS_AT_STEPS gives both. */
+     * session begins, such as 0, fires in the first run (checkpoint_saver: at the creation). The list ends with -1:
+     * .at_steps = HS_AT_STEPS(1, 10, 100). */
     const int64_t *at_steps;
-    size_t n_at_steps;
     /* hs_session_request_save, or SIGUSR1 where the session looks at signals. A request that no hook had the time to see
      * before the session was lost is seen after the recovery; one that was seen does not come again. */
     bool on_request;
@@ -45,11 +46,9 @@ typedef struct hs_trigger {
     unsigned char reserved[5];
 } hs_trigger;
 
-/* For C: the address of a trigger that lives as long as the block that it is written in. */
-#define HS_TRIGGER(...) (&(const hs_trigger){.size = sizeof(hs_trigger), __VA_ARGS__})
-/* at_steps and n_at_steps: HS_TRIGGER(HS_AT_STEPS(1, 10, 100), .last = true) */
-#define HS_AT_STEPS(...)                                                                                                   \
-    .at_steps = (const int64_t[]){__VA_ARGS__}, .n_at_steps = sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
+/* HS_TRIGGER(.at_steps = HS_AT_STEPS(1, 10, 100), .last = true) */
+#define HS_TRIGGER(...)  HS_OPTIONS(hs_trigger, __VA_ARGS__)
+#define HS_AT_STEPS(...) HS__LIST(int64_t, __VA_ARGS__, -1)
 
 HS_END_DECLS
 

@@ -10,9 +10,9 @@
  *     static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
  *     {
  *         struct model *m = user;
- *         hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = trial->model_dir, .hooks = &trial->hook,
- *                                        .n_hooks = 1};
- *         hs_session *s = hs_training_session_open(hs_graph_backend(m->graph), &options, err);
+ *         hs_session *s = hs_training_session_open(
+ *             hs_graph_backend(m->graph),
+ *             HS_TRAINING_OPTIONS(.checkpoint_dir = trial->model_dir, .hooks = HS_HOOKS(trial->hook)), err);
  *         while (!hs_session_should_stop(s) && hs_session_run(s, "train", err) == HS_OK)
  *             continue;
  *         return hs_session_close(s, err).error.code;
@@ -22,8 +22,8 @@
  *     {
  *         ...
  *         if (argc > 1 && strcmp(argv[1], "--verify-resume") == 0) {
- *             hs_code code = hs_verify_resume(&(hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .argv = argv,
- *                                             .steps = 100, .train = train, .user = &model}, NULL, &err);
+ *             hs_code code = hs_verify_resume(
+ *                 HS_VERIFY_RESUME_OPTIONS(.argv = argv, .steps = 100, .train = train, .user = &model), NULL, &err);
  *             puts(code ? err.message : "a resumed run is the same");
  *             return code != HS_OK;
  *         }
@@ -81,7 +81,7 @@ typedef struct hs_verify_resume_options {
     const char *program;        /* what to start; NULL: the file of this process (/proc/self/exe), or else argv[0] */
     const hs_env *env; /* memory, log, and files, which must be those that scratch_dir has; NULL: the system's own */
 } hs_verify_resume_options;
-#define HS_VERIFY_RESUME_OPTIONS .size = sizeof(hs_verify_resume_options)
+#define HS_VERIFY_RESUME_OPTIONS(...) HS_OPTIONS(hs_verify_resume_options, __VA_ARGS__)
 
 /* What was found. Names are as in the checkpoint ("hooksess/state/NAME", "hooksess/hook/NAME" for state), cut if they are
  * very long, and "" where nothing of the kind differs. */
@@ -95,7 +95,6 @@ typedef struct hs_resume_report {
     char variable[256]; /* the first variable, */
     char fetch[256];    /* and the first fetch */
 } hs_resume_report;
-#define HS_RESUME_REPORT .size = sizeof(hs_resume_report)
 
 /* HS_OK: they are the same, and the trials' directory has been removed. HS_DATA_LOSS: they are not, and the message says at
  * which step and in what, as the report does. Otherwise a trial could not be made: its own code and message, HS_ABORTED if
@@ -103,8 +102,8 @@ typedef struct hs_resume_report {
  * step, and at which. Where somebody else takes the trial's exit status (SIGCHLD is ignored, or a thread waits for whatever
  * ends), what the trial has left in the directory counts alone. In all these cases the directory
  * stays, to be looked at, and the message names it. HS_INVALID_ARGUMENT: options that make no sense. `report` may be NULL;
- * otherwise start from { HS_RESUME_REPORT }. One thread, with no session open; the trials inherit its directory, its open
- * files and its environment. */
+ * otherwise start from HS_INIT(hs_resume_report). One thread, with no session open; the trials inherit its directory, its
+ * open files and its environment. */
 HS_API hs_code hs_verify_resume(const hs_verify_resume_options *options, hs_resume_report *report, hs_error *err);
 
 HS_END_DECLS

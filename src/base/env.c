@@ -64,13 +64,9 @@ static void system_log(void *user, hs_log_level level, const char *text)
 
 const hs_env *hs_env_default(void)
 {
-    static const hs_env env = {
-        HS_ENV,
-        .allocator = {system_alloc, system_realloc, system_free, NULL},
-        .clock = {system_monotonic, system_realtime, system_sleep, NULL},
-        .logger = {system_log, NULL},
-        .files = {&hs__posix_files, NULL},
-    };
+    static const hs_env env = HS_INIT(hs_env, .allocator = {system_alloc, system_realloc, system_free, NULL},
+                                      .clock = {system_monotonic, system_realtime, system_sleep, NULL},
+                                      .logger = {system_log, NULL}, .files = {&hs__posix_files, NULL});
     return &env;
 }
 
@@ -87,7 +83,7 @@ static hs_code check_files(const hs_file_system *files, hs_error *err)
     const hs_file_system_ops *ops = files->ops;
     if (ops->size < offsetof(hs_file_system_ops, lock))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_env.files.ops->size is %zu: begin its initialiser with HS_FILE_SYSTEM_OPS", ops->size);
+                            "hs_env.files.ops->size is %zu: initialize it by HS_INIT(hs_file_system_ops, ...)", ops->size);
     if (!ops->open || !ops->read || !ops->write || !ops->sync || !ops->close || !ops->rename || !ops->remove ||
         !ops->sync_directory || !ops->make_directory || !ops->stat || !ops->list)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -103,7 +99,7 @@ hs_code hs__env_take(hs_env *to, const hs_env *from, hs_error *err)
         return HS_OK;
     }
     hs_env env;
-    hs_code code = hs_struct_take(&env, sizeof env, from, "hs_env", "HS_ENV", err);
+    hs_code code = hs_struct_take(&env, sizeof env, from, "hs_env", err);
     if (code)
         return code;
     const hs_allocator *memory = &env.allocator;

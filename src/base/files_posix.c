@@ -306,21 +306,8 @@ static hs_code posix_list(void *user, const char *path, int (*visit)(void *visit
     return code;
 }
 
-const hs_file_system_ops hs__posix_files = {
-    HS_FILE_SYSTEM_OPS,
-    .open = posix_open,
-    .read = posix_read,
-    .write = posix_write,
-    .sync = posix_sync,
-    .close = posix_close,
-    .rename = posix_rename,
-    .remove = posix_remove,
-    .remove_directory = posix_remove_directory,
-    .sync_directory = posix_sync_directory,
-    .make_directory = posix_make_directory,
-    .stat = posix_stat,
-    .list = posix_list,
-    .lock = hs__posix_lock,
-    .unlock = hs__posix_unlock,
-    .free_space = posix_free_space,
-};
+const hs_file_system_ops hs__posix_files = HS_INIT(
+    hs_file_system_ops, .open = posix_open, .read = posix_read, .write = posix_write, .sync = posix_sync,
+    .close = posix_close, .rename = posix_rename, .remove = posix_remove, .remove_directory = posix_remove_directory,
+    .sync_directory = posix_sync_directory, .make_directory = posix_make_directory, .stat = posix_stat, .list = posix_list,
+    .lock = hs__posix_lock, .unlock = hs__posix_unlock, .free_space = posix_free_space);

@@ -173,7 +173,7 @@ hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *h
         return HS_OK;
     }
     if (tensor->memory->size < sizeof *tensor->memory || !tensor->memory->to_host)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor's hs_memory needs HS_MEMORY and to_host");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a tensor's memory needs HS_INIT(hs_memory, ...) and to_host");
     if (tensor->bytes > copy->capacity) {
         hs_host_copy_free(copy);
         copy->data = hs_env_alloc(copy->env, tensor->bytes);

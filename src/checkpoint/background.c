@@ -190,7 +190,7 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
         return code;
     hs__background *b = saver->background;
     bool replaces;
-    if ((code = make_way(b, (hs_busy_policy)options->busy, &replaces, skipped, err)))
+    if ((code = make_way(b, options->busy, &replaces, skipped, err)))
         return code;
     if (!atomic_load(&b->told) && b->error.code) { /* whoever did not ask is told now */
         atomic_store(&b->told, true);

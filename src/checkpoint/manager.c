@@ -46,9 +46,8 @@ static hs_code name_files(hs_checkpoint_manager *manager, const hs_checkpoint_ma
 
 hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_options *given, hs_error *err)
 {
-    hs_checkpoint_manager_options options = {HS_CHECKPOINT_MANAGER_OPTIONS};
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_checkpoint_manager_options",
-                                 "HS_CHECKPOINT_MANAGER_OPTIONS", err)) ||
+    hs_checkpoint_manager_options options = HS_INIT(hs_checkpoint_manager_options);
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_checkpoint_manager_options", err)) ||
         check_options(&options, err))
         return NULL;
     hs_saver *saver = hs_saver_new(options.saver, err);
@@ -142,7 +141,7 @@ static hs_code initialize(const hs_checkpoint_manager *manager, hs_raw_session *
 hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manager, hs_raw_session *session,
                                                     const hs_restore_options *given, const char **restored, hs_error *err)
 {
-    hs_restore_options options = {HS_RESTORE_OPTIONS};
+    hs_restore_options options = HS_INIT(hs_restore_options);
     char *found = NULL;
     int64_t step = 0;
     if (restored)
@@ -235,13 +234,13 @@ static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, 
 static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number, bool now,
                     const hs_save_options *given, const char **saved, hs_error *err)
 {
-    hs_save_options options = {HS_SAVE_OPTIONS};
+    hs_save_options options = HS_INIT(hs_save_options);
     int64_t step = 0;
     if (saved)
         *saved = NULL;
     hs_code code = check_call("hs_checkpoint_manager_save", manager, session, err);
     if (!code && given)
-        code = hs_struct_take(&options, sizeof options, given, "hs_save_options", "HS_SAVE_OPTIONS", err);
+        code = hs_struct_take(&options, sizeof options, given, "hs_save_options", err);
     if (code || (code = read_step(manager, session, &step, err)) || !is_time(manager, step, now))
         return code;
     if ((code = check_welcome(manager, session, err)) || (number < 0 && (code = look_for_numbers(manager, err))) ||

@@ -208,7 +208,7 @@ hs_code hs__restore(hs_saver *saver, hs_raw_session *session, const char *prefix
 hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix, const hs_restore_options *given,
                          hs_error *err)
 {
-    hs_restore_options options = {HS_RESTORE_OPTIONS};
+    hs_restore_options options = HS_INIT(hs_restore_options);
     hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_restore: %s",

@@ -122,11 +122,10 @@ static hs_code check_call(const char *function, const hs_raw_session *session, c
 
 hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *given, hs_error *err)
 {
-    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS};
+    hs_safetensors_options options = HS_INIT(hs_safetensors_options);
     hs_code code;
     if ((code = check_call("hs_safetensors_save", session, path, err)) ||
-        (given && (code = hs_struct_take(&options, sizeof options, given, "hs_safetensors_options",
-                                         "HS_SAFETENSORS_OPTIONS", err))) ||
+        (given && (code = hs_struct_take(&options, sizeof options, given, "hs_safetensors_options", err))) ||
         (code = check_options(&options, err)))
         return code;
     hs_saver saver = {.env = session->env, .variables = options.variables, .names = options.names};
@@ -148,7 +147,7 @@ hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_
 
 hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_restore_options *given, hs_error *err)
 {
-    hs_restore_options options = {HS_RESTORE_OPTIONS};
+    hs_restore_options options = HS_INIT(hs_restore_options);
     hs_code code;
     if ((code = check_call("hs_safetensors_load", session, path, err)) ||
         (given && (code = hs__take_restore_options(&options, &session->env, given, err))) ||

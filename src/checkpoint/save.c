@@ -402,8 +402,7 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
     if (options->overlap && !options->background)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.overlap is for saves in the background");
     if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.busy is %lld, no hs_busy_policy",
-                            (long long)options->busy);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.busy is %d, no hs_busy_policy", (int)options->busy);
     return HS_OK;
 }
 
@@ -432,7 +431,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
 hs_code hs__saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                        const hs_save_options *given, bool *skipped, hs_error *err)
 {
-    hs_save_options options = {HS_SAVE_OPTIONS};
+    hs_save_options options = HS_INIT(hs_save_options);
     hs_code code;
     *skipped = false;
     hs_error_clear(err);
@@ -441,7 +440,7 @@ hs_code hs__saver_save(hs_saver *saver, hs_raw_session *session, const char *pre
                             !saver                               ? "the saver is NULL"
                             : !prefix || !*hs__path_base(prefix) ? "the prefix names no file"
                                                                  : "there is no session");
-    if ((given && (code = hs_struct_take(&options, sizeof options, given, "hs_save_options", "HS_SAVE_OPTIONS", err))) ||
+    if ((given && (code = hs_struct_take(&options, sizeof options, given, "hs_save_options", err))) ||
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
     notice_return(saver, session);

@@ -75,9 +75,9 @@ static bool is_kept(void *user, const char *path)
 
 hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
 {
-    hs_saver_options options = {HS_SAVER_OPTIONS};
+    hs_saver_options options = HS_INIT(hs_saver_options);
     hs_env env;
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_saver_options", "HS_SAVER_OPTIONS", err)) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_saver_options", err)) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     if (options.max_to_keep < HS_NEVER) {
@@ -90,8 +90,8 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
         return NULL;
     }
     if (options.nonfinite < HS_NONFINITE_FAIL || options.nonfinite > HS_NONFINITE_ALLOW) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %lld, no hs_nonfinite_policy",
-                     (long long)options.nonfinite);
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_options.nonfinite is %d, no hs_nonfinite_policy",
+                     (int)options.nonfinite);
         return NULL;
     }
     if (options.shards < 0 || options.shards > HS__MOST_SHARDS) {
@@ -115,7 +115,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
     saver->larger_is_better = options.larger_is_better;
     saver->keep_every_secs = options.keep_checkpoint_every_n_hours * 3600;
     saver->last_preserved = (double)hs_env_realtime_ns(&saver->env) / 1e9; /* the first is due so long after now */
-    saver->nonfinite = (hs_nonfinite_policy)options.nonfinite;
+    saver->nonfinite = options.nonfinite;
     saver->shards = options.shards ? (int32_t)options.shards : 1;
     if ((options.names && copy_names(saver, options.names, err)) ||
         hs__graph_saver_take(&saver->graph, &saver->env, &options, err)) {

@@ -16,9 +16,9 @@ enum { LOG_STEPS = 100 };
 
 hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
 {
-    hs_estimator_options options = {HS_ESTIMATOR_OPTIONS};
+    hs_estimator_options options = HS_INIT(hs_estimator_options);
     hs_env env;
-    if (hs_struct_take(&options, sizeof options, given, "hs_estimator_options", "HS_ESTIMATOR_OPTIONS", err) ||
+    if (hs_struct_take(&options, sizeof options, given, "hs_estimator_options", err) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     if (!options.model_fn || !options.model_dir || !*options.model_dir) {
@@ -63,34 +63,34 @@ char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *er
 /* Building. */
 
 hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode, const hs_input *input,
-                  const hs_hook *hooks, size_t n_hooks, hs_error *err)
+                  const hs_hook *hooks, hs_error *err)
 {
     const hs_estimator_options *options = &estimator->options;
     hs_estimator_spec *spec = &built->spec;
-    hs_hook of_input = {.ops = NULL};
+    hs_hook of_input[2] = {{.ops = NULL}, {.ops = NULL}};
     *built = (hs__built){.estimator = estimator, .spec.size = sizeof *spec};
     hs_code code = hs__settle(options->model_fn(options->user, mode, spec, err), "the model function", err);
     if (!code && !spec->backend.ops)
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "the model function gave no backend (hs_estimator_spec.backend)");
     if (!code && input->fn)
-        code = hs__settle(input->fn(input->user, mode, spec->backend, &of_input, err), "the input function", err);
-    if (!code && n_hooks && !hooks)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "n_hooks is %zu, and hooks is NULL", n_hooks);
-    const hs_hook *const lists[] = {&of_input, spec->hooks, hooks};
-    const size_t lengths[] = {of_input.ops ? 1 : 0, spec->hooks ? spec->n_hooks : 0, hooks ? n_hooks : 0};
-    built->hooks = hs__alloc(&estimator->env, lengths[0] + lengths[1] + lengths[2] + HS__OWN_HOOKS, sizeof *built->hooks);
+        code = hs__settle(input->fn(input->user, mode, spec->backend, of_input, err), "the input function", err);
+    const hs_hook *const lists[] = {of_input, spec->hooks, hooks};
+    size_t room = HS__OWN_HOOKS + 1, n = 0;
+    for (int i = 0; i < 3; i++)
+        room += hs__hooks_count(lists[i]);
+    built->hooks = hs__alloc(&estimator->env, room, sizeof *built->hooks);
     for (int i = 0; i < 3; i++) {
-        for (size_t k = 0; built->hooks && k < lengths[i]; k++)
-            built->hooks[built->n_hooks++] = lists[i][k];
+        for (size_t k = 0; built->hooks && k < hs__hooks_count(lists[i]); k++)
+            built->hooks[n++] = lists[i][k];
         if (!built->hooks) /* the model function may list what the caller lists */
-            hs__hooks_destroy_apart(lists[i], lengths[i], i == 1 ? hooks : NULL, n_hooks);
+            hs__hooks_destroy_apart(lists[i], i == 1 ? hooks : NULL);
     }
     return code || built->hooks ? code : hs__no_memory(err, sizeof *built->hooks, "the hooks");
 }
 
 void hs__release(hs__built *built)
 {
-    hs_hooks_destroy(built->hooks, built->n_hooks);
+    hs_hooks_destroy(built->hooks);
     hs__free(&built->estimator->env, built->hooks);
     hs_scaffold_free(built->scaffold);
     hs_saver_free(built->saver);
@@ -102,10 +102,10 @@ void hs__release(hs__built *built)
 
 hs_outcome hs_train_loop(hs_backend backend, const hs_train_loop_options *given, hs_error *err)
 {
-    hs_train_loop_options options = {HS_TRAIN_LOOP_OPTIONS};
+    hs_train_loop_options options = HS_INIT(hs_train_loop_options);
     hs_error error = {0};
     hs_session *session = NULL;
-    if (!hs_struct_take(&options, sizeof options, given, "hs_train_loop_options", "HS_TRAIN_LOOP_OPTIONS", &error) &&
+    if (!hs_struct_take(&options, sizeof options, given, "hs_train_loop_options", &error) &&
         (session = hs_training_session_open(backend, options.training, &error)) && !options.train_op == !options.step)
         hs_session_fail(session,
                         hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_train_loop: give exactly one of train_op and step"),
@@ -126,13 +126,13 @@ static void add_own_hooks(hs__built *built, const hs_train_options *options)
     const hs_env *env = &built->estimator->env;
     const char *loss = built->spec.loss;
     int64_t every = built->estimator->options.log_steps ? built->estimator->options.log_steps : LOG_STEPS;
-    hs_hook *hooks = built->hooks;
+    hs_hook *next = built->hooks + hs__hooks_count(built->hooks);
     if (options->steps || options->max_steps)
-        hooks[built->n_hooks++] = hs_stop_at_step(.num_steps = options->steps, .last_step = options->max_steps, .env = env);
+        *next++ = hs_stop_at_step(.num_steps = options->steps, .last_step = options->max_steps, .env = env);
     if (loss)
-        hooks[built->n_hooks++] = hs_nan_tensor(.tensor = loss, .env = env);
+        *next++ = hs_nan_tensor(.tensor = loss, .env = env);
     if (loss && every > 0)
-        hooks[built->n_hooks++] = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_iter = every, .env = env);
+        *next++ = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_iter = every, .env = env);
 }
 
 /* The model function's scaffold, with a saver of the estimator's where it has none, and the estimator wants one. */
@@ -143,8 +143,8 @@ static hs_code make_scaffold(hs__built *built, hs_error *err)
     hs_scaffold *given = built->spec.scaffold;
     if (!keep || (given && hs_scaffold_saver(given)))
         return HS_OK;
-    built->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = env, .max_to_keep = keep}, err);
-    hs_scaffold_options options = {HS_SCAFFOLD_OPTIONS, .saver = built->saver, .copy_from = given, .env = env};
+    built->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = env, .max_to_keep = keep), err);
+    hs_scaffold_options options = HS_INIT(hs_scaffold_options, .saver = built->saver, .copy_from = given, .env = env);
     built->scaffold = built->saver ? hs_scaffold_new(&options, err) : NULL;
     return built->scaffold ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
@@ -165,38 +165,29 @@ static hs_outcome run_training(hs__built *built, const hs_train_options *options
 {
     const hs_estimator_options *settings = &built->estimator->options;
     add_own_hooks(built, options);
-    const hs_training_options training = {
-        HS_TRAINING_OPTIONS,
-        .hooks = built->n_hooks ? built->hooks : NULL,
-        .n_hooks = built->n_hooks,
-        .scaffold = built->scaffold ? built->scaffold : built->spec.scaffold,
-        .checkpoint_dir = settings->model_dir,
-        .save_checkpoint_secs = settings->save_checkpoint_secs,
-        .save_checkpoint_steps = settings->save_checkpoint_steps,
-        .save_summaries_secs = settings->save_summaries_secs,
-        .save_summaries_steps = settings->save_summaries_steps,
-        .log_step_count_steps = settings->log_steps,
-        .listeners = options->listeners,
-        .signals = settings->signals,
-        .signal_grace_secs = settings->signal_grace_secs,
-        .n_listeners = options->n_listeners,
-    };
-    built->n_hooks = 0; /* they are the session's from here on */
-    const hs_train_loop_options loop = {HS_TRAIN_LOOP_OPTIONS, .train_op = built->spec.train_op, .training = &training};
-    return hs_train_loop(built->spec.backend, &loop, err);
+    const hs_training_options training = HS_INIT(
+        hs_training_options, .hooks = built->hooks, .scaffold = built->scaffold ? built->scaffold : built->spec.scaffold,
+        .checkpoint_dir = settings->model_dir, .save_checkpoint_secs = settings->save_checkpoint_secs,
+        .save_checkpoint_steps = settings->save_checkpoint_steps, .save_summaries_secs = settings->save_summaries_secs,
+        .save_summaries_steps = settings->save_summaries_steps, .log_step_count_steps = settings->log_steps,
+        .listeners = options->listeners, .signals = settings->signals, .signal_grace_secs = settings->signal_grace_secs);
+    const hs_train_loop_options loop =
+        HS_INIT(hs_train_loop_options, .train_op = built->spec.train_op, .training = &training);
+    hs_outcome outcome = hs_train_loop(built->spec.backend, &loop, err);
+    built->hooks[0].ops = NULL; /* they were the session's */
+    return outcome;
 }
 
 hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *given, hs_error *err)
 {
-    hs_train_options options = {HS_TRAIN_OPTIONS};
+    hs_train_options options = HS_INIT(hs_train_options);
     hs__built built = {.estimator = estimator};
     hs_error error = {0};
     if (hs__estimator_missing(estimator, &error))
         return hs__error_copy(err, &error), hs_session_close(NULL, &error);
-    bool failed =
-        (given && hs_struct_take(&options, sizeof options, given, "hs_train_options", "HS_TRAIN_OPTIONS", &error)) ||
-        hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, options.n_hooks, &error) ||
-        check_train(&built, &options, &error) || make_scaffold(&built, &error);
+    bool failed = (given && hs_struct_take(&options, sizeof options, given, "hs_train_options", &error)) ||
+                  hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
+                  check_train(&built, &options, &error) || make_scaffold(&built, &error);
     hs_outcome outcome = failed ? hs_session_close(NULL, &error) : run_training(&built, &options, &error);
     hs__release(&built);
     hs__error_copy(err, &error);
@@ -207,28 +198,22 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *g
 
 hs_evaluate_once_options hs__built_evaluation(const hs__built *built, const char *checkpoint_path)
 {
-    return (hs_evaluate_once_options){
-        HS_EVALUATE_ONCE_OPTIONS,
-        .checkpoint_path = checkpoint_path,
-        .checkpoint_dir = checkpoint_path ? NULL : built->estimator->options.model_dir,
-        .eval_op = built->spec.eval_op,
-        .metrics = built->spec.metrics,
-        .hooks = built->n_hooks ? built->hooks : NULL,
-        .n_hooks = built->n_hooks,
-        .scaffold = built->spec.scaffold,
-    };
+    return (hs_evaluate_once_options)HS_INIT(hs_evaluate_once_options, .checkpoint_path = checkpoint_path,
+                                             .checkpoint_dir = checkpoint_path ? NULL : built->estimator->options.model_dir,
+                                             .eval_op = built->spec.eval_op, .metrics = built->spec.metrics,
+                                             .hooks = built->hooks, .scaffold = built->spec.scaffold);
 }
 
 hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_options *given, hs_error *err)
 {
-    hs_evaluate_options options = {HS_EVALUATE_OPTIONS};
+    hs_evaluate_options options = HS_INIT(hs_evaluate_options);
     hs__built built;
     hs_metrics *metrics = NULL;
     hs_error error = {0};
     if (hs__estimator_missing(estimator, err) ||
-        (given && hs_struct_take(&options, sizeof options, given, "hs_evaluate_options", "HS_EVALUATE_OPTIONS", err)))
+        (given && hs_struct_take(&options, sizeof options, given, "hs_evaluate_options", err)))
         return NULL;
-    hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, options.n_hooks, &error);
+    hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, &error);
     const char *const loss[] = {built.spec.loss, NULL};
     const char *name = options.name ? options.name : "";
     char *directory = hs__format(&estimator->env, "%s/eval%s%s", estimator->options.model_dir, *name ? "_" : "", name);
@@ -239,8 +224,8 @@ hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_opt
         once.steps = options.steps;
         once.means = loss;
         once.output_dir = directory;
-        built.n_hooks = 0;
         metrics = hs_evaluate_once(built.spec.backend, &once, &error);
+        built.hooks[0].ops = NULL; /* they are destroyed */
     }
     hs__free(&estimator->env, directory);
     hs__release(&built);

@@ -56,7 +56,7 @@ static hs_code give(prediction *p, const hs_run_values *values, hs_error *err)
 
 static void predict_all(prediction *p, hs_session *session, hs_error *err)
 {
-    const hs_run_args args = {HS_RUN_ARGS, .names = p->keys, .kind = HS_RUN_EVAL};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = p->keys, .kind = HS_RUN_EVAL);
     const hs_run_values *values;
     hs_code code = HS_OK;
     while (!code && !hs_session_should_stop(session) && !hs_session_run_args(session, &args, &values, err))
@@ -78,15 +78,15 @@ static hs_code make_prediction(prediction *p, const hs__built *built, hs_error *
 
 hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *given, hs_error *err)
 {
-    hs_predict_options options = {HS_PREDICT_OPTIONS};
+    hs_predict_options options = HS_INIT(hs_predict_options);
     prediction p = {.options = &options};
     hs__built built = {.estimator = estimator};
     char *path = NULL;
     hs_error error = {0};
     if (hs__estimator_missing(estimator, err))
         return HS_INVALID_ARGUMENT;
-    if (!hs_struct_take(&options, sizeof options, given, "hs_predict_options", "HS_PREDICT_OPTIONS", &error) &&
-        !hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, options.n_hooks, &error) &&
+    if (!hs_struct_take(&options, sizeof options, given, "hs_predict_options", &error) &&
+        !hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
         !make_prediction(&p, &built, &error)) {
         const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_path);
         hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);

@@ -99,9 +99,9 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
 {
     const hs_env *env = hs_backend_env(backend);
     hs_session *session;
-    hs_hook *hooks = hs__hooks_held(env, options->hooks, options->n_hooks, err);
-    hs_session_options opening = {HS_SESSION_OPTIONS, .hooks = options->hooks ? hooks : NULL, .n_hooks = options->n_hooks,
-                                  .scaffold = options->scaffold, .restore_options = options->restore_options};
+    hs_hook *hooks = hs__hooks_held(env, options->hooks, err);
+    hs_session_options opening = HS_INIT(hs_session_options, .hooks = hooks, .scaffold = options->scaffold,
+                                         .restore_options = options->restore_options);
     *path = NULL;
     do {
         hs__free(env, *path);
@@ -117,7 +117,7 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
 /* What is averaged, and the op: both in each run. */
 static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options, hs_error *err)
 {
-    hs_run_args batch = {HS_RUN_ARGS, .kind = HS_RUN_EVAL};
+    hs_run_args batch = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL);
     const hs_run_values *values;
     hs_code code = HS_OK;
     metrics->step = hs_session_step(session);
@@ -147,7 +147,7 @@ static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_ev
 
 static hs_code fetch_metrics(hs_metrics *metrics, hs_session *session, hs_error *err)
 {
-    const hs_run_args args = {HS_RUN_ARGS, .names = metrics->metrics, .kind = HS_RUN_EVAL};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = metrics->metrics, .kind = HS_RUN_EVAL);
     const hs_run_values *values;
     if (!metrics->n_metrics)
         return HS_OK;
@@ -211,7 +211,7 @@ hs_code hs__told(hs_metrics *metrics, hs_evaluated_fn evaluated, void *user, hs_
 
 hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err)
 {
-    if (hs_struct_take(options, sizeof *options, given, "hs_evaluate_once_options", "HS_EVALUATE_ONCE_OPTIONS", err))
+    if (hs_struct_take(options, sizeof *options, given, "hs_evaluate_once_options", err))
         return HS_INVALID_ARGUMENT;
     const char *wrong = NULL;
     if (!options->checkpoint_path == !options->checkpoint_dir)
@@ -227,12 +227,12 @@ hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate
 
 hs_metrics *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *given, hs_error *err)
 {
-    hs_evaluate_once_options options = {HS_EVALUATE_ONCE_OPTIONS};
+    hs_evaluate_once_options options = HS_INIT(hs_evaluate_once_options);
     hs_error error = {0};
     hs_metrics *metrics = NULL;
     if (!hs__evaluation_take(&options, given, &error))
         metrics = hs__evaluate(backend, &options, &error);
-    hs_hooks_destroy(options.hooks, options.n_hooks);
+    hs_hooks_destroy(options.hooks);
     hs__error_copy(err, &error);
     return metrics;
 }

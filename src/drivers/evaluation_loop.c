@@ -53,8 +53,7 @@ static hs_code run(loop *l, hs_error *err)
 
 static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *err)
 {
-    if (hs_struct_take(&l->options, sizeof l->options, given, "hs_evaluation_loop_options", "HS_EVALUATION_LOOP_OPTIONS",
-                       err) ||
+    if (hs_struct_take(&l->options, sizeof l->options, given, "hs_evaluation_loop_options", err) ||
         hs__evaluation_take(&l->once, l->options.once, err))
         return HS_INVALID_ARGUMENT;
     if (!l->once.checkpoint_dir)
@@ -66,7 +65,7 @@ static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *
                             l->options.min_wait_secs);
     if (!l->once.output_dir)
         return HS_OK;
-    const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = l->env};
+    const hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = l->env);
     l->once.summary_writer = l->writer = hs_summary_writer_open(l->once.output_dir, &options, err);
     l->once.output_dir = NULL;
     return l->writer ? HS_OK : err->code;
@@ -83,6 +82,6 @@ hs_code hs_evaluation_loop(hs_backend backend, const hs_evaluation_loop_options 
     if (hs_summary_writer_close(l.writer, &late) && !error.code)
         error = late;
     hs__free(l.env, l.last);
-    hs_hooks_destroy(l.once.hooks, l.once.n_hooks);
+    hs_hooks_destroy(l.once.hooks);
     return hs__error_copy(err, &error);
 }

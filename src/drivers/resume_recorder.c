@@ -79,13 +79,9 @@ static hs_saver *saver_of(const hs_raw_session *session)
 static hs_code make_saver(hs__recorder *r, const hs_raw_session *session, hs_error *err)
 {
     const hs_saver *like = saver_of(session);
-    hs_saver_options options = {HS_SAVER_OPTIONS,
-                                .env = r->env,
-                                .variables = like->variables,
-                                .names = like->names,
-                                .nonfinite = (int64_t)like->nonfinite,
-                                .graph_saves = like->graph.saves,
-                                .graph_restores = like->graph.restores};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = r->env, .variables = like->variables, .names = like->names,
+                                       .nonfinite = (int64_t)like->nonfinite, .graph_saves = like->graph.saves,
+                                       .graph_restores = like->graph.restores);
     hs__buffer def;
     hs_error error = {0};
     hs__buffer_init(&def, r->env);
@@ -172,8 +168,8 @@ static bool is_middle(const hs__recorder *r, int64_t step)
 
 static hs_code leave(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
 {
-    hs_code code = hs_saver_save(r->saver, session, r->models_to_leave[r->n_left], step,
-                                 &(hs_save_options){HS_SAVE_OPTIONS, .no_meta_graph = true}, err);
+    hs_code code =
+        hs_saver_save(r->saver, session, r->models_to_leave[r->n_left], step, HS_SAVE_OPTIONS(.no_meta_graph = true), err);
     if (!code)
         r->middles[r->n_left++] = step;
     return code;
@@ -205,16 +201,9 @@ static void close_hook(void *self, const hs_outcome *outcome)
 
 hs_hook hs__recorder_hook(hs__recorder *recorder)
 {
-    static const hs_hook_ops ops = {
-        HS_HOOK_OPS,
-        .name = "verify_resume",
-        .begin = begin,
-        .after_create_session = after_create_session,
-        .before_run = before_run,
-        .after_run = after_run,
-        .boundary = boundary,
-        .close = close_hook,
-    };
+    static const hs_hook_ops ops =
+        HS_INIT(hs_hook_ops, .name = "verify_resume", .begin = begin, .after_create_session = after_create_session,
+                .before_run = before_run, .after_run = after_run, .boundary = boundary, .close = close_hook);
     return hs_hook_hold((hs_hook){.ops = &ops, .self = recorder});
 }
 
@@ -225,7 +214,7 @@ hs_code hs__recorder_open(hs__recorder *recorder, const hs_env *env, const hs__r
     *recorder = (hs__recorder){.env = env,
                                .order = order,
                                .fetches = fetches,
-                               .wants = {HS_RUN_ARGS, .names = fetches},
+                               .wants = HS_INIT(hs_run_args, .names = fetches),
                                .models_to_leave = models_to_leave,
                                .copy = {.env = env},
                                .last = -1,

@@ -71,17 +71,13 @@ static const void *given_or_first(const hs_supervisor *sv, const void *given, co
 static hs_code make_scaffold(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
     const char *for_local = given_or_first(sv, o->ready_for_local_init_op, HS_READY_FOR_LOCAL_INIT_OP);
-    const hs_scaffold_options options = {
-        HS_SCAFFOLD_OPTIONS,
-        .init_op = given_or_first(sv, o->init_op, HS_INIT_OP),
-        .init_feeds = o->init_feeds,
-        .ready_op = given_or_first(sv, o->ready_op, HS_READY_OP),
-        .ready_for_local_init_op = for_local ? for_local : HS_NONE,
-        .local_init_op = given_or_first(sv, o->local_init_op, HS_LOCAL_INIT_OP),
-        .summary_op = given_or_first(sv, o->summary_op, HS_SUMMARY_OP),
-        .saver = (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS),
-        .env = &sv->env,
-    };
+    const hs_scaffold_options options =
+        HS_INIT(hs_scaffold_options, .init_op = given_or_first(sv, o->init_op, HS_INIT_OP), .init_feeds = o->init_feeds,
+                .ready_op = given_or_first(sv, o->ready_op, HS_READY_OP),
+                .ready_for_local_init_op = for_local ? for_local : HS_NONE,
+                .local_init_op = given_or_first(sv, o->local_init_op, HS_LOCAL_INIT_OP),
+                .summary_op = given_or_first(sv, o->summary_op, HS_SUMMARY_OP),
+                .saver = (hs_saver *)given_or_first(sv, o->saver, HS_SAVERS), .env = &sv->env);
     bool finalized = hs_backend_finalized(sv->backend);
     sv->scaffold = hs_scaffold_new(&options, err);
     if (!sv->scaffold || hs_scaffold_finalize(sv->scaffold, sv->backend, err))
@@ -138,15 +134,11 @@ static hs_code take_manager(hs_supervisor *sv, const hs_supervisor_options *o, h
 {
     if ((sv->manager = o->session_manager))
         return HS_OK;
-    const hs_session_manager_options options = {
-        HS_SESSION_MANAGER_OPTIONS,
-        .ready_op = hs_supervisor_ready_op(sv),
-        .ready_for_local_init_op = hs_supervisor_ready_for_local_init_op(sv),
-        .local_init_op = hs_supervisor_local_init_op(sv),
-        .local_init_run_options = o->local_init_run_options,
-        .recovery_wait_secs = o->recovery_wait_secs,
-        .env = &sv->env,
-    };
+    const hs_session_manager_options options =
+        HS_INIT(hs_session_manager_options, .ready_op = hs_supervisor_ready_op(sv),
+                .ready_for_local_init_op = hs_supervisor_ready_for_local_init_op(sv),
+                .local_init_op = hs_supervisor_local_init_op(sv), .local_init_run_options = o->local_init_run_options,
+                .recovery_wait_secs = o->recovery_wait_secs, .env = &sv->env);
     sv->manager = hs_session_manager_new(&options, err);
     sv->owns_manager = true;
     return err->code;
@@ -173,7 +165,7 @@ static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error 
     sv->init_fn = o->init_fn;
     sv->init_user = o->init_user;
     sv->stop_grace_secs = o->stop_grace_secs;
-    sv->coordinator = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &sv->env}, err);
+    sv->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &sv->env), err);
     if (!sv->coordinator || make_scaffold(sv, o, err) || take_step(sv, o->global_step, err) || take_manager(sv, o, err))
         return err->code;
     sv->saves = !o->no_saver && (o->saver || has_saveables(sv));
@@ -201,11 +193,10 @@ static hs_supervisor *make(hs_backend backend, hs_error *err)
 
 hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err)
 {
-    hs_supervisor_options o = {HS_SUPERVISOR_OPTIONS};
+    hs_supervisor_options o = HS_INIT(hs_supervisor_options);
     hs_error error = {0};
     hs_supervisor *sv = NULL;
-    if (!(options && hs_struct_take(&o, sizeof o, options, "hs_supervisor_options", "HS_SUPERVISOR_OPTIONS", &error)) &&
-        !check(&o, &error))
+    if (!(options && hs_struct_take(&o, sizeof o, options, "hs_supervisor_options", &error)) && !check(&o, &error))
         sv = make(backend, &error);
     if (sv && fill(sv, &o, &error)) {
         hs_supervisor_free(sv);

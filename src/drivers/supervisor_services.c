@@ -21,7 +21,7 @@ hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t 
     if (own && strcmp(own, sv->global_step) == 0) /* which the backend may read without a run */
         return hs_raw_session_step(session, step, err);
     hs_raw_session_enter(session); /* the values stay while they are looked at */
-    hs_code code = hs__run_aside(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(sv->global_step)}, &values, err);
+    hs_code code = hs__run_aside(session, HS_RUN_ARGS(.names = HS_NAMES(sv->global_step)), &values, err);
     double value = code ? 0 : hs_values_number(values, 0);
     hs_raw_session_leave(session);
     if (!(value >= 0 && value < MOST))
@@ -37,8 +37,7 @@ hs_code hs__supervisor_open_writer(hs_supervisor *sv, hs_error *err)
     hs_error error = {0};
     pthread_mutex_lock(&sv->writing);
     if (!sv->writer && !(sv->writer = sv->given_writer) && !sv->no_writer)
-        sv->writer = hs_summary_writer_open(
-            sv->logdir, &(hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .env = &sv->env}, &error);
+        sv->writer = hs_summary_writer_open(sv->logdir, HS_SUMMARY_WRITER_OPTIONS(.env = &sv->env), &error);
     pthread_mutex_unlock(&sv->writing);
     return hs__error_copy(err, &error);
 }
@@ -123,7 +122,7 @@ static void enter_with_saver(hs_supervisor *sv, hs_raw_session *session)
 
 hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err)
 {
-    const hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    const hs_save_options options = HS_INIT(hs_save_options, .background = true);
     hs_saver *saver = hs_supervisor_saver(sv);
     hs_error error = {0};
     int64_t step;
@@ -173,7 +172,7 @@ static hs_code write_summary(hs_supervisor *sv, const hs_tensor *value, int64_t 
 static hs_code compute_summary(void *user, hs_error *err)
 {
     hs_supervisor *sv = user;
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(hs_supervisor_summary_op(sv)), .kind = HS_RUN_AUX};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(hs_supervisor_summary_op(sv)), .kind = HS_RUN_AUX);
     const hs_run_values *values;
     int64_t step;
     hs_raw_session_enter(sv->session);
@@ -210,9 +209,8 @@ static hs_code count_steps(void *user, hs_error *err)
 static hs_thread *start_looper(hs_supervisor *sv, const char *name, double secs, hs_code (*loop)(void *user, hs_error *err),
                                void *user, hs_error *err)
 {
-    const hs_looper_options options = {HS_LOOPER_OPTIONS, .coordinator = hs_supervisor_coordinator(sv),
-                                       .name = name,      .interval_secs = secs,
-                                       .loop = loop,      .user = user};
+    const hs_looper_options options = HS_INIT(hs_looper_options, .coordinator = hs_supervisor_coordinator(sv), .name = name,
+                                              .interval_secs = secs, .loop = loop, .user = user);
     hs_thread *thread = hs_looper_new(&options, err);
     if (!thread || !hs_thread_start(thread, err))
         return thread;

@@ -26,19 +26,12 @@ static hs_code hold(const hs_supervisor *sv, hs_error *err)
 
 static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
 {
-    const hs_prepare_options prepare = {
-        HS_PREPARE_OPTIONS,
-        .target = options->target,
-        .config = options->config,
-        .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
-        .init_op = hs_supervisor_init_op(sv),
-        .init_feeds = hs_supervisor_init_feeds(sv),
-        .init_fn = sv->init_fn,
-        .init_user = sv->init_user,
-        .saver = hs_supervisor_saver(sv),
-        .checkpoint_dir = sv->logdir,
-        .wait_for_checkpoint = options->wait_for_checkpoint,
-    };
+    const hs_prepare_options prepare =
+        HS_INIT(hs_prepare_options, .target = options->target, .config = options->config,
+                .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
+                .init_op = hs_supervisor_init_op(sv), .init_feeds = hs_supervisor_init_feeds(sv), .init_fn = sv->init_fn,
+                .init_user = sv->init_user, .saver = hs_supervisor_saver(sv), .checkpoint_dir = sv->logdir,
+                .wait_for_checkpoint = options->wait_for_checkpoint);
     return (sv->is_worker ? hs_session_manager_wait : hs_session_manager_prepare)(sv->manager, sv->backend, &prepare, err);
 }
 
@@ -60,7 +53,7 @@ static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, 
 
 static hs_code take_options(hs_supervised_options *to, const hs_supervised_options *given, hs_error *err)
 {
-    return given ? hs_struct_take(to, sizeof *to, given, "hs_supervised_options", "HS_SUPERVISED_OPTIONS", err) : HS_OK;
+    return given ? hs_struct_take(to, sizeof *to, given, "hs_supervised_options", err) : HS_OK;
 }
 
 static hs_code check(const hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
@@ -80,7 +73,7 @@ static hs_code check(const hs_supervisor *sv, const hs_supervised_options *optio
 hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervised_options *given,
                                                           hs_error *err)
 {
-    hs_supervised_options options = {HS_SUPERVISED_OPTIONS};
+    hs_supervised_options options = HS_INIT(hs_supervised_options);
     hs_error error = {0};
     hs_raw_session *session = NULL;
     if (!take_options(&options, given, &error) && !check(sv, &options, &error)) {
@@ -139,20 +132,14 @@ hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body, void *
 /* `patiently`: services are waited for without a limit. *left: how many threads did not end. */
 static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, bool patiently, size_t *left, hs_error *err)
 {
-    hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS};
+    hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options);
     hs_error error = {0}, late = {0};
     hs_coordinator_request_stop(sv->coordinator, NULL);
     if (given) /* nobody is left behind because they cannot be read */
-        hs_struct_take(&options, sizeof options, given, "hs_supervisor_stop_options", "HS_SUPERVISOR_STOP_OPTIONS", &error);
-    if (!options.threads && options.n_threads)
-        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_supervisor_stop_options.n_threads is %zu, and threads is NULL",
-                     options.n_threads);
-    const hs_join_options join = {HS_JOIN_OPTIONS,
-                                  .threads = options.threads,
-                                  .n_threads = options.threads ? options.n_threads : 0,
-                                  .stop_grace_secs = sv->stop_grace_secs,
-                                  .ignore_live_threads = options.ignore_live_threads,
-                                  .left_behind = left};
+        hs_struct_take(&options, sizeof options, given, "hs_supervisor_stop_options", &error);
+    const hs_join_options join =
+        HS_INIT(hs_join_options, .threads = options.threads, .stop_grace_secs = sv->stop_grace_secs,
+                .ignore_live_threads = options.ignore_live_threads, .left_behind = left);
     hs__coordinator_join(sv->coordinator, &join, sv->services, patiently ? sv->n_services : 0, error.code ? NULL : &error);
     if (options.left_behind)
         *options.left_behind = *left;
@@ -209,14 +196,13 @@ static bool goes_on(hs_supervisor *sv, const hs_recovery *recovery, int64_t *att
 hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_train_step_fn step, void *user,
                             hs_error *err)
 {
-    hs_supervised_options o = {HS_SUPERVISED_OPTIONS};
-    hs_recovery recovery = {HS_RECOVERY};
+    hs_supervised_options o = HS_INIT(hs_supervised_options);
+    hs_recovery recovery = HS_INIT(hs_recovery);
     hs_error error = {0};
     int64_t begun, furthest = -1, attempts = 0; /* since a session began further on than all before it */
     if (!sv || !step)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_basic_train_loop: there is no %s", sv ? "step" : "supervisor");
-    if (take_options(&o, options, &error) ||
-        hs__take_recovery(&recovery, o.recovery ? o.recovery : &(hs_recovery){HS_RECOVERY}, &error))
+    if (take_options(&o, options, &error) || hs__take_recovery(&recovery, o.recovery ? o.recovery : HS_RECOVERY(), &error))
         return hs__error_copy(err, &error);
     do {
         hs_error_clear(&error);

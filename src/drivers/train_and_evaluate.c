@@ -42,7 +42,7 @@ static hs_code after_save(void *self, hs_raw_session *session, int64_t step, boo
     return *request_stop ? HS_OK : code;
 }
 
-static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = after_save};
+static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = after_save);
 
 /* Of what the training has come to, if that is not evaluated yet. A stop that no hook asked for comes from outside: the
  * training is broken off, and whoever did it does not wait for an evaluation. */
@@ -83,29 +83,28 @@ static hs_code check(const course *c, hs_error *err)
 /* The options of both, as far as they can be read, also after a failure. */
 static hs_code take(course *c, const hs_eval_spec *given, const hs_train_options *train, hs_error *err)
 {
-    hs_code code = hs_struct_take(&c->spec, sizeof c->spec, given, "hs_eval_spec", "HS_EVAL_SPEC", err);
+    hs_code code = hs_struct_take(&c->spec, sizeof c->spec, given, "hs_eval_spec", err);
     if (!code)
-        code = hs_struct_take(&c->evaluate, sizeof c->evaluate, c->spec.evaluate, "hs_evaluate_options",
-                              "HS_EVALUATE_OPTIONS", err);
-    if (train &&
-        hs_struct_take(&c->train, sizeof c->train, train, "hs_train_options", "HS_TRAIN_OPTIONS", code ? NULL : err))
+        code = hs_struct_take(&c->evaluate, sizeof c->evaluate, c->spec.evaluate, "hs_evaluate_options", err);
+    if (train && hs_struct_take(&c->train, sizeof c->train, train, "hs_train_options", code ? NULL : err))
         return HS_INVALID_ARGUMENT;
     return code ? code : check(c, err);
 }
 
 static hs_code listen(course *c, hs_error *err)
 {
-    size_t n = c->train.listeners ? c->train.n_listeners : 0;
-    c->held = hs__hooks_held(&c->estimator->env, c->evaluate.hooks, c->evaluate.n_hooks, err);
-    c->listeners = hs__alloc(&c->estimator->env, n + 1, sizeof *c->listeners);
+    size_t n = 0;
+    while (c->train.listeners && c->train.listeners[n].ops)
+        n++;
+    c->held = hs__hooks_held(&c->estimator->env, c->evaluate.hooks, err);
+    c->listeners = hs__alloc(&c->estimator->env, n + 2, sizeof *c->listeners);
     if (!c->held || !c->listeners)
         return hs__no_memory(err, n * sizeof *c->listeners, "the listeners");
     for (size_t i = 0; i < n; i++)
         c->listeners[i] = c->train.listeners[i];
     c->listeners[n] = (hs_saver_listener){&ops, c};
-    c->evaluate.hooks = c->evaluate.hooks ? c->held : NULL;
+    c->evaluate.hooks = c->held;
     c->train.listeners = c->listeners;
-    c->train.n_listeners = n + 1;
     c->due_ns = after(c, c->spec.start_delay_secs, START_DELAY_SECS);
     return HS_OK;
 }
@@ -113,7 +112,7 @@ static hs_code listen(course *c, hs_error *err)
 hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options *train, const hs_eval_spec *given,
                                  hs_error *err)
 {
-    course c = {.estimator = estimator, .train = {HS_TRAIN_OPTIONS}, .evaluated_step = -1};
+    course c = {.estimator = estimator, .train = HS_INIT(hs_train_options), .evaluated_step = -1};
     hs_error error = {0};
     hs_outcome outcome;
     if (!estimator) /* which says so */
@@ -121,13 +120,13 @@ hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options
     hs_code code = take(&c, given, train, &error);
     const hs_hook *hooks = c.evaluate.hooks;
     if (code || listen(&c, &error)) {
-        hs_hooks_destroy(c.train.hooks, c.train.n_hooks);
+        hs_hooks_destroy(c.train.hooks);
         outcome = hs_session_close(NULL, &error);
     } else {
         outcome = hs_estimator_train(estimator, &c.train, &error);
         evaluate_last(&c, &outcome, &error);
     }
-    hs_hooks_destroy(hooks, c.evaluate.n_hooks);
+    hs_hooks_destroy(hooks);
     hs__free(&estimator->env, c.held);
     hs__free(&estimator->env, c.listeners);
     hs__error_copy(err, &error);

@@ -44,10 +44,11 @@ static rhythm checkpoints(const hs_training_options *options)
                      (rhythm){.secs = SAVE_CHECKPOINT_SECS});
 }
 
-static size_t add_all(hs_hook *to, const hs_hook *from, size_t n)
+static size_t add_all(hs_hook *to, const hs_hook *from)
 {
-    for (size_t i = 0; i < n; i++)
-        to[i] = from[i];
+    size_t n = 0;
+    for (; from && from[n].ops; n++)
+        to[n] = from[n];
     return n;
 }
 
@@ -70,16 +71,15 @@ static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *opti
     return n;
 }
 
-static size_t make_checkpoint_hook(hs_hook *hook, const hs_training_options *options, const char *directory,
-                                   hs_scaffold *scaffold, const hs_env *env)
+static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *options, const char *directory,
+                                 hs_scaffold *scaffold, const hs_env *env)
 {
     rhythm save = checkpoints(options);
     if (!directory || !*directory || save.off)
-        return 0;
+        return;
     *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold, .save_secs = save.secs,
                                 .save_steps = save.steps, .trigger = save.trigger, .no_graph_def = options->no_graph_def,
-                                .listeners = options->listeners, .n_listeners = options->n_listeners, .env = env);
-    return 1;
+                                .listeners = options->listeners, .env = env);
 }
 
 static size_t make_status_hook(hs_hook *hook, const hs_training_options *options, const hs_env *env)
@@ -90,20 +90,20 @@ static size_t make_status_hook(hs_hook *hook, const hs_training_options *options
     return 1;
 }
 
-/* The hooks in their order; how many they are. The array has room for all. `directory` is where this process saves. */
-static size_t make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
-                         const hs_env *env)
+/* The hooks in their order. The array is zeroed, and has room for all and the end. `directory` is where this process saves.
+ */
+static void make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
+                       const hs_env *env)
 {
     bool chief = !options->is_worker;
     size_t n = make_status_hook(hooks, options, env); /* the first, which is closed last */
     if (chief)
-        n += add_all(hooks + n, options->chief_only_hooks, options->n_chief_only_hooks);
-    n += add_all(hooks + n, options->hooks, options->n_hooks);
+        n += add_all(hooks + n, options->chief_only_hooks);
+    n += add_all(hooks + n, options->hooks);
     if (chief || options->worker_saves_summaries)
         n += make_summary_hooks(hooks + n, options, scaffold, env);
     if (chief || options->worker_saves_checkpoints)
-        n += make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
-    return n;
+        make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
 }
 
 static bool saves(const hs_training_options *options)
@@ -121,18 +121,12 @@ static hs_code check_trigger(const hs_trigger *trigger, double secs, int64_t ste
                         what, what, steps > 0 ? "steps" : "secs");
 }
 
-static hs_code check_options(const hs_training_options *options, const hs_env *env, hs_error *err)
+static hs_code check_options(const hs_training_options *options, hs_error *err)
 {
     const double often[] = {options->save_checkpoint_secs, (double)options->save_checkpoint_steps,
                             options->save_summaries_secs, (double)options->save_summaries_steps,
                             (double)options->log_step_count_steps};
-    if ((options->n_hooks && !options->hooks) || (options->n_chief_only_hooks && !options->chief_only_hooks))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_training_options: a list of hooks is NULL, and its number is not 0");
-    if ((options->hooks && !options->n_hooks) || (options->chief_only_hooks && !options->n_chief_only_hooks))
-        hs_log(env, HS_LOG_WARNING,
-               "hs_training_options: a list of hooks is given, and its number is 0: none of it is called");
-    if (options->n_listeners && !saves(options))
+    if (options->listeners && !saves(options))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
             "hs_training_options: there are listeners, and nothing is saved; give checkpoint_dir, and do not "
@@ -151,14 +145,14 @@ static hs_code check_options(const hs_training_options *options, const hs_env *e
 /* Hooks that are only the chief's, but for those that are among everybody's. */
 static void destroy_chief_only(const hs_training_options *options)
 {
-    hs__hooks_destroy_apart(options->chief_only_hooks, options->n_chief_only_hooks, options->hooks, options->n_hooks);
+    hs__hooks_destroy_apart(options->chief_only_hooks, options->hooks);
 }
 
 /* Hooks that no session took over. */
 static void destroy_all(const hs_training_options *options)
 {
     destroy_chief_only(options);
-    hs_hooks_destroy(options->hooks, options->hooks ? options->n_hooks : 0);
+    hs_hooks_destroy(options->hooks);
 }
 
 /* As hs_session_open does: what kept a session from starting is in the log, too. */
@@ -178,15 +172,14 @@ typedef struct {
 
 static hs_code make_parts(parts *made, const hs_training_options *options, const hs_env *env, hs_error *err)
 {
-    size_t room = options->n_hooks + options->n_chief_only_hooks + USUAL_HOOKS;
+    size_t room = hs__hooks_count(options->hooks) + hs__hooks_count(options->chief_only_hooks) + USUAL_HOOKS + 1;
     const char *directory = options->checkpoint_dir ? options->checkpoint_dir : "";
     bool apart = options->is_worker && *directory;
-    hs_code code = check_options(options, env, err);
+    hs_code code = check_options(options, err);
     if (code)
         return code;
     made->scaffold = options->scaffold;
-    if (!made->scaffold &&
-        !(made->scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = env}, err)))
+    if (!made->scaffold && !(made->scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.env = env), err)))
         return HS_RESOURCE_EXHAUSTED;
     made->hooks = hs_env_alloc(env, room * sizeof *made->hooks);
     made->directory = apart ? hs__format(env, "%s/tmp_worker_%lld", directory, (long long)options->worker_index)
@@ -196,33 +189,24 @@ static hs_code make_parts(parts *made, const hs_training_options *options, const
 
 static hs_session_options session_options(const hs_training_options *options, const hs_recovery *standard)
 {
-    return (hs_session_options){
-        HS_SESSION_OPTIONS,
-        .checkpoint_dir = options->checkpoint_dir,
-        .target = options->target,
-        .config = options->config,
-        .group = options->group,
-        .restore = options->restore,
-        .restore_options = options->restore_options,
-        .is_worker = options->is_worker,
-        .recovery = options->recovery ? options->recovery : standard,
+    return (hs_session_options)HS_INIT(
+        hs_session_options, .checkpoint_dir = options->checkpoint_dir, .target = options->target, .config = options->config,
+        .group = options->group, .restore = options->restore, .restore_options = options->restore_options,
+        .is_worker = options->is_worker, .recovery = options->recovery ? options->recovery : standard,
         .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
-        .recovery_wait_secs = options->recovery_wait_secs,
-        .stop_grace_secs = options->stop_grace_secs,
-        .signals = options->signals,
-        .signal_grace_secs = options->signal_grace_secs,
-    };
+        .recovery_wait_secs = options->recovery_wait_secs, .stop_grace_secs = options->stop_grace_secs,
+        .signals = options->signals, .signal_grace_secs = options->signal_grace_secs);
 }
 
 hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *given, hs_error *err)
 {
-    static const hs_recovery standard = {HS_RECOVERY};
-    hs_training_options options = {HS_TRAINING_OPTIONS};
+    static const hs_recovery standard = HS_INIT(hs_recovery);
+    hs_training_options options = HS_INIT(hs_training_options);
     hs_error error = {0};
     const hs_env *env = hs_backend_env(backend);
     hs_session *opened = NULL;
     parts made = {NULL, NULL, NULL};
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_training_options", "HS_TRAINING_OPTIONS", &error))
+    if (given && hs_struct_take(&options, sizeof options, given, "hs_training_options", &error))
         return not_opened(env, &error, err);
     if (make_parts(&made, &options, env, &error)) {
         destroy_all(&options);
@@ -233,8 +217,8 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         hs_session_options session = session_options(&options, &standard);
         if (hs_graph_of(backend))
             hs__graph_ensure_step(hs_graph_of(backend));
-        session.n_hooks = make_hooks(made.hooks, &options, made.directory, made.scaffold, env);
-        session.hooks = session.n_hooks ? made.hooks : NULL;
+        make_hooks(made.hooks, &options, made.directory, made.scaffold, env);
+        session.hooks = made.hooks;
         session.scaffold = made.scaffold;
         session.take_scaffold = !options.scaffold;
         if (options.is_worker)

@@ -187,8 +187,7 @@ static hs_code verify(const hs_verify_resume_options *options, const hs_env *env
 
 static hs_code take_options(hs_verify_resume_options *options, const hs_verify_resume_options *given, hs_error *err)
 {
-    hs_code code =
-        hs_struct_take(options, sizeof *options, given, "hs_verify_resume_options", "HS_VERIFY_RESUME_OPTIONS", err);
+    hs_code code = hs_struct_take(options, sizeof *options, given, "hs_verify_resume_options", err);
     if (code)
         return code;
     if (!options->argv || !options->argv[0] || !options->train)
@@ -210,7 +209,7 @@ static hs_code check_report(const hs_resume_report *report, hs_error *err)
     if (!report || report->size >= sizeof report->size)
         return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT,
-                        "hs_resume_report.size is %zu: begin its initialiser with HS_RESUME_REPORT", report->size);
+                        "hs_resume_report.size is %zu: initialize it by HS_INIT(hs_resume_report)", report->size);
 }
 
 /* As much of it as both sides know. */

@@ -56,15 +56,14 @@ static hs_code open_inside(hs_record_reader *reader, const char *path, const hs_
 
 hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader_options *given, hs_error *err)
 {
-    hs_record_reader_options options = {HS_RECORD_READER_OPTIONS};
+    hs_record_reader_options options = HS_INIT(hs_record_reader_options);
     hs_env env;
     hs_error_clear(err);
     if (!path || !*path) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "a reader of records needs a path");
         return NULL;
     }
-    if ((given &&
-         hs_struct_take(&options, sizeof options, given, "hs_record_reader_options", "HS_RECORD_READER_OPTIONS", err)) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_record_reader_options", err)) ||
         check_options(&options, err) || hs__env_take(&env, options.env, err))
         return NULL;
     hs_record_reader *reader = hs__alloc(&env, 1, sizeof *reader);

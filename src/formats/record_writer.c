@@ -60,15 +60,14 @@ static hs_record_writer *new_writer(const hs_env *env, const char *path, const h
 
 hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer_options *given, hs_error *err)
 {
-    hs_record_writer_options options = {HS_RECORD_WRITER_OPTIONS};
+    hs_record_writer_options options = HS_INIT(hs_record_writer_options);
     hs_env env;
     hs_error_clear(err);
     if (!path || !*path) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "a writer of records needs a path");
         return NULL;
     }
-    if ((given &&
-         hs_struct_take(&options, sizeof options, given, "hs_record_writer_options", "HS_RECORD_WRITER_OPTIONS", err)) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_record_writer_options", err)) ||
         check_options(&options, err) || hs__env_take(&env, options.env, err))
         return NULL;
     hs_record_writer *writer = new_writer(&env, path, &options, err);

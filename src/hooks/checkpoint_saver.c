@@ -60,7 +60,7 @@ static hs_code hold_directory(checkpoint_saver *hook, hs_error *err)
     if (code)
         return code;
     hs_saver_free(hook->holder);
-    hook->holder = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = hook->log}, err);
+    hook->holder = hs_saver_new(HS_SAVER_OPTIONS(.env = hook->log), err);
     return hook->holder ? hs_saver_hold(hook->holder, hook->prefix, err) : HS_RESOURCE_EXHAUSTED;
 }
 
@@ -178,7 +178,7 @@ static hs_code take_metric(checkpoint_saver *hook, hs_raw_session *session, int6
         read_board(hook, session, step, options);
         return HS_OK;
     }
-    hs_code code = hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(hook->metric)}, &values, err);
+    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(hook->metric)), &values, err);
     if (code)
         return code;
     options->metric = hs_values_number(values, 0);
@@ -190,12 +190,9 @@ static hs_code take_metric(checkpoint_saver *hook, hs_raw_session *session, int6
 static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, bool background, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    hs_save_options options = {HS_SAVE_OPTIONS,
-                               .no_meta_graph = hook->no_graph_def,
-                               .background = background,
-                               .overlap = background && hook->overlap,
-                               .busy = (int64_t)hook->busy,
-                               .copy_limit = hook->copy_limit};
+    hs_save_options options =
+        HS_INIT(hs_save_options, .no_meta_graph = hook->no_graph_def, .background = background,
+                .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit);
     hs_saver *saver;
     hs_code code;
     bool skipped = false;
@@ -459,18 +456,10 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "checkpoint_saver",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .after_run = after_run,
-    .boundary = boundary,
-    .close = close_hook,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "checkpoint_saver", .begin = begin, .after_create_session = after_create_session,
+            .after_run = after_run, .boundary = boundary, .close = close_hook, .save_state = save_state,
+            .load_state = load_state, .destroy = destroy);
 
 static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
 {
@@ -481,13 +470,10 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint_basename '%s' is not the name of a file", basename);
     if (options->saver && options->scaffold)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
-    if (options->n_listeners && !options->listeners)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "n_listeners is %zu, and listeners is NULL", options->n_listeners);
     if (options->busy < HS_BUSY_WAIT || options->busy > HS_BUSY_REPLACE)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %lld, no hs_busy_policy", (long long)options->busy);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "busy is %d, no hs_busy_policy", (int)options->busy);
     if (options->on_failure < HS_SAVE_FAILURE_SKIP || options->on_failure > HS_SAVE_FAILURE_FAIL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %lld, no hs_save_failure",
-                            (long long)options->on_failure);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_failure is %d, no hs_save_failure", (int)options->on_failure);
     return HS_OK;
 }
 
@@ -515,10 +501,10 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
     hook->saver = options->saver;
     hook->scaffold = options->scaffold;
     hook->no_graph_def = options->no_graph_def;
-    hook->policy.on_failure = (hs_save_failure)options->on_failure;
+    hook->policy.on_failure = options->on_failure;
     hook->background = options->background;
     hook->overlap = options->overlap;
-    hook->busy = (hs_busy_policy)options->busy;
+    hook->busy = options->busy;
     hook->copy_limit = options->copy_limit;
     hook->saved_step = NOT_SAVED;
     size_t bytes = length + strlen(basename) + 2;
@@ -530,7 +516,7 @@ static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *o
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a path");
     snprintf(hook->prefix, bytes, "%.*s%s%s", (int)length, hook->directory, hook->directory[length - 1] == '/' ? "" : "/",
              basename);
-    return hs__listeners_take(&hook->listeners, &hook->base.env, options->listeners, options->n_listeners, err);
+    return hs__listeners_take(&hook->listeners, &hook->base.env, options->listeners, err);
 }
 
 hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
@@ -538,8 +524,7 @@ hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *given)
     hs_checkpoint_saver_options options = {0};
     checkpoint_saver *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_checkpoint_saver_options", "HS_CHECKPOINT_SAVER", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_checkpoint_saver_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -175,17 +175,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "control",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .after_run = after_run,
-    .close = close_control,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-};
+static const hs_hook_ops ops = HS_INIT(
+    hs_hook_ops, .name = "control", .begin = begin, .after_create_session = after_create_session, .after_run = after_run,
+    .close = close_control, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
 static hs_code check(const hs_control_options *options, hs_error *err)
 {
@@ -193,19 +185,17 @@ static hs_code check(const hs_control_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "no path is given; name the file that orders will be put in");
     if (!(options->poll_secs >= 0))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "poll_secs is %g; it must be at least 0", options->poll_secs);
-    return hs__knobs_check(options->knobs, options->n_knobs, err);
+    return hs__knobs_check(options->knobs, err);
 }
 
 static hs_code copy_knobs(control *hook, const hs_control_options *options, hs_error *err)
 {
-    if (!options->n_knobs)
-        return HS_OK;
-    hook->knobs.list = options->n_knobs <= SIZE_MAX / sizeof *hook->knobs.list
-                           ? hs_env_alloc(&hook->base.env, options->n_knobs * sizeof *hook->knobs.list)
-                           : NULL;
-    if (!hook->knobs.list)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "there is no memory for %zu knobs", options->n_knobs);
-    hook->knobs.n = options->n_knobs;
+    size_t n = 0;
+    while (options->knobs && options->knobs[n].name)
+        n++;
+    if (n && !(hook->knobs.list = hs_env_alloc(&hook->base.env, n * sizeof *hook->knobs.list)))
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory for %zu knobs", n);
+    hook->knobs.n = n;
     hs__knobs_copy(&hook->knobs, options->knobs);
     return HS_OK;
 }
@@ -235,8 +225,7 @@ hs_hook hs_control_hook(const hs_control_options *given)
     hs_control_options options = {0};
     control *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_control_options", "HS_CONTROL", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_control_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook)
         hook->file.fifo = -1;

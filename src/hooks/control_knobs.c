@@ -27,19 +27,17 @@ static hs_code check(const hs_knob *knob, hs_error *err)
     if (!knob->value && !knob->set)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' has neither a value nor a function", knob->name);
     if (knob->kind < HS_KNOB_NUMBER || knob->kind > HS_KNOB_BOOL)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' is of kind %lld, which is none", knob->name,
-                            (long long)knob->kind);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' is of kind %d, which is none", knob->name,
+                            (int)knob->kind);
     if (!(knob->min <= knob->max))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the knob '%s' goes from %g to %g", knob->name, knob->min, knob->max);
     return HS_OK;
 }
 
-hs_code hs__knobs_check(const hs_knob *given, size_t n, hs_error *err)
+hs_code hs__knobs_check(const hs_knob *given, hs_error *err)
 {
     hs_code code = HS_OK;
-    if (n && !given)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the list of knobs is NULL, and its number is not 0");
-    for (size_t i = 0; !code && i < n; i++) {
+    for (size_t i = 0; !code && given && given[i].name; i++) {
         code = check(&given[i], err);
         for (size_t k = 0; !code && k < i; k++)
             if (strcmp(given[i].name, given[k].name) == 0)

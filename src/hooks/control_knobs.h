@@ -23,7 +23,7 @@ typedef struct hs__knobs {
 } hs__knobs;
 
 /* HS_OK: these knobs can be. */
-hs_code hs__knobs_check(const hs_knob *given, size_t n, hs_error *err);
+hs_code hs__knobs_check(const hs_knob *given, hs_error *err);
 void hs__knobs_copy(hs__knobs *to, const hs_knob *given);
 /* None is set. */
 void hs__knobs_reset(hs__knobs *knobs);

@@ -281,22 +281,11 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "early_stopping",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .after_run = after_run,
-    .boundary = boundary,
-    .end = end,
-    .close = close_hook,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-    .state_identity = state_identity,
-    .state_bytes = sizeof(record),
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "early_stopping", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .boundary = boundary, .end = end, .close = close_hook,
+            .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_identity = state_identity,
+            .state_bytes = sizeof(record));
 
 static hs_code check(const hs_early_stopping_options *options, hs_error *err)
 {
@@ -331,7 +320,7 @@ static hs_code fill(early_stopping *hook, const hs_early_stopping_options *optio
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for a name");
     snprintf(hook->identity, bytes, form, extreme, name_of(hook));
     hook->names[0] = hook->tensor;
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->names};
+    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->names);
     return HS_OK;
 }
 
@@ -340,8 +329,7 @@ hs_hook hs_early_stopping_hook(const hs_early_stopping_options *given)
     hs_early_stopping_options options = {0};
     early_stopping *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_early_stopping_options", "HS_EARLY_STOPPING", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_early_stopping_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -95,7 +95,7 @@ static hs_code run_batches(pass *p, hs_error *err)
     hs_code code = HS_OK;
     if (!hook->eval_op)
         return HS_OK;
-    const hs_run_args batch = {HS_RUN_ARGS, .names = HS_NAMES(hook->eval_op)};
+    const hs_run_args batch = HS_INIT(hs_run_args, .names = HS_NAMES(hook->eval_op));
     while (!code && (!hook->n_batches || p->batches < hook->n_batches) && !is_abandoned(p))
         if (!(code = hs_raw_session_run(p->session, &batch, NULL, err)))
             p->batches++;
@@ -109,7 +109,7 @@ static hs_code fetch(const pass *p, hs_error *err)
 {
     const evaluation *hook = p->hook;
     const hs_run_values *values;
-    hs_code code = run_part(p, &(hs_run_args){HS_RUN_ARGS, .names = hook->metrics}, &values, "the run of the metrics", err);
+    hs_code code = run_part(p, HS_RUN_ARGS(.names = hook->metrics), &values, "the run of the metrics", err);
     for (size_t i = 0; !code && hook->metrics[i]; i++)
         hook->values[i] = hs_values_number(values, i);
     return code;
@@ -150,7 +150,7 @@ static hs_code run_all(pass *p, hs_error *err)
     if (is_abandoned(p))
         return HS_OK;
     if (hook->reset_ops)
-        code = run_part(p, &(hs_run_args){HS_RUN_ARGS, .names = hook->reset_ops}, NULL, "the run of the reset ops", err);
+        code = run_part(p, HS_RUN_ARGS(.names = hook->reset_ops), NULL, "the run of the reset ops", err);
     if (code || (code = run_batches(p, err)) || p->abandoned)
         return code;
     if (hook->eval_op && !p->batches) {
@@ -284,10 +284,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS, .name = "evaluation",     .begin = begin,           .after_run = after_run, .boundary = boundary,
-    .end = end,  .save_state = save_state, .load_state = load_state, .destroy = destroy,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "evaluation", .begin = begin, .after_run = after_run, .boundary = boundary, .end = end,
+            .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
 static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
 {
@@ -365,8 +364,7 @@ hs_hook hs_evaluation_hook(const hs_evaluation_options *given)
     hs_evaluation_options options = {0};
     evaluation *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_evaluation_options", "HS_EVALUATION", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_evaluation_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -13,7 +13,7 @@ typedef struct {
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     feed_fn *hook = self;
-    hook->args = (hs_run_args){HS_RUN_ARGS};
+    hook->args = (hs_run_args)HS_INIT(hs_run_args);
     (void)run;
     hs_code code = hook->feeds(hook->feeds_user, &hook->args.feeds, err);
     if (!code && hook->args.feeds)
@@ -21,14 +21,14 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return code;
 }
 
-static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "feed_fn", .before_run = before_run, .destroy = hs__hook_free};
+static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "feed_fn", .before_run = before_run, .destroy = hs__hook_free);
 
 hs_hook hs_feed_fn_hook(const hs_feed_fn_options *given)
 {
     hs_feed_fn_options options = {0};
     feed_fn *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_feed_fn_options", "HS_FEED_FN", &error)) {
+    if (!hs_struct_take(&options, sizeof options, given, "hs_feed_fn_options", &error)) {
         if (options.feeds)
             hook = hs__hook_new(options.env, sizeof *hook, &error);
         else

@@ -43,7 +43,7 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "final_ops", .begin = begin, .end = end, .destroy = destroy};
+static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "final_ops", .begin = begin, .end = end, .destroy = destroy);
 
 static hs_code check(const hs_final_ops_options *options, hs_error *err)
 {
@@ -60,7 +60,8 @@ static hs_code fill(final_ops *hook, const hs_final_ops_options *options, hs_err
     hook->done_user = options->done_user;
     if (options->names && !(hook->names = hs__hook_names(hook, options->names, err)))
         return HS_RESOURCE_EXHAUSTED;
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->names, .fetches = options->fetches, .feeds = options->feeds};
+    hook->args =
+        (hs_run_args)HS_INIT(hs_run_args, .names = hook->names, .fetches = options->fetches, .feeds = options->feeds);
     return HS_OK;
 }
 
@@ -69,8 +70,7 @@ hs_hook hs_final_ops_hook(const hs_final_ops_options *given)
     hs_final_ops_options options = {0};
     final_ops *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_final_ops_options", "HS_FINAL_OPS", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_final_ops_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -89,7 +89,7 @@ hs_code hs__finite_check(const hs_finite_guard_options *o, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "nothing is watched: name tensors in inputs, activations, gradients or parameters");
     if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_SKIP_STEP)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %lld, no hs_guard_policy", (long long)o->policy);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, no hs_guard_policy", (int)o->policy);
     if (!is_there(o->dump_dir) &&
         (code = REFUSE_IDLE("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"most_dumps", o->most_dumps})))
         return code;

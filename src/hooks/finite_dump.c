@@ -46,11 +46,11 @@ static hs_code lend(loan *l, const hs_env *env, const hs__watched *watched, cons
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for what is dumped");
     for (size_t i = 0; i < watched->ends[HS__DUMP_ALSO]; i++) { /* the graph keeps its first error */
         const hs_tensor *value = hs_values_tensor(values, i);
-        hs_graph_add_variable(l->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = l->names[i].variable,
-                                                           .dtype = value->dtype, .shape = hs_tensor_shape(value),
-                                                           .data = value->data, .memory = value->memory});
+        hs_graph_add_variable(l->graph, HS_VARIABLE_DEF(.name = l->names[i].variable, .dtype = value->dtype,
+                                                        .shape = hs_tensor_shape(value), .data = value->data,
+                                                        .memory = value->memory));
     }
-    l->session = hs_session_open(hs_graph_backend(l->graph), &(hs_session_options){HS_SESSION_OPTIONS}, err);
+    l->session = hs_session_open(hs_graph_backend(l->graph), HS_SESSION_OPTIONS(), err);
     return l->session ? HS_OK : err->code;
 }
 
@@ -94,8 +94,9 @@ static hs_code save(const hs__dump *dump, const loan *l, hs_raw_session *session
 {
     char path[PATH], step[NAME];
     snprintf(step, sizeof step, "%lld", (long long)found->step);
-    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS, .names = l->names,
-                                      .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", found->first})};
+    hs_safetensors_options options =
+        HS_INIT(hs_safetensors_options, .names = l->names,
+                .metadata = HS_SAFETENSORS_METADATA({"step", step}, {"message", found->first}));
     find_path(path, dump, found->step, number, "");
     hs_code code = hs_safetensors_save(hs_session_raw(l->session), path, &options, err);
     if (code)

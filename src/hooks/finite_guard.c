@@ -135,8 +135,8 @@ static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
 
 static hs_code update(finite_guard *hook, hs_run_context *run, hs_error *err)
 {
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(hook->update_op),
-                              .feeds = hs_run_context_original_args(run)->feeds};
+    const hs_run_args args =
+        HS_INIT(hs_run_args, .names = HS_NAMES(hook->update_op), .feeds = hs_run_context_original_args(run)->feeds);
     hook->skips = 0;
     hs_code code = hs_raw_session_run(hs_run_context_session(run), &args, NULL, err);
     if (code)
@@ -235,20 +235,10 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "finite_guard",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .after_run = after_run,
-    .boundary = boundary,
-    .close = close_hook,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-    .state_bytes = sizeof(record) + sizeof(int64_t),
-};
+static const hs_hook_ops ops = HS_INIT(
+    hs_hook_ops, .name = "finite_guard", .begin = begin, .after_create_session = after_create_session,
+    .before_run = before_run, .after_run = after_run, .boundary = boundary, .close = close_hook, .save_state = save_state,
+    .load_state = load_state, .destroy = destroy, .state_bytes = sizeof(record) + sizeof(int64_t));
 
 /* The making. */
 
@@ -271,7 +261,7 @@ static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, 
             all[n++] = lists[stage][i];
     hook->watched.names = hs__hook_names(hook, all, err);
     hs_env_free(&hook->base.env, all);
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->watched.names};
+    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->watched.names);
     return hook->watched.names ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
@@ -287,7 +277,7 @@ static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_err
 
 static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
-    hook->policy = (hs_guard_policy)o->policy;
+    hook->policy = o->policy;
     const hs__timing timing = {.secs = o->every_n_secs,
                                .steps = o->every_n_steps,
                                .trigger = o->trigger,
@@ -320,7 +310,7 @@ hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
     hs_finite_guard_options options = {0};
     finite_guard *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_finite_guard_options", "HS_FINITE_GUARD", &error) &&
+    if (!hs_struct_take(&options, sizeof options, given, "hs_finite_guard_options", &error) &&
         !hs__finite_check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {

@@ -183,7 +183,7 @@ static hs_code slow_down(const hs__rollback *rollback, hs_raw_session *session, 
 static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches, hs_error *err)
 {
     hs_raw_session *session = hs_run_context_session(run);
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(rollback->skip_op)};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(rollback->skip_op));
     for (int64_t i = 0; i < batches && !hs_raw_session_stop_requested(session); i++) {
         hs_code code = hs_raw_session_run(session, &args, NULL, err);
         if (code == HS_OUT_OF_RANGE) {

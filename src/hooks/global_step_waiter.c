@@ -56,9 +56,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return wait_for_step(hook, hs_run_context_session(run), err);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS, .name = "global_step_waiter", .begin = begin, .before_run = before_run, .destroy = hs__hook_free,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "global_step_waiter", .begin = begin, .before_run = before_run, .destroy = hs__hook_free);
 
 static hs_code check(const hs_global_step_waiter_options *options, hs_error *err)
 {
@@ -76,8 +75,7 @@ hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
     hs_global_step_waiter_options options = {0};
     global_step_waiter *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_global_step_waiter_options", "HS_GLOBAL_STEP_WAITER",
-                        &error) &&
+    if (!hs_struct_take(&options, sizeof options, given, "hs_global_step_waiter_options", &error) &&
         !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)

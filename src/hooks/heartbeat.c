@@ -87,7 +87,8 @@ static hs_code run(void *user, hs_coordinator *coordinator, hs_error *err)
 
 static hs_code start(hs__heartbeat *h, hs_coordinator *threads, hs_error *err)
 {
-    const hs_thread_options options = {HS_THREAD_OPTIONS, .name = "heartbeat", .run = run, .user = h, .env = &h->env};
+    const hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = "heartbeat", .run = run, .user = h, .env = &h->env);
     hs_code code;
     if (!(h->thread = hs_thread_new(&options, err)))
         return HS_RESOURCE_EXHAUSTED;

@@ -159,10 +159,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS, .name = "logging_tensor", .begin = begin,           .before_run = before_run, .after_run = after_run,
-    .end = end,  .save_state = save_state, .load_state = load_state, .destroy = destroy,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "logging_tensor", .begin = begin, .before_run = before_run, .after_run = after_run,
+            .end = end, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
 static hs_code check(const hs_logging_tensor_options *options, hs_error *err)
 {
@@ -206,7 +205,7 @@ static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *optio
     hook->tensors = hook->labels = hs__hook_names(hook, options->tensors, err);
     if (hook->tensors && options->labels)
         hook->labels = hs__hook_names(hook, options->labels, err);
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->tensors};
+    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->tensors);
     return hook->tensors && hook->labels ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
@@ -215,8 +214,7 @@ hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *given)
     hs_logging_tensor_options options = {0};
     logging_tensor *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_logging_tensor_options", "HS_LOGGING_TENSOR", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_logging_tensor_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

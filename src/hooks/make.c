@@ -64,11 +64,11 @@ static hs_code no_memory_begin(void *self, hs_backend backend, hs_error *err)
 
 hs_hook hs__broken_hook(const char *name, const hs_error *error)
 {
-    static const hs_hook_ops no_memory_ops = {HS_HOOK_OPS, .name = "no memory", .begin = no_memory_begin};
+    static const hs_hook_ops no_memory_ops = HS_INIT(hs_hook_ops, .name = "no memory", .begin = no_memory_begin);
     broken *hook = hs__hook_new(NULL, sizeof *hook, NULL);
     if (!hook)
         return (hs_hook){.ops = &no_memory_ops};
-    hook->ops = (hs_hook_ops){HS_HOOK_OPS, .name = name, .begin = broken_begin, .destroy = hs__hook_free};
+    hook->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = name, .begin = broken_begin, .destroy = hs__hook_free);
     hook->error = *error;
     return (hs_hook){.ops = &hook->ops, .self = hook};
 }

@@ -292,19 +292,10 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "metrics_file",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .after_run = after_run,
-    .end = end,
-    .close = close_hook,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "metrics_file", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .save_state = save_state,
+            .load_state = load_state, .destroy = destroy);
 
 /* Making one. */
 
@@ -351,7 +342,7 @@ static hs_code check(const hs_metrics_file_options *options, hs_error *err)
     if (!options->path || !*options->path)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "path is not given");
     if (options->format < HS_METRICS_BY_NAME || options->format > HS_METRICS_JSON_LINES)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%lld is no format of a file of metrics", (long long)options->format);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%d is no format of a file of metrics", (int)options->format);
     if (format_of(options) == HS_METRICS_BY_NAME)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s: ends with none of .csv, .jsonl and .json; say in format what it is", options->path);
@@ -435,7 +426,7 @@ static hs_code fill(metrics_file *hook, const hs_metrics_file_options *options, 
     hook->copy.env = &hook->base.env;
     if (!(code = copy_names(hook, options, err)) && !(code = name_columns(hook, err)))
         code = make_row(hook, options->path, err);
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->tensors};
+    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->tensors);
     return code;
 }
 
@@ -444,8 +435,7 @@ hs_hook hs_metrics_file_hook(const hs_metrics_file_options *given)
     hs_metrics_file_options options = {0};
     metrics_file *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_metrics_file_options", "HS_METRICS_FILE", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_metrics_file_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

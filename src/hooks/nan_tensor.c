@@ -84,17 +84,16 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS, .name = "nan_tensor", .begin = begin, .before_run = before_run, .after_run = after_run, .destroy = destroy,
-};
+static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "nan_tensor", .begin = begin, .before_run = before_run,
+                                       .after_run = after_run, .destroy = destroy);
 
 static hs_code check(const hs_nan_tensor_options *options, hs_error *err)
 {
     if (!options->tensor || !*options->tensor)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "no tensor is named");
     if (options->on_nan != HS_NAN_FAIL && options->on_nan != HS_NAN_STOP)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_nan is %lld, neither HS_NAN_FAIL nor HS_NAN_STOP",
-                            (long long)options->on_nan);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "on_nan is %d, neither HS_NAN_FAIL nor HS_NAN_STOP",
+                            (int)options->on_nan);
     return HS_OK;
 }
 
@@ -103,8 +102,7 @@ hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
     hs_nan_tensor_options options = {0};
     nan_tensor *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_nan_tensor_options", "HS_NAN_TENSOR", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_nan_tensor_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
         return hs__broken_hook(ops.name, &error);
@@ -116,6 +114,6 @@ hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
         return hs__broken_hook(ops.name, &error);
     }
     hook->names[0] = hook->tensor;
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->names};
+    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->names);
     return (hs_hook){.ops = &ops, .self = hook};
 }

@@ -44,8 +44,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    static const hs_run_options full = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_FULL};
-    static const hs_run_args traced = {HS_RUN_ARGS, .options = &full};
+    static const hs_run_options full = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL);
+    static const hs_run_args traced = HS_INIT(hs_run_args, .options = &full);
     profiler *hook = self;
     hs__timer *timer = &hook->timer;
     hook->traces_now = hook->writes_now = false;
@@ -175,18 +175,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "profiler",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .after_run = after_run,
-    .boundary = boundary,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-};
+static const hs_hook_ops ops = HS_INIT(
+    hs_hook_ops, .name = "profiler", .begin = begin, .after_create_session = after_create_session, .before_run = before_run,
+    .after_run = after_run, .boundary = boundary, .save_state = save_state, .load_state = load_state, .destroy = destroy);
 
 static hs_code check(const hs_profiler_options *options, hs_error *err)
 {
@@ -227,8 +218,7 @@ hs_hook hs_profiler_hook(const hs_profiler_options *given)
     hs_profiler_options options = {0};
     profiler *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_profiler_options", "HS_PROFILER", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_profiler_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -206,17 +206,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "progress",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .after_run = after_run,
-    .end = end,
-    .close = close_hook,
-    .destroy = destroy,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "progress", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .destroy = destroy);
 
 static hs_code set_timer(hs__timer *timer, const hs_progress_options *options, bool in_place, const hs_env *env,
                          hs_error *err)
@@ -262,7 +254,7 @@ static hs_code fill(progress *hook, const hs_progress_options *options, hs_error
         return code;
     if (options->tensors && options->tensors[0] && !(hook->tensors = hs__hook_names(hook, options->tensors, err)))
         return HS_RESOURCE_EXHAUSTED;
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = hook->tensors};
+    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->tensors);
     return HS_OK;
 }
 
@@ -271,8 +263,7 @@ hs_hook hs_progress_hook(const hs_progress_options *given)
     hs_progress_options options = {0};
     progress *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_progress_options", "HS_PROGRESS", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_progress_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -107,16 +107,9 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "run_status",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .boundary = boundary,
-    .close = close_status,
-    .destroy = destroy,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "run_status", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .boundary = boundary, .close = close_status, .destroy = destroy);
 
 static hs_code check(const hs_run_status_options *options, hs_error *err)
 {
@@ -130,8 +123,7 @@ hs_hook hs_run_status_hook(const hs_run_status_options *given)
     hs_run_status_options options = {0};
     run_status *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_run_status_options", "HS_RUN_STATUS", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_run_status_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && !(hook->directory = hs__hook_text(hook, options.directory, &error))) {
         destroy(hook);

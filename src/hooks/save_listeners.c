@@ -3,18 +3,18 @@
 
 #include "hooks/make.h"
 
-hs_code hs__listeners_take(hs__listeners *to, const hs_env *env, const hs_saver_listener *from, size_t n, hs_error *err)
+hs_code hs__listeners_take(hs__listeners *to, const hs_env *env, const hs_saver_listener *from, hs_error *err)
 {
+    size_t n = 0;
+    while (from && from[n].ops)
+        n++;
     to->items = hs_env_alloc(env, (n + 1) * sizeof *to->items);
     to->ops = hs_env_alloc(env, (n + 1) * sizeof *to->ops);
     if (!to->items || !to->ops)
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu listeners", n);
     for (size_t i = 0; i < n; i++) {
         to->items[i] = from[i];
-        if (!from[i].ops)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "listener %zu has no functions", i);
-        hs_code code = hs_struct_take(&to->ops[i], sizeof *to->ops, from[i].ops, "hs_saver_listener_ops",
-                                      "HS_SAVER_LISTENER_OPS", err);
+        hs_code code = hs_struct_take(&to->ops[i], sizeof *to->ops, from[i].ops, "hs_saver_listener_ops", err);
         if (code)
             return code;
     }

@@ -11,7 +11,7 @@ typedef struct hs__listeners {
     size_t n;
 } hs__listeners;
 
-hs_code hs__listeners_take(hs__listeners *to, const hs_env *env, const hs_saver_listener *from, size_t n, hs_error *err);
+hs_code hs__listeners_take(hs__listeners *to, const hs_env *env, const hs_saver_listener *from, hs_error *err);
 void hs__listeners_free(hs__listeners *listeners, const hs_env *env);
 
 /* The first that fails ends it, and is named. */

@@ -152,18 +152,10 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "step_counter",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .after_run = after_run,
-    .end = end,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "step_counter", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .end = end, .save_state = save_state,
+            .load_state = load_state, .destroy = destroy);
 
 static hs_code set_timer(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
 {
@@ -200,8 +192,7 @@ hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
     hs_step_counter_options options = {0};
     step_counter *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_step_counter_options", "HS_STEP_COUNTER", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_step_counter_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

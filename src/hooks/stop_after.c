@@ -211,18 +211,10 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "stop_after",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .after_run = after_run,
-    .boundary = boundary,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = hs__hook_free,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "stop_after", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .boundary = boundary, .save_state = save_state,
+            .load_state = load_state, .destroy = hs__hook_free);
 
 static hs_code check(const hs_stop_after_options *options, hs_error *err)
 {
@@ -247,8 +239,7 @@ hs_hook hs_stop_after_hook(const hs_stop_after_options *given)
     hs_stop_after_options options = {0};
     stop_after *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_stop_after_options", "HS_STOP_AFTER", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_stop_after_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
         return hs__broken_hook(ops.name, &error);

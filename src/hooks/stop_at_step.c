@@ -44,14 +44,9 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return code;
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "stop_at_step",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .after_run = after_run,
-    .destroy = hs__hook_free,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "stop_at_step", .begin = begin, .after_create_session = after_create_session,
+            .after_run = after_run, .destroy = hs__hook_free);
 
 static hs_code check(const hs_stop_at_step_options *options, hs_error *err)
 {
@@ -70,8 +65,7 @@ hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
     hs_stop_at_step_options options = {0};
     stop_at_step *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_stop_at_step_options", "HS_STOP_AT_STEP", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_stop_at_step_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
         return hs__broken_hook(ops.name, &error);

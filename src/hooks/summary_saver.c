@@ -63,7 +63,7 @@ static bool find_ops(summary_saver *hook)
         hook->scaffold_op[0] = hs_scaffold_summary_op(hook->scaffold);
         names = hook->scaffold_op;
     }
-    hook->args = (hs_run_args){HS_RUN_ARGS, .names = names};
+    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = names);
     return names[0];
 }
 
@@ -171,18 +171,10 @@ static void destroy(void *self)
     hs__hook_free(hook);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "summary_saver",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .before_run = before_run,
-    .after_run = after_run,
-    .end = end,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-};
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "summary_saver", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .end = end, .save_state = save_state,
+            .load_state = load_state, .destroy = destroy);
 
 static hs_code check(const hs_summary_saver_options *options, hs_error *err)
 {
@@ -229,8 +221,7 @@ hs_hook hs_summary_saver_hook(const hs_summary_saver_options *given)
     hs_summary_saver_options options = {0};
     summary_saver *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_summary_saver_options", "HS_SUMMARY_SAVER", &error) &&
-        !check(&options, &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_summary_saver_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

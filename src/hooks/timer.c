@@ -18,7 +18,7 @@ static hs_code as_trigger(hs_trigger *trigger, const hs__timing *timing, hs_erro
         return hs_error_set(err, HS_INVALID_ARGUMENT, "each of trigger and %s is given; give exactly one of the two",
                             steps ? timing->steps_name : timing->secs_name);
     if (timing->trigger)
-        return hs_struct_take(trigger, sizeof *trigger, timing->trigger, "hs_trigger", "HS_TRIGGER", err);
+        return hs_struct_take(trigger, sizeof *trigger, timing->trigger, "hs_trigger", err);
     if (secs && steps)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "each of %s and %s is given; give one of the two, or a trigger",
                             timing->secs_name, timing->steps_name);
@@ -43,12 +43,17 @@ static hs_code check_intervals(const hs_trigger *trigger, const hs__timing *timi
     return HS_OK;
 }
 
+static size_t count_steps(const hs_trigger *trigger)
+{
+    size_t n = 0;
+    while (trigger->at_steps && trigger->at_steps[n] != -1)
+        n++;
+    return n;
+}
+
 static hs_code check_list(const hs_trigger *trigger, hs_error *err)
 {
-    if (!trigger->at_steps != !trigger->n_at_steps)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "trigger: at_steps is %s, and n_at_steps is %zu; give both",
-                            trigger->at_steps ? "given" : "NULL", trigger->n_at_steps);
-    for (size_t i = 0; i < trigger->n_at_steps; i++)
+    for (size_t i = 0; i < count_steps(trigger); i++)
         if (trigger->at_steps[i] < 0 || trigger->at_steps[i] == NO_STEP)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "trigger: at_steps[%zu] is %lld, no step", i,
                                 (long long)trigger->at_steps[i]);
@@ -57,7 +62,7 @@ static hs_code check_list(const hs_trigger *trigger, hs_error *err)
 
 static hs_code check(const hs_trigger *trigger, const hs__timing *timing, hs_error *err)
 {
-    bool fires = trigger->every_steps || trigger->every_secs != 0 || trigger->n_at_steps || trigger->on_request ||
+    bool fires = trigger->every_steps || trigger->every_secs != 0 || count_steps(trigger) || trigger->on_request ||
                  trigger->first || trigger->last;
     hs_code code = check_intervals(trigger, timing, err);
     if (code || (code = check_list(trigger, err)))
@@ -76,7 +81,7 @@ static int by_number(const void *a, const void *b)
 
 static hs_code copy_list(hs__timer *timer, const hs_trigger *trigger, const hs_env *env, hs_error *err)
 {
-    size_t n = trigger->n_at_steps;
+    size_t n = count_steps(trigger);
     if (!n)
         return HS_OK;
     if (!(timer->at = hs__alloc(env, n, sizeof *timer->at)))

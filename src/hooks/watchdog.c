@@ -190,7 +190,8 @@ static hs_code watch(void *self, hs_coordinator *coordinator, hs_error *err)
 
 static hs_code start_watch(watchdog *w, hs_error *err)
 {
-    const hs_thread_options options = {HS_THREAD_OPTIONS, .name = "watchdog", .run = watch, .user = w, .env = w->env};
+    const hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = "watchdog", .run = watch, .user = w, .env = w->env);
     if (!(w->watch = hs_thread_new(&options, err)))
         return HS_RESOURCE_EXHAUSTED;
     hs_code code = hs_coordinator_register(w->threads, w->watch, err);
@@ -205,7 +206,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     atomic_store(&w->aborting, false);
     atomic_store(&w->session, NULL);
     atomic_store(&w->coordinator, NULL);
-    if (!(w->threads = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = w->env}, err)))
+    if (!(w->threads = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = w->env), err)))
         return HS_RESOURCE_EXHAUSTED;
     if (w->path && !(w->heartbeat = hs__heartbeat_start(w->env, w->path, w->heartbeat_secs, w->threads, err)))
         code = HS_RESOURCE_EXHAUSTED;
@@ -270,17 +271,9 @@ static void destroy(void *self)
     hs__hook_free(self);
 }
 
-static const hs_hook_ops ops = {
-    HS_HOOK_OPS,
-    .name = "watchdog",
-    .begin = begin,
-    .after_create_session = after_create_session,
-    .close = close_hook,
-    .save_state = save_state,
-    .load_state = load_state,
-    .destroy = destroy,
-    .state_bytes = N_PHASES * sizeof(int64_t),
-};
+static const hs_hook_ops ops = HS_INIT(
+    hs_hook_ops, .name = "watchdog", .begin = begin, .after_create_session = after_create_session, .close = close_hook,
+    .save_state = save_state, .load_state = load_state, .destroy = destroy, .state_bytes = N_PHASES * sizeof(int64_t));
 
 static hs_code take_secs(double *to, double given, double usual, const char *name, hs_error *err)
 {
@@ -320,7 +313,7 @@ static hs_code take(watchdog *w, const hs_watchdog_options *options, hs_error *e
         return hs_error_set(err, HS_INVALID_ARGUMENT, "factor is %g; it must be at least 1, 0 for 10, or HS_NEVER",
                             options->factor);
     if (options->action != HS_WATCHDOG_WARN && options->action != HS_WATCHDOG_ABORT_RUN)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "action is %lld, no hs_watchdog_action", (long long)options->action);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "action is %d, no hs_watchdog_action", (int)options->action);
     if (!(options->heartbeat_secs >= 0 && options->heartbeat_secs < 1e9))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "heartbeat_secs is %g; it must be positive, or 0 for 10",
                             options->heartbeat_secs);
@@ -339,7 +332,7 @@ hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
     hs_watchdog_options options = {0};
     watchdog *w = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_watchdog_options", "HS_WATCHDOG", &error))
+    if (!hs_struct_take(&options, sizeof options, given, "hs_watchdog_options", &error))
         w = hs__hook_new(options.env, sizeof *w, &error);
     if (w && take(w, &options, &error)) {
         destroy(w);

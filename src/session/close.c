@@ -206,7 +206,7 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     close_backend(session, error);
     if (session->finalized_graph)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
-    hs_hooks_destroy(session->given_hooks, session->n_hooks);
+    hs_hooks_destroy(session->given_hooks);
     hs__signals_end(session);
     hs__session_free(session);
     if (error->code && !outcome.error.code) {

@@ -14,7 +14,7 @@ hs_raw_session *hs_run_context_session(const hs_run_context *run)
     return &run->session->raw;
 }
 
-int64_t hs_run_context_kind(const hs_run_context *run)
+hs_run_kind hs_run_context_kind(const hs_run_context *run)
 {
     return run->kind;
 }

@@ -163,8 +163,8 @@ static hs_code start_queues(struct hs_session *session, hs_error *err)
 
 void hs__stop_threads(struct hs_session *session)
 {
-    const hs_join_options options = {HS_JOIN_OPTIONS, .stop_grace_secs = session->creation.stop_grace_secs,
-                                     .ignore_live_threads = true};
+    const hs_join_options options =
+        HS_INIT(hs_join_options, .stop_grace_secs = session->creation.stop_grace_secs, .ignore_live_threads = true);
     hs_coordinator_request_stop(session->coordinator, NULL);
     hs_coordinator_join(session->coordinator, &options, NULL);
 }

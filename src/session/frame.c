@@ -82,37 +82,43 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* The first options are taken as they are; only a second set makes a merged one. */
+static size_t count_watches(const hs_debug_watch *watches)
+{
+    size_t n = 0;
+    while (watches && watches[n].node_name)
+        n++;
+    return n;
+}
+
 static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_error *err)
 {
     hs_run_options taken;
     hs_run_options *merged = &frame->merged;
     if (options->size != sizeof *options) {
-        hs_code code = hs_struct_take(&taken, sizeof taken, options, "hs_run_options", "HS_RUN_OPTIONS", err);
+        hs_code code = hs_struct_take(&taken, sizeof taken, options, "hs_run_options", err);
         if (code)
             return code;
         options = &taken;
     }
-    if (options->n_debug_watches && !options->debug_watches)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_run_options.n_debug_watches is %zu, and debug_watches is NULL",
-                            options->n_debug_watches);
     if (!frame->options) {
         if (options == &taken)
             *merged = taken;
         frame->options = options == &taken ? merged : options;
         return HS_OK;
     }
-    size_t before = frame->options->n_debug_watches, n = before + options->n_debug_watches;
+    size_t before = count_watches(frame->options->debug_watches), n = count_watches(options->debug_watches);
     bool merged_before = before && frame->options->debug_watches == frame->watches;
-    hs_code code = hs__reserve(frame->env, &frame->watches, &frame->watches_capacity, n, sizeof *frame->watches, err);
+    hs_code code =
+        hs__reserve(frame->env, &frame->watches, &frame->watches_capacity, before + n + 1, sizeof *frame->watches, err);
     if (code)
         return code;
     if (before && !merged_before)
         memcpy(frame->watches, frame->options->debug_watches, before * sizeof *frame->watches);
     *merged = *frame->options;
-    if (options->n_debug_watches)
-        memcpy(frame->watches + before, options->debug_watches, options->n_debug_watches * sizeof *frame->watches);
+    if (n)
+        memcpy(frame->watches + before, options->debug_watches, n * sizeof *frame->watches);
+    frame->watches[before + n].node_name = NULL;
     merged->debug_watches = frame->watches;
-    merged->n_debug_watches = n;
     merged->trace_level = larger(merged->trace_level, options->trace_level);
     merged->timeout_ms = larger(merged->timeout_ms, options->timeout_ms);
     merged->inter_op_thread_pool = larger(merged->inter_op_thread_pool, options->inter_op_thread_pool);

@@ -28,9 +28,18 @@ void hs_hook_destroy(hs_hook hook)
     destroy(hook.ops, hook.self);
 }
 
-void hs_hooks_destroy(const hs_hook *hooks, size_t n)
+size_t hs__hooks_count(const hs_hook *hooks)
 {
-    for (size_t i = 0; hooks && i < n; i++) {
+    size_t n = 0;
+    while (hooks && hooks[n].ops)
+        n++;
+    return n;
+}
+
+void hs_hooks_destroy(const hs_hook *hooks)
+{
+    const size_t n = hs__hooks_count(hooks);
+    for (size_t i = 0; i < n; i++) {
         bool skip = (hooks[i].flags & HS_HOOK_HELD) != 0;
         for (size_t k = 0; !skip && hooks[i].self && k < n; k++)
             skip = hooks[k].self == hooks[i].self && (k < i || (hooks[k].flags & HS_HOOK_HELD));
@@ -39,26 +48,27 @@ void hs_hooks_destroy(const hs_hook *hooks, size_t n)
     }
 }
 
-void hs__hooks_destroy_apart(const hs_hook *hooks, size_t n, const hs_hook *others, size_t n_others)
+void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others)
 {
-    for (size_t i = 0; hooks && i < n; i++) {
-        bool elsewhere = false;
-        for (size_t k = 0; hooks[i].self && others && k < n_others; k++)
-            elsewhere |= others[k].self == hooks[i].self;
+    for (size_t i = 0; i < hs__hooks_count(hooks); i++) {
+        bool skip = (hooks[i].flags & HS_HOOK_HELD) != 0;
+        for (size_t k = 0; hooks[i].self && k < hs__hooks_count(others); k++)
+            skip |= others[k].self == hooks[i].self;
         for (size_t k = 0; hooks[i].self && k < i; k++)
-            elsewhere |= hooks[k].self == hooks[i].self;
-        if (!elsewhere)
-            hs_hooks_destroy(&hooks[i], 1);
+            skip |= hooks[k].self == hooks[i].self;
+        if (!skip)
+            hs_hook_destroy(hooks[i]);
     }
 }
 
-hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err)
+hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, hs_error *err)
 {
     const uint64_t kinds = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX;
+    const size_t n = hs__hooks_count(hooks);
     hs_hook *held = hs__alloc(env, n + 1, sizeof *held);
     if (!held)
         hs__no_memory(err, n * sizeof *held, "the hooks");
-    for (size_t i = 0; held && hooks && i < n; i++) {
+    for (size_t i = 0; held && i < n; i++) {
         held[i] = hs_hook_hold(hooks[i]);
         if (!(hooks[i].flags & kinds)) /* a session that trains nothing has no runs of the kind they get by default */
             held[i].flags |= HS_HOOK_EVAL;

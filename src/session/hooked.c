@@ -25,7 +25,7 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
     return code;
 }
 
-static bool wants(const hs__hook *hook, int64_t kind)
+static bool wants(const hs__hook *hook, hs_run_kind kind)
 {
     return hook->kinds >> kind & 1;
 }
@@ -144,7 +144,7 @@ static hs_code call_after(struct hs_session *session, hs_error *err)
 /* The context of boundaries that follow no run. */
 static void begin_context(struct hs_session *session, const hs_run_args *args, hs_boundary boundary)
 {
-    static const hs_run_args nothing = {HS_RUN_ARGS};
+    static const hs_run_args nothing = HS_INIT(hs_run_args);
     hs_run_context *context = &session->context;
     context->session = session;
     context->args = args ? args : &nothing;

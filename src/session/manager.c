@@ -18,7 +18,7 @@ hs_code hs__seconds(double *secs, double given, double standard, const char *wha
 static hs_code run_op(hs_raw_session *session, const char *op, const hs_feed *feeds, const hs_run_options *options,
                       hs_error *err)
 {
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(op), .feeds = feeds, .options = options};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(op), .feeds = feeds, .options = options);
     hs_code code = hs_raw_session_run(session, &args, NULL, err);
     if (code)
         hs_error_prefix(err, "running '%s'", op);
@@ -63,7 +63,7 @@ static hs_code restore_path(hs_raw_session *session, const hs__startup *startup,
 
 static hs_code restore_newest(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
-    static const hs_restore_options everything = {HS_RESTORE_OPTIONS};
+    static const hs_restore_options everything = HS_INIT(hs_restore_options);
     const hs_restore_options *options = startup->restore_options ? startup->restore_options : &everything;
     hs_code code;
     double waited = 0;
@@ -125,7 +125,7 @@ static hs_code check(hs_raw_session *session, const char *op, const char *what, 
     *ready = true;
     if (!op)
         return HS_OK;
-    hs_code code = hs_raw_session_run(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(op)}, &values, err);
+    hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(op)), &values, err);
     if (code) {
         hs_error_prefix(err, "running '%s'", op);
         *ready = false;

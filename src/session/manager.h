@@ -2,6 +2,7 @@
 #ifndef HS_SESSION_MANAGER_H
 #define HS_SESSION_MANAGER_H
 
+#include <hooksess/session.h>
 #include <hooksess/session_manager.h>
 
 /* How a session that was just opened comes by its values. TensorFlow: SessionManager. */
@@ -23,7 +24,7 @@ typedef struct hs__startup {
     hs_saver *saver;                           /* NULL: nothing is restored */
     const char *checkpoint_path;               /* this one, */
     const char *checkpoint_dir;                /* or the newest valid one of this directory; NULL and "": neither */
-    int64_t restore;                           /* an hs_restore_policy, about checkpoint_dir */
+    hs_restore_policy restore;                 /* what to do about checkpoint_dir */
     const hs_restore_options *restore_options; /* complete; NULL: everything */
     bool wait_for_checkpoint;
     bool must_start;                          /* not being restored, and having nothing to initialise with, is an error */

@@ -17,7 +17,7 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
 {
     if (!from->ops)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook %zu has no functions (hs_hook.ops is NULL)", index);
-    hs_code code = hs_struct_take(&to->rest->ops, sizeof to->rest->ops, from->ops, "hs_hook_ops", "HS_HOOK_OPS", err);
+    hs_code code = hs_struct_take(&to->rest->ops, sizeof to->rest->ops, from->ops, "hs_hook_ops", err);
     if (code)
         return code;
     if (!to->rest->ops.name || !*to->rest->ops.name)
@@ -40,25 +40,21 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
 
 static hs_code take_hooks(hs_session *session, const hs_session_options *options, hs_error *err)
 {
-    if (options->n_hooks && !options->hooks)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.n_hooks is %zu, and hooks is NULL",
-                            options->n_hooks);
-    if (options->hooks && !options->n_hooks)
-        hs_log(&session->env, HS_LOG_WARNING, "hs_session_options.hooks is given, and n_hooks is 0: no hook is called");
-    session->hooks = hs__alloc(&session->env, options->n_hooks, sizeof *session->hooks);
-    session->rests = hs__alloc(&session->env, options->n_hooks, sizeof *session->rests);
-    session->given_hooks = hs__alloc(&session->env, options->n_hooks, sizeof *session->given_hooks);
+    const size_t n = hs__hooks_count(options->hooks);
+    session->hooks = hs__alloc(&session->env, n, sizeof *session->hooks);
+    session->rests = hs__alloc(&session->env, n, sizeof *session->rests);
+    session->given_hooks = hs__alloc(&session->env, n + 1, sizeof *session->given_hooks);
     if (!session->hooks || !session->rests || !session->given_hooks)
-        return hs__no_memory(err, options->n_hooks * sizeof *session->rests, "the hooks");
+        return hs__no_memory(err, n * sizeof *session->rests, "the hooks");
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < options->n_hooks; i++) {
+    for (size_t i = 0; !code && i < n; i++) {
         session->given_hooks[i] = options->hooks[i];
         session->hooks[i].rest = &session->rests[i];
         session->rests[i].session = session;
         code = take_hook(&session->hooks[i], &options->hooks[i], i, err);
     }
     if (!code)
-        session->n_hooks = options->n_hooks;
+        session->n_hooks = n;
     return code;
 }
 
@@ -85,7 +81,7 @@ static hs_code finalize(hs_session *session, hs_error *err)
 {
     hs_error error = {0};
     if (!session->scaffold) {
-        session->scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = &session->env}, &error);
+        session->scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.env = &session->env), &error);
         session->owns_scaffold = true;
     }
     if (!session->scaffold)
@@ -111,7 +107,7 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
     const double grace = options->stop_grace_secs;
     hs_code code;
     creation->restore = options->restore;
-    creation->restore_options = (hs_restore_options){HS_RESTORE_OPTIONS};
+    creation->restore_options = (hs_restore_options)HS_INIT(hs_restore_options);
     creation->is_worker = options->is_worker;
     creation->stop_grace_secs = grace;
     if (!(grace >= 0) && grace != HS_NEVER)
@@ -138,8 +134,8 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
                             "both checkpoint_dir '%s' and checkpoint_path '%s' are given; give one of the two",
                             options->checkpoint_dir, options->checkpoint_path);
     if (options->restore < HS_RESTORE_IF_PRESENT || options->restore > HS_RESTORE_NEVER)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.restore is %lld, no hs_restore_policy",
-                            (long long)options->restore);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.restore is %d, no hs_restore_policy",
+                            (int)options->restore);
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.config has a size and no data");
     if (!(options->signal_grace_secs >= 0) && options->signal_grace_secs != HS_NEVER)
@@ -217,16 +213,16 @@ static void close_opening(hs_session **opening)
 
 hs_session *hs_session_open(hs_backend backend, const hs_session_options *given, hs_error *err)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS};
+    hs_session_options options = HS_INIT(hs_session_options);
     hs_backend_ops ops;
     hs_error error = {0};
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_session_options", "HS_SESSION_OPTIONS", &error))
+    if (given && hs_struct_take(&options, sizeof options, given, "hs_session_options", &error))
         return not_opened(backend, &error, err);
     hs_session *session = NULL;
     if (!hs__backend_take(&ops, backend, &error))
         session = hs__session_new(backend, &ops, &error);
     if (!session || take_hooks(session, &options, &error)) {
-        hs_hooks_destroy(options.hooks, options.hooks ? options.n_hooks : 0);
+        hs_hooks_destroy(options.hooks);
         if (options.take_scaffold)
             hs_scaffold_free(options.scaffold);
         if (session)

@@ -45,7 +45,7 @@ static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
 
 static hs_code begin_step(hs_session *session, hs_error *err)
 {
-    static const hs_run_args nothing = {HS_RUN_ARGS};
+    static const hs_run_args nothing = HS_INIT(hs_run_args);
     if (!session->raw.ops.advance_step)
         return hs_error_set(err, HS_UNIMPLEMENTED,
                             "hs_step_begin: backend '%s' cannot advance the global step; only its ops do",

@@ -38,7 +38,7 @@ static hs_code run_raw(struct hs_session *session, size_t level, const hs_run_ar
 
 static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
-    static const hs_run_args nothing = {HS_RUN_ARGS};
+    static const hs_run_args nothing = HS_INIT(hs_run_args);
     struct hs_session *session = raw->owner;
     size_t level = session->level + hs__is_guest(raw); /* a guest leaves the values alone that the home thread has */
     hs_run_args copy;

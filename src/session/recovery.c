@@ -9,10 +9,10 @@
 
 hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *err)
 {
-    *to = (hs_recovery){HS_RECOVERY, .max_attempts = HS_NEVER};
+    *to = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
     if (!given)
         return HS_OK;
-    hs_code code = hs_struct_take(to, sizeof *to, given, "hs_recovery", "HS_RECOVERY", err);
+    hs_code code = hs_struct_take(to, sizeof *to, given, "hs_recovery", err);
     if (code)
         return code;
     if (to->max_attempts < HS_NEVER || to->copy_limit < HS_NEVER || !(to->backoff_secs >= 0 && to->backoff_secs < 1e9))

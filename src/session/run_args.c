@@ -119,7 +119,7 @@ static hs_code add_name(built *b, const char *name, hs_error *err)
 static hs_code take_built(hs_run_args *args, built **out, hs_error *err)
 {
     if (!args || args->size < sizeof *args)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the args are to begin as { HS_RUN_ARGS }");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the args are to begin as HS_INIT(hs_run_args)");
     built *b = args->built;
     const hs_fetch *fetches = b && b->root ? &b->root->fetch : NULL;
     if (args->fetches != fetches || args->names != (b ? (const char *const *)b->names : NULL) ||

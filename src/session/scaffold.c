@@ -43,8 +43,8 @@ static void copy_defaults(hs_scaffold_options *options)
 
 hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
 {
-    hs_scaffold_options options = {HS_SCAFFOLD_OPTIONS};
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_scaffold_options", "HS_SCAFFOLD_OPTIONS", err))
+    hs_scaffold_options options = HS_INIT(hs_scaffold_options);
+    if (given && hs_struct_take(&options, sizeof options, given, "hs_scaffold_options", err))
         return NULL;
     if (options.copy_from)
         copy_defaults(&options);
@@ -134,7 +134,7 @@ static hs_code fill_saver(hs_scaffold *scaffold, hs_backend backend, const hs_ba
         return HS_OK;
     }
     hs_error error = {0};
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = hs_backend_env(backend)};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = hs_backend_env(backend));
     hs_saver *made = hs_saver_new(&options, &error);
     if (!made)
         return hs__error_copy(err, &error);

@@ -171,7 +171,7 @@ static hs_code run_args(hs_session *session, const hs_run_args *args, const hs_r
 
 hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const hs_run_values **values, hs_error *err)
 {
-    static const hs_run_args nothing = {HS_RUN_ARGS};
+    static const hs_run_args nothing = HS_INIT(hs_run_args);
     hs_run_args copy;
     const hs_run_args *args;
     if (values)
@@ -187,7 +187,7 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     session->restored = false;
     if (!(code = hs__take_args(&copy, given ? given : &nothing, &args, error))) {
         if (args->kind < HS_RUN_TRAIN || args->kind > HS_RUN_AUX)
-            code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %lld", (long long)args->kind);
+            code = hs_error_set(error, HS_INVALID_ARGUMENT, "hs_run_args.kind is %d", (int)args->kind);
         else
             code = run_args(session, args, values, error);
     }
@@ -204,7 +204,7 @@ hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
         session->restored = false;
         return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: the op is NULL"), &error, err);
     }
-    return hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(op)}, NULL, err);
+    return hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(op)), NULL, err);
 }
 
 struct hs_step_context {

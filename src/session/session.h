@@ -79,7 +79,7 @@ typedef enum hs__stop { HS__GOES_ON = 0, HS__INTERRUPTED = 1, HS__DONE = 2 } hs_
 struct hs_run_context {
     struct hs_session *session;
     const hs_run_args *args; /* the caller's */
-    int64_t kind;
+    hs_run_kind kind;
     hs_boundary boundary;
     bool after; /* the backend has run */
     bool boundary_requested;
@@ -92,7 +92,7 @@ struct hs_run_context {
 /* What a session is created from, again after it was lost. */
 typedef struct hs__creation {
     char *checkpoint_dir, *checkpoint_path; /* NULL: none */
-    int64_t restore;
+    hs_restore_policy restore;
     hs_restore_options restore_options;
     bool is_worker;
     double max_wait_secs, recovery_wait_secs; /* INFINITY: for ever */
@@ -187,11 +187,13 @@ struct hs_session {
 
 typedef enum hs__stop_request { HS__RUNS_ON = 0, HS__STOPS = 1, HS__STOPS_UNSAVED = 2 } hs__stop_request;
 
-/* hook.c. Destroys those that are not among the others, each once. */
-void hs__hooks_destroy_apart(const hs_hook *hooks, size_t n, const hs_hook *others, size_t n_others);
+/* hook.c. The length of a list, which may be NULL. */
+size_t hs__hooks_count(const hs_hook *hooks);
+/* Destroys those that are not among the others, each once. */
+void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others);
 /* Copies, held, for sessions that train nothing, so that they serve several of them; the array is for hs__free, and whoever
  * has the hooks destroys them. */
-hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, size_t n, hs_error *err);
+hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, hs_error *err);
 
 /* signals.c. From the first on, a handler notes signals in the session. */
 hs_code hs__signals_begin(struct hs_session *session, hs_error *err);
@@ -415,7 +417,7 @@ static inline hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given,
     if (given->size == sizeof *given)
         return HS_OK;
     *out = copy;
-    return hs_struct_take(copy, sizeof *copy, given, "hs_run_args", "HS_RUN_ARGS", err);
+    return hs_struct_take(copy, sizeof *copy, given, "hs_run_args", err);
 }
 
 /* Adds what `who` asks for to a run. `asker` is HS__CALLER and so on. */

@@ -20,11 +20,10 @@ struct hs_session_manager {
 
 hs_session_manager *hs_session_manager_new(const hs_session_manager_options *given, hs_error *err)
 {
-    hs_session_manager_options options = {HS_SESSION_MANAGER_OPTIONS};
+    hs_session_manager_options options = HS_INIT(hs_session_manager_options);
     hs_env env;
     double wait;
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_session_manager_options",
-                                 "HS_SESSION_MANAGER_OPTIONS", err)) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_session_manager_options", err)) ||
         hs__env_take(&env, options.env, err) ||
         hs__seconds(&wait, options.recovery_wait_secs, 30, "hs_session_manager_options.recovery_wait_secs", err))
         return NULL;
@@ -96,7 +95,7 @@ static hs_code take_options(hs__startup *startup, const hs_session_manager *mana
         .must_start = true,
         .recovery_wait_secs = manager->recovery_wait_secs,
     };
-    *restoring = (hs_restore_options){HS_RESTORE_OPTIONS};
+    *restoring = (hs_restore_options)HS_INIT(hs_restore_options);
     hs_code code = options->restore_options
                        ? hs__take_restore_options(restoring, &manager->env, options->restore_options, err)
                        : HS_OK;
@@ -154,15 +153,14 @@ static hs_code start_waited_for(hs_session *session, const hs__startup *startup,
 static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_backend backend,
                              const hs_prepare_options *given, double standard_wait, bool *initialized, hs_error *err)
 {
-    hs_prepare_options options = {HS_PREPARE_OPTIONS};
+    hs_prepare_options options = HS_INIT(hs_prepare_options);
     hs_restore_options restoring;
     hs__startup startup;
     hs_error error = {0};
     hs_session *session = NULL;
     if (!manager)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "the session manager is NULL");
-    else if ((!given ||
-              !hs_struct_take(&options, sizeof options, given, "hs_prepare_options", "HS_PREPARE_OPTIONS", &error)) &&
+    else if ((!given || !hs_struct_take(&options, sizeof options, given, "hs_prepare_options", &error)) &&
              !take_options(&startup, manager, &options, &restoring, standard_wait, &error))
         session = make_session(backend, &options, &error);
     if (session) {

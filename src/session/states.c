@@ -76,9 +76,9 @@ static char *hook_key(const struct hs_session *session, size_t index)
 hs_code hs__hook_state(hs_state_provider *to, const hs__hook *hook, const char *identity, hs_error *err)
 {
     const hs_hook_ops *ops = &hook->rest->ops;
-    const hs_state_provider given = {HS_STATE_PROVIDER,       .name = ops->name,        .save = ops->save_state,
-                                     .load = ops->load_state, .self = hook->self,       .version = ops->state_version,
-                                     .identity = identity,    .bytes = ops->state_bytes};
+    const hs_state_provider given =
+        HS_INIT(hs_state_provider, .name = ops->name, .save = ops->save_state, .load = ops->load_state, .self = hook->self,
+                .version = ops->state_version, .identity = identity, .bytes = ops->state_bytes);
     return hs__state_provider_take(to, &given, "hook", err);
 }
 

@@ -105,7 +105,7 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *audi
                      hs_audio_options *o, hs_error *err)
 {
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (given && (code = hs_struct_take(o, sizeof *o, given, "hs_audio_options", "HS_AUDIO_OPTIONS", err))))
+    if (code || (given && (code = hs_struct_take(o, sizeof *o, given, "hs_audio_options", err))))
         return code;
     if (o->max_outputs < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_audio_options.max_outputs is %lld", tag,
@@ -122,7 +122,7 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *audi
 hs_code hs_summary_audio(hs_summary *summary, const char *tag, const hs_tensor *audio, const hs_audio_options *given,
                          hs_error *err)
 {
-    hs_audio_options options = {HS_AUDIO_OPTIONS};
+    hs_audio_options options = HS_INIT(hs_audio_options);
     hs_tensor host;
     batch b = {.tensor = &host};
     hs_code code = check(summary, tag, audio, given, &options, err);

@@ -22,10 +22,15 @@ static void put_lines(hs__buffer *out, const char *const *tags)
     hs__end_field(out, lines);
 }
 
+static bool has_margins(const hs_chart *chart)
+{
+    return chart->margins && chart->margins->value;
+}
+
 static void put_margins(hs__buffer *out, const hs_chart *chart)
 {
     size_t margins = hs__begin_field(out, CHART_MARGINS);
-    for (size_t i = 0; i < chart->n_margins; i++) {
+    for (size_t i = 0; chart->margins[i].value; i++) {
         size_t series = hs__begin_field(out, MARGINS_SERIES);
         hs__put_string(out, SERIES_VALUE, chart->margins[i].value);
         hs__put_string(out, SERIES_LOWER, chart->margins[i].lower);
@@ -39,7 +44,7 @@ static void put_chart(hs__buffer *out, const hs_chart *chart)
 {
     size_t begun = hs__begin_field(out, CATEGORY_CHART);
     hs__put_string(out, CHART_TITLE, chart->title);
-    if (chart->n_margins)
+    if (has_margins(chart))
         put_margins(out, chart);
     else
         put_lines(out, chart->tags);
@@ -50,7 +55,7 @@ static void put_category(hs__buffer *out, const hs_chart_category *category)
 {
     size_t begun = hs__begin_field(out, LAYOUT_CATEGORY);
     hs__put_string(out, CATEGORY_TITLE, category->title);
-    for (size_t i = 0; i < category->n_charts; i++)
+    for (size_t i = 0; category->charts && category->charts[i].title; i++)
         put_chart(out, &category->charts[i]);
     hs__put_integer(out, CATEGORY_CLOSED, category->closed);
     hs__end_field(out, begun);
@@ -59,11 +64,10 @@ static void put_category(hs__buffer *out, const hs_chart_category *category)
 static hs_code check_margins(const hs_chart *chart, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < chart->n_margins; i++) {
+    for (size_t i = 0; !code && chart->margins && chart->margins[i].value; i++) {
         const hs_chart_margin *m = &chart->margins[i];
-        if (!m->value || !m->lower || !m->upper)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "chart '%s': margin %zu needs value, lower and upper",
-                                chart->title, i);
+        if (!m->lower || !m->upper)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "chart '%s': margin %zu needs lower and upper", chart->title, i);
         if (!(code = hs__check_text(m->value, "hs_chart_margin.value", err)) &&
             !(code = hs__check_text(m->lower, "hs_chart_margin.lower", err)))
             code = hs__check_text(m->upper, "hs_chart_margin.upper", err);
@@ -73,44 +77,39 @@ static hs_code check_margins(const hs_chart *chart, hs_error *err)
 
 static hs_code check_chart(const hs_chart *chart, hs_error *err)
 {
-    if (!chart->title)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a custom chart needs a title");
     hs_code code = hs__check_text(chart->title, "hs_chart.title", err);
     if (code)
         return code;
-    if ((chart->n_margins && !chart->margins) || (chart->n_margins != 0) == (chart->tags && *chart->tags))
+    if (has_margins(chart) == (chart->tags && *chart->tags))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "chart '%s' needs either tags or margins", chart->title);
     for (const char *const *tag = chart->tags; !code && tag && *tag; tag++)
         code = hs__check_text(*tag, "hs_chart.tags", err);
     return code ? code : check_margins(chart, err);
 }
 
-static hs_code check_categories(const hs_chart_category *categories, size_t n, hs_error *err)
+static hs_code check_categories(const hs_chart_category *categories, hs_error *err)
 {
     hs_code code = HS_OK;
-    if (!categories || !n)
+    if (!categories || !categories->title)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "a layout of charts needs categories");
-    for (size_t i = 0; !code && i < n; i++) {
-        if (!categories[i].title || (categories[i].n_charts && !categories[i].charts))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "category %zu of a layout of charts needs a title, and charts",
-                                i);
+    for (size_t i = 0; !code && categories[i].title; i++) {
         code = hs__check_text(categories[i].title, "hs_chart_category.title", err);
-        for (size_t k = 0; !code && k < categories[i].n_charts; k++)
+        for (size_t k = 0; !code && categories[i].charts && categories[i].charts[k].title; k++)
             code = check_chart(&categories[i].charts[k], err);
     }
     return code;
 }
 
-hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_category *categories, size_t n, hs_error *err)
+hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_category *categories, hs_error *err)
 {
     static const char tag[] = "custom_scalars__config__";
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = check_categories(categories, n, err)))
+    if (code || (code = check_categories(categories, err)))
         return code;
     hs__value value = hs__begin_value(summary, tag, "");
     size_t tensor = hs__begin_tensor(value.out, HS_STRING, &HS_SCALAR);
     size_t layout = hs__begin_field(value.out, HS__TENSOR_STRING);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; categories[i].title; i++)
         put_category(value.out, &categories[i]);
     hs__end_field(value.out, layout);
     hs__end_field(value.out, tensor);

@@ -28,15 +28,14 @@ static hs_code check_options(const hs_event_reader_options *options, hs_error *e
 
 hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_options *given, hs_error *err)
 {
-    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS};
+    hs_event_reader_options options = HS_INIT(hs_event_reader_options);
     hs_env env;
     hs_error_clear(err);
     if (!path || !*path) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "a reader of events needs a path");
         return NULL;
     }
-    if ((given &&
-         hs_struct_take(&options, sizeof options, given, "hs_event_reader_options", "HS_EVENT_READER_OPTIONS", err)) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_event_reader_options", err)) ||
         check_options(&options, err) || hs__env_take(&env, options.env, err))
         return NULL;
     hs_event_reader *reader = hs__alloc(&env, 1, sizeof *reader);

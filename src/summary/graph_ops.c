@@ -94,17 +94,9 @@ static hs_code add_op(hs_graph *graph, hs__summary_op *made, const hs_graph_summ
 {
     static const char *const none[] = {NULL};
     static const hs_output_def string[] = {{.dtype = HS_STRING}, {.dtype = HS_DTYPE_NONE}};
-    const hs_op_def op = {
-        HS_OP_DEF,
-        .name = def->name,
-        .type = made->maker->type,
-        .run = run_summary,
-        .self = made,
-        .inputs = (const char *const[]){def->tensor, NULL},
-        .control_inputs = def->control_inputs,
-        .outputs = string,
-        .writes = none,
-    };
+    const hs_op_def op = HS_INIT(hs_op_def, .name = def->name, .type = made->maker->type, .run = run_summary, .self = made,
+                                 .inputs = (const char *const[]){def->tensor, NULL}, .control_inputs = def->control_inputs,
+                                 .outputs = string, .writes = none);
     hs_code code = hs__graph_add_op(graph, &op, err);
     if (code)
         free_op(made);
@@ -120,7 +112,7 @@ static hs_code add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_summary: the definition is NULL");
-    if ((code = hs_struct_take(&def, sizeof def, given, "hs_graph_summary_def", "HS_GRAPH_SUMMARY_DEF", err)) ||
+    if ((code = hs_struct_take(&def, sizeof def, given, "hs_graph_summary_def", err)) ||
         (code = check(graph, maker, &def, err)))
         return code;
     hs__summary_op *made = new_op(graph, maker, &def);
@@ -144,7 +136,7 @@ hs_code hs_graph_add_summary(hs_graph *graph, hs_summary_kind kind, const hs_gra
 
 static hs_code add(hs_graph *graph, hs_summary_kind kind, const char *name, const char *tensor)
 {
-    return hs_graph_add_summary(graph, kind, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = name, .tensor = tensor});
+    return hs_graph_add_summary(graph, kind, HS_GRAPH_SUMMARY_DEF(.name = name, .tensor = tensor));
 }
 
 hs_code hs_graph_summary_scalar(hs_graph *graph, const char *name, const char *tensor)
@@ -159,17 +151,16 @@ hs_code hs_graph_summary_histogram(hs_graph *graph, const char *name, const char
 
 hs_code hs_graph_summary_image(hs_graph *graph, const char *name, const char *tensor, int64_t max_outputs)
 {
-    return hs_graph_add_summary(
-        graph, HS_SUMMARY_IMAGE,
-        &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = name, .tensor = tensor, .max_outputs = max_outputs});
+    return hs_graph_add_summary(graph, HS_SUMMARY_IMAGE,
+                                HS_GRAPH_SUMMARY_DEF(.name = name, .tensor = tensor, .max_outputs = max_outputs));
 }
 
 hs_code hs_graph_summary_audio(hs_graph *graph, const char *name, const char *tensor, int64_t max_outputs,
                                double sample_rate)
 {
-    return hs_graph_add_summary(graph, HS_SUMMARY_AUDIO,
-                                &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = name, .tensor = tensor,
-                                                        .max_outputs = max_outputs, .sample_rate = sample_rate});
+    return hs_graph_add_summary(
+        graph, HS_SUMMARY_AUDIO,
+        HS_GRAPH_SUMMARY_DEF(.name = name, .tensor = tensor, .max_outputs = max_outputs, .sample_rate = sample_rate));
 }
 
 hs_code hs_graph_summary_text(hs_graph *graph, const char *name, const char *tensor)

@@ -28,13 +28,14 @@ static hs_code put_histogram(hs__summary_op *op, const hs_tensor *value, hs_erro
 
 static hs_code put_image(hs__summary_op *op, const hs_tensor *value, hs_error *err)
 {
-    const hs_image_options options = {HS_IMAGE_OPTIONS, .max_outputs = op->max_outputs};
+    const hs_image_options options = HS_INIT(hs_image_options, .max_outputs = op->max_outputs);
     return hs_summary_image(op->summary, op->tag, value, &options, err);
 }
 
 static hs_code put_audio(hs__summary_op *op, const hs_tensor *value, hs_error *err)
 {
-    const hs_audio_options options = {HS_AUDIO_OPTIONS, .max_outputs = op->max_outputs, .sample_rate = op->sample_rate};
+    const hs_audio_options options =
+        HS_INIT(hs_audio_options, .max_outputs = op->max_outputs, .sample_rate = op->sample_rate);
     return hs_summary_audio(op->summary, op->tag, value, &options, err);
 }
 

@@ -87,7 +87,7 @@ static hs_code put_count(hs_summary *summary, const char *tag, const char *suffi
 static hs_code put_counted(hs_summary *summary, const char *tag, const hs__histogram *h, hs_error *err)
 {
     double limits[HS__EDGES], counts[HS__EDGES];
-    hs_histogram_counts counted = {HS_HISTOGRAM_COUNTS, h->min, h->max, h->num, h->sum, h->sum_squares};
+    hs_histogram_counts counted = HS_INIT(hs_histogram_counts, h->min, h->max, h->num, h->sum, h->sum_squares);
     counted.buckets = collapse(limits, counts, h);
     counted.limits = limits;
     counted.counts = counts;
@@ -140,9 +140,9 @@ static hs_code check_counts(const char *tag, const hs_histogram_counts *c, hs_er
 
 hs_code hs_summary_histogram_counted(hs_summary *summary, const char *tag, const hs_histogram_counts *given, hs_error *err)
 {
-    hs_histogram_counts counts = {HS_HISTOGRAM_COUNTS};
+    hs_histogram_counts counts = HS_INIT(hs_histogram_counts);
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = hs_struct_take(&counts, sizeof counts, given, "hs_histogram_counts", "HS_HISTOGRAM_COUNTS", err)) ||
+    if (code || (code = hs_struct_take(&counts, sizeof counts, given, "hs_histogram_counts", err)) ||
         (code = check_counts(tag, &counts, err)))
         return code;
     return put_histogram(summary, tag, &counts, err);

@@ -107,12 +107,10 @@ static hs_code put(hs_summary *summary, const char *tag, const uniform *u, const
 hs_code hs_summary_histogram_uniform(hs_summary *summary, const char *tag, const hs_tensor *values,
                                      const hs_uniform_histogram_options *given, hs_error *err)
 {
-    hs_uniform_histogram_options options = {HS_UNIFORM_HISTOGRAM_OPTIONS};
+    hs_uniform_histogram_options options = HS_INIT(hs_uniform_histogram_options);
     hs_tensor host;
     hs_code code = hs__check_value(summary, tag, err);
-    if (code ||
-        (given && (code = hs_struct_take(&options, sizeof options, given, "hs_uniform_histogram_options",
-                                         "HS_UNIFORM_HISTOGRAM_OPTIONS", err))) ||
+    if (code || (given && (code = hs_struct_take(&options, sizeof options, given, "hs_uniform_histogram_options", err))) ||
         (code = check(tag, &options, err)))
         return code;
     if (values && !hs__is_real(values->dtype))

@@ -126,9 +126,9 @@ static void put_info(hs__buffer *out, const hs_hparam_info *info)
     hs__put_string(out, INFO_DISPLAY_NAME, info->display_name);
     hs__put_string(out, INFO_DESCRIPTION, info->description);
     hs__put_integer(out, INFO_TYPE, (uint64_t)info->type);
-    if (info->n_values) {
+    if (info->values && info->values->type) {
         size_t values = hs__begin_field(out, INFO_VALUES);
-        for (size_t i = 0; i < info->n_values; i++)
+        for (size_t i = 0; info->values[i].type; i++)
             put_value(out, 1, &info->values[i]);
         hs__end_field(out, values);
     } else if (info->least != 0 || info->most != 0) {
@@ -158,13 +158,13 @@ static hs_code check_info(const hs_hparam_info *info, size_t i, hs_error *err)
     hs_code code = check_name(info->name, "hs_hparams_config_options.hparams", i, err);
     if (code || (code = check_texts((const char *const[]){info->display_name, info->description}, names, 2, err)))
         return code;
-    if (info->type < HS_HPARAM_UNSET || info->type > HS_HPARAM_NUMBER || (info->n_values && !info->values))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' has type %d, and %zu values that are %s",
-                            info->name, (int)info->type, info->n_values, info->values ? "given" : "NULL");
+    if (info->type < HS_HPARAM_UNSET || info->type > HS_HPARAM_NUMBER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' has type %d, which there is not", info->name,
+                            (int)info->type);
     if (!isfinite(info->least) || !isfinite(info->most) || info->least > info->most)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' is to lie between %g and %g", info->name,
                             info->least, info->most);
-    for (size_t k = 0; !code && k < info->n_values; k++) {
+    for (size_t k = 0; !code && info->values && info->values[k].type; k++) {
         code = check_hparam(&info->values[k], info->name, err);
         if (!code && info->type && info->values[k].type != info->type)
             code =
@@ -189,13 +189,10 @@ static hs_code check_config(const hs_hparams_config_options *o, hs_error *err)
 {
     static const char *const names[] = {"hs_hparams_config_options.name", "hs_hparams_config_options.description",
                                         "hs_hparams_config_options.user"};
-    if ((o->n_hparams && !o->hparams) || (o->n_metrics && !o->metrics))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_hparams_config_options.%s is NULL",
-                            o->n_hparams && !o->hparams ? "hparams" : "metrics");
     hs_code code = check_texts((const char *const[]){o->name, o->description, o->user}, names, 3, err);
-    for (size_t i = 0; !code && i < o->n_hparams; i++)
+    for (size_t i = 0; !code && o->hparams && o->hparams[i].name; i++)
         code = check_info(&o->hparams[i], i, err);
-    for (size_t i = 0; !code && i < o->n_metrics; i++)
+    for (size_t i = 0; !code && o->metrics && o->metrics[i].tag; i++)
         code = check_metric(&o->metrics[i], i, err);
     return code ? code : check_time("hs_hparams_config_options.created_secs", o->created_secs, err);
 }
@@ -203,10 +200,9 @@ static hs_code check_config(const hs_hparams_config_options *o, hs_error *err)
 hs_code hs_hparams_config(hs_summary *summary, const hs_hparams_config_options *given, hs_error *err)
 {
     static const char tag[] = "_hparams_/experiment";
-    hs_hparams_config_options o = {HS_HPARAMS_CONFIG_OPTIONS};
+    hs_hparams_config_options o = HS_INIT(hs_hparams_config_options);
     hs_code code = hs__check_value(summary, tag, err);
-    if (code ||
-        (code = hs_struct_take(&o, sizeof o, given, "hs_hparams_config_options", "HS_HPARAMS_CONFIG_OPTIONS", err)) ||
+    if (code || (code = hs_struct_take(&o, sizeof o, given, "hs_hparams_config_options", err)) ||
         (code = check_config(&o, err)))
         return code;
     opened value = begin(summary, tag, DATA_EXPERIMENT);
@@ -214,9 +210,9 @@ hs_code hs_hparams_config(hs_summary *summary, const hs_hparams_config_options *
     hs__put_string(out, EXPERIMENT_DESCRIPTION, o.description);
     hs__put_string(out, EXPERIMENT_USER, o.user);
     hs__put_double(out, EXPERIMENT_CREATED, time_or_now(summary, o.created_secs));
-    for (size_t i = 0; i < o.n_hparams; i++)
+    for (size_t i = 0; o.hparams && o.hparams[i].name; i++)
         put_info(out, &o.hparams[i]);
-    for (size_t i = 0; i < o.n_metrics; i++)
+    for (size_t i = 0; o.metrics && o.metrics[i].tag; i++)
         put_metric(out, &o.metrics[i]);
     hs__put_string(out, EXPERIMENT_NAME, o.name);
     return end(&value, err);
@@ -228,10 +224,8 @@ static hs_code check_start(const hs_hparams_start_options *o, hs_error *err)
 {
     static const char *const names[] = {"hs_hparams_start_options.group_name", "hs_hparams_start_options.model_uri",
                                         "hs_hparams_start_options.monitor_url"};
-    if (o->n_hparams && !o->hparams)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_hparams_start_options.hparams is NULL");
     hs_code code = check_texts((const char *const[]){o->group_name, o->model_uri, o->monitor_url}, names, 3, err);
-    for (size_t i = 0; !code && i < o->n_hparams; i++) {
+    for (size_t i = 0; !code && o->hparams && o->hparams[i].type; i++) {
         const hs_hparam *hparam = &o->hparams[i];
         if (!(code = check_name(hparam->name, "hs_hparams_start_options.hparams", i, err)))
             code = check_hparam(hparam, hparam->name, err);
@@ -245,14 +239,14 @@ static hs_code check_start(const hs_hparams_start_options *o, hs_error *err)
 hs_code hs_hparams_start(hs_summary *summary, const hs_hparams_start_options *given, hs_error *err)
 {
     static const char tag[] = "_hparams_/session_start_info";
-    hs_hparams_start_options o = {HS_HPARAMS_START_OPTIONS};
+    hs_hparams_start_options o = HS_INIT(hs_hparams_start_options);
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = hs_struct_take(&o, sizeof o, given, "hs_hparams_start_options", "HS_HPARAMS_START_OPTIONS", err)) ||
+    if (code || (code = hs_struct_take(&o, sizeof o, given, "hs_hparams_start_options", err)) ||
         (code = check_start(&o, err)))
         return code;
     opened value = begin(summary, tag, DATA_START);
     hs__buffer *out = value.value.out;
-    for (size_t i = 0; i < o.n_hparams; i++) {
+    for (size_t i = 0; o.hparams && o.hparams[i].type; i++) {
         size_t entry = hs__begin_field(out, START_HPARAM);
         hs__put_string(out, 1, o.hparams[i].name);
         put_value(out, 2, &o.hparams[i]);

@@ -176,8 +176,7 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *imag
                      hs_image_options *options, hs_error *err)
 {
     hs_code code = hs__check_value(summary, tag, err);
-    if (code ||
-        (given && (code = hs_struct_take(options, sizeof *options, given, "hs_image_options", "HS_IMAGE_OPTIONS", err))))
+    if (code || (given && (code = hs_struct_take(options, sizeof *options, given, "hs_image_options", err))))
         return code;
     if (options->max_outputs < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_image_options.max_outputs is %lld", tag,
@@ -192,7 +191,7 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *imag
 hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_tensor *images, const hs_image_options *given,
                          hs_error *err)
 {
-    hs_image_options options = {HS_IMAGE_OPTIONS};
+    hs_image_options options = HS_INIT(hs_image_options);
     hs_tensor host;
     batch b = {.tensor = &host};
     hs_code code = check(summary, tag, images, given, &options, err);

@@ -181,9 +181,9 @@ static hs_code make(hs_summary *summary, const char *tag, const hs_pr_curve *o, 
 
 hs_code hs_summary_pr_curve(hs_summary *summary, const char *tag, const hs_pr_curve *given, hs_error *err)
 {
-    hs_pr_curve options = {HS_PR_CURVE};
+    hs_pr_curve options = HS_INIT(hs_pr_curve);
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = hs_struct_take(&options, sizeof options, given, "hs_pr_curve", "HS_PR_CURVE", err)) ||
+    if (code || (code = hs_struct_take(&options, sizeof options, given, "hs_pr_curve", err)) ||
         (code = check(tag, &options, err)))
         return code;
     curve c = {.copies = {{.env = &summary->env}, {.env = &summary->env}}};

@@ -62,11 +62,10 @@ static hs_code check_plugin(const char *tag, const hs_summary_plugin *plugin, hs
 hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_tensor *tensor, const hs_summary_plugin *given,
                           hs_error *err)
 {
-    hs_summary_plugin plugin = {HS_SUMMARY_PLUGIN};
+    hs_summary_plugin plugin = HS_INIT(hs_summary_plugin);
     hs_tensor host;
     hs_code code = hs__check_value(summary, tag, err);
-    if (code ||
-        (given && (code = hs_struct_take(&plugin, sizeof plugin, given, "hs_summary_plugin", "HS_SUMMARY_PLUGIN", err))) ||
+    if (code || (given && (code = hs_struct_take(&plugin, sizeof plugin, given, "hs_summary_plugin", err))) ||
         (code = check_plugin(tag, &plugin, err)) || (code = hs__value_tensor(summary, tag, tensor, &host, err)) ||
         (code = hs__check_strings(tag, &host, err)))
         return code;

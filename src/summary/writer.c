@@ -118,15 +118,14 @@ static hs_code check_options(const hs_summary_writer_options *options, hs_error 
 
 hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *given, hs_error *err)
 {
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options);
     hs_env env;
     hs_error_clear(err);
     if (!directory || !*directory) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "an event-file writer needs a directory");
         return NULL;
     }
-    if ((given &&
-         hs_struct_take(&options, sizeof options, given, "hs_summary_writer_options", "HS_SUMMARY_WRITER_OPTIONS", err)) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_summary_writer_options", err)) ||
         check_options(&options, err) || hs__env_take(&env, options.env, err))
         return NULL;
     hs_summary_writer *writer = new_writer(&env, directory, &options, err);

@@ -32,7 +32,7 @@ hs_code hs__writer_cache_get(hs__writer_cache *cache, const char *directory, hs_
             return HS_OK;
         }
     char *kept = hs__strndup(cache->env, directory, length);
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = cache->env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = cache->env);
     hs_error error = {0};
     hs_summary_writer *opened = NULL;
     if (!kept)

@@ -64,10 +64,9 @@ static hs_summary_writer *share(hs_summary_writer *opened, const char *directory
 
 hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *given, hs_error *err)
 {
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options);
     hs_env env;
-    if ((given &&
-         hs_struct_take(&options, sizeof options, given, "hs_summary_writer_options", "HS_SUMMARY_WRITER_OPTIONS", err)) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_summary_writer_options", err)) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     hs_summary_writer *found = directory ? find_locked(directory, &env) : NULL;

@@ -35,11 +35,10 @@ static hs_coordinator *make(const hs_env *env, const hs_code *clean_codes, hs_er
 
 hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error *err)
 {
-    hs_coordinator_options options = {HS_COORDINATOR_OPTIONS};
+    hs_coordinator_options options = HS_INIT(hs_coordinator_options);
     hs_env env;
     hs_error_clear(err);
-    if ((given &&
-         hs_struct_take(&options, sizeof options, given, "hs_coordinator_options", "HS_COORDINATOR_OPTIONS", err)) ||
+    if ((given && hs_struct_take(&options, sizeof options, given, "hs_coordinator_options", err)) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     return make(&env, options.clean_stop_codes, err);
@@ -47,7 +46,7 @@ hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error
 
 hs_coordinator *hs__coordinator_new(const hs_env *env)
 {
-    return hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = env}, NULL);
+    return hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = env), NULL);
 }
 
 static void destroy(hs_coordinator *coordinator)
@@ -229,7 +228,7 @@ void hs__coordinator_release(hs_coordinator *coordinator)
 static hs_code start_thread(hs_coordinator *coordinator, const hs_thread_options *given, hs_error *err)
 {
     hs_thread_options options;
-    hs_code code = hs_struct_take(&options, sizeof options, given, "hs_thread_options", "HS_THREAD_OPTIONS", err);
+    hs_code code = hs_struct_take(&options, sizeof options, given, "hs_thread_options", err);
     if (code)
         return code;
     if (!coordinator || !options.run)

@@ -19,6 +19,7 @@ typedef struct {
     hs_join_options options;
     hs_thread *const *awaited; /* without a limit */
     size_t n_awaited;
+    size_t n_given; /* in options.threads */
 } joining;
 
 static hs_thread *nth(const joining *j, size_t i)
@@ -31,7 +32,7 @@ static hs_thread *nth(const joining *j, size_t i)
 
 static size_t count(const joining *j)
 {
-    return j->n_awaited + j->n + j->options.n_threads;
+    return j->n_awaited + j->n + j->n_given;
 }
 
 /* Of the first n; those that are awaited come first. */
@@ -73,7 +74,7 @@ static void wait_for_ends(const joining *j)
         uint64_t seen = changes(j->coordinator);
         if (hs_coordinator_should_stop(j->coordinator) || !any_alive(j, count(j)))
             return;
-        wait_for_more(j->coordinator, seen, j->options.n_threads ? hs__deadline(PERIOD) : HS__FOREVER);
+        wait_for_more(j->coordinator, seen, j->n_given ? hs__deadline(PERIOD) : HS__FOREVER);
     }
 }
 
@@ -170,16 +171,12 @@ static hs_code end_join(hs_coordinator *coordinator, hs_error *err)
 
 static hs_code take_options(hs_join_options *options, const hs_join_options *given, hs_error *err)
 {
-    *options = (hs_join_options){HS_JOIN_OPTIONS};
-    hs_code code =
-        given ? hs_struct_take(options, sizeof *options, given, "hs_join_options", "HS_JOIN_OPTIONS", err) : HS_OK;
+    *options = (hs_join_options)HS_INIT(hs_join_options);
+    hs_code code = given ? hs_struct_take(options, sizeof *options, given, "hs_join_options", err) : HS_OK;
     if (code)
         return code;
     if (options->left_behind)
         *options->left_behind = 0;
-    if (options->n_threads && !options->threads)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_join_options.n_threads is %zu, and threads is NULL",
-                            options->n_threads);
     double grace = options->stop_grace_secs;
     if (!(grace >= 0) && grace != HS_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_join_options.stop_grace_secs is %g, no time to wait", grace);
@@ -219,6 +216,8 @@ hs_code hs__coordinator_join(hs_coordinator *coordinator, const hs_join_options 
     hs_code code = take_options(&j.options, given, err);
     if (code)
         return code;
+    while (j.options.threads && j.options.threads[j.n_given])
+        j.n_given++;
     keep_registered(&j);
     wait_for_ends(&j);
     if (hs_coordinator_should_stop(coordinator))

@@ -45,7 +45,7 @@ static void release_looper(void *user)
 static hs_code take_options(hs_looper_options *options, const hs_looper_options *given, hs_error *err)
 {
     hs_error_clear(err);
-    hs_code code = hs_struct_take(options, sizeof *options, given, "hs_looper_options", "HS_LOOPER_OPTIONS", err);
+    hs_code code = hs_struct_take(options, sizeof *options, given, "hs_looper_options", err);
     if (code)
         return code;
     if (!options->coordinator || !options->loop)
@@ -66,10 +66,8 @@ static hs_thread *make(const hs_looper_options *options, hs_error *err)
         return NULL;
     }
     *l = (looper){*env, *options};
-    hs_thread_options of_thread = {
-        HS_THREAD_OPTIONS, .name = options->name ? options->name : "looper", .run = run_looper,
-        .user = l,         .wake = options->wake ? wake_looper : NULL,
-    };
+    hs_thread_options of_thread = HS_INIT(hs_thread_options, .name = options->name ? options->name : "looper",
+                                          .run = run_looper, .user = l, .wake = options->wake ? wake_looper : NULL);
     hs_thread *thread = hs__thread_new(&of_thread, env, release_looper, err);
     if (!thread)
         release_looper(l);

@@ -245,7 +245,8 @@ static hs_code add_thread(hs__filling *filling, hs_raw_session *session, const c
         return code;
     w->coordinated = coordinator != NULL;
     char *name = hs__format(&runner->env, "QueueRunnerThread-%s-%s", runner->name, label);
-    hs_thread_options options = {HS_THREAD_OPTIONS, .name = name, .run = enqueues ? enqueue : close_on_stop, .user = w};
+    hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = name, .run = enqueues ? enqueue : close_on_stop, .user = w);
     hs_thread *thread = name ? hs__thread_new(&options, &runner->env, release_work, err) : NULL;
     if (!name)
         hs__no_memory(err, strlen(runner->name), "a thread's name");

@@ -22,7 +22,8 @@ static void on_damage(void *user, const hs_event_damage *damage)
 bool open_events(events *opened, const char *path)
 {
     hs_error err = {0};
-    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = tool_env(), .damaged = on_damage, .user = opened};
+    hs_event_reader_options options =
+        HS_INIT(hs_event_reader_options, .env = tool_env(), .damaged = on_damage, .user = opened);
     opened->reader = hs_event_reader_open(path, &options, &err);
     if (!opened->reader)
         say("%s", err.message);

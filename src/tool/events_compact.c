@@ -213,7 +213,7 @@ static bool write_aside(compaction *c)
 {
     hs_error err = {0};
     events from = {.damaged = stay_silent};
-    hs_record_writer_options options = {HS_RECORD_WRITER_OPTIONS, .env = tool_env()};
+    hs_record_writer_options options = HS_INIT(hs_record_writer_options, .env = tool_env());
     if (!open_events(&from, c->directory))
         return false;
     hs_record_writer *writer = hs_record_writer_open(c->aside, &options, &err);
@@ -261,7 +261,7 @@ static bool hold(const char *directory, hs_saver **saver)
     *saver = NULL;
     bool is_free = access(lock, F_OK) != 0;
     if (!is_free) {
-        const hs_saver_options options = {HS_SAVER_OPTIONS, .env = tool_env()};
+        const hs_saver_options options = HS_INIT(hs_saver_options, .env = tool_env());
         *saver = hs_saver_new(&options, &err);
         is_free = *saver && !hs_saver_hold(*saver, prefix, &err);
         if (!is_free)

@@ -14,7 +14,7 @@ static void log_line(void *user, hs_log_level level, const char *text)
 
 const hs_env *tool_env(void)
 {
-    static const hs_env env = {HS_ENV, .logger = {log_line, NULL}};
+    static const hs_env env = HS_INIT(hs_env, .logger = {log_line, NULL});
     return &env;
 }
 

@@ -39,7 +39,7 @@ static hs_code from_host(void *user, void *to, const void *host, size_t bytes, h
 
 void device_open(device *d, size_t bytes)
 {
-    *d = (device){.memory = {HS_MEMORY, .device_type = 2, .to_host = to_host, .from_host = from_host},
+    *d = (device){.memory = HS_INIT(hs_memory, .device_type = 2, .to_host = to_host, .from_host = from_host),
                   .bytes = bytes,
                   .thread = pthread_self(),
                   .code = HS_INTERNAL};

@@ -76,8 +76,8 @@ void queued_add(bare *b, counter *c, int64_t capacity)
 
 void queued_add_position(bare *b, counter *c, int64_t capacity)
 {
-    hs_state_provider position = {HS_STATE_PROVIDER, .name = "reader", .save = counter_save, .load = counter_load,
-                                  .self = c};
+    hs_state_provider position =
+        HS_INIT(hs_state_provider, .name = "reader", .save = counter_save, .load = counter_load, .self = c);
     hs_graph_queue(b->graph, .name = "q", .capacity = capacity, .components = QUEUED_NUMBER, .produce = counter_produce,
                    .self = c, .threads = HS_NEVER, .position = &position);
 }

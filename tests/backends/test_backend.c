@@ -31,9 +31,8 @@ static hs_code close_session(void *session, hs_error *err)
 }
 
 /* All that is required and nothing else. */
-static const hs_backend_ops least = {
-    HS_BACKEND_OPS, .name = "least", .find = find, .open = open_session, .run = run, .close = close_session,
-};
+static const hs_backend_ops least =
+    HS_INIT(hs_backend_ops, .name = "least", .find = find, .open = open_session, .run = run, .close = close_session);
 
 static void functions_left_out_have_defaults(void **state)
 {
@@ -130,7 +129,8 @@ static void no_functions_and_no_size_are_refused(void **state)
     hs_error err = {0};
     assert_fails(hs__backend_take(&taken, (hs_backend){NULL, NULL}, &err), HS_INVALID_ARGUMENT, &err, "ops is NULL");
     ops.size = 0;
-    assert_fails(hs__backend_take(&taken, (hs_backend){&ops, NULL}, &err), HS_INVALID_ARGUMENT, &err, "HS_BACKEND_OPS");
+    assert_fails(hs__backend_take(&taken, (hs_backend){&ops, NULL}, &err), HS_INVALID_ARGUMENT, &err,
+                 "HS_INIT(hs_backend_ops");
 }
 
 /* A backend that was compiled before the last functions were added. */

@@ -99,10 +99,10 @@ static void a_building_error_comes_before_the_hooks(void **state)
 {
     bare *b = *state;
     hs_script *script = hs_script_new(&b->t.env);
-    hs_hook_ops ops = {HS_HOOK_OPS, .name = "h"};
+    hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "h");
     hs_hook hook = hs_script_watch(script, NULL, (hs_hook){.ops = &ops});
     hs_graph_value(b->graph, "x", HS_DOUBLE, HS_SCALAR, NULL);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
     assert_string_equal(hs_script_calls(script), "");
     hs_script_free(script);
@@ -118,23 +118,24 @@ static void variables_are_checked(void **state)
 {
     bare *b = *state;
     double x;
-    hs_memory half = {HS_MEMORY}, one_way = {HS_MEMORY, .to_host = no_copy}, no_size = {.to_host = no_copy};
+    hs_memory half = HS_INIT(hs_memory), one_way = HS_INIT(hs_memory, .to_host = no_copy), no_size = {.to_host = no_copy};
     no_size.from_host = no_copy;
     const struct {
         hs_variable_def def;
         const char *says;
     } cases[] = {
-        {{HS_VARIABLE_DEF, .name = "a", .dtype = 99}, "99 is no dtype"},
-        {{HS_VARIABLE_DEF, .name = "b", .dtype = HS_STRING}, "strings cannot be variables"},
-        {{HS_VARIABLE_DEF, .name = "c", .dtype = HS_DOUBLE, .shape = HS_SHAPE(-1)}, "dimension 0 is -1"},
-        {{HS_VARIABLE_DEF, .name = "d", .dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE}, "rank -1"},
-        {{HS_VARIABLE_DEF, .name = "e", .dtype = HS_DOUBLE, .shape = HS_SHAPE(INT64_MAX, 2)}, "too large"},
-        {{HS_VARIABLE_DEF, .name = "f", .dtype = HS_DOUBLE, .shape = HS_SHAPE(INT64_MAX / 4)}, "too large"},
-        {{HS_VARIABLE_DEF, .name = "g", .dtype = HS_DOUBLE, .data = &x, .memory = &half}, "to_host and from_host"},
-        {{HS_VARIABLE_DEF, .name = "i", .dtype = HS_DOUBLE, .data = &x, .memory = &one_way}, "to_host and from_host"},
-        {{HS_VARIABLE_DEF, .name = "j", .dtype = HS_DOUBLE, .data = &x, .memory = &no_size}, "HS_MEMORY"},
-        {{HS_VARIABLE_DEF, .dtype = HS_DOUBLE}, "a new variable has no name"},
-        {{.name = "h", .dtype = HS_DOUBLE}, "HS_VARIABLE_DEF"},
+        {HS_INIT(hs_variable_def, .name = "a", .dtype = 99), "99 is no dtype"},
+        {HS_INIT(hs_variable_def, .name = "b", .dtype = HS_STRING), "strings cannot be variables"},
+        {HS_INIT(hs_variable_def, .name = "c", .dtype = HS_DOUBLE, .shape = HS_SHAPE(-1)), "dimension 0 is -1"},
+        {HS_INIT(hs_variable_def, .name = "d", .dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE), "rank -1"},
+        {HS_INIT(hs_variable_def, .name = "e", .dtype = HS_DOUBLE, .shape = HS_SHAPE(INT64_MAX, 2)), "too large"},
+        {HS_INIT(hs_variable_def, .name = "f", .dtype = HS_DOUBLE, .shape = HS_SHAPE(INT64_MAX / 4)), "too large"},
+        {HS_INIT(hs_variable_def, .name = "g", .dtype = HS_DOUBLE, .data = &x, .memory = &half), "to_host and from_host"},
+        {HS_INIT(hs_variable_def, .name = "i", .dtype = HS_DOUBLE, .data = &x, .memory = &one_way),
+         "to_host and from_host"},
+        {HS_INIT(hs_variable_def, .name = "j", .dtype = HS_DOUBLE, .data = &x, .memory = &no_size), "HS_INIT(hs_memory"},
+        {HS_INIT(hs_variable_def, .dtype = HS_DOUBLE), "a new variable has no name"},
+        {{.name = "h", .dtype = HS_DOUBLE}, "HS_INIT(hs_variable_def"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_graph *graph = hs_graph_new(&b->t.env);
@@ -161,7 +162,7 @@ static void no_graph_is_built(void **state)
 {
     double x;
     (void)state;
-    const hs_variable_def variable = {HS_VARIABLE_DEF, .name = "x", .dtype = HS_DOUBLE};
+    const hs_variable_def variable = HS_INIT(hs_variable_def, .name = "x", .dtype = HS_DOUBLE);
     const hs_code codes[] = {
         hs_graph_add_variable(NULL, &variable),
         hs_graph_add_variable(NULL, NULL),
@@ -244,12 +245,14 @@ static void outputs_are_checked(void **state)
         hs_op_def def;
         const char *says;
     } cases[] = {
-        {{HS_OP_DEF, .name = "a", .outputs = BARE_SCALAR}, "op 'a': it has outputs, but no function"},
-        {{HS_OP_DEF, .name = "b", .run = bare_fail, .outputs = HS_OUTPUTS({.dtype = 15 + 50})}, "65 is no dtype"},
-        {{HS_OP_DEF, .name = "c", .run = bare_fail, .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = {.rank = 9}})}, "rank 9"},
-        {{HS_OP_DEF, .name = "d", .run = bare_fail, .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = {1, 0, {-1}}, .data = &x})},
+        {HS_INIT(hs_op_def, .name = "a", .outputs = BARE_SCALAR), "op 'a': it has outputs, but no function"},
+        {HS_INIT(hs_op_def, .name = "b", .run = bare_fail, .outputs = HS_OUTPUTS({.dtype = 15 + 50})), "65 is no dtype"},
+        {HS_INIT(hs_op_def, .name = "c", .run = bare_fail, .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = {.rank = 9}})),
+         "rank 9"},
+        {HS_INIT(hs_op_def, .name = "d", .run = bare_fail,
+                 .outputs = HS_OUTPUTS({HS_DOUBLE, .shape = {1, 0, {-1}}, .data = &x})),
          "output 0 has data, so its shape must not be open"},
-        {{HS_OP_DEF, .run = bare_fail}, "a new op has no name"},
+        {HS_INIT(hs_op_def, .run = bare_fail), "a new op has no name"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_graph *graph = hs_graph_new(&b->t.env);
@@ -364,7 +367,7 @@ static void a_backend_knows_its_graph(void **state)
 static void a_half_filled_env_is_reported_by_opening(void **state)
 {
     bare *b = *state;
-    hs_env env = {HS_ENV, .clock = {.monotonic_ns = b->t.env.clock.monotonic_ns}};
+    hs_env env = HS_INIT(hs_env, .clock = {.monotonic_ns = b->t.env.clock.monotonic_ns});
     hs_graph *graph = hs_graph_new(&env);
     assert_null(hs_session_open(hs_graph_backend(graph), NULL, &b->err));
     assert_says(&b->err, HS_INVALID_ARGUMENT, "hs_env.clock");

@@ -131,8 +131,8 @@ static void ops_that_initialise_know_their_variables(void **state)
     bare *b = *state;
     static double w;
     hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
-    hs_graph_add_variable(b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "count", .dtype = HS_INT64,
-                                                       .shape = HS_SCALAR, .flags = HS_VARIABLE_LOCAL});
+    hs_graph_add_variable(
+        b->graph, HS_VARIABLE_DEF(.name = "count", .dtype = HS_INT64, .shape = HS_SCALAR, .flags = HS_VARIABLE_LOCAL));
     bare_open(b);
     Hs__Pb__GraphDef *def = graph_def(b);
     assert_string_equal(node_of(def, "init")->op, "NoOp");
@@ -245,7 +245,7 @@ static hs_code trace_run(test_env *t, void *user)
     void *session = NULL;
     hs_node node;
     hs_tensor value;
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_FULL};
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL);
     hs_backend_call call = {.size = sizeof call, .fetches = &node, .n_fetches = 1, .options = &options, .values = &value};
     hs_code code = backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err);
     if (!code && !(code = hs_backend_find(backend, "train", &node, &err)) &&
@@ -319,7 +319,7 @@ static void a_traced_run_tells_how_long_each_op_took(void **state)
     hs_graph_op(b->graph, .name = "group", .control_inputs = HS_NAMES("train"));
     bare_open(b);
     int64_t before = b->t.now_ns;
-    Hs__Pb__RunMetadata *metadata = metadata_of(b, "group", &(hs_run_options){HS_RUN_OPTIONS, .trace_level = 1});
+    Hs__Pb__RunMetadata *metadata = metadata_of(b, "group", HS_RUN_OPTIONS(.trace_level = 1));
     assert_int_equal(metadata->step_stats->n_dev_stats, 1);
     const Hs__Pb__DeviceStepStats *device = metadata->step_stats->dev_stats[0];
     assert_contains(device->device, "CPU:0");
@@ -354,7 +354,7 @@ static void a_traced_run_tells_what_memory_was_used(void **state)
     bare_op(b, .name = "train", .inputs = HS_NAMES("w"),
             .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_SHAPE(5)}, {.dtype = HS_INT32}));
     bare_open(b);
-    Hs__Pb__RunMetadata *metadata = metadata_of(b, "train", &(hs_run_options){HS_RUN_OPTIONS, .trace_level = 1});
+    Hs__Pb__RunMetadata *metadata = metadata_of(b, "train", HS_RUN_OPTIONS(.trace_level = 1));
     const Hs__Pb__NodeExecStats *train = stats_of(metadata, "train"), *variable = stats_of(metadata, "w");
     assert_int_equal(train->memory[0]->total_bytes, 5 * 8 + 4);
     assert_string_equal(train->memory[0]->allocator_name, "cpu");
@@ -373,8 +373,7 @@ static void the_graph_of_a_run_is_shown_on_demand(void **state)
     bare *b = *state;
     bare_op(b, .name = "train");
     bare_open(b);
-    Hs__Pb__RunMetadata *metadata =
-        metadata_of(b, "train", &(hs_run_options){HS_RUN_OPTIONS, .output_partition_graphs = true});
+    Hs__Pb__RunMetadata *metadata = metadata_of(b, "train", HS_RUN_OPTIONS(.output_partition_graphs = true));
     assert_null(metadata->step_stats);
     assert_int_equal(metadata->n_partition_graphs, 1);
     assert_string_equal(node_of(metadata->partition_graphs[0], "train")->op, "Op");
@@ -386,7 +385,7 @@ static void stats_and_graph_go_together(void **state)
     bare *b = *state;
     bare_op(b, .name = "train");
     bare_open(b);
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_FULL, .output_partition_graphs = true};
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL, .output_partition_graphs = true);
     for (int i = 0; i < 2; i++) { /* the second is as the first */
         Hs__Pb__RunMetadata *metadata = metadata_of(b, "train", &options);
         assert_int_equal(metadata->step_stats->dev_stats[0]->n_node_stats, 1);
@@ -400,8 +399,8 @@ static void a_run_that_is_not_asked_says_nothing(void **state)
     bare *b = *state;
     bare_op(b, .name = "train");
     bare_open(b);
-    hs_run_options options = {HS_RUN_OPTIONS, .timeout_ms = 1000};
-    hs__pb__run_metadata__free_unpacked(metadata_of(b, "train", &(hs_run_options){HS_RUN_OPTIONS, .trace_level = 1}), NULL);
+    hs_run_options options = HS_INIT(hs_run_options, .timeout_ms = 1000);
+    hs__pb__run_metadata__free_unpacked(metadata_of(b, "train", HS_RUN_OPTIONS(.trace_level = 1)), NULL);
     assert_ok(bare_run(b, HS_NAMES("train"), NULL, &options), &b->err);
     assert_int_equal(b->metadata.size, 0);
     assert_ok(bare_run(b, HS_NAMES("train"), NULL, NULL), &b->err);

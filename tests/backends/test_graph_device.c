@@ -36,14 +36,14 @@ static hs_code from_host(void *user, void *to, const void *host, size_t bytes, h
 
 static void device_init(device *d)
 {
-    *d = (device){.memory = {HS_MEMORY, .device_type = 2, .to_host = to_host, .from_host = from_host}};
+    *d = (device){.memory = HS_INIT(hs_memory, .device_type = 2, .to_host = to_host, .from_host = from_host)};
     d->memory.user = d;
 }
 
 static void add_device_variable(bare *b, device *d, const double *initial)
 {
-    hs_variable_def def = {HS_VARIABLE_DEF,  .name = "w",        .dtype = HS_DOUBLE,  .shape = HS_SHAPE(2),
-                           .data = d->bytes, .initial = initial, .memory = &d->memory};
+    hs_variable_def def = HS_INIT(hs_variable_def, .name = "w", .dtype = HS_DOUBLE, .shape = HS_SHAPE(2), .data = d->bytes,
+                                  .initial = initial, .memory = &d->memory);
     assert_int_equal(hs_graph_add_variable(b->graph, &def), HS_OK);
 }
 
@@ -138,7 +138,7 @@ static void a_session_reads_numbers_of_the_device(void **state)
     device_init(&d);
     add_device_variable(b, &d, (double[]){2.5, 3});
     hs_session *session = hs_session_open(hs_graph_backend(b->graph), NULL, &b->err);
-    assert_ok(hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("w")}, &values, &b->err), &b->err);
+    assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("w")), &values, &b->err), &b->err);
     assert_true(hs_values_number(values, 0) == 2.5);
     d.broken = true;
     assert_true(hs_values_number(values, 0) != hs_values_number(values, 0)); /* NaN */
@@ -150,7 +150,8 @@ static void a_variable_on_the_device_is_never_the_global_step(void **state)
     bare *b = *state;
     device d;
     device_init(&d);
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "global_step", .dtype = HS_INT64, .data = d.bytes, .memory = &d.memory};
+    hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = "global_step", .dtype = HS_INT64, .data = d.bytes, .memory = &d.memory);
     assert_int_equal(hs_graph_add_variable(b->graph, &def), HS_OK);
     assert_null(hs_backend_global_step_name(hs_graph_backend(b->graph)));
 }
@@ -160,7 +161,7 @@ static void device_memory_is_the_programs(void **state)
     bare *b = *state;
     device d;
     device_init(&d);
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "w", .dtype = HS_DOUBLE, .memory = &d.memory};
+    hs_variable_def def = HS_INIT(hs_variable_def, .name = "w", .dtype = HS_DOUBLE, .memory = &d.memory);
     assert_int_equal(hs_graph_add_variable(b->graph, &def), HS_INVALID_ARGUMENT);
     assert_says(hs_graph_error(b->graph), HS_INVALID_ARGUMENT, "device memory needs data");
 }

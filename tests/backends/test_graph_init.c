@@ -4,7 +4,7 @@
 
 static void add_owned(bare *b, const char *name, const double *initial, uint64_t flags)
 {
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = name, .dtype = HS_DOUBLE, .initial = initial, .flags = flags};
+    hs_variable_def def = HS_INIT(hs_variable_def, .name = name, .dtype = HS_DOUBLE, .initial = initial, .flags = flags);
     assert_int_equal(hs_graph_add_variable(b->graph, &def), HS_OK);
 }
 
@@ -40,8 +40,8 @@ static void the_librarys_variables_start_as_they_are_told(void **state)
     int called = 0;
     add_owned(b, "zero", NULL, 0);
     add_owned(b, "three", &initial, 0);
-    hs_variable_def seven = {HS_VARIABLE_DEF, .name = "seven", .dtype = HS_DOUBLE, .initialize = set_to_seven,
-                             .self = &called};
+    hs_variable_def seven =
+        HS_INIT(hs_variable_def, .name = "seven", .dtype = HS_DOUBLE, .initialize = set_to_seven, .self = &called);
     hs_graph_add_variable(b->graph, &seven);
     bare_open(b);
     initial = 4; /* what counts is the moment of the init op */
@@ -68,10 +68,11 @@ static void the_programs_memory_may_be_initialised_too(void **state)
     bare *b = *state;
     double given = 1, called = 1, initial = 2;
     int calls = 0;
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "given", .dtype = HS_DOUBLE, .data = &given, .initial = &initial};
+    hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = "given", .dtype = HS_DOUBLE, .data = &given, .initial = &initial);
     hs_graph_add_variable(b->graph, &def);
-    def = (hs_variable_def){HS_VARIABLE_DEF, .name = "called",           .dtype = HS_DOUBLE,
-                            .data = &called, .initialize = set_to_seven, .self = &calls};
+    def = (hs_variable_def)HS_INIT(hs_variable_def, .name = "called", .dtype = HS_DOUBLE, .data = &called,
+                                   .initialize = set_to_seven, .self = &calls);
     hs_graph_add_variable(b->graph, &def);
     bare_open(b);
     bare_number(b, "init");
@@ -134,7 +135,7 @@ static hs_code refuse(void *self, const hs_tensor *value, hs_error *err)
 static void a_failing_initialiser_is_named(void **state)
 {
     bare *b = *state;
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "w", .dtype = HS_DOUBLE, .initialize = refuse};
+    hs_variable_def def = HS_INIT(hs_variable_def, .name = "w", .dtype = HS_DOUBLE, .initialize = refuse);
     hs_graph_add_variable(b->graph, &def);
     add_owned(b, "v", NULL, 0);
     bare_open(b);

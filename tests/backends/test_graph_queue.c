@@ -109,10 +109,9 @@ static void an_end_by_another_code_is_one_for_the_consumer(void **state)
     hs_error err = {0};
     queued_add(b, &c, 4);
     hs_session *session = hs_session_open(hs_graph_backend(b->graph), NULL, &err);
-    hs_queue_runner *runner = hs_queue_runner_new(&(hs_queue_runner_options){HS_QUEUE_RUNNER_OPTIONS, .queue = "q",
-                                                                             .enqueue_ops = HS_NAMES("q/enqueue"),
-                                                                             .closed_codes = HS_CODES(HS_ABORTED)},
-                                                  &err);
+    hs_queue_runner *runner = hs_queue_runner_new(
+        HS_QUEUE_RUNNER_OPTIONS(.queue = "q", .enqueue_ops = HS_NAMES("q/enqueue"), .closed_codes = HS_CODES(HS_ABORTED)),
+        &err);
     assert_ok(hs_queue_runner_create_threads(runner, hs_session_raw(session), NULL, true, &threads, &err), &err);
     assert_true(hs_thread_wait(threads.items[0], 100));
     hs_threads_free(&threads);

@@ -2,8 +2,9 @@
 /* Definitions that make no sense, and want of memory. */
 #include "backends/queued.h"
 
-static const hs_state_provider reader = {HS_STATE_PROVIDER, .name = "reader", .save = counter_save, .load = counter_load};
-static const hs_state_provider nameless = {HS_STATE_PROVIDER, .save = counter_save, .load = counter_load};
+static const hs_state_provider reader =
+    HS_INIT(hs_state_provider, .name = "reader", .save = counter_save, .load = counter_load);
+static const hs_state_provider nameless = HS_INIT(hs_state_provider, .save = counter_save, .load = counter_load);
 
 #define NUMBER                                                                                                             \
     .components = (const hs_output_def[])                                                                                  \
@@ -13,8 +14,8 @@ static const hs_state_provider nameless = {HS_STATE_PROVIDER, .save = counter_sa
             .dtype = HS_DTYPE_NONE                                                                                         \
         }                                                                                                                  \
     }
-#define PRODUCED NUMBER, .produce = counter_produce
-#define QUEUE    HS_QUEUE_DEF, .name = "q"
+#define PRODUCED   NUMBER, .produce = counter_produce
+#define QUEUE(...) HS_INIT(hs_queue_def, .name = "q", __VA_ARGS__)
 
 /* Each is refused with a message that says why, and no session opens on such a graph. */
 static void nonsense_is_refused(void **state)
@@ -25,26 +26,26 @@ static void nonsense_is_refused(void **state)
         hs_queue_def def;
         const char *says;
     } cases[] = {
-        {{HS_QUEUE_DEF, PRODUCED}, "a new queue has no name"},
-        {{HS_QUEUE_DEF, .name = "q:0", PRODUCED}, "queue 'q:0': a name is"},
-        {{HS_QUEUE_DEF, .name = "hooksess/q", PRODUCED}, "reserved"},
-        {{.name = "q", PRODUCED}, "HS_QUEUE_DEF"},
-        {{QUEUE, .produce = counter_produce}, "queue 'q' has no components"},
-        {{QUEUE, .produce = counter_produce, .components = (const hs_output_def[]){{.dtype = HS_DTYPE_NONE}}},
+        {HS_INIT(hs_queue_def, PRODUCED), "a new queue has no name"},
+        {HS_INIT(hs_queue_def, .name = "q:0", PRODUCED), "queue 'q:0': a name is"},
+        {HS_INIT(hs_queue_def, .name = "hooksess/q", PRODUCED), "reserved"},
+        {{.name = "q", PRODUCED}, "HS_INIT(hs_queue_def"},
+        {QUEUE(.produce = counter_produce), "queue 'q' has no components"},
+        {QUEUE(.produce = counter_produce, .components = (const hs_output_def[]){{.dtype = HS_DTYPE_NONE}}),
          "no components"},
-        {{QUEUE, .produce = counter_produce, .components = HS_OUTPUTS({.dtype = (hs_dtype)77})}, "77 is no dtype"},
-        {{QUEUE, .produce = counter_produce, .components = HS_OUTPUTS({.dtype = HS_DOUBLE, .data = &memory})},
+        {QUEUE(.produce = counter_produce, .components = HS_OUTPUTS({.dtype = (hs_dtype)77})), "77 is no dtype"},
+        {QUEUE(.produce = counter_produce, .components = HS_OUTPUTS({.dtype = HS_DOUBLE, .data = &memory})),
          "component 0 has memory"},
-        {{QUEUE, PRODUCED, .capacity = -1}, "its capacity is -1"},
-        {{QUEUE, PRODUCED, .capacity = INT64_MAX}, "its capacity is 9223372036854775807"},
-        {{QUEUE, PRODUCED, .threads = -2}, "filled by -2 threads"},
-        {{QUEUE, PRODUCED, .threads = INT64_MAX}, "9223372036854775807 threads"},
-        {{QUEUE, NUMBER}, "neither produce nor inputs"},
-        {{QUEUE, PRODUCED, .inputs = HS_NAMES("x")}, "both produce and inputs"},
-        {{QUEUE, NUMBER, .inputs = HS_NAMES("x", "x")}, "2 inputs for 1 components"},
-        {{QUEUE, NUMBER, .inputs = HS_NAMES("x"), .position = &reader}, "so it needs produce"},
-        {{QUEUE, PRODUCED, .threads = 2, .position = &reader}, "so one thread fills it, not 2"},
-        {{QUEUE, PRODUCED, .position = &nameless}, "no name"},
+        {QUEUE(PRODUCED, .capacity = -1), "its capacity is -1"},
+        {QUEUE(PRODUCED, .capacity = INT64_MAX), "its capacity is 9223372036854775807"},
+        {QUEUE(PRODUCED, .threads = -2), "filled by -2 threads"},
+        {QUEUE(PRODUCED, .threads = INT64_MAX), "9223372036854775807 threads"},
+        {QUEUE(NUMBER), "neither produce nor inputs"},
+        {QUEUE(PRODUCED, .inputs = HS_NAMES("x")), "both produce and inputs"},
+        {QUEUE(NUMBER, .inputs = HS_NAMES("x", "x")), "2 inputs for 1 components"},
+        {QUEUE(NUMBER, .inputs = HS_NAMES("x"), .position = &reader), "so it needs produce"},
+        {QUEUE(PRODUCED, .threads = 2, .position = &reader), "so one thread fills it, not 2"},
+        {QUEUE(PRODUCED, .position = &nameless), "no name"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_graph *graph = hs_graph_new(NULL);

@@ -161,20 +161,22 @@ static void references_that_lead_nowhere_are_named(void **state)
         hs_code code;
         const char *says;
     } cases[] = {
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("lost")}, HS_NOT_FOUND, "op 'op' has the input 'lost', which is not"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:1")}, HS_INVALID_ARGUMENT, "'one:1', but 'one' has 1 outputs"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:x")}, HS_INVALID_ARGUMENT, "'one:x'"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:")}, HS_INVALID_ARGUMENT, "'one:'"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one: 0")}, HS_INVALID_ARGUMENT, "'one: 0'"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:+0")}, HS_INVALID_ARGUMENT, "'one:+0'"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:-0")}, HS_INVALID_ARGUMENT, "'one:-0'"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("one:0 ")}, HS_INVALID_ARGUMENT, "'one:0 '"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("none")}, HS_INVALID_ARGUMENT, "'none' has 0 outputs"},
-        {{HS_OP_DEF, .name = "op", .inputs = HS_NAMES("v:1")}, HS_INVALID_ARGUMENT, "'v:1'"},
-        {{HS_OP_DEF, .name = "op", .control_inputs = HS_NAMES("lost")}, HS_NOT_FOUND, "control input 'lost'"},
-        {{HS_OP_DEF, .name = "op", .control_inputs = HS_NAMES("v")}, HS_NOT_FOUND, "'v', which is no op"},
-        {{HS_OP_DEF, .name = "op", .writes = HS_NAMES("lost")}, HS_NOT_FOUND, "writes 'lost'"},
-        {{HS_OP_DEF, .name = "op", .writes = HS_NAMES("one")}, HS_NOT_FOUND, "neither a variable nor a value"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("lost")), HS_NOT_FOUND,
+         "op 'op' has the input 'lost', which is not"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:1")), HS_INVALID_ARGUMENT,
+         "'one:1', but 'one' has 1 outputs"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:x")), HS_INVALID_ARGUMENT, "'one:x'"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:")), HS_INVALID_ARGUMENT, "'one:'"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one: 0")), HS_INVALID_ARGUMENT, "'one: 0'"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:+0")), HS_INVALID_ARGUMENT, "'one:+0'"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:-0")), HS_INVALID_ARGUMENT, "'one:-0'"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("one:0 ")), HS_INVALID_ARGUMENT, "'one:0 '"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("none")), HS_INVALID_ARGUMENT, "'none' has 0 outputs"},
+        {HS_INIT(hs_op_def, .name = "op", .inputs = HS_NAMES("v:1")), HS_INVALID_ARGUMENT, "'v:1'"},
+        {HS_INIT(hs_op_def, .name = "op", .control_inputs = HS_NAMES("lost")), HS_NOT_FOUND, "control input 'lost'"},
+        {HS_INIT(hs_op_def, .name = "op", .control_inputs = HS_NAMES("v")), HS_NOT_FOUND, "'v', which is no op"},
+        {HS_INIT(hs_op_def, .name = "op", .writes = HS_NAMES("lost")), HS_NOT_FOUND, "writes 'lost'"},
+        {HS_INIT(hs_op_def, .name = "op", .writes = HS_NAMES("one")), HS_NOT_FOUND, "neither a variable nor a value"},
     };
     double v;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -30,7 +30,7 @@ static int teardown(void **state)
 
 static void open_session(played *p, const hs_hook *hooks, size_t n)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n));
     p->session = hs_session_open(hs_script_backend(p->script), &options, &p->err);
     assert_non_null(p->session);
 }
@@ -39,8 +39,7 @@ static hs_code run(played *p, const char *const *names, const hs_feed *feeds)
 {
     if (!p->session)
         open_session(p, NULL, 0);
-    return hs_session_run_args(p->session, &(hs_run_args){HS_RUN_ARGS, .names = names, .feeds = feeds}, &p->values,
-                               &p->err);
+    return hs_session_run_args(p->session, HS_RUN_ARGS(.names = names, .feeds = feeds), &p->values, &p->err);
 }
 
 static void train_advances_the_step(void **state)
@@ -149,9 +148,9 @@ static void the_last_run_is_described(void **state)
     assert_ok(run(p, HS_NAMES("x", "train"), HS_FEEDS({"x", hs_tensor_of(HS_DOUBLE, HS_SCALAR, &x)})), &p->err);
     assert_string_equal(hs_script_last_run(p->script), "fetch x train; feed x");
     hs_debug_watch watch = {.node_name = "w"};
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 3, .timeout_ms = 9, .debug_watches = &watch,
-                              .n_debug_watches = 1};
-    hs_run_args args = {HS_RUN_ARGS, .options = &options};
+    hs_run_options options =
+        HS_INIT(hs_run_options, .trace_level = 3, .timeout_ms = 9, .debug_watches = HS_DEBUG_WATCHES(watch));
+    hs_run_args args = HS_INIT(hs_run_args, .options = &options);
     assert_ok(hs_session_run_args(p->session, &args, NULL, &p->err), &p->err);
     assert_string_equal(hs_script_last_run(p->script),
                         "fetch; feed; trace 3 timeout 9 pool 0 graphs 0 oom 0 disk 0 watch w");
@@ -204,7 +203,7 @@ static void count(void *self)
     ++*(int *)self;
 }
 
-static const hs_hook_ops counting = {HS_HOOK_OPS, .name = "counting", .boundary = do_nothing, .destroy = count};
+static const hs_hook_ops counting = HS_INIT(hs_hook_ops, .name = "counting", .boundary = do_nothing, .destroy = count);
 
 static void a_watched_hook_is_recorded_with_its_label(void **state)
 {
@@ -223,7 +222,7 @@ static void a_watched_hook_is_recorded_with_its_label(void **state)
 static void without_a_label_the_words_stand_alone(void **state)
 {
     played *p = *state;
-    static const hs_hook_ops empty = {HS_HOOK_OPS, .name = "empty"};
+    static const hs_hook_ops empty = HS_INIT(hs_hook_ops, .name = "empty");
     hs_hook hook = hs_script_watch(p->script, NULL, (hs_hook){&empty, NULL, 0});
     open_session(p, &hook, 1);
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
@@ -268,7 +267,8 @@ static hs_code load_int(void *self, hs_state_reader *in, hs_error *err)
 static void a_watched_hook_keeps_its_state(void **state)
 {
     played *p = *state;
-    static const hs_hook_ops stateful = {HS_HOOK_OPS, .name = "stateful", .save_state = save_int, .load_state = load_int};
+    static const hs_hook_ops stateful =
+        HS_INIT(hs_hook_ops, .name = "stateful", .save_state = save_int, .load_state = load_int);
     char *directory = test_make_directory();
     int remembered = 41;
     hs_hook hook = hs_script_watch(p->script, NULL, (hs_hook){&stateful, &remembered, 0});
@@ -280,7 +280,7 @@ static void a_watched_hook_keeps_its_state(void **state)
     hs_session_close(p->session, NULL);
     remembered = 0;
     hook = hs_script_watch(p->script, NULL, (hs_hook){&stateful, &remembered, 0});
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_path = prefix};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_path = prefix);
     p->session = hs_session_open(hs_script_backend(p->script), &options, &p->err);
     assert_int_equal(p->err.code, HS_OK);
     assert_int_equal(remembered, 41);
@@ -290,7 +290,7 @@ static void a_watched_hook_keeps_its_state(void **state)
 static void what_a_script_cannot_be_made_of(void **state)
 {
     played *p = *state;
-    hs_env env = {HS_ENV, .allocator = {.alloc = hs_env_default()->allocator.alloc}};
+    hs_env env = HS_INIT(hs_env, .allocator = {.alloc = hs_env_default()->allocator.alloc});
     assert_null(hs_script_new(&env)); /* a half-filled allocator */
     assert_int_not_equal(hs_script_op(p->script, NULL), HS_OK);
     assert_int_not_equal(hs_script_series(p->script, NULL, NULL, 0), HS_OK);
@@ -312,7 +312,7 @@ static hs_code whole_script(test_env *t, void *user)
     hs_hook hook = hs_script_watch(script, "h", (hs_hook){&counting, user, 0});
     if (hook.ops == &counting) /* it is not watched */
         code = HS_RESOURCE_EXHAUSTED;
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (session && !code)
         code = hs_session_run(session, "loss:0", &err);

@@ -139,20 +139,10 @@ static hs_code spy_list(void *user, const char *path, int (*visit)(void *visitor
 
 void file_spy_init(file_spy *spy, const hs_env *env)
 {
-    static const hs_file_system_ops ops = {
-        HS_FILE_SYSTEM_OPS,
-        .open = spy_open,
-        .read = spy_read,
-        .write = spy_write,
-        .sync = spy_sync,
-        .close = spy_close,
-        .rename = spy_rename,
-        .remove = spy_remove,
-        .sync_directory = spy_sync_directory,
-        .make_directory = spy_make_directory,
-        .stat = spy_stat,
-        .list = spy_list,
-    };
+    static const hs_file_system_ops ops =
+        HS_INIT(hs_file_system_ops, .open = spy_open, .read = spy_read, .write = spy_write, .sync = spy_sync,
+                .close = spy_close, .rename = spy_rename, .remove = spy_remove, .sync_directory = spy_sync_directory,
+                .make_directory = spy_make_directory, .stat = spy_stat, .list = spy_list);
     *spy = (file_spy){.env = *env, .under = env->files, .code = HS_UNKNOWN};
     spy->env.files = (hs_file_system){&ops, spy};
 }

@@ -181,7 +181,7 @@ static void element_types_that_we_have_not_are_refused(void **state)
 static void a_device_needs_its_memory(void **state)
 {
     (void)state;
-    hs_memory memory = {HS_MEMORY, .device_type = CUDA, .device_id = 3};
+    hs_memory memory = HS_INIT(hs_memory, .device_type = CUDA, .device_id = 3);
     managed_tensor managed = managed_of((void *)4096, 1, (int64_t[]){5}, NULL);
     refuse(&managed, &memory, "device 1:0"); /* the CPU needs none */
     managed.dl_tensor.device.type = CUDA;
@@ -266,7 +266,7 @@ static void a_managed_tensor_is_complete(void **state)
 static void a_device_goes_along(void **state)
 {
     (void)state;
-    hs_memory memory = {HS_MEMORY, .device_type = CUDA, .device_id = 3};
+    hs_memory memory = HS_INIT(hs_memory, .device_type = CUDA, .device_id = 3);
     hs_tensor view = hs_tensor_of(HS_FLOAT, HS_SHAPE(5), (void *)4096);
     view.memory = &memory;
     managed_tensor *managed = hs_tensor_to_dlpack(&view, NULL, NULL, NULL, &err);

@@ -49,7 +49,7 @@ static void what_is_left_out_is_the_system(void **state)
     (void)state;
     hs_error err = {0};
     const hs_env *system = hs_env_default();
-    hs_env taken, given = {HS_ENV, .clock = t.env.clock};
+    hs_env taken, given = HS_INIT(hs_env, .clock = t.env.clock);
     assert_ok(hs__env_take(&taken, &given, &err), &err);
     assert_ptr_equal(taken.clock.user, &t);
     assert_memory_equal(&taken.allocator, &system->allocator, sizeof taken.allocator);
@@ -62,7 +62,7 @@ static void a_half_filled_allocator_is_refused(void **state)
     (void)state;
     for (unsigned set = 1; set < 7; set++) { /* each proper subset of the three */
         hs_error err = {0};
-        hs_env taken, given = {HS_ENV, .allocator = t.env.allocator};
+        hs_env taken, given = HS_INIT(hs_env, .allocator = t.env.allocator);
         if (!(set & 1))
             given.allocator.alloc = NULL;
         if (!(set & 2))
@@ -78,7 +78,7 @@ static void a_half_filled_clock_is_refused(void **state)
     (void)state;
     for (unsigned set = 1; set < 7; set++) {
         hs_error err = {0};
-        hs_env taken, given = {HS_ENV, .clock = t.env.clock};
+        hs_env taken, given = HS_INIT(hs_env, .clock = t.env.clock);
         if (!(set & 1))
             given.clock.monotonic_ns = NULL;
         if (!(set & 2))
@@ -98,7 +98,7 @@ static void a_file_system_that_lacks_a_function_is_refused(void **state)
         hs_file_system_ops ops = *t.env.files.ops;
         function none = NULL;
         memcpy((char *)&ops + at, &none, sizeof none);
-        hs_env taken, given = {HS_ENV, .files = {&ops, &t}};
+        hs_env taken, given = HS_INIT(hs_env, .files = {&ops, &t});
         assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "files");
     }
 }
@@ -109,16 +109,16 @@ static void forgotten_macros_are_named(void **state)
     hs_error err = {0};
     hs_file_system_ops ops = *t.env.files.ops;
     ops.size = 0;
-    hs_env taken, given = {HS_ENV, .files = {&ops, &t}};
-    assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_FILE_SYSTEM_OPS");
+    hs_env taken, given = HS_INIT(hs_env, .files = {&ops, &t});
+    assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_file_system_ops");
     given.size = 0;
-    assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_ENV");
+    assert_fails(hs__env_take(&taken, &given, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_env");
 }
 
 static void a_refused_environment_changes_nothing(void **state)
 {
     (void)state;
-    hs_env taken, before, given = {HS_ENV, .clock = t.env.clock};
+    hs_env taken, before, given = HS_INIT(hs_env, .clock = t.env.clock);
     given.clock.sleep_ns = NULL;
     memset(&taken, 0x55, sizeof taken);
     before = taken;
@@ -174,7 +174,7 @@ static void no_bytes_are_a_block_of_their_own(void **state)
 static void without_an_allocator_memory_is_the_system(void **state)
 {
     (void)state;
-    hs_env only_a_clock = {HS_ENV, .clock = t.env.clock};
+    hs_env only_a_clock = HS_INIT(hs_env, .clock = t.env.clock);
     char *a = hs_env_alloc(NULL, 3), *b = hs_env_alloc(&only_a_clock, 3);
     assert_int_equal(a[0] + a[1] + a[2] + b[0] + b[1] + b[2], 0);
     hs_env_free(&only_a_clock, a);
@@ -270,7 +270,7 @@ static void no_names_are_an_empty_list(void **state)
 static void time_is_what_the_clock_says(void **state)
 {
     (void)state;
-    hs_env only_memory = {HS_ENV, .allocator = t.env.allocator};
+    hs_env only_memory = HS_INIT(hs_env, .allocator = t.env.allocator);
     assert_int_equal(hs_env_monotonic_ns(&t.env), t.now_ns);
     hs_env_sleep_ns(&t.env, 250);
     assert_int_equal(hs_env_realtime_ns(&t.env), t.now_ns);
@@ -420,7 +420,7 @@ static char *default_log(const hs_env *env)
 static void by_default_stderr_gets_info_and_above(void **state)
 {
     (void)state;
-    hs_env only_memory = {HS_ENV, .allocator = t.env.allocator};
+    hs_env only_memory = HS_INIT(hs_env, .allocator = t.env.allocator);
     const hs_env *const envs[] = {NULL, &only_memory};
     for (size_t i = 0; i < 2; i++) {
         char *text = default_log(envs[i]);

@@ -136,7 +136,7 @@ static void strings_are_finite(void **state)
 static void what_is_not_in_host_memory_is_not_looked_at(void **state)
 {
     (void)state;
-    hs_memory device = {HS_MEMORY, .device_type = 2};
+    hs_memory device = HS_INIT(hs_memory, .device_type = 2);
     hs_tensor far = hs_tensor_of(HS_FLOAT, HS_SHAPE(4), (void *)16), none = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
     far.memory = &device;
     assert_counts(hs_tensor_nonfinite(&far), 0, 0, 0, -1);

@@ -125,9 +125,8 @@ static hs_code no_load(void *self, hs_state_reader *in, hs_error *err)
     return HS_OK;
 }
 
-static const hs_state_provider good = {HS_STATE_PROVIDER, .name = "loader", .save = no_save,
-                                       .load = no_load,   .version = 3,     .identity = "digits, \xc3\xa4 and \"quotes\"",
-                                       .bytes = 8};
+static const hs_state_provider good = HS_INIT(hs_state_provider, .name = "loader", .save = no_save, .load = no_load,
+                                              .version = 3, .identity = "digits, \xc3\xa4 and \"quotes\"", .bytes = 8);
 
 static void a_provider_is_taken_as_it_is(void **state)
 {
@@ -173,7 +172,7 @@ static void providers_that_are_not_taken(void **state)
     bad.identity = "digits\x7f";
     assert_not_taken(&bad, "state 'loader': its identity is not one line");
     bad.size = 4;
-    assert_not_taken(&bad, "HS_STATE_PROVIDER");
+    assert_not_taken(&bad, "HS_INIT(hs_state_provider");
 }
 
 static void a_reader_tells_the_version(void **state)

@@ -349,7 +349,7 @@ typedef struct {
 static hs_code take(options *to, const void *from, hs_error *err)
 {
     memset(to, 0x55, sizeof *to);
-    return hs_struct_take(to, sizeof *to, from, "options", "OPTIONS", err);
+    return hs_struct_take(to, sizeof *to, from, "options", err);
 }
 
 static void take_copies_the_same_version(void **state)
@@ -399,7 +399,8 @@ static void take_refuses_a_forgotten_macro(void **state)
     (void)state;
     hs_error err = {0};
     options to, from = {0, 1, 2};
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "OPTIONS");
+    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err,
+                 "options.size is 0: initialize it by HS_INIT(options, ...)");
     from.size = sizeof from.size - 1;
     assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 7");
 }
@@ -432,7 +433,7 @@ static void null_arguments_are_refused(void **state)
     options to, from = {sizeof from, 1, 2};
     const char *none = NULL;
     assert_fails(take(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options: the pointer is NULL");
-    assert_fails(hs_struct_take(NULL, sizeof to, &from, "options", "OPTIONS", &err), HS_INVALID_ARGUMENT, &err, "options");
+    assert_fails(hs_struct_take(NULL, sizeof to, &from, "options", &err), HS_INVALID_ARGUMENT, &err, "options");
     assert_int_equal(hs_error_set(&err, HS_ABORTED, none, 0), HS_ABORTED);
     assert_says(&err, HS_ABORTED, "");
     assert_int_equal(hs_error_set_errno(&err, ENOENT, none, 0), HS_NOT_FOUND);

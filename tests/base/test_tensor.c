@@ -251,7 +251,7 @@ static hs_code from_host(void *user, void *data, const void *host, size_t bytes,
 
 static hs_memory memory_of(device *d)
 {
-    return (hs_memory){HS_MEMORY, .device_type = 2, .to_host = to_host, .from_host = from_host, .user = d};
+    return (hs_memory)HS_INIT(hs_memory, .device_type = 2, .to_host = to_host, .from_host = from_host, .user = d);
 }
 
 static hs_tensor on_device(const hs_memory *memory, int64_t n, const void *data)

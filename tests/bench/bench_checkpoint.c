@@ -56,7 +56,7 @@ static void *counted_realloc(void *user, void *block, size_t bytes)
     return made;
 }
 
-static const hs_env env = {HS_ENV, .allocator = {counted_alloc, counted_realloc, counted_free, NULL}};
+static const hs_env env = HS_INIT(hs_env, .allocator = {counted_alloc, counted_realloc, counted_free, NULL});
 
 static void fail(const hs_error *err)
 {
@@ -119,7 +119,7 @@ static void open_model(model *m, size_t tensors)
     free(names);
     if (!(m->session = hs_session_open(hs_graph_backend(m->graph), NULL, &err)))
         fail(&err);
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &env, .max_to_keep = 1};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = &env, .max_to_keep = 1);
     m->saver = hs_saver_new(&options, &err);
 }
 
@@ -145,8 +145,8 @@ static double step(const model *m)
 static double save(const model *m, const char *prefix, int how)
 {
     hs_error err = {0};
-    hs_save_options options = {HS_SAVE_OPTIONS, .no_meta_graph = true, .background = how != FOREGROUND,
-                               .overlap = how == OVERLAP};
+    hs_save_options options =
+        HS_INIT(hs_save_options, .no_meta_graph = true, .background = how != FOREGROUND, .overlap = how == OVERLAP);
     double usual = how == OVERLAP ? step(m) : 0;
     double start = bench_now();
     if (hs_saver_save(m->saver, hs_session_raw(m->session), prefix, -1, &options, &err))

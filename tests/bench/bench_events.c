@@ -142,10 +142,9 @@ static double run_limit(void)
 
 static hs_summary_writer *open_writer(void)
 {
-    static const hs_env env = {HS_ENV, .allocator = {count_alloc, count_realloc, count_free, NULL}};
+    static const hs_env env = HS_INIT(hs_env, .allocator = {count_alloc, count_realloc, count_free, NULL});
     hs_error err = {0};
-    hs_summary_writer *writer =
-        hs_summary_writer_open(directory, &(hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .env = &env}, &err);
+    hs_summary_writer *writer = hs_summary_writer_open(directory, HS_SUMMARY_WRITER_OPTIONS(.env = &env), &err);
     if (!writer) {
         fprintf(stderr, "%s\n", err.message);
         exit(1);

@@ -90,7 +90,7 @@ static double measure(subject *s)
 int main(void)
 {
     static ring bare = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, {NULL}};
-    hs_queue *queue = hs_queue_new(&(hs_queue_options){HS_QUEUE_OPTIONS, .capacity = DEPTH}, NULL);
+    hs_queue *queue = hs_queue_new(HS_QUEUE_OPTIONS(.capacity = DEPTH), NULL);
     subject ours = {queue, queue_push, queue_pop}, theirs = {&bare, ring_push, ring_pop};
     double queue_ns[BENCH_ROUNDS], ring_ns[BENCH_ROUNDS], ratio[BENCH_ROUNDS];
     if (!queue)

@@ -68,8 +68,8 @@ static void silent(void *user, hs_log_level level, const char *text)
     (void)user, (void)level, (void)text;
 }
 
-static const hs_env env = {HS_ENV, .allocator = {counted_alloc, counted_realloc, counted_free, NULL},
-                           .logger = {silent, NULL}};
+static const hs_env env =
+    HS_INIT(hs_env, .allocator = {counted_alloc, counted_realloc, counted_free, NULL}, .logger = {silent, NULL});
 
 /* The bare loop. */
 
@@ -166,12 +166,10 @@ static hs_session *opened(hs_session *session, const hs_error *error)
     exit(1);
 }
 
-static hs_session *open_session(hs_graph *graph, const hs_hook *hooks, size_t n)
+static hs_session *open_session(hs_graph *graph, const hs_hook *hooks)
 {
     hs_error error = {0};
-    return opened(hs_session_open(hs_graph_backend(graph),
-                                  &(hs_session_options){HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n}, &error),
-                  &error);
+    return opened(hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.hooks = hooks), &error), &error);
 }
 
 static double hooked_loop(hs_session *session, long steps)
@@ -199,9 +197,9 @@ static void bench_five(const char *directory)
 {
     uint64_t count = 0;
     hs_graph *graph = make_graph(&count);
-    hs_hook hooks[HOOKS];
+    hs_hook hooks[HOOKS + 1] = {{.ops = NULL}};
     make_five(hooks, directory);
-    hs_session *session = open_session(graph, hooks, HOOKS);
+    hs_session *session = open_session(graph, hooks);
     double bare[BENCH_ROUNDS], hooked[BENCH_ROUNDS], difference[BENCH_ROUNDS];
     bare_loop(STEPS / 10);
     hooked_loop(session, STEPS / 10);
@@ -245,24 +243,25 @@ static hs_code fetch_after(void *self, hs_run_context *run, const hs_run_values 
     return HS_OK;
 }
 
-static const hs_hook_ops fetch_ops = {HS_HOOK_OPS, .name = "fetcher", .before_run = fetch_before, .after_run = fetch_after};
+static const hs_hook_ops fetch_ops =
+    HS_INIT(hs_hook_ops, .name = "fetcher", .before_run = fetch_before, .after_run = fetch_after);
 
 static void bench_hundred(void)
 {
     static fetcher fetchers[MANY];
     static char names[MANY][32];
     static double values[MANY];
-    hs_hook hooks[MANY];
+    hs_hook hooks[MANY + 1] = {{.ops = NULL}};
     uint64_t count = 0;
     hs_graph *graph = make_graph(&count);
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "value_%d", i);
         hs_graph_value(graph, names[i], HS_DOUBLE, HS_SCALAR, &values[i]);
         fetchers[i].names[0] = names[i];
-        fetchers[i].args = (hs_run_args){HS_RUN_ARGS, .names = fetchers[i].names};
+        fetchers[i].args = (hs_run_args)HS_INIT(hs_run_args, .names = fetchers[i].names);
         hooks[i] = (hs_hook){.ops = &fetch_ops, .self = &fetchers[i]};
     }
-    hs_session *session = open_session(graph, hooks, MANY);
+    hs_session *session = open_session(graph, hooks);
     double rounds[BENCH_ROUNDS];
     hooked_loop(session, STEPS_100 / 10);
     for (int i = 0; i < BENCH_ROUNDS; i++)
@@ -283,21 +282,20 @@ static hs_code wait_for_stop(void *user, hs_coordinator *coordinator, hs_error *
 
 static void bench_full_stack(const char *directory)
 {
-    static const hs_recovery recovery = {HS_RECOVERY};
+    static const hs_recovery recovery = HS_INIT(hs_recovery);
     char other[256];
     uint64_t counts[2] = {0, 0};
-    hs_hook hooks[HOOKS];
+    hs_hook hooks[HOOKS + 1] = {{.ops = NULL}};
     hs_error error = {0};
     hs_graph *graphs[2] = {make_graph(&counts[0]), make_graph(&counts[1])};
     snprintf(other, sizeof other, "%s/full", directory);
     make_five(hooks, directory);
-    hs_session *singular = open_session(graphs[0], hooks, HOOKS);
+    hs_session *singular = open_session(graphs[0], hooks);
     make_five(hooks, other);
-    hs_session *full = opened(hs_session_open(hs_graph_backend(graphs[1]),
-                                              &(hs_session_options){HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = HOOKS,
-                                                                    .checkpoint_dir = other, .recovery = &recovery},
-                                              &error),
-                              &error);
+    hs_session *full =
+        opened(hs_session_open(hs_graph_backend(graphs[1]),
+                               HS_SESSION_OPTIONS(.hooks = hooks, .checkpoint_dir = other, .recovery = &recovery), &error),
+               &error);
     if (hs_coordinator_start(hs_session_coordinator(full), &error, .name = "waits", .run = wait_for_stop))
         opened(NULL, &error);
     double alone[BENCH_ROUNDS], all[BENCH_ROUNDS], difference[BENCH_ROUNDS];
@@ -331,18 +329,20 @@ static hs_code idle_after(void *self, hs_run_context *run, const hs_run_values *
     return HS_OK;
 }
 
-static const hs_hook_ops idle_ops = {HS_HOOK_OPS, .name = "idle", .before_run = idle_before, .after_run = idle_after};
+static const hs_hook_ops idle_ops =
+    HS_INIT(hs_hook_ops, .name = "idle", .before_run = idle_before, .after_run = idle_after);
 
 static void bench_hooks_of(int n)
 {
-    static hs_hook hooks[1000];
+    static hs_hook hooks[1001];
     uint64_t count = 0;
     double rounds[5];
     char name[64];
     hs_graph *graph = make_graph(&count);
     for (int i = 0; i < n; i++)
         hooks[i] = (hs_hook){.ops = &idle_ops};
-    hs_session *session = open_session(graph, hooks, (size_t)n);
+    hooks[n].ops = NULL;
+    hs_session *session = open_session(graph, hooks);
     hooked_loop(session, 100);
     for (int i = 0; i < 5; i++)
         rounds[i] = hooked_loop(session, STEPS / n + 100) / n;
@@ -368,8 +368,8 @@ static void bench_fetches_of(int n)
         list[i] = names[i];
     }
     list[n] = NULL;
-    hs_session *session = open_session(graph, NULL, 0);
-    hs_run_args args = {HS_RUN_ARGS, .names = list};
+    hs_session *session = open_session(graph, NULL);
+    hs_run_args args = HS_INIT(hs_run_args, .names = list);
     for (int i = 0; i < 6; i++) {
         long steps = 200000 / n + 10;
         double start = bench_now();
@@ -399,8 +399,7 @@ static void bench_guard(void)
         gradient[i] = copy[i] = (float)i;
     hs_graph *graph = make_graph(&count);
     hs_graph_value(graph, "gradient", HS_FLOAT, HS_SHAPE(ELEMENTS), gradient);
-    hs_hook guard = hs_finite_guard(.gradients = HS_NAMES("gradient"));
-    hs_session *session = open_session(graph, &guard, 1);
+    hs_session *session = open_session(graph, HS_HOOKS(hs_finite_guard(.gradients = HS_NAMES("gradient"))));
     for (int i = 0; i < BENCH_ROUNDS; i++) {
         double start = bench_now();
         hs_session_run(session, "train", NULL);
@@ -424,7 +423,7 @@ static void bench_opening(void)
     hs_graph *graph = make_graph(&count);
     for (int i = 0; i < TIMES; i++) {
         double start = bench_now();
-        hs_session_close(open_session(graph, NULL, 0), NULL);
+        hs_session_close(open_session(graph, NULL), NULL);
         times[i] = (bench_now() - start) * 1e6;
     }
     bench_print("open_close_us", bench_median(times, TIMES), "us");

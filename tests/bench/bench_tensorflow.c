@@ -108,15 +108,14 @@ static void close_bare(bare *b)
 static hs_session *open_hooked(hs_backend backend, const char *directory)
 {
     hs_error err = {0};
-    hs_hook hooks[HOOKS] = {
+    hs_hook hooks[] = {
         hs_stop_at_step(.last_step = INT64_MAX),
         hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 1e6),
         hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = INT64_MAX),
         hs_nan_tensor(.tensor = "loss"),
         hs_summary_saver(.save_steps = INT64_MAX / 2, .output_dir = directory, .summary_ops = HS_NAMES("loss_summary")),
-    };
-    hs_session *session =
-        hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = HOOKS}, &err);
+        {.ops = NULL}};
+    hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = hooks), &err);
     check(session ? HS_OK : HS_UNKNOWN, "a session", &err);
     return session;
 }
@@ -140,8 +139,7 @@ static void measure(const char *directory)
     hs_bytes graph;
     const void *init;
     snprintf(path, sizeof path, "%s/graph.meta", directory);
-    hs_backend backend =
-        hs_tensorflow_open(path, &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .config = {config, sizeof config}}, &err);
+    hs_backend backend = hs_tensorflow_open(path, HS_TENSORFLOW_OPTIONS(.config = {config, sizeof config}), &err);
     check(err.code, "hs_tensorflow_open", &err);
     check(hs_backend_graph_def(backend, &graph, &err), "the graph", &err);
     if (!hs_backend_collection(backend, HS_INIT_OP, &init, 1))

@@ -37,20 +37,20 @@ static void silent(void *user, hs_log_level level, const char *text)
     (void)user, (void)level, (void)text;
 }
 
-static const hs_env env = {HS_ENV, .logger = {silent, NULL}};
+static const hs_env env = HS_INIT(hs_env, .logger = {silent, NULL});
 
 /* With the rhythms of the trainer, but for checkpoints, which have a figure of their own. */
 static hs_session *open_hooked(hs_graph *graph, const char *directory)
 {
     hs_error err = {0};
-    hs_hook hooks[HOOKS] = {
+    hs_hook hooks[] = {
         hs_stop_at_step(.last_step = INT64_MAX),
         hs_nan_tensor(.tensor = "loss"),
         hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .every_n_iter = 100),
         hs_summary_saver(.summary_ops = HS_NAMES("summary/loss"), .output_dir = directory, .save_steps = 100),
         hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 1e6),
-    };
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = HOOKS};
+        {.ops = NULL}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks);
     hs_session *session = hs_session_open(hs_graph_backend(graph), &options, &err);
     if (!session)
         fail(&err);

@@ -33,8 +33,8 @@ hs_state_provider cell_provider(cell *c, const char *name)
 
 hs_state_provider cell_of(cell *c, const char *name, int64_t version, const char *identity)
 {
-    return (hs_state_provider){HS_STATE_PROVIDER,  .name = name, .save = save_cell,   .load = load_cell,
-                               .version = version, .self = c,    .identity = identity};
+    return (hs_state_provider)HS_INIT(hs_state_provider, .name = name, .save = save_cell, .load = load_cell,
+                                      .version = version, .self = c, .identity = identity);
 }
 
 hs_code reopen(fixture *f, const hs_state_provider *provider, const hs_session_options *options)
@@ -49,7 +49,7 @@ hs_code reopen(fixture *f, const hs_state_provider *provider, const hs_session_o
 
 hs_code open_with_state(fixture *f, const hs_state_provider *provider)
 {
-    return reopen(f, provider, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = f->directory});
+    return reopen(f, provider, HS_SESSION_OPTIONS(.checkpoint_dir = f->directory));
 }
 
 void save_loader(fixture *f, int64_t version, const char *identity)

@@ -64,7 +64,7 @@ void machine_start(machine *c)
     if (c->kind.large)
         hs_graph_variable(c->m.graph, "table", HS_FLOAT, HS_SHAPE(TABLE), c->table);
     c->m.session = hs_session_open(hs_graph_backend(c->m.graph), NULL, &c->err);
-    c->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &c->t->env, .max_to_keep = c->keep}, &c->err);
+    c->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &c->t->env, .max_to_keep = c->keep), &c->err);
     if (!c->m.session || !c->saver)
         machine_fail(c, "cannot start");
     set_content(c, 0);
@@ -171,8 +171,7 @@ bool machine_restore(machine *c)
     note_strays(c);
     size_t failed = c->disk.failed;
     set_content(c, 999);
-    hs_code code =
-        hs__restore_newest(c->saver, model_raw(&c->m), "/run", &(hs_restore_options){HS_RESTORE_OPTIONS}, &path, &c->err);
+    hs_code code = hs__restore_newest(c->saver, model_raw(&c->m), "/run", HS_RESTORE_OPTIONS(), &path, &c->err);
     if (code) {
         if (!c->disk.off && c->disk.failed == failed)
             machine_fail(c, "cannot restore");

@@ -12,7 +12,7 @@ hs_code begin_at_step_2(void *user, hs_raw_session *session, hs_error *err)
 
 hs_checkpoint_manager *new_manager(fixture *f, hs_checkpoint_manager_options options)
 {
-    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &f->t.env};
+    hs_saver_options saver = HS_INIT(hs_saver_options, .env = &f->t.env);
     if (!options.directory)
         options.directory = f->directory;
     if (!options.saver)

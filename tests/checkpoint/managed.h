@@ -17,7 +17,7 @@ hs_code begin_at_step_2(void *user, hs_raw_session *session, hs_error *err);
 
 /* A manager of the fixture's directory and environment, unless the options name others. */
 hs_checkpoint_manager *new_manager(fixture *f, hs_checkpoint_manager_options options);
-#define manager_of(f, ...) new_manager(f, (hs_checkpoint_manager_options){HS_CHECKPOINT_MANAGER_OPTIONS, __VA_ARGS__})
+#define manager_of(f, ...) new_manager(f, *HS_CHECKPOINT_MANAGER_OPTIONS(__VA_ARGS__))
 
 /* Brings the model to `step` and saves it under `number`, if it is time or `now`: the checkpoint's name without the
  * directory, or NULL. */

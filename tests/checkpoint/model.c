@@ -47,7 +47,7 @@ void model_build(model *m, const hs_env *env)
 hs_code model_open(model *m, const hs_env *env, const char *directory)
 {
     model_build(m, env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = directory};
+    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = directory);
     m->session = hs_session_open(hs_graph_backend(m->graph), &options, &m->err);
     return m->err.code;
 }
@@ -83,7 +83,7 @@ int fixture_setup(void **state)
     test_env_init(&f->t);
     f->directory = test_make_directory();
     assert_ok(model_open(&f->m, &f->t.env, NULL), &f->m.err);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     *state = f;
     return 0;
 }
@@ -130,8 +130,7 @@ hs_code restore_newest(fixture *f)
 {
     char *path = NULL;
     model_set(&f->m, -7);
-    hs_code code = hs__restore_newest(f->saver, model_raw(&f->m), f->directory, &(hs_restore_options){HS_RESTORE_OPTIONS},
-                                      &path, &f->err);
+    hs_code code = hs__restore_newest(f->saver, model_raw(&f->m), f->directory, HS_RESTORE_OPTIONS(), &path, &f->err);
     snprintf(f->restored, sizeof f->restored, "%s", path ? path : "");
     hs__free(&f->t.env, path);
     return code;
@@ -141,7 +140,7 @@ hs_code restart(fixture *f)
 {
     model_close(&f->m);
     assert_ok(model_open(&f->m, &f->t.env, NULL), &f->m.err);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     return restore_newest(f);
 }
 

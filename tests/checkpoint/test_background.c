@@ -74,7 +74,7 @@ static void use_gated_saver(fixture *f, hs_saver_options options)
 
 static hs_code save_behind(fixture *f, int64_t step, hs_busy_policy busy)
 {
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .busy = busy};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true, .busy = busy);
     model_set(&f->m, step);
     return hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, &options, &f->err);
 }
@@ -92,7 +92,7 @@ static void assert_finished(fixture *f, int64_t expected)
 static void it_is_saved_as_it_was(void **state)
 {
     fixture *f = *state;
-    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     set_gate(true);
     assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
     wait_at_gate();
@@ -129,7 +129,7 @@ static void it_is_the_same_file(void **state)
 static void one_after_the_other(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     for (int64_t step = 1; step <= 20; step++)
         assert_ok(save_behind(f, step, HS_BUSY_WAIT), &f->err);
     assert_finished(f, 20);
@@ -140,7 +140,7 @@ static void one_after_the_other(void **state)
 static void one_may_be_skipped(void **state)
 {
     fixture *f = *state;
-    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     set_gate(true);
     assert_ok(save_behind(f, 1, HS_BUSY_SKIP), &f->err);
     wait_at_gate();
@@ -171,7 +171,7 @@ static void one_may_be_replaced(void **state)
     fixture *f = *state;
     enum { MOST = 1000 };
     int64_t step = 1;
-    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     while (!replace(f, step) && step < MOST)
         step += 2;
     assert_true(step < MOST);
@@ -180,7 +180,7 @@ static void one_may_be_replaced(void **state)
 static void everything_else_waits(void **state)
 {
     fixture *f = *state;
-    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
     save_at(f, 2);
     assert_ok(save_behind(f, 3, HS_BUSY_WAIT), &f->err);
@@ -195,7 +195,7 @@ static void freeing_the_saver_waits(void **state)
 {
     fixture *f = *state;
     assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_true(has_file(f, 1, "index"));
 }
 
@@ -203,7 +203,7 @@ static void freeing_the_saver_waits(void **state)
 
 static hs_code poison(fixture *f, int64_t step)
 {
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true);
     model_set(&f->m, step);
     f->m.weights[0] *= 1e30f * 1e30f;
     return hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, &options, &f->err);
@@ -249,7 +249,7 @@ static void a_failure_that_nobody_asked_for_is_the_next_saves(void **state)
 static void what_fails_at_once_is_told_at_once(void **state)
 {
     fixture *f = *state;
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .busy = 3};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true, .busy = 3);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "x"), 1, &options, &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "hs_busy_policy");
     assert_false(hs_saver_finished(f->saver, NULL, NULL));
@@ -264,10 +264,10 @@ static hs_code save_and_wait(test_env *t, void *user)
     test_tolerate_harmless(t);                                  /* the copy grows instead; looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
     test_empty_directory(f->directory);
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env}, &err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), &err);
     if (!saver)
         return err.code;
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true);
     hs_code code = hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, &options, &err);
     hs_saver_wait(saver);
     if (!code && hs_saver_finished(saver, NULL, &err))
@@ -286,7 +286,7 @@ static void one_that_took_a_place_is_not_replaced(void **state)
 {
     fixture *f = *state;
     pthread_t opener;
-    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     set_gate(true);
     assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
     wait_at_gate();
@@ -302,11 +302,11 @@ static void one_that_took_a_place_is_not_replaced(void **state)
 static void another_saver_sweeps_nothing_that_is_on_its_way(void **state)
 {
     fixture *f = *state;
-    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     set_gate(true);
     assert_ok(save_behind(f, 5, HS_BUSY_WAIT), &f->err);
     wait_at_gate();
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &the_gate.env};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = &the_gate.env);
     hs_saver *second = hs_saver_new(&options, &f->err);
     assert_ok(hs_saver_hold(second, test_path(f->directory, "model.ckpt"), &f->err), &f->err);
     set_gate(false);
@@ -320,7 +320,7 @@ static void another_saver_sweeps_nothing_that_is_on_its_way(void **state)
 static void a_state_over_the_limit_is_saved_at_once(void **state)
 {
     fixture *f = *state;
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .copy_limit = 1};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true, .copy_limit = 1);
     int64_t step;
     model_set(&f->m, 3);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 3, &options, &f->err),
@@ -337,9 +337,9 @@ static void a_state_over_the_limit_is_saved_at_once(void **state)
 static void a_state_under_the_limit_is_copied(void **state)
 {
     fixture *f = *state;
-    use_gated_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     set_gate(true);
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .copy_limit = 1 << 20};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true, .copy_limit = 1 << 20);
     model_set(&f->m, 4);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 4, &options, &f->err),
               &f->err);
@@ -352,7 +352,7 @@ static void a_state_under_the_limit_is_copied(void **state)
 static void a_limit_is_not_negative(void **state)
 {
     fixture *f = *state;
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .copy_limit = -1};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true, .copy_limit = -1);
     assert_fails(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 4, &options, &f->err),
                  HS_INVALID_ARGUMENT, &f->err, "copy_limit is -1");
 }

@@ -43,15 +43,15 @@ static void begin_program(fixture *f, program *p)
 
 static void add_variable(program *p, const char *name, hs_dtype dtype, const void *initial)
 {
-    hs_graph_add_variable(p->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = name, .dtype = dtype, .initial = initial});
+    hs_graph_add_variable(p->graph, HS_VARIABLE_DEF(.name = name, .dtype = dtype, .initial = initial));
 }
 
 static void open_program(fixture *f, program *p, bool initialize)
 {
-    hs_scaffold_options nothing = {HS_SCAFFOLD_OPTIONS, .init_op = "nothing", .ready_op = "nothing",
-                                   .ready_for_local_init_op = "nothing"};
-    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = initialize ? NULL : hs_scaffold_new(&nothing, &f->err),
-                                  .take_scaffold = true};
+    hs_scaffold_options nothing =
+        HS_INIT(hs_scaffold_options, .init_op = "nothing", .ready_op = "nothing", .ready_for_local_init_op = "nothing");
+    hs_session_options options = HS_INIT(
+        hs_session_options, .scaffold = initialize ? NULL : hs_scaffold_new(&nothing, &f->err), .take_scaffold = true);
     p->session = hs_session_open(hs_graph_backend(p->graph), &options, &f->err);
     assert_non_null(p->session);
 }
@@ -91,7 +91,7 @@ static hs_code restore_program(fixture *f, const program *p)
 static hs_code read_variable(fixture *f, const program *p, const char *name, double *value)
 {
     const hs_run_values *values;
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(name)};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(name));
     hs_code code = hs_raw_session_run(hs_session_raw(p->session), &args, &values, &f->err);
     *value = code ? 0 : hs_values_number(values, 0);
     return code;
@@ -144,7 +144,7 @@ static void sa_007_listed_variables_go_by_their_own_names(void **state)
     fixture *f = *state;
     program p;
     double value;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = HS_NAMES("v1", "v0")});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = HS_NAMES("v1", "v0")));
     open_with(f, &p, (double[]){10, 20}, "k1", 30);
     assert_ok(save_program(f, &p), &f->err);
     assert_string_equal(tensors_of(f), "hooksess/state/table v0 v1 ");
@@ -183,7 +183,7 @@ static void sa_011_sa_012_sa_013_a_saver_may_be_older_than_its_variables(void **
     fixture *f = *state;
     program p;
     for (int listed = 0; listed < 2; listed++) {
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = listed ? HS_NAMES("later") : NULL});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = listed ? HS_NAMES("later") : NULL));
         begin_program(f, &p);
         add_variable(&p, "sooner", HS_DOUBLE, &(double){1});
         add_variable(&p, "later", HS_DOUBLE, &(double){2});
@@ -232,7 +232,7 @@ static void sa_033_a_provider_is_asked_once_for_each_save(void **state)
     program p;
     open_with(f, &p, (double[]){10, 20}, "k1", 30);
     for (int background = 0; background < 2; background++) {
-        hs_save_options options = {HS_SAVE_OPTIONS, .background = background};
+        hs_save_options options = HS_INIT(hs_save_options, .background = background);
         hs_code code = hs_saver_save(f->saver, hs_session_raw(p.session), path_of(f), -1, &options, &f->err);
         assert_ok(code, &f->err);
         hs_saver_wait(f->saver);
@@ -252,8 +252,8 @@ static void save_in_order(fixture *f, const char *const *names, bool background,
 {
     program p;
     double values[3];
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = background};
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = names});
+    hs_save_options options = HS_INIT(hs_save_options, .background = background);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = names));
     begin_program(f, &p);
     for (int i = 0; i < 3; i++) {
         values[i] = (double)strlen(names[i]) + names[i][0];

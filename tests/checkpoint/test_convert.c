@@ -281,7 +281,7 @@ static void damage_is_found_and_nothing_replaced(void **state)
 static void an_environment_must_be_whole(void **state)
 {
     fixture *f = *state;
-    hs_env half = {HS_ENV, .clock = {.monotonic_ns = f->t.env.clock.monotonic_ns}};
+    hs_env half = HS_INIT(hs_env, .clock = {.monotonic_ns = f->t.env.clock.monotonic_ns});
     hs_code code = hs_convert_checkpoint(&half, in(f, "a"), in(f, "a.safetensors"), &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "clock");
 }

@@ -13,10 +13,10 @@ enum { KEPT = 2 };
 static int64_t train_in(fixture *f, const char *directory, int steps)
 {
     model m = {.step = 0};
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = KEPT}, &f->err);
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = saver}, &f->err);
-    hs_training_options options = {HS_TRAINING_OPTIONS, .scaffold = scaffold, .checkpoint_dir = directory,
-                                   .save_checkpoint_steps = 1, .save_summaries_steps = HS_NEVER};
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &f->t.env, .max_to_keep = KEPT), &f->err);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), &f->err);
+    hs_training_options options = HS_INIT(hs_training_options, .scaffold = scaffold, .checkpoint_dir = directory,
+                                          .save_checkpoint_steps = 1, .save_summaries_steps = HS_NEVER);
     model_set(&m, 0);
     model_build(&m, &f->t.env);
     m.session = hs_training_session_open(hs_graph_backend(m.graph), &options, &m.err);

@@ -72,7 +72,7 @@ static void freeing_the_saver_gives_it_up(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     kill_holder(hold_elsewhere(f)); /* it got it */
 }
 
@@ -137,7 +137,7 @@ static void readers_hold_nothing(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_int_equal(unlink(test_path(f->directory, HS__LOCK_NAME)), 0);
     pid_t child = hold_elsewhere(f);
     assert_ok(restart(f), &f->err);
@@ -154,7 +154,7 @@ static void a_second_session_touches_nothing(void **state)
     model m = {.step = 0};
     model_build(&m, &f->t.env);
     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .save_steps = 1);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     assert_null(hs_session_open(hs_graph_backend(m.graph), &options, &f->err));
     assert_says(&f->err, HS_FAILED_PRECONDITION, "another process saves");
     assert_int_equal(test_count_files(f->directory, ""), 3); /* with the lock's */
@@ -173,7 +173,7 @@ static void hold_twice_on(fixture *f, const hs_file_system_ops *ops)
 {
     hs_env env = f->t.env;
     env.files.ops = ops;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &env}, &f->err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &f->err);
     for (int i = 0; i < 2; i++)
         assert_ok(hs_saver_hold(saver, prefix(f), &f->err), &f->err);
     hs_saver_free(saver);
@@ -212,7 +212,7 @@ static void holding_needs_a_saver_and_a_name(void **state)
 
 static void hold_again(fixture *f)
 {
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     test_env_clear_log(&f->t);
     assert_ok(hs_saver_hold(f->saver, prefix(f), &f->err), &f->err);
 }
@@ -280,7 +280,7 @@ static void what_may_be_a_checkpoint_stays(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS}); /* lets go */
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options)); /* lets go */
     hs_file_system_ops ops = *f->t.env.files.ops;
     ops.stat = look_at_nothing;
     hold_twice_on(f, &ops);
@@ -338,8 +338,7 @@ static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_dire
     write_state(f, "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-2\"\n"
                    "# to be deleted: model.ckpt-1\n");
     touch(f, "checkpoint.tmp");
-    hs_saver *other =
-        hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &(hs_env){HS_ENV, .files = {&ops, NULL}}}, &f->err);
+    hs_saver *other = hs_saver_new(HS_SAVER_OPTIONS(.env = HS_OPTIONS(hs_env, .files = {&ops, NULL})), &f->err);
     assert_non_null(other);
     for (int shared = 1; shared >= 0; shared--) {
         room = 0; /* so that the save writes nothing */
@@ -347,7 +346,7 @@ static void nothing_is_deleted_while_another_saver_of_the_process_holds_the_dire
                      "are left on the disk");
         assert_int_equal(test_exists(f->directory, "checkpoint.tmp"), shared);
         assert_int_equal(has_file(f, 1, "index"), shared);
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     }
     hs_saver_free(other);
 }
@@ -371,7 +370,7 @@ static void what_was_to_be_deleted_may_be_the_last_one_that_is_whole(void **stat
 static void what_leaves_is_written_down_first(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
     save_at(f, 1);
     save_at(f, 2);
     char *text = test_read_file(test_path(f->directory, "checkpoint"), NULL);
@@ -399,7 +398,7 @@ static void a_save_that_the_state_file_does_not_tell_of_is_the_newest(void **sta
     assert_ok(restart(f), &f->err);
     assert_true(model_is(&f->m, 3));
     assert_lacks(f->t.log, "WARNING");
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     assert_ok(restore_newest(f), &f->err);
     save_at(f, 4);
     assert_int_equal(test_count_files(f->directory, ".index"), 2);
@@ -447,7 +446,7 @@ static void what_a_rollback_leaves_is_kept_aside(void **state)
     fixture *f = *state;
     for (int step = 1; step <= 4; step++)
         save_at(f, step);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err), &f->err);
     save_at(f, 2);
     assert_contains(f->t.log, "model.ckpt-4' is later than what is saved now, and is kept as 'model.ckpt-4.abandoned'");
@@ -469,7 +468,7 @@ static void what_is_saved_after_a_rollback_stays(void **state)
     const char *const prefixes[] = {"model.ckpt", "./model.ckpt", doubled};
     assert_int_equal(chdir(f->directory), 0);
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
         assert_ok(hs_saver_save(f->saver, model_raw(&f->m), prefixes[i], 1, NULL, &f->err), &f->err);
         assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err), &f->err);
         assert_ok(hs_saver_save(f->saver, model_raw(&f->m), prefixes[i], 2, NULL, &f->err), &f->err);
@@ -483,7 +482,7 @@ static void abandoned_ones_are_not_restored(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     save_at(f, 1);
     flip_bit(file_of(f, 1, DATA), 5);
     assert_int_equal(restart(f), HS_DATA_LOSS);
@@ -493,7 +492,7 @@ static void those_without_a_step_are_no_history(void **state)
 {
     fixture *f = *state;
     save_at(f, 5);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), prefix(f), -1, NULL, &f->err), &f->err);
     assert_true(has_file(f, 5, "index"));
 }
@@ -563,11 +562,11 @@ static bool die_while_saving(fixture *f, int at)
 {
     pid_t child = fork();
     if (child == 0) {
-        mortal m = {.env = {HS_ENV}, .ops = *real(), .dies_at = at};
+        mortal m = {.env = HS_INIT(hs_env), .ops = *real(), .dies_at = at};
         m.ops.open = m_open, m.ops.write = m_write, m.ops.rename = m_rename, m.ops.remove = m_remove;
         m.ops.sync = m_sync, m.ops.sync_directory = m_sync_directory;
         m.env.files = (hs_file_system){&m.ops, &m};
-        f->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &m.env, .max_to_keep = 2}, NULL);
+        f->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &m.env, .max_to_keep = 2), NULL);
         for (int step = 1; step <= 5; step++)
             save_at(f, step < 5 ? step : 4);
         _exit(0);
@@ -586,7 +585,7 @@ static void death_at_any_call_leaves_nothing_behind(void **state)
     for (int at = 1; die_while_saving(f, at); at++) {
         model_set(&f->m, 0);
         assert_ok(restart(f), &f->err);
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
         assert_ok(restore_newest(f), &f->err);
         save_at(f, 7);
         save_at(f, 8);

@@ -20,7 +20,7 @@ static void save_on(file_spy *spy, fixture *f, int64_t step, hs_saver_options op
 {
     options.env = &spy->env;
     hs_saver *saver = hs_saver_new(&options, &f->err);
-    hs_save_options save = {HS_SAVE_OPTIONS, .no_meta_graph = no_meta};
+    hs_save_options save = HS_INIT(hs_save_options, .no_meta_graph = no_meta);
     hs_saver_recover(saver, HS_NAMES(file_of(f, 1, NULL)), NULL);
     assert_ok(hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, &save, &f->err), &f->err);
     hs_saver_free(saver);
@@ -31,7 +31,7 @@ static void contents_before_names_and_data_before_the_index(void **state)
     fixture *f = *state;
     file_spy spy;
     begin(&spy, f);
-    save_on(&spy, f, 1, (hs_saver_options){HS_SAVER_OPTIONS}, true);
+    save_on(&spy, f, 1, (hs_saver_options)HS_INIT(hs_saver_options), true);
     assert_string_equal(spy.calls, HELD "sync:" DATA ".tmp sync:index.tmp rename:" DATA " directory rename:index directory "
                                         "sync:checkpoint.tmp rename:checkpoint directory");
 }
@@ -42,7 +42,7 @@ static void what_is_kept_to_be_looked_at_is_on_the_disk(void **state)
     file_spy spy;
     begin(&spy, f);
     spy.noted = "sync rename directory";
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &spy.env, .nonfinite = HS_NONFINITE_ASIDE};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = &spy.env, .nonfinite = HS_NONFINITE_ASIDE);
     hs_saver *saver = hs_saver_new(&options, &f->err);
     f->m.weights[0] = (float)NAN;
     assert_int_equal(hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err),
@@ -58,7 +58,7 @@ static void the_meta_graph_before_the_index(void **state)
     fixture *f = *state;
     file_spy spy;
     begin(&spy, f);
-    save_on(&spy, f, 1, (hs_saver_options){HS_SAVER_OPTIONS}, false);
+    save_on(&spy, f, 1, (hs_saver_options)HS_INIT(hs_saver_options), false);
     assert_string_equal(spy.calls,
                         HELD "sync:" DATA ".tmp sync:index.tmp sync:meta.tmp rename:" DATA " rename:meta directory "
                              "rename:index directory sync:checkpoint.tmp rename:checkpoint directory");
@@ -71,7 +71,7 @@ static void saving_over_one_with_a_meta_graph(void **state)
     file_spy spy;
     save_at(f, 1);
     begin(&spy, f);
-    save_on(&spy, f, 1, (hs_saver_options){HS_SAVER_OPTIONS}, false);
+    save_on(&spy, f, 1, (hs_saver_options)HS_INIT(hs_saver_options), false);
     assert_string_equal(spy.calls,
                         HELD "sync:data-00001-of-00002.tmp sync:index.tmp sync:meta.tmp "
                              "rename:data-00001-of-00002 rename:meta directory rename:index directory remove:" DATA
@@ -84,7 +84,7 @@ static void the_old_data_go_when_the_new_index_is_there(void **state)
     file_spy spy;
     begin(&spy, f);
     save_at(f, 1);
-    save_on(&spy, f, 1, (hs_saver_options){HS_SAVER_OPTIONS}, true);
+    save_on(&spy, f, 1, (hs_saver_options)HS_INIT(hs_saver_options), true);
     assert_string_equal(spy.calls, HELD "sync:data-00001-of-00002.tmp sync:index.tmp rename:data-00001-of-00002 directory "
                                         "rename:index directory remove:" DATA " remove:meta "
                                         "sync:checkpoint.tmp rename:checkpoint directory");
@@ -96,7 +96,7 @@ static void an_old_checkpoint_goes_when_the_new_one_is_named_index_first(void **
     file_spy spy;
     begin(&spy, f);
     save_at(f, 1);
-    save_on(&spy, f, 2, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1}, true);
+    save_on(&spy, f, 2, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1), true);
     const char *deleted = strstr(spy.calls, "rename:checkpoint directory ");
     assert_non_null(deleted);
     assert_string_equal(deleted, "rename:checkpoint directory remove:index remove:" DATA " remove:meta");
@@ -108,7 +108,7 @@ static void a_made_directory_is_synced_into_its_parent(void **state)
     file_spy spy;
     begin(&spy, f);
     test_remove_directory(strdup(f->directory));
-    save_on(&spy, f, 1, (hs_saver_options){HS_SAVER_OPTIONS}, true);
+    save_on(&spy, f, 1, (hs_saver_options)HS_INIT(hs_saver_options), true);
     assert_int_equal(strncmp(spy.calls, "directory " HELD "sync:", 10 + sizeof HELD - 1 + 5), 0);
 }
 

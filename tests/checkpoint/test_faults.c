@@ -22,7 +22,7 @@ static void begin_scene(scene *s)
     fixture *f = s->f;
     test_empty_directory(f->directory);
     test_env_clear_log(&f->t);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     save_at(f, 1);
     const struct timespec times[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000000}}; /* of the state file's list */
     assert_int_equal(utimensat(AT_FDCWD, file_of(f, 1, "index"), times, 0), 0);
@@ -30,7 +30,7 @@ static void begin_scene(scene *s)
 
 static hs_code save_as(scene *s, model *m, const hs_env *env)
 {
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = env};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = env);
     hs_saver *saver = hs_saver_new(&options, &s->err);
     if (!saver)
         return s->err.code;
@@ -237,15 +237,14 @@ static hs_code save_and_restore(test_env *t, void *user)
     test_tolerate_harmless(t);                                  /* looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
     test_empty_directory(f->directory);
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env, .max_to_keep = 1}, &err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env, .max_to_keep = 1), &err);
     hs_code code = saver ? model_open(&m, &t->env, NULL) : err.code;
     if (saver && !code)
         code = hs_saver_save(saver, model_raw(&m), test_path(f->directory, "model.ckpt"), 5, NULL, &err);
     if (saver && !code)
         code = hs_saver_save(saver, model_raw(&m), test_path(f->directory, "model.ckpt"), 6, NULL, &err);
     if (saver && !code)
-        code =
-            hs__restore_newest(saver, model_raw(&m), f->directory, &(hs_restore_options){HS_RESTORE_OPTIONS}, &path, &err);
+        code = hs__restore_newest(saver, model_raw(&m), f->directory, HS_RESTORE_OPTIONS(), &path, &err);
     hs_env_free(&t->env, path);
     hs_saver_free(saver);
     model_close(&m);

@@ -95,7 +95,7 @@ static Hs__Pb__MetaGraphDef *export_meta(fixture *f, const hs_saver *saver)
 static void a_meta_graph_has_the_graph_and_the_saver(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 3});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 3));
     Hs__Pb__MetaGraphDef *meta = export_meta(f, f->saver);
     assert_true(has_node(meta->graph_def, "train"));
     assert_non_null(meta->saver_def);
@@ -107,7 +107,7 @@ static void a_meta_graph_has_the_graph_and_the_saver(void **state)
 static void sa_052s_keeping_all_is_zero_in_a_meta_graph(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
     Hs__Pb__MetaGraphDef *meta = export_meta(f, f->saver);
     assert_int_equal(meta->saver_def->max_to_keep, 0);
     hs__pb__meta_graph_def__free_unpacked(meta, NULL);
@@ -120,7 +120,7 @@ static void sa_052s_hours_are_a_float_and_many_where_none_is_kept_for_ever(void 
     const double hours[] = {0, 0.7, 24};
     const float written[] = {10000, 0.7f, 24};
     for (int i = 0; i < 3; i++) {
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .keep_checkpoint_every_n_hours = hours[i]});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .keep_checkpoint_every_n_hours = hours[i]));
         Hs__Pb__MetaGraphDef *meta = export_meta(f, f->saver);
         assert_true(meta->saver_def->keep_checkpoint_every_n_hours == written[i]);
         assert_false(meta->saver_def->sharded);

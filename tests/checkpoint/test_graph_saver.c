@@ -60,8 +60,8 @@ static hs_code open_model(model *m, const hs_env *env, hs_op_fn save)
 
 static hs_saver *new_saver(const hs_env *env, hs_error *err)
 {
-    const hs_saver_options options = {HS_SAVER_OPTIONS, .env = env, .saver_def = {saver_def, sizeof saver_def - 1},
-                                      .graph_saves = true, .graph_restores = true};
+    const hs_saver_options options = HS_INIT(hs_saver_options, .env = env, .saver_def = {saver_def, sizeof saver_def - 1},
+                                             .graph_saves = true, .graph_restores = true);
     return hs_saver_new(&options, err);
 }
 
@@ -122,9 +122,9 @@ static hs_code save_over(test_env *t, void *user)
     test_tolerate(t, "' is not deleted: no memory for a path");
     test_tolerate(t, "; a power cut may take '"); /* the directory was not made here */
     test_empty_directory(f->directory);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     save_at(f, 1);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS}); /* lets go of the directory */
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options)); /* lets go of the directory */
     return save_by_graph(&t->env, f, 2);
 }
 

@@ -75,14 +75,14 @@ static void assert_older_one_is_taken(fixture *f, const char *name, const claim 
     meter_init(&m, &f->t.env);
     write_lie(name, lie);
     test_env_clear_log(&f->t);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &m.env});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .env = &m.env));
     assert_ok(restore_newest(f), &f->err);
     assert_true(model_is(&f->m, 9));
     assert_string_equal(f->restored, file_of(f, 9, NULL));
     assert_contains(f->t.log, "/b' is passed over: ");
     assert_contains(f->t.log, lie->why);
     assert_in_range(m.bytes, 0, ENOUGH);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_fails(hs_saver_restore(f->saver, model_raw(&f->m), PREFIX, NULL, &f->err), lie->code, &f->err, lie->why);
 }
 
@@ -145,13 +145,13 @@ static void assert_refused(fixture *f, const hs_env *env, hs_code code, const ch
         test_write_file(in(name), "some data", 9);
     }
     index_end();
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &m.env});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .env = &m.env));
     bool (*honest)(void *, size_t, hs_variable *) = model_raw(&f->m)->ops.variable;
     model_raw(&f->m)->ops.variable = vast_variable;
     hs_error error;
     hs_code got = hs_saver_restore(f->saver, model_raw(&f->m), PREFIX, NULL, &error);
     model_raw(&f->m)->ops.variable = honest;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_fails(got, code, &error, why);
     assert_true(model_is(&f->m, 9));
     assert_in_range(m.bytes, 0, ENOUGH);

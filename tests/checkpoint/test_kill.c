@@ -92,7 +92,7 @@ static void live(fixture *f)
     ops.open = k_open, ops.write = k_write, ops.rename = k_rename, ops.remove = k_remove;
     ops.sync = k_sync, ops.sync_directory = k_sync_directory;
     f->t.env.files = (hs_file_system){&ops, NULL};
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     if (restore_newest(f))
         _exit(2);
     int64_t number = *f->restored ? f->m.step : 1;
@@ -123,7 +123,7 @@ static void kill_after(pid_t child, size_t calls, size_t spins)
 static void check_what_is_left(fixture *f, uint64_t *random)
 {
     int64_t begun = atomic_load(&shared->begun), saved = atomic_load(&shared->saved);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     assert_ok(restore_newest(f), &f->err);
     assert_lacks(f->t.log, "WARNING");
     int64_t found = *f->restored ? f->m.step : 1;

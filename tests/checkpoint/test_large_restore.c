@@ -69,13 +69,12 @@ static void open_model(large *l)
     static const char *const names[VARIABLES] = {"first", "second", "third"};
     l->graph = hs_graph_new(&l->env);
     for (size_t i = 0; i < VARIABLES; i++)
-        hs_graph_add_variable(l->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = names[i], .dtype = HS_FLOAT,
-                                                           .shape = HS_SHAPE(LARGE), .data = l->data[i],
-                                                           .memory = i == DEVICE ? &l->memory : NULL});
-    hs_graph_add_variable(l->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "own", .dtype = HS_FLOAT,
-                                                       .shape = HS_SHAPE(SMALL), .initial = small_values});
+        hs_graph_add_variable(l->graph, HS_VARIABLE_DEF(.name = names[i], .dtype = HS_FLOAT, .shape = HS_SHAPE(LARGE),
+                                                        .data = l->data[i], .memory = i == DEVICE ? &l->memory : NULL));
+    hs_graph_add_variable(
+        l->graph, HS_VARIABLE_DEF(.name = "own", .dtype = HS_FLOAT, .shape = HS_SHAPE(SMALL), .initial = small_values));
     l->session = hs_session_open(hs_graph_backend(l->graph), NULL, &l->err);
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &l->env};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = &l->env);
     l->saver = hs_saver_new(&options, &l->err);
     assert_ok(l->err.code, &l->err);
 }
@@ -90,11 +89,11 @@ static void close_model(large *l)
 static int setup(void **state)
 {
     large *l = calloc(1, sizeof *l);
-    l->env = (hs_env){HS_ENV};
+    l->env = (hs_env)HS_INIT(hs_env);
     l->files = *hs_env_default()->files.ops;
     l->files.read = counted_read;
     l->env.files = (hs_file_system){&l->files, NULL};
-    l->memory = (hs_memory){HS_MEMORY, .to_host = to_host, .from_host = from_host, .user = l};
+    l->memory = (hs_memory)HS_INIT(hs_memory, .to_host = to_host, .from_host = from_host, .user = l);
     l->directory = test_make_directory();
     l->prefix = strdup(test_path(l->directory, "large"));
     for (size_t i = 0; i < VARIABLES; i++)
@@ -145,7 +144,7 @@ static void a_variable_of_the_sessions_own_has_its_value_afterwards(void **state
     close_model(l);
     open_model(l);
     assert_ok(restore(l), &l->err);
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("own")};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("own"));
     assert_ok(hs_raw_session_run(hs_session_raw(l->session), &args, &values, &err), &err);
     assert_memory_equal(hs_values_tensor(values, 0)->data, small_values, sizeof small_values);
 }

@@ -114,7 +114,7 @@ static void it_comes_after_the_first_training_run_once(void **state)
 {
     fixture *f = *state;
     begin(f, 0, NULL);
-    assert_ok(hs_session_run_args(f->m.session, &(hs_run_args){HS_RUN_ARGS, .kind = HS_RUN_EVAL}, NULL, &f->err), &f->err);
+    assert_ok(hs_session_run_args(f->m.session, HS_RUN_ARGS(.kind = HS_RUN_EVAL), NULL, &f->err), &f->err);
     assert_lacks(f->t.log, "nobody takes");
     train(f);
     assert_contains(f->t.log, "WARNING: checkpoint '");
@@ -161,8 +161,8 @@ static hs_code come_before_run(void *self, hs_run_context *run, const hs_run_arg
     return l->when_created ? HS_OK : come(l, hs_run_context_session(run), err);
 }
 
-static const hs_hook_ops latecomer_ops = {HS_HOOK_OPS, .name = "latecomer", .after_create_session = come_when_created,
-                                          .before_run = come_before_run};
+static const hs_hook_ops latecomer_ops =
+    HS_INIT(hs_hook_ops, .name = "latecomer", .after_create_session = come_when_created, .before_run = come_before_run);
 
 static void hooks_may_add_state_in_their_callbacks(void **state)
 {
@@ -171,10 +171,7 @@ static void hooks_may_add_state_in_their_callbacks(void **state)
         latecomer l = {.when_created = i};
         hs_hook hook = {.ops = &latecomer_ops, .self = &l};
         begin(f, 0, NULL);
-        assert_ok(
-            reopen(f, NULL,
-                   &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = f->directory}),
-            &f->err);
+        assert_ok(reopen(f, NULL, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook), .checkpoint_dir = f->directory)), &f->err);
         assert_int_equal(l.cell.loads, i);
         train(f);
         assert_int_equal(l.cell.value, 5);
@@ -205,7 +202,7 @@ static void an_op_may_add_state_in_the_first_run(void **state)
     model_close(&f->m);
     model_build(&f->m, &f->t.env);
     hs_graph_op(f->m.graph, .name = "allocate", .run = add_in_op, .self = &first);
-    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = f->directory};
+    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = f->directory);
     f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
     assert_ok(hs_session_run(f->m.session, "allocate", &f->err), &f->err);
     assert_int_equal(c.value, 5);
@@ -276,7 +273,7 @@ static void any_identity_holds_for_those_that_come_late(void **state)
 {
     fixture *f = *state;
     cell c = {.value = 0};
-    hs_restore_options restore = {HS_RESTORE_OPTIONS, .any_identity = true};
+    hs_restore_options restore = HS_INIT(hs_restore_options, .any_identity = true);
     hs_state_provider provider = cell_of(&c, "loader", 3, "fashion");
     begin(f, 3, "digits");
     assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 1, NULL), &restore, &f->err), &f->err);

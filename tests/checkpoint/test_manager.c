@@ -7,7 +7,7 @@
 static void cm_018_numbers_of_ones_own(void **state)
 {
     fixture *f = *state;
-    hs_saver_options two = {HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = 2};
+    hs_saver_options two = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = 2);
     hs_checkpoint_manager *manager = manager_of(f, .saver = &two);
     for (int64_t step = 0; step <= 8; step += 2) {
         char name[16];
@@ -145,7 +145,7 @@ static void where_all_is_damaged_nothing_is_initialised(void **state)
 static void what_is_restored_is_deleted_in_its_turn(void **state)
 {
     fixture *f = *state;
-    hs_saver_options two = {HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = 2};
+    hs_saver_options two = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = 2);
     hs_checkpoint_manager *manager = manager_of(f, .saver = &two);
     save_next(f, manager);
     save_next(f, manager);
@@ -162,7 +162,7 @@ static void what_is_restored_is_deleted_in_its_turn(void **state)
 static void cm_015_what_is_not_restored_is_not_deleted(void **state)
 {
     fixture *f = *state;
-    hs_saver_options one = {HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = 1};
+    hs_saver_options one = HS_INIT(hs_saver_options, .env = &f->t.env, .max_to_keep = 1);
     hs_checkpoint_manager *manager = manager_of(f, .saver = &one);
     save_as(f, manager, 3, 3, false);
     hs_checkpoint_manager_free(manager);
@@ -178,7 +178,7 @@ static void a_partial_restore(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
-    hs_restore_options options = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("weights", "bias")};
+    hs_restore_options options = HS_INIT(hs_restore_options, .skip = HS_NAMES("weights", "bias"));
     save_as(f, manager, 4, 4, false);
     model_set(&f->m, 9);
     assert_ok(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), &options, NULL, &f->err), &f->err);
@@ -202,7 +202,7 @@ static void the_directory_is_held_before_the_model_is_initialised(void **state)
     hs_file_system_ops ops = *env.files.ops;
     ops.lock = is_taken;
     env.files.ops = &ops;
-    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &env};
+    hs_saver_options saver = HS_INIT(hs_saver_options, .env = &env);
     hs_checkpoint_manager *manager = manager_of(f, .saver = &saver, .init_fn = begin_at_step_2, .init_user = &b);
     assert_fails(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &f->err),
                  HS_FAILED_PRECONDITION, &f->err, "process 17");
@@ -220,7 +220,7 @@ static void the_directory_is_held_before_the_model_is_restored(void **state)
     hs_checkpoint_manager_free(manager);
     ops.lock = is_taken;
     env.files.ops = &ops;
-    manager = manager_of(f, .saver = &(hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+    manager = manager_of(f, .saver = HS_SAVER_OPTIONS(.env = &env));
     model_set(&f->m, 9);
     assert_fails(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &f->err),
                  HS_FAILED_PRECONDITION, &f->err, "process 17");
@@ -234,7 +234,7 @@ static void the_session_learns_what_is_durable(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true);
     save_at_step(f, manager, 3);
     model_set(&f->m, 4);
     assert_ok(hs_checkpoint_manager_save(manager, model_raw(&f->m), 4, &options, NULL, &f->err), &f->err);
@@ -262,15 +262,14 @@ static void assert_refused(fixture *f, hs_checkpoint_manager_options options, co
     assert_null(hs_checkpoint_manager_new(&options, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, says);
 }
-#define refused(f, says, ...)                                                                                              \
-    assert_refused(f, (hs_checkpoint_manager_options){HS_CHECKPOINT_MANAGER_OPTIONS, __VA_ARGS__}, says)
+#define refused(f, says, ...) assert_refused(f, *HS_CHECKPOINT_MANAGER_OPTIONS(__VA_ARGS__), says)
 
 static void options_that_make_no_sense(void **state)
 {
     fixture *f = *state;
     assert_null(hs_checkpoint_manager_new(NULL, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "directory is not given");
-    assert_refused(f, (hs_checkpoint_manager_options){.directory = "x"}, "HS_CHECKPOINT_MANAGER_OPTIONS");
+    assert_refused(f, (hs_checkpoint_manager_options){.directory = "x"}, "HS_INIT(hs_checkpoint_manager_options");
     refused(f, "directory is not given", .directory = "");
     refused(f, "'a/b' is not the name of a file", .directory = "x", .name = "a/b");
     refused(f, "'' is not the name of a file", .directory = "x", .name = "");
@@ -280,13 +279,13 @@ static void options_that_make_no_sense(void **state)
 static void cm_035s_how_many_are_kept(void **state)
 {
     fixture *f = *state;
-    refused(f, "max_to_keep is -2", .directory = "x", .saver = &(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = -2});
+    refused(f, "max_to_keep is -2", .directory = "x", .saver = HS_SAVER_OPTIONS(.max_to_keep = -2));
     hs_checkpoint_manager *manager = manager_of(f, ); /* 0 */
     for (int i = 0; i < 6; i++)
         save_next(f, manager);
     assert_string_equal(kept_by(manager), "ckpt-2 ckpt-3 ckpt-4 ckpt-5 ckpt-6 ");
     hs_checkpoint_manager_free(manager);
-    manager = manager_of(f, .saver = &(hs_saver_options){HS_SAVER_OPTIONS, .env = &f->t.env, .max_to_keep = HS_NEVER});
+    manager = manager_of(f, .saver = HS_SAVER_OPTIONS(.env = &f->t.env, .max_to_keep = HS_NEVER));
     for (int i = 0; i < 6; i++)
         save_next(f, manager);
     for (int i = 7; i <= 12; i++) {
@@ -312,7 +311,7 @@ static void null_arguments(void **state)
                  &f->err, "there is no session");
     assert_int_equal(hs_checkpoint_manager_restore_or_initialize(NULL, raw, NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_fails(hs_checkpoint_manager_save(manager, raw, 1, &(hs_save_options){.no_meta_graph = true}, NULL, &f->err),
-                 HS_INVALID_ARGUMENT, &f->err, "HS_SAVE_OPTIONS");
+                 HS_INVALID_ARGUMENT, &f->err, "HS_INIT(hs_save_options");
     assert_null(hs_checkpoint_manager_saver(NULL));
     hs_checkpoint_manager_free(NULL);
     hs_checkpoint_manager_free(manager);
@@ -323,12 +322,12 @@ static hs_code live(test_env *t, void *user)
 {
     fixture *f = user;
     hs_error err = {0};
-    hs_saver_options saver = {HS_SAVER_OPTIONS, .env = &t->env, .max_to_keep = 2};
+    hs_saver_options saver = HS_INIT(hs_saver_options, .env = &t->env, .max_to_keep = 2);
     test_tolerate_harmless(t);                                  /* looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
     test_empty_directory(f->directory);
-    hs_checkpoint_manager *manager = hs_checkpoint_manager_new(
-        &(hs_checkpoint_manager_options){HS_CHECKPOINT_MANAGER_OPTIONS, .directory = f->directory, .saver = &saver}, &err);
+    hs_checkpoint_manager *manager =
+        hs_checkpoint_manager_new(HS_CHECKPOINT_MANAGER_OPTIONS(.directory = f->directory, .saver = &saver), &err);
     if (!manager)
         return err.code;
     hs_code code = hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &err);

@@ -114,7 +114,7 @@ static void a_save_in_the_background(void **state)
     const char *path;
     int64_t step;
     hs_checkpoint_manager *manager = manager_of(f, .interval = 2);
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true);
     model_set(&f->m, 4);
     assert_ok(hs_checkpoint_manager_save(manager, model_raw(&f->m), 4, &options, &path, &f->err), &f->err);
     assert_string_equal(path, test_path(f->directory, "ckpt-4"));

@@ -50,8 +50,8 @@ static void a_missing_directory_has_none(void **state)
 {
     fixture *f = *state;
     char *path = NULL;
-    assert_ok(hs__restore_newest(f->saver, model_raw(&f->m), test_path(f->directory, "none"),
-                                 &(hs_restore_options){HS_RESTORE_OPTIONS}, &path, &f->err),
+    assert_ok(hs__restore_newest(f->saver, model_raw(&f->m), test_path(f->directory, "none"), HS_RESTORE_OPTIONS(), &path,
+                                 &f->err),
               &f->err);
     assert_null(path);
 }
@@ -169,7 +169,7 @@ static void one_that_does_not_fit_is_not_passed_over(void **state)
     double wrong[3] = {0};
     hs_graph *graph = hs_graph_new(&f->t.env);
     hs_graph_variable(graph, "bias", HS_DOUBLE, HS_SHAPE(3), wrong);
-    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = f->directory};
+    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = f->directory);
     assert_null(hs_session_open(hs_graph_backend(graph), &options, &f->err));
     hs_graph_free(graph);
     assert_says(&f->err, HS_INVALID_ARGUMENT, "model.ckpt-10");
@@ -245,7 +245,7 @@ static void the_list_of_kept_ones_goes_on_after_a_restart(void **state)
 static void cm_016_others_are_not_deleted(void **state)
 {
     fixture *f = *state;
-    hs_save_options apart = {HS_SAVE_OPTIONS, .no_state_file = true};
+    hs_save_options apart = HS_INIT(hs_save_options, .no_state_file = true);
     save_at(f, 1);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "best"), -1, &apart, &f->err), &f->err);
     assert_restores(f, 1);
@@ -258,7 +258,7 @@ static void cm_016_others_are_not_deleted(void **state)
 static void what_was_kept_for_ever_stays_when_fewer_are_kept(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
     for (int64_t step = 1; step <= 8; step++)
         save_at(f, step);
     assert_restores(f, 8);
@@ -271,7 +271,7 @@ static void a_damaged_one_is_deleted_first(void **state)
 {
     fixture *f = with_three(state);
     flip_bit(file_of(f, 10, DATA), 5);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     assert_ok(restore_newest(f), &f->err);
     assert_true(model_is(&f->m, 9));
     save_at(f, 11);
@@ -289,7 +289,7 @@ static fixture *after_two_damaged(void **state, int64_t max_to_keep)
         save_at(f, step);
     flip_bit(file_of(f, 11, DATA), 5);
     truncate_to(file_of(f, 12, "index"), 20);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = max_to_keep});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = max_to_keep));
     assert_ok(restore_newest(f), &f->err);
     assert_true(model_is(&f->m, 10));
     return f;

@@ -43,7 +43,7 @@ static void it_may_be_kept_aside(void **state)
 {
     fixture *f = *state;
     save_at(f, 1);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ASIDE});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
     assert_fails(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION, &f->err, "'weights' is not finite");
     assert_contains(f->t.log, "model.ckpt-2.nonfinite' is kept to be looked at");
     assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
@@ -66,7 +66,7 @@ static void it_is_kept_as_a_whole_or_the_failure_is_reported(void **state)
     f->t.fail_file_errno = EIO;
     for (size_t k = 1; failed; k++) {
         test_empty_directory(f->directory);
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ASIDE});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
         f->t.fail_file_at = f->t.file_calls + k;
         hs_code code = save_poisoned(f, 2, HUGE_VAL);
         failed = f->t.file_calls >= f->t.fail_file_at;
@@ -83,7 +83,7 @@ static void it_is_kept_as_a_whole_or_the_failure_is_reported(void **state)
 static void what_is_kept_aside_is_never_restored(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ASIDE});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
     assert_int_equal(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION);
     assert_ok(restart(f), &f->err);
     assert_string_equal(f->restored, "");
@@ -92,7 +92,7 @@ static void what_is_kept_aside_is_never_restored(void **state)
 static void it_may_be_allowed(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ALLOW});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW));
     assert_ok(save_poisoned(f, 2, (double)NAN), &f->err);
     assert_true(has_file(f, 2, "index"));
 }
@@ -100,7 +100,7 @@ static void it_may_be_allowed(void **state)
 static void policies_that_there_are_not(void **state)
 {
     fixture *f = *state;
-    assert_null(hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = 3}, &f->err));
+    assert_null(hs_saver_new(HS_SAVER_OPTIONS(.nonfinite = 3), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_nonfinite_policy");
 }
 

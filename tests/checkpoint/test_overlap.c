@@ -67,20 +67,19 @@ static int setup(void **state)
     fixture2 *f = calloc(1, sizeof *f);
     test_env_init(&f->t);
     f->directory = test_make_directory();
-    f->memory = (hs_memory){HS_MEMORY, .to_host = to_host, .from_host = from_host, .user = f};
+    f->memory = (hs_memory)HS_INIT(hs_memory, .to_host = to_host, .from_host = from_host, .user = f);
     f->graph = hs_graph_new(&f->t.env);
     static const char *const names[VARIABLES] = {"first", "second", "third"};
     for (size_t i = 0; i < VARIABLES; i++)
-        hs_graph_add_variable(f->graph,
-                              &(hs_variable_def){HS_VARIABLE_DEF, .name = names[i], .dtype = HS_FLOAT, .shape = HS_SHAPE(N),
-                                                 .data = f->large[i], .memory = i == DEVICE ? &f->memory : NULL});
+        hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = names[i], .dtype = HS_FLOAT, .shape = HS_SHAPE(N),
+                                                        .data = f->large[i], .memory = i == DEVICE ? &f->memory : NULL));
     hs_graph_variable(f->graph, "small", HS_FLOAT, HS_SHAPE(4), f->small);
     hs_graph_op(f->graph, .name = "look", .run = update_written, .writes = HS_NAMES(NULL));
     hs_graph_op(f->graph, .name = "update_second", .run = update_written, .writes = HS_NAMES("second"));
     hs_graph_op(f->graph, .name = "update_large", .run = update_written, .writes = HS_NAMES("second", "first", "small"));
     hs_graph_op(f->graph, .name = "update_all", .run = update_all, .self = f);
     f->session = hs_session_open(hs_graph_backend(f->graph), NULL, &f->err);
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = &f->t.env};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = &f->t.env);
     f->saver = hs_saver_new(&options, &f->err);
     assert_ok(f->err.code, &f->err);
     assert_int_equal(hs__image_init(&f->image, &f->t.env), 0);
@@ -110,7 +109,7 @@ static void take(fixture2 *f)
 
 static void run(fixture2 *f, const char *op)
 {
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(op)};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(op));
     assert_ok(hs_raw_session_run(hs_session_raw(f->session), &args, NULL, &f->err), &f->err);
 }
 
@@ -231,7 +230,7 @@ static void without_the_option_all_is_copied(void **state)
 static hs_code save_after_a_run(void *self, hs_state_writer *out, hs_error *err)
 {
     fixture2 *f = self;
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("update_large")};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("update_large"));
     hs_code code = hs_raw_session_run(hs_session_raw(f->session), &args, NULL, err);
     return code ? code : hs_state_write(out, "x", 1, err);
 }
@@ -246,8 +245,8 @@ static hs_code load_nothing(void *self, hs_state_reader *in, hs_error *err)
 static void a_provider_that_runs_an_op_changes_nothing_of_it(void **state)
 {
     fixture2 *f = *state;
-    hs_state_provider provider = {HS_STATE_PROVIDER, .name = "runner", .save = save_after_a_run, .load = load_nothing,
-                                  .self = f};
+    hs_state_provider provider =
+        HS_INIT(hs_state_provider, .name = "runner", .save = save_after_a_run, .load = load_nothing, .self = f);
     assert_ok(hs_raw_session_add_state(hs_session_raw(f->session), &provider, &f->err), &f->err);
     take(f);
     assert_true(f->large[0][0] == 1);
@@ -348,7 +347,7 @@ static void two_threads_share_the_copying(void **state)
 static void a_save_that_overlaps_has_the_state_of_its_moment(void **state)
 {
     fixture2 *f = *state;
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .overlap = true};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true, .overlap = true);
     enum { ROUNDS = 20 };
     for (int i = 0; i < ROUNDS; i++) {
         float then = f->large[1][N - 1];
@@ -366,7 +365,7 @@ static void a_save_that_overlaps_has_the_state_of_its_moment(void **state)
     assert_true(f->large[0][0] == ROUNDS);
 }
 
-static const hs_run_args second_updated = {HS_RUN_ARGS, .names = HS_NAMES("update_second")};
+static const hs_run_args second_updated = HS_INIT(hs_run_args, .names = HS_NAMES("update_second"));
 
 static hs_code update_second(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
@@ -379,10 +378,10 @@ static hs_code update_second(void *self, hs_run_context *run, const hs_run_args 
 static void what_a_hook_changes_by_an_op_is_saved_as_it_was(void **state)
 {
     fixture2 *f = *state;
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "update_second", .before_run = update_second};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "update_second", .before_run = update_second);
     const hs_hook hook = {.ops = &ops};
-    const hs_session_options session = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
-    const hs_save_options save = {HS_SAVE_OPTIONS, .background = true, .overlap = true};
+    const hs_session_options session = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
+    const hs_save_options save = HS_INIT(hs_save_options, .background = true, .overlap = true);
     hs_session_close(f->session, NULL);
     f->session = hs_session_open(hs_graph_backend(f->graph), &session, &f->err);
     for (int i = 0; i < 20; i++) {
@@ -402,7 +401,7 @@ static void what_a_hook_changes_by_an_op_is_saved_as_it_was(void **state)
 static void overlap_is_for_saves_in_the_background(void **state)
 {
     fixture2 *f = *state;
-    hs_save_options options = {HS_SAVE_OPTIONS, .overlap = true};
+    hs_save_options options = HS_INIT(hs_save_options, .overlap = true);
     assert_fails(hs_saver_save(f->saver, hs_session_raw(f->session), test_path(f->directory, "ckpt"), 1, &options, &f->err),
                  HS_INVALID_ARGUMENT, &f->err, "overlap is for saves in the background");
 }

@@ -12,7 +12,7 @@ static hs_code restore_with(fixture *f, const hs_restore_options *options)
 static fixture *with_renamed(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "layer1/kernel"})});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"weights", "layer1/kernel"})));
     save_at(f, 3);
     return f;
 }
@@ -34,8 +34,8 @@ static void a_saver_may_have_names_of_its_own(void **state)
 static void a_restore_may_have_names_of_its_own(void **state)
 {
     fixture *f = with_renamed(state);
-    hs_restore_options options = {HS_RESTORE_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "layer1/kernel"})};
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    hs_restore_options options = HS_INIT(hs_restore_options, .names = HS_CHECKPOINT_NAMES({"weights", "layer1/kernel"}));
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_fails(restore_with(f, NULL), HS_NOT_FOUND, &f->err,
                  "'weights' is missing; 'layer1/kernel' is there and not in the model");
     assert_came(f, false, false, false);
@@ -46,12 +46,12 @@ static void a_restore_may_have_names_of_its_own(void **state)
 static void sa_005_one_name_for_two_is_refused(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})));
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "'bias'");
     assert_int_equal(test_count_files(f->directory, "model.ckpt"), 0);
-    use_saver(f,
-              (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "bias"}, {"bias", "weights"})});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options,
+                                           .names = HS_CHECKPOINT_NAMES({"weights", "bias"}, {"bias", "weights"})));
     save_at(f, 1);
 }
 
@@ -60,9 +60,9 @@ static void a_variable_is_listed_once(void **state)
 {
     fixture *f = with_renamed(state);
     const hs_checkpoint_name *names = HS_CHECKPOINT_NAMES({"weights", "x"}, {"bias", "b"}, {"weights", "y"});
-    hs_saver_options named = {HS_SAVER_OPTIONS, .names = names};
-    hs_saver_options listed = {HS_SAVER_OPTIONS, .variables = HS_NAMES("bias", "weights", "bias")};
-    hs_restore_options restoring = {HS_RESTORE_OPTIONS, .names = names};
+    hs_saver_options named = HS_INIT(hs_saver_options, .names = names);
+    hs_saver_options listed = HS_INIT(hs_saver_options, .variables = HS_NAMES("bias", "weights", "bias"));
+    hs_restore_options restoring = HS_INIT(hs_restore_options, .names = names);
     assert_null(hs_saver_new(&named, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_saver_options.names lists variable 'weights' twice");
     assert_null(hs_saver_new(&listed, &f->err));
@@ -70,8 +70,7 @@ static void a_variable_is_listed_once(void **state)
     assert_fails(restore_with(f, &restoring), HS_INVALID_ARGUMENT, &f->err,
                  "hs_restore_options.names lists variable 'weights' twice");
     assert_came(f, false, false, false);
-    assert_null(hs_session_open(hs_graph_backend(f->m.graph),
-                                &(hs_session_options){HS_SESSION_OPTIONS, .restore_options = &restoring}, &f->err));
+    assert_null(hs_session_open(hs_graph_backend(f->m.graph), HS_SESSION_OPTIONS(.restore_options = &restoring), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_restore_options.names lists variable 'weights' twice");
 }
 
@@ -99,11 +98,11 @@ static void many_names_are_compared_few_times(void **state)
         variables[i] = texts[i];
     }
     comparisons = 0;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = variables});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = variables));
     assert_true(comparisons < FEW);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = names});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .names = names));
     assert_true(comparisons < FEW);
-    assert_fails(restore_with(f, &(hs_restore_options){HS_RESTORE_OPTIONS, .names = names}), HS_INVALID_ARGUMENT, &f->err,
+    assert_fails(restore_with(f, HS_RESTORE_OPTIONS(.names = names)), HS_INVALID_ARGUMENT, &f->err,
                  "'0', which is no variable");
     assert_true(comparisons < FEW);
 }
@@ -111,17 +110,17 @@ static void many_names_are_compared_few_times(void **state)
 static void names_of_variables_that_there_are_not(void **state)
 {
     fixture *f = with_renamed(state);
-    hs_restore_options names = {HS_RESTORE_OPTIONS, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})};
-    hs_restore_options nameless = {HS_RESTORE_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", NULL})};
-    hs_restore_options skip = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("wieghts")};
+    hs_restore_options names = HS_INIT(hs_restore_options, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"}));
+    hs_restore_options nameless = HS_INIT(hs_restore_options, .names = HS_CHECKPOINT_NAMES({"weights", NULL}));
+    hs_restore_options skip = HS_INIT(hs_restore_options, .skip = HS_NAMES("wieghts"));
     assert_fails(restore_with(f, &names), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
     assert_fails(restore_with(f, &nameless), HS_INVALID_ARGUMENT, &f->err, "has no name");
     assert_fails(restore_with(f, &skip), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
     assert_fails(restore_with(f, &(hs_restore_options){.reshape = true}), HS_INVALID_ARGUMENT, &f->err,
-                 "HS_RESTORE_OPTIONS");
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})});
+                 "HS_INIT(hs_restore_options");
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})));
     assert_fails(restore_with(f, NULL), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
-    hs_saver_options empty = {HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", ""})};
+    hs_saver_options empty = HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"weights", ""}));
     assert_null(hs_saver_new(&empty, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "gives 'weights' no name");
 }
@@ -132,16 +131,15 @@ static void what_is_skipped_stays(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
-    assert_ok(restore_with(f, &(hs_restore_options){HS_RESTORE_OPTIONS, .skip = HS_NAMES("weights", "global_step")}),
-              &f->err);
+    assert_ok(restore_with(f, HS_RESTORE_OPTIONS(.skip = HS_NAMES("weights", "global_step"))), &f->err);
     assert_came(f, false, true, false);
 }
 
 static void what_is_missing_may_stay(void **state)
 {
     fixture *f = with_renamed(state);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
-    assert_ok(restore_with(f, &(hs_restore_options){HS_RESTORE_OPTIONS, .allow_missing = true}), &f->err);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    assert_ok(restore_with(f, HS_RESTORE_OPTIONS(.allow_missing = true)), &f->err);
     assert_came(f, false, true, true);
 }
 
@@ -165,7 +163,7 @@ static void sa_014_other_shapes_on_purpose(void **state)
     hs_session *session = open_reshaped(f, weights, HS_SHAPE(3, 2), &step);
     hs_graph *graph = hs_graph_of(hs_session_backend(session));
     hs_raw_session *raw = hs_session_raw(session);
-    hs_restore_options reshape = {HS_RESTORE_OPTIONS, .reshape = true};
+    hs_restore_options reshape = HS_INIT(hs_restore_options, .reshape = true);
     assert_fails(hs_saver_restore(f->saver, raw, file_of(f, 3, NULL), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
                  "'weights' is float [2,3] there and float [3,2] in the model");
     assert_ok(hs_saver_restore(f->saver, raw, file_of(f, 3, NULL), &reshape, &f->err), &f->err);
@@ -182,7 +180,7 @@ static void other_numbers_of_elements_are_never_taken(void **state)
     save_at(f, 3);
     hs_session *session = open_reshaped(f, weights, HS_SHAPE(5), &step);
     hs_graph *graph = hs_graph_of(hs_session_backend(session));
-    hs_restore_options reshape = {HS_RESTORE_OPTIONS, .reshape = true};
+    hs_restore_options reshape = HS_INIT(hs_restore_options, .reshape = true);
     hs_code code = hs_saver_restore(f->saver, hs_session_raw(session), file_of(f, 3, NULL), &reshape, &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "float [5] in the model");
     hs_session_close(session, NULL);
@@ -205,13 +203,13 @@ static void everything_is_reported(void **state)
 {
     fixture *f = with_renamed(state);
     char report[1024] = "";
-    hs_restore_options options = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("bias"), .report = keep_report,
-                                  .report_user = report};
+    hs_restore_options options =
+        HS_INIT(hs_restore_options, .skip = HS_NAMES("bias"), .report = keep_report, .report_user = report);
     assert_ok(restore_with(f, &options), &f->err);
     assert_string_equal(report, "taken weights from layer1/kernel. skipped bias. taken global_step from global_step. "
                                 "extra bias. ");
     report[0] = '\0';
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_int_equal(restore_with(f, &options), HS_NOT_FOUND);
     assert_contains(report, "missing weights. ");
 }
@@ -230,7 +228,7 @@ static hs_code open_session(fixture *f, hs_session_options options, hs_outcome *
 
 static hs_session_options from(const fixture *f, int64_t policy)
 {
-    return (hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = f->directory, .restore = policy};
+    return (hs_session_options)HS_INIT(hs_session_options, .checkpoint_dir = f->directory, .restore = policy);
 }
 
 static void sessions_report_and_skip_too(void **state)
@@ -241,8 +239,7 @@ static void sessions_report_and_skip_too(void **state)
     save_at(f, 3);
     flip_bit(file_of(f, 3, DATA), 8 * 47); /* of the weights: their name is the last */
     hs_session_options options = from(f, HS_RESTORE_REQUIRE);
-    options.restore_options =
-        &(hs_restore_options){HS_RESTORE_OPTIONS, .skip = HS_NAMES("bias"), .report = keep_report, .report_user = report};
+    options.restore_options = HS_RESTORE_OPTIONS(.skip = HS_NAMES("bias"), .report = keep_report, .report_user = report);
     model_set(&f->m, 9);
     assert_ok(open_session(f, options, NULL), &f->err);
     assert_int_equal(f->m.step, 2);
@@ -267,7 +264,7 @@ static void never_starts_anew_and_keeps_what_was_there(void **state)
     model_set(&f->m, 0);
     assert_ok(open_session(f, from(f, HS_RESTORE_NEVER), NULL), &f->err);
     assert_true(model_is(&f->m, 0));
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     save_at(f, 1);
     assert_true(has_file(f, 3, "abandoned.index"));
     assert_ok(restart(f), &f->err);
@@ -281,7 +278,7 @@ static void policies_that_there_are_not(void **state)
     assert_fails(open_session(f, from(f, -1), NULL), HS_INVALID_ARGUMENT, &f->err, "hs_restore_policy");
     hs_session_options bad = from(f, 0);
     bad.restore_options = &(hs_restore_options){.reshape = true};
-    assert_fails(open_session(f, bad, NULL), HS_INVALID_ARGUMENT, &f->err, "HS_RESTORE_OPTIONS");
+    assert_fails(open_session(f, bad, NULL), HS_INVALID_ARGUMENT, &f->err, "HS_INIT(hs_restore_options");
 }
 
 int main(void)

@@ -82,7 +82,7 @@ static int teardown(void **state)
 /* Saves these variables (NULL: all) under the name "model". */
 static hs_code save(fixture *f, const char *const *variables)
 {
-    const hs_saver_options options = {HS_SAVER_OPTIONS, .env = &f->t.env, .variables = variables};
+    const hs_saver_options options = HS_INIT(hs_saver_options, .env = &f->t.env, .variables = variables);
     hs_saver_free(f->saver);
     f->saver = hs_saver_new(&options, &f->err);
     return hs_saver_save(f->saver, hs_session_raw(f->session), test_path(f->directory, "model"), -1, NULL, &f->err);
@@ -130,7 +130,7 @@ static void parts_are_restored_from_a_whole_tensor(void **state)
     assert_ok(hs__bundle_writer_finish(&writer, test_path(f->directory, "model.index"), &f->err), &f->err);
     hs__bundle_writer_close(&writer);
     set(f, 2);
-    f->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &f->t.env}, &f->err);
+    f->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &f->t.env), &f->err);
     hs_raw_session *raw = hs_session_raw(f->session);
     assert_ok(hs_saver_restore(f->saver, raw, test_path(f->directory, "model"), NULL, &f->err), &f->err);
     assert_true(is(f, 1));

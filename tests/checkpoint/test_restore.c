@@ -37,7 +37,7 @@ static void only_the_savers_variables_are_touched(void **state)
     fixture *f = *state;
     save_at(f, 3);
     model_set(&f->m, 9);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = HS_NAMES("global_step")});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = HS_NAMES("global_step")));
     assert_ok(restore(f, 3), &f->err);
     assert_int_equal(f->m.step, 3);
     f->m.step = 9;
@@ -84,7 +84,7 @@ static void a_variable_that_is_not_there_anymore(void **state)
 {
     fixture *f = *state;
     save_at(f, 3);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = HS_NAMES("gone")});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = HS_NAMES("gone")));
     assert_fails(restore(f, 3), HS_INVALID_ARGUMENT, &f->err, "'gone'");
 }
 
@@ -175,9 +175,9 @@ static void names_with_control_characters_are_logged_on_one_line(void **state)
     memset(name, 'x', sizeof name);
     memcpy(name, begin, sizeof begin - 1);
     name[sizeof name - 1] = '\0';
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", name})});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"weights", name})));
     save_at(f, 3);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     assert_fails(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, 3, NULL), NULL, &f->err), HS_NOT_FOUND, &f->err,
                  "(1 missing, 0 different): the log lists them");
     assert_contains(f->t.log, "'weights' is missing; 'evil\\x0a\\x1b[2Jxxx");
@@ -259,7 +259,7 @@ static hs_code open_at(fixture *f, const char *directory, const char *path)
 {
     model_close(&f->m);
     model_build(&f->m, &f->t.env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = directory, .checkpoint_path = path};
+    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = directory, .checkpoint_path = path);
     f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
     return f->err.code;
 }

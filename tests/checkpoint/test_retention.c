@@ -6,7 +6,7 @@
 
 static void save_with(fixture *f, int64_t step, double metric)
 {
-    hs_save_options options = {HS_SAVE_OPTIONS, .metric = metric, .has_metric = true};
+    hs_save_options options = HS_INIT(hs_save_options, .metric = metric, .has_metric = true);
     model_set(&f->m, step);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, &options, &f->err),
               &f->err);
@@ -46,7 +46,7 @@ static void revive(fixture *f, hs_saver_options options)
 static void sa_022_the_newest_stay(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     static const char *const lists[] = {"1", "1 2", "2 3", "3 2", "2 1"};
     const int64_t steps[] = {1, 2, 3, 2, 1};
     for (int i = 0; i < 5; i++) {
@@ -61,7 +61,7 @@ static void sa_022_the_newest_stay(void **state)
 static void sa_025_sa_037s_never_deletes_none_and_lists_the_newest(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
     for (int64_t step = 1; step <= 7; step++)
         save_at(f, step);
     assert_string_equal(in_list(f), "7");
@@ -79,7 +79,8 @@ static void save_after(fixture *f, int64_t step, double secs)
 static void sa_028_one_every_so_often_is_kept_for_ever(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2, .keep_checkpoint_every_n_hours = 0.7 / 3600});
+    use_saver(f,
+              (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2, .keep_checkpoint_every_n_hours = 0.7 / 3600));
     static const char *const lists[] = {"1", "1 2", "2 3", "3 4"};
     for (int64_t step = 1; step <= 4; step++) {
         save_after(f, step, step == 1 ? 1 : 0);
@@ -92,7 +93,7 @@ static void sa_028_one_every_so_often_is_kept_for_ever(void **state)
 static void sa_035s_cm_034s_from_the_last_that_was_kept(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_checkpoint_every_n_hours = 1});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_checkpoint_every_n_hours = 1));
     const double after[] = {3600, 1, 1, 16398, 1, 1, 1};
     for (int i = 0; i < 7; i++)
         save_after(f, i + 1, after[i]); /* at 3600, 3601, 3602, 20000, 20001, 20002, 20003 */
@@ -102,7 +103,7 @@ static void sa_035s_cm_034s_from_the_last_that_was_kept(void **state)
 static void cm_015_the_rhythm_survives_a_restart(void **state)
 {
     fixture *f = *state;
-    hs_saver_options options = {HS_SAVER_OPTIONS, .max_to_keep = 2, .keep_checkpoint_every_n_hours = 1.5};
+    hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = 2, .keep_checkpoint_every_n_hours = 1.5);
     use_saver(f, options);
     save_after(f, 1, 10000);
     save_after(f, 2, 3610);
@@ -120,7 +121,7 @@ static void cm_015_the_rhythm_survives_a_restart(void **state)
 static void without_a_last_one_in_the_state_file_the_hours_begin_now(void **state)
 {
     fixture *f = *state;
-    hs_saver_options options = {HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_checkpoint_every_n_hours = 1};
+    hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_checkpoint_every_n_hours = 1);
     use_saver(f, options);
     save_after(f, 1, 10000);
     static const char text[] = "model_checkpoint_path: \"model.ckpt-1\"\nall_model_checkpoint_paths: \"model.ckpt-1\"\n"
@@ -136,7 +137,7 @@ static void without_a_last_one_in_the_state_file_the_hours_begin_now(void **stat
 static void the_best_stay(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_best = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 2));
     const double metrics[] = {0.5, 0.2, 0.4, 0.9, 0.3, (double)NAN, 0.8};
     for (int i = 0; i < 7; i++)
         save_with(f, i + 1, metrics[i]);
@@ -147,7 +148,7 @@ static void the_best_stay(void **state)
 static void larger_may_be_better(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_best = 1, .larger_is_better = true});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1, .larger_is_better = true));
     const double metrics[] = {0.5, 0.9, 0.7};
     for (int i = 0; i < 3; i++)
         save_with(f, i + 1, metrics[i]);
@@ -157,7 +158,7 @@ static void larger_may_be_better(void **state)
 static void of_equals_the_later_stays(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_best = 1});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
     for (int64_t step = 1; step <= 3; step++)
         save_with(f, step, step < 3 ? 0.5 : 0.6);
     assert_string_equal(on_disk(f), "2 3");
@@ -166,7 +167,7 @@ static void of_equals_the_later_stays(void **state)
 static void metrics_survive_a_restart(void **state)
 {
     fixture *f = *state;
-    hs_saver_options options = {HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_best = 1};
+    hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1);
     use_saver(f, options);
     save_with(f, 1, 0.1);
     save_with(f, 2, 1.0 / 3);
@@ -183,7 +184,7 @@ static void metrics_survive_a_restart(void **state)
 static void what_is_pinned_stays_until_it_is_let_go(void **state)
 {
     fixture *f = *state;
-    hs_saver_options options = {HS_SAVER_OPTIONS, .max_to_keep = 1};
+    hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = 1);
     use_saver(f, options);
     save_at(f, 1);
     assert_ok(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), &f->err);
@@ -201,13 +202,13 @@ static void what_is_pinned_stays_until_it_is_let_go(void **state)
 static void where_all_are_kept_each_can_be_pinned(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
     for (int64_t step = 1; step <= 3; step++)
         save_at(f, step);
     assert_ok(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), &f->err);
     assert_ok(hs_saver_pin(f->saver, file_of(f, 3, NULL), true, &f->err), &f->err);
     assert_int_equal(hs_saver_pin(f->saver, file_of(f, 4, NULL), true, &f->err), HS_NOT_FOUND);
-    revive(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    revive(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
     save_at(f, 4);
     save_at(f, 5);
     assert_string_equal(on_disk(f), "1 2 3 5");
@@ -216,7 +217,7 @@ static void where_all_are_kept_each_can_be_pinned(void **state)
 static void where_all_are_kept_pins_are_written_down(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
     for (int64_t step = 1; step <= 5; step++)
         save_at(f, step);
     assert_ok(hs_saver_pin(f->saver, file_of(f, 3, NULL), true, &f->err), &f->err);
@@ -224,11 +225,11 @@ static void where_all_are_kept_pins_are_written_down(void **state)
     assert_ok(hs_saver_pin(f->saver, file_of(f, 5, NULL), true, &f->err), &f->err);
     save_at(f, 6);
     assert_string_equal(in_list(f), "1 3 5 6");
-    revive(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    revive(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
     assert_ok(hs_saver_pin(f->saver, file_of(f, 5, NULL), false, &f->err), &f->err);
     save_at(f, 7);
     assert_string_equal(in_list(f), "1 3 7");
-    revive(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    revive(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
     save_at(f, 8);
     assert_string_equal(in_list(f), "1 3 8");
     assert_string_equal(on_disk(f), "1 2 3 4 5 6 8");
@@ -240,7 +241,7 @@ static void where_all_are_kept_those_elsewhere_are_not(void **state)
     fixture *f = *state;
     const char *elsewhere = test_path(f->directory, "other/model.ckpt");
     save_at(f, 1);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
     assert_int_equal(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), HS_NOT_FOUND); /* it knows of none */
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), elsewhere, 2, NULL, &f->err), &f->err);
     assert_fails(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), HS_NOT_FOUND, &f->err,
@@ -254,11 +255,11 @@ static void recovered_ones_stay_pinned(void **state)
         save_at(f, step);
     assert_ok(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), &f->err);
     const char *const *paths = HS_NAMES(file_of(f, 1, NULL), file_of(f, 2, NULL), file_of(f, 3, NULL));
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
     assert_ok(hs_saver_recover(f->saver, paths, &f->err), &f->err);
     save_at(f, 4);
     assert_string_equal(on_disk(f), "1 4");
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
     f->t.fail_file_at = f->t.file_calls + 2; /* the state file's */
     assert_fails(hs_saver_recover(f->saver, HS_NAMES(file_of(f, 1, NULL)), &f->err), HS_RESOURCE_EXHAUSTED, &f->err,
                  "injected");
@@ -276,7 +277,7 @@ static void only_what_is_kept_can_be_pinned(void **state)
     f->t.fail_file_on = true;
     assert_int_equal(hs_saver_pin(f->saver, file_of(f, 1, NULL), true, &f->err), HS_RESOURCE_EXHAUSTED);
     f->t.fail_file_at = 0;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
     assert_ok(restore_newest(f), &f->err);
     save_at(f, 2);
     assert_string_equal(on_disk(f), "2"); /* it was not */
@@ -285,9 +286,9 @@ static void only_what_is_kept_can_be_pinned(void **state)
 static void options_that_make_no_sense(void **state)
 {
     fixture *f = *state;
-    assert_null(hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .keep_best = -1}, &f->err));
+    assert_null(hs_saver_new(HS_SAVER_OPTIONS(.keep_best = -1), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "keep_best is -1");
-    assert_null(hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .keep_checkpoint_every_n_hours = -2}, &f->err));
+    assert_null(hs_saver_new(HS_SAVER_OPTIONS(.keep_checkpoint_every_n_hours = -2), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "keep_checkpoint_every_n_hours -2");
 }
 

@@ -48,7 +48,7 @@ static hs_code from_host(void *user, void *device, const void *host, size_t byte
     return to_host(user, device, host, bytes, err);
 }
 
-static const hs_memory device = {HS_MEMORY, .device_type = 2, .to_host = to_host, .from_host = from_host};
+static const hs_memory device = HS_INIT(hs_memory, .device_type = 2, .to_host = to_host, .from_host = from_host);
 
 static hs_session *open_on(fixture *f, hs_graph **graph, place where, memories all)
 {
@@ -56,7 +56,7 @@ static hs_session *open_on(fixture *f, hs_graph **graph, place where, memories a
     *graph = hs_graph_new(&f->t.env);
     for (size_t i = 0; i < N; i++) {
         snprintf(name, sizeof name, "v/%s", hs_dtype_name(dtypes[i]));
-        hs_variable_def def = {HS_VARIABLE_DEF, .name = name, .dtype = (int64_t)dtypes[i], .shape = HS_SHAPE(3, 5)};
+        hs_variable_def def = HS_INIT(hs_variable_def, .name = name, .dtype = (int64_t)dtypes[i], .shape = HS_SHAPE(3, 5));
         def.data = where == THE_SESSIONS ? NULL : all[i];
         def.initial = where == THE_SESSIONS ? all[i] : NULL;
         def.memory = where == THE_DEVICES ? &device : NULL;
@@ -76,7 +76,7 @@ static void read_back(fixture *f, hs_session *session, memories all)
         const hs_run_values *values;
         hs_tensor host;
         snprintf(name, sizeof name, "v/%s", hs_dtype_name(dtypes[i]));
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(name)};
+        hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(name));
         assert_ok(hs_session_run_args(session, &args, &values, &f->err), &f->err);
         assert_ok(hs_tensor_host(hs_values_tensor(values, 0), &copy, &host, &f->err), &f->err);
         assert_int_equal(host.bytes, bytes_of(i));
@@ -90,7 +90,7 @@ static void round_trip(fixture *f, place saved_in, place restored_to)
     static memories first, second, wanted, found;
     const char *prefix = test_path(f->directory, "model.ckpt");
     hs_graph *graph;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ALLOW}); /* any bits */
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW)); /* any bits */
     fill(first, 1);
     fill(second, 2);
     hs_session *session = open_on(f, &graph, saved_in, first);
@@ -143,8 +143,7 @@ static void shapes(void **state)
     for (int i = 0; i < 256; i++)
         deep[i] = i;
     hs_graph *graph = hs_graph_new(&f->t.env);
-    hs_graph_add_variable(graph,
-                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "empty", .dtype = HS_FLOAT, .shape = HS_SHAPE(4, 0)});
+    hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "empty", .dtype = HS_FLOAT, .shape = HS_SHAPE(4, 0)));
     hs_graph_variable(graph, "deep", HS_DOUBLE, HS_SHAPE(2, 2, 2, 2, 2, 2, 2, 2), deep);
     hs_graph_variable(graph, "scalar", HS_DOUBLE, HS_SCALAR, &scalar);
     hs_graph_variable(graph, "large", HS_FLOAT, HS_SHAPE(LARGE), large);
@@ -167,7 +166,7 @@ static void every_bit_of_a_float_counts(void **state)
 {
     fixture *f = *state;
     const uint32_t bits[6] = {0x7fc12345u, 0xff800000u, 0x80000000u, 0x00000001u, 0x7f7fffffu, 0xffffffffu};
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ALLOW});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW));
     memcpy(f->m.weights, bits, sizeof bits);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), file_of(f, 1, NULL), -1, NULL, &f->err), &f->err);
     model_set(&f->m, 9);
@@ -184,11 +183,11 @@ static hs_code broken_copy(void *user, void *host, const void *from, size_t byte
 static void a_device_that_fails(void **state)
 {
     fixture *f = *state;
-    const hs_memory broken = {HS_MEMORY, .to_host = broken_copy, .from_host = broken_copy};
+    const hs_memory broken = HS_INIT(hs_memory, .to_host = broken_copy, .from_host = broken_copy);
     float data[2] = {1, 2};
     hs_graph *graph = hs_graph_new(&f->t.env);
-    hs_graph_add_variable(graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "bias", .dtype = HS_DOUBLE,
-                                                    .shape = HS_SHAPE(2), .data = data, .memory = &broken});
+    hs_graph_add_variable(
+        graph, HS_VARIABLE_DEF(.name = "bias", .dtype = HS_DOUBLE, .shape = HS_SHAPE(2), .data = data, .memory = &broken));
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
     assert_non_null(session);
     hs_raw_session *raw = hs_session_raw(session);

@@ -106,7 +106,7 @@ static void sa_051s_what_cannot_be_deleted_fails_no_save(void **state)
     hs_env env = f->t.env;
     ops.remove = keep;
     env.files.ops = &ops;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &env, .max_to_keep = 1}, &f->err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env, .max_to_keep = 1), &f->err);
     for (int64_t step = 1; step <= 2; step++) {
         hs_code code = hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), step, NULL, &f->err);
         assert_ok(code, &f->err);
@@ -137,7 +137,7 @@ static void cm_002_relative_paths_from_where_one_stands(void **state)
 static void cm_013_the_oldest_goes(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 3});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 3));
     for (int64_t step = 1; step <= 4; step++)
         save_at(f, step);
     for (int64_t step = 1; step <= 4; step++)

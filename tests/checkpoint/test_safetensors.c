@@ -30,15 +30,15 @@ static void some_variables_may_do_under_other_names(void **state)
 {
     fixture *f = *state;
     model_set(&f->m, 3);
-    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS, .variables = HS_NAMES("weights", "bias"),
-                                      .names = HS_CHECKPOINT_NAMES({"weights", "layer.weight"})};
+    hs_safetensors_options options = HS_INIT(hs_safetensors_options, .variables = HS_NAMES("weights", "bias"),
+                                             .names = HS_CHECKPOINT_NAMES({"weights", "layer.weight"}));
     assert_ok(save_weights_with(f, &options), &f->err);
     assert_true(has_tensor(f, "layer.weight"));
     assert_true(has_tensor(f, "bias"));
     assert_false(has_tensor(f, "weights"));
     assert_false(has_tensor(f, "global_step"));
-    hs_restore_options other = {HS_RESTORE_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "layer.weight"}),
-                                .allow_missing = true};
+    hs_restore_options other =
+        HS_INIT(hs_restore_options, .names = HS_CHECKPOINT_NAMES({"weights", "layer.weight"}), .allow_missing = true);
     assert_ok(load_weights(f, &other), &f->err);
     assert_came(f, true, true, false);
 }
@@ -46,7 +46,7 @@ static void some_variables_may_do_under_other_names(void **state)
 static void metadata_are_in_the_file(void **state)
 {
     fixture *f = *state;
-    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS, .metadata = HS_SAFETENSORS_METADATA({"format", "pt"})};
+    hs_safetensors_options options = HS_INIT(hs_safetensors_options, .metadata = HS_SAFETENSORS_METADATA({"format", "pt"}));
     assert_ok(save_weights_with(f, &options), &f->err);
     char *data = test_read_file(weights_file(f), NULL);
     assert_non_null(strstr(data + 8, "\"__metadata__\":{\"format\":\"pt\"}"));
@@ -72,17 +72,17 @@ static void assert_not_saved(fixture *f, const hs_safetensors_options *options, 
 static void names_are_checked(void **state)
 {
     fixture *f = *state;
-    hs_safetensors_options unknown = {HS_SAFETENSORS_OPTIONS, .variables = HS_NAMES("wieghts")},
-                           misnamed = {HS_SAFETENSORS_OPTIONS, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})},
-                           nameless = {HS_SAFETENSORS_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", NULL})},
-                           taken = {HS_SAFETENSORS_OPTIONS, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})},
-                           reserved = {HS_SAFETENSORS_OPTIONS, .names = HS_CHECKPOINT_NAMES({"bias", "hooksess/x"})};
+    hs_safetensors_options unknown = HS_INIT(hs_safetensors_options, .variables = HS_NAMES("wieghts")),
+                           misnamed = HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"wieghts", "x"})),
+                           nameless = HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"weights", NULL})),
+                           taken = HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})),
+                           reserved = HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"bias", "hooksess/x"}));
     assert_not_saved(f, &unknown, "'wieghts', which is no variable");
     assert_not_saved(f, &misnamed, "'wieghts', which is no variable");
     assert_not_saved(f, &nameless, "gives 'weights' no name");
     assert_not_saved(f, &taken, "two tensors to be saved are called 'bias'");
     assert_not_saved(f, &reserved, "reserved for state");
-    assert_not_saved(f, &(hs_safetensors_options){.variables = NULL}, "HS_SAFETENSORS_OPTIONS");
+    assert_not_saved(f, &(hs_safetensors_options){.variables = NULL}, "HS_INIT(hs_safetensors_options");
 }
 
 static void arguments_are_checked(void **state)
@@ -104,7 +104,7 @@ static void a_dtype_that_the_format_has_not_is_named(void **state)
     fixture *f = *state;
     hs_graph *graph;
     unsigned char memory[2] = {0};
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "q", .dtype = HS_QINT8, .shape = HS_SHAPE(2), .data = memory};
+    hs_variable_def def = HS_INIT(hs_variable_def, .name = "q", .dtype = HS_QINT8, .shape = HS_SHAPE(2), .data = memory);
     hs_session *session = open_single(f, &graph, &def);
     assert_fails(hs_safetensors_save(hs_session_raw(session), weights_file(f), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
                  "'q' is of the dtype qint8, which safetensors has not");
@@ -125,11 +125,11 @@ static hs_code invert(void *user, void *to, const void *from, size_t bytes, hs_e
 static void memory_of_a_device_comes_along(void **state)
 {
     fixture *f = *state;
-    static const hs_memory device = {HS_MEMORY, .device_type = 2, .to_host = invert, .from_host = invert};
+    static const hs_memory device = HS_INIT(hs_memory, .device_type = 2, .to_host = invert, .from_host = invert);
     hs_graph *graph;
     unsigned char memory[3] = {0xfe, 0xfd, 0xfc};
-    hs_variable_def def = {HS_VARIABLE_DEF,      .name = "v",    .dtype = HS_UINT8,
-                           .shape = HS_SHAPE(3), .data = memory, .memory = &device};
+    hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = "v", .dtype = HS_UINT8, .shape = HS_SHAPE(3), .data = memory, .memory = &device);
     hs_session *session = open_single(f, &graph, &def);
     assert_ok(hs_safetensors_save(hs_session_raw(session), weights_file(f), NULL, &f->err), &f->err);
     size_t bytes;
@@ -148,7 +148,8 @@ static void local_variables_are_not_saved(void **state)
     fixture *f = *state;
     hs_graph *graph;
     float memory = 5;
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "seen", .dtype = HS_FLOAT, .data = &memory, .flags = HS_VARIABLE_LOCAL};
+    hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = "seen", .dtype = HS_FLOAT, .data = &memory, .flags = HS_VARIABLE_LOCAL);
     hs_session *session = open_single(f, &graph, &def);
     assert_ok(hs_safetensors_save(hs_session_raw(session), weights_file(f), NULL, &f->err), &f->err);
     assert_false(has_tensor(f, "seen"));

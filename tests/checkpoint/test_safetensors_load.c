@@ -11,8 +11,8 @@ static void what_does_not_fit_is_listed_and_nothing_changed(void **state)
 {
     fixture *f = *state;
     model_set(&f->m, 3);
-    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS,
-                                      .names = HS_CHECKPOINT_NAMES({"weights", "bias"}, {"bias", "biases"})};
+    hs_safetensors_options options =
+        HS_INIT(hs_safetensors_options, .names = HS_CHECKPOINT_NAMES({"weights", "bias"}, {"bias", "biases"}));
     assert_ok(save_weights_with(f, &options), &f->err);
     assert_fails(load_weights(f, NULL), HS_INVALID_ARGUMENT, &f->err,
                  "'weights' is missing; 'bias' is float [2,3] there and double [2] in the model; 'biases' is there and not "
@@ -25,8 +25,7 @@ static void what_is_skipped_stays(void **state)
 {
     fixture *f = *state;
     save_weights(f, 3);
-    assert_ok(load_weights(f, &(hs_restore_options){HS_RESTORE_OPTIONS, .skip = HS_NAMES("weights", "global_step")}),
-              &f->err);
+    assert_ok(load_weights(f, HS_RESTORE_OPTIONS(.skip = HS_NAMES("weights", "global_step"))), &f->err);
     assert_came(f, false, true, false);
 }
 
@@ -34,10 +33,10 @@ static void options_are_checked(void **state)
 {
     fixture *f = *state;
     save_weights(f, 3);
-    hs_restore_options unknown = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("wieghts")};
+    hs_restore_options unknown = HS_INIT(hs_restore_options, .skip = HS_NAMES("wieghts"));
     assert_fails(load_weights(f, &unknown), HS_INVALID_ARGUMENT, &f->err, "'wieghts', which is no variable");
     assert_fails(load_weights(f, &(hs_restore_options){.reshape = true}), HS_INVALID_ARGUMENT, &f->err,
-                 "HS_RESTORE_OPTIONS");
+                 "HS_INIT(hs_restore_options");
     assert_true(model_is(&f->m, 9));
 }
 
@@ -47,10 +46,11 @@ static void another_shape_is_taken_on_purpose(void **state)
     hs_graph *graph;
     float flat[6] = {0};
     save_weights(f, 3); /* [2,3] */
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "weights", .dtype = HS_FLOAT, .shape = HS_SHAPE(6), .data = flat};
+    hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = "weights", .dtype = HS_FLOAT, .shape = HS_SHAPE(6), .data = flat);
     hs_session *session = open_single(f, &graph, &def);
     hs_raw_session *raw = hs_session_raw(session);
-    hs_restore_options reshape = {HS_RESTORE_OPTIONS, .reshape = true};
+    hs_restore_options reshape = HS_INIT(hs_restore_options, .reshape = true);
     assert_fails(hs_safetensors_load(raw, weights_file(f), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
                  "float [6] in the model");
     assert_ok(hs_safetensors_load(raw, weights_file(f), &reshape, &f->err), &f->err);
@@ -71,11 +71,9 @@ static void everything_is_reported(void **state)
     fixture *f = *state;
     char report[1024] = "";
     model_set(&f->m, 3);
-    assert_ok(
-        save_weights_with(f, &(hs_safetensors_options){HS_SAFETENSORS_OPTIONS, .variables = HS_NAMES("weights", "bias")}),
-        &f->err);
-    hs_restore_options options = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("bias"), .report = keep_report,
-                                  .report_user = report, .allow_missing = true};
+    assert_ok(save_weights_with(f, HS_SAFETENSORS_OPTIONS(.variables = HS_NAMES("weights", "bias"))), &f->err);
+    hs_restore_options options = HS_INIT(hs_restore_options, .skip = HS_NAMES("bias"), .report = keep_report,
+                                         .report_user = report, .allow_missing = true);
     assert_ok(load_weights(f, &options), &f->err);
     assert_string_equal(report, "taken weights weights. skipped bias . missing global_step . extra bias . ");
     assert_came(f, true, false, false);
@@ -109,10 +107,10 @@ static hs_code load_between_two_looks(void *self, hs_run_context *run, const hs_
 /* The step that was read in this run is none any more. */
 static void a_hook_that_loads_sees_the_step_that_it_loaded(void **state)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "loader", .after_run = load_between_two_looks};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "loader", .after_run = load_between_two_looks);
     fixture *f = *state;
     hs_hook hook = {.ops = &ops, .self = f};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     save_weights(f, 3);
     model_close(&f->m);
     model_build(&f->m, &f->t.env);

@@ -50,7 +50,7 @@ static void nothing_is_left_beside_the_checkpoint(void **state)
 static void sa_026_no_meta_graph(void **state)
 {
     fixture *f = *state;
-    assert_ok(save(f, "model.ckpt", 1, &(hs_save_options){HS_SAVE_OPTIONS, .no_meta_graph = true}), &f->err);
+    assert_ok(save(f, "model.ckpt", 1, HS_SAVE_OPTIONS(.no_meta_graph = true)), &f->err);
     assert_true(has_file(f, 1, "index"));
     assert_false(has_file(f, 1, "meta"));
 }
@@ -58,8 +58,8 @@ static void sa_026_no_meta_graph(void **state)
 static void sa_047s_no_state_file_nor_deletion(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
-    hs_save_options options = {HS_SAVE_OPTIONS, .no_state_file = true};
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
+    hs_save_options options = HS_INIT(hs_save_options, .no_state_file = true);
     for (int64_t step = 1; step <= 3; step++)
         assert_ok(save(f, "model.ckpt", step, &options), &f->err);
     assert_false(test_exists(f->directory, "checkpoint"));
@@ -72,7 +72,7 @@ static void another_directory_has_a_list_of_its_own(void **state)
 {
     fixture *f = *state;
     char other[1024];
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
     save_at(f, 1);
     snprintf(other, sizeof other, "%s/other", f->directory);
     assert_ok(save(f, "other/model.ckpt", 2, NULL), &f->err);
@@ -87,7 +87,7 @@ static void another_directory_has_a_list_of_its_own(void **state)
 static void the_state_file_has_the_name_it_is_given(void **state)
 {
     fixture *f = *state;
-    assert_ok(save(f, "model.ckpt", 1, &(hs_save_options){HS_SAVE_OPTIONS, .state_file = "latest"}), &f->err);
+    assert_ok(save(f, "model.ckpt", 1, HS_SAVE_OPTIONS(.state_file = "latest")), &f->err);
     assert_false(test_exists(f->directory, "checkpoint"));
     char *newest = hs_latest_checkpoint(&f->t.env, f->directory, "latest", &f->err);
     assert_string_equal(newest, file_of(f, 1, NULL));
@@ -128,7 +128,7 @@ static void five_are_kept_by_default(void **state)
 static void sa_037s_keeping_all_the_state_file_names_the_newest_alone(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = HS_NEVER});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
     for (int64_t step = 1; step <= 7; step++)
         save_at(f, step);
     for (int64_t step = 1; step <= 7; step++)
@@ -142,7 +142,7 @@ static void sa_037s_keeping_all_the_state_file_names_the_newest_alone(void **sta
 static void sa_048s_saving_a_name_again_makes_it_the_newest(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     save_at(f, 1);
     save_at(f, 2);
     save_at(f, 1);
@@ -159,7 +159,7 @@ static void sa_027_sa_039s_recovered_ones_are_deleted_in_their_turn(void **state
         save_at(f, step);
     const char *const *paths = HS_NAMES(file_of(f, 1, NULL), file_of(f, 2, NULL), file_of(f, 3, NULL));
     assert_int_equal(unlink(file_of(f, 1, "index")), 0);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     assert_null(hs_saver_checkpoint(f->saver, 0));
     assert_ok(hs_saver_recover(f->saver, paths, &f->err), &f->err);
     assert_string_equal(hs_saver_checkpoint(f->saver, 0), file_of(f, 2, NULL));
@@ -174,8 +174,8 @@ static void sa_027_sa_039s_recovered_ones_are_deleted_in_their_turn(void **state
 static void deletion_spares_checkpoints_of_longer_names(void **state)
 {
     fixture *f = *state;
-    assert_ok(save(f, "model.ckpt-1x", -1, &(hs_save_options){HS_SAVE_OPTIONS, .no_state_file = true}), &f->err);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1});
+    assert_ok(save(f, "model.ckpt-1x", -1, HS_SAVE_OPTIONS(.no_state_file = true)), &f->err);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1));
     save_at(f, 1);
     save_at(f, 2);
     assert_false(has_file(f, 1, DATA));
@@ -197,7 +197,7 @@ static void assert_saved(const fixture *f, int64_t step, const char *name, bool 
 static void only_the_named_variables_are_saved(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = HS_NAMES("bias")});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = HS_NAMES("bias")));
     save_at(f, 1);
     assert_saved(f, 1, "bias", true);
     assert_saved(f, 1, "weights", false);
@@ -207,7 +207,7 @@ static void only_the_named_variables_are_saved(void **state)
 static void a_named_variable_must_be_there(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .variables = HS_NAMES("bias", "wieghts")});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .variables = HS_NAMES("bias", "wieghts")));
     assert_fails(save(f, "model.ckpt", 1, NULL), HS_INVALID_ARGUMENT, &f->err, "'wieghts'");
     assert_int_equal(test_count_files(f->directory, "model"), 0);
 }
@@ -216,9 +216,8 @@ static void local_variables_are_not_saved(void **state)
 {
     fixture *f = *state;
     hs_graph *graph = hs_graph_new(&f->t.env);
-    hs_graph_add_variable(graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "kept", .dtype = HS_INT64});
-    hs_graph_add_variable(
-        graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "counter", .dtype = HS_INT64, .flags = HS_VARIABLE_LOCAL});
+    hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "kept", .dtype = HS_INT64));
+    hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "counter", .dtype = HS_INT64, .flags = HS_VARIABLE_LOCAL));
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
     assert_non_null(session);
     assert_ok(hs_saver_save(f->saver, hs_session_raw(session), test_path(f->directory, "model.ckpt"), 1, NULL, &f->err),
@@ -307,11 +306,11 @@ static hs_code from_host(void *user, void *data, const void *host, size_t bytes,
 static hs_code save_device(fixture *f, device *d)
 {
     float near[2] = {0}, far[2] = {0};
-    hs_memory memory = {HS_MEMORY, .device_type = 2, .to_host = to_host, .from_host = from_host, .user = d};
+    hs_memory memory = HS_INIT(hs_memory, .device_type = 2, .to_host = to_host, .from_host = from_host, .user = d);
     hs_graph *graph = hs_graph_new(&f->t.env);
     hs_graph_variable(graph, "near", HS_FLOAT, HS_SHAPE(2), near);
-    hs_graph_add_variable(graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "layer/far", .dtype = HS_FLOAT,
-                                                    .shape = HS_SHAPE(2), .data = far, .memory = &memory});
+    hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "layer/far", .dtype = HS_FLOAT, .shape = HS_SHAPE(2), .data = far,
+                                                 .memory = &memory));
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
     assert_non_null(session);
     hs_code code =
@@ -369,7 +368,7 @@ static void a_saver_that_is_null(void **state)
 static void sa_042s_the_state_file_is_a_name_without_a_directory(void **state)
 {
     fixture *f = *state;
-    hs_save_options options = {HS_SAVE_OPTIONS, .state_file = "other/checkpoint"};
+    hs_save_options options = HS_INIT(hs_save_options, .state_file = "other/checkpoint");
     assert_fails(save(f, "model.ckpt", 1, &options), HS_INVALID_ARGUMENT, &f->err, "'other/checkpoint'");
     options.state_file = "";
     assert_fails(save(f, "model.ckpt", 1, &options), HS_INVALID_ARGUMENT, &f->err, "state_file ''");
@@ -382,23 +381,23 @@ static void sa_046s_cm_025s_a_checkpoint_cannot_be_called_like_the_state_file(vo
     save_at(f, 1);
     assert_fails(save(f, "checkpoint", -1, NULL), HS_FAILED_PRECONDITION, &f->err, "called alike");
     assert_int_equal(test_count_files(f->directory, "checkpoint"), 1);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .shards = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = 2));
     assert_fails(save(f, "checkpoint", -1, NULL), HS_FAILED_PRECONDITION, &f->err, "called alike");
     assert_int_equal(test_count_files(f->directory, "checkpoint"), 1);
     assert_ok(save(f, "checkpoint", 1, NULL), &f->err);
-    assert_ok(save(f, "checkpoint", -1, &(hs_save_options){HS_SAVE_OPTIONS, .no_state_file = true}), &f->err);
+    assert_ok(save(f, "checkpoint", -1, HS_SAVE_OPTIONS(.no_state_file = true)), &f->err);
 }
 
 static void options_that_make_no_sense(void **state)
 {
     fixture *f = *state;
-    hs_saver_options options = {HS_SAVER_OPTIONS, .max_to_keep = -2};
+    hs_saver_options options = HS_INIT(hs_saver_options, .max_to_keep = -2);
     assert_null(hs_saver_new(&options, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "max_to_keep is -2");
     assert_null(hs_saver_new(&(hs_saver_options){.max_to_keep = 1}, &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "HS_SAVER_OPTIONS");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "HS_INIT(hs_saver_options");
     assert_fails(save(f, "model.ckpt", 1, &(hs_save_options){.no_meta_graph = true}), HS_INVALID_ARGUMENT, &f->err,
-                 "HS_SAVE_OPTIONS");
+                 "HS_INIT(hs_save_options");
 }
 
 /* Directories. */

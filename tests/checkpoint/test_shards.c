@@ -117,9 +117,8 @@ static void equal_models_give_equal_files(void **state)
 static void the_background_gives_the_same_files(void **state)
 {
     fixture *f = *state;
-    assert_same_files(f, (wall_kind){.no_state = false}, &(hs_save_options){HS_SAVE_OPTIONS, .background = true});
-    assert_same_files(f, (wall_kind){.no_state = false},
-                      &(hs_save_options){HS_SAVE_OPTIONS, .background = true, .overlap = true});
+    assert_same_files(f, (wall_kind){.no_state = false}, HS_SAVE_OPTIONS(.background = true));
+    assert_same_files(f, (wall_kind){.no_state = false}, HS_SAVE_OPTIONS(.background = true, .overlap = true));
 }
 
 static void a_device_gives_the_same_files(void **state)
@@ -228,7 +227,7 @@ static void so_many_files_there_are_not(void **state)
 {
     fixture *f = *state;
     for (int64_t shards = -1; shards <= 65; shards += 66) {
-        assert_null(hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .shards = shards}, &f->err));
+        assert_null(hs_saver_new(HS_SAVER_OPTIONS(.shards = shards), &f->err));
         assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_saver_options.shards");
     }
 }
@@ -335,7 +334,7 @@ static void all_files_may_be_kept_aside(void **state)
     fixture *f = *state;
     wall *w = build(f);
     for (int shards = 3; shards >= 2; shards--) {
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .shards = shards, .nonfinite = HS_NONFINITE_ASIDE});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = shards, .nonfinite = HS_NONFINITE_ASIDE));
         assert_fails(save_poisoned(w, f, 6, 6), HS_FAILED_PRECONDITION, &f->err, "'brick6' is not finite");
         assert_int_equal(test_count_files(f->directory, "wall.nonfinite.data-"), shards); /* none of the one before */
         assert_int_equal(test_count_files(f->directory, "wall."), shards + 1);
@@ -365,7 +364,7 @@ static void sa_021_sharded_basics(void **state)
 static void sa_024_sharded_checkpoints_are_deleted_whole(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2, .shards = 2});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2, .shards = 2));
     for (int64_t step = 1; step <= 3; step++) {
         save_at(f, step);
         for (int64_t i = step > 2 ? 2 : 1; i <= step; i++) {

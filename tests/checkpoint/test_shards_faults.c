@@ -45,7 +45,7 @@ typedef struct {
 
 static hs_code save_with(hs_saver *saver, const wall *w, const scene *s, hs_error *err)
 {
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = s->background};
+    hs_save_options options = HS_INIT(hs_save_options, .background = s->background);
     hs_code code = hs_saver_save(saver, hs_session_raw(w->session), test_path(s->f->directory, "wall"), -1, &options, err);
     hs_saver_wait(saver);
     if (!code && s->background && hs_saver_finished(saver, NULL, err))
@@ -65,7 +65,7 @@ static hs_code save_anew(test_env *t, void *user)
     hs_code code = wall_open(&w, &t->env, (wall_kind){.on_device[3] = true});
     wall_set(&w, 2);
     for (int64_t shards = 2; shards <= 3 && !code; shards++) {
-        hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env, .shards = shards}, &err);
+        hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env, .shards = shards), &err);
         code = saver ? save_with(saver, &w, s, &err) : err.code;
         hs_saver_free(saver);
     }
@@ -172,8 +172,8 @@ static void it_may_be_cancelled_at_any_tensor(void **state)
               &f->err);
     for (; code; asked++) {
         atomic_int left = asked;
-        code = hs__save_image(f->saver, &image, test_path(f->directory, "wall"), -1, &(hs_save_options){HS_SAVE_OPTIONS},
-                              is_cancelled, &left, &f->err);
+        code = hs__save_image(f->saver, &image, test_path(f->directory, "wall"), -1, HS_SAVE_OPTIONS(), is_cancelled, &left,
+                              &f->err);
         if (code)
             assert_says(&f->err, HS_CANCELLED, "a later state takes its place");
         assert_true(!code || test_count_files(f->directory, "wall") == 0);
@@ -188,7 +188,8 @@ static void it_may_be_cancelled_at_any_tensor(void **state)
 static void a_name_is_there_once_in_all_files(void **state)
 {
     fixture *f = *state;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .shards = 3, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})});
+    use_saver(f,
+              (hs_saver_options)HS_INIT(hs_saver_options, .shards = 3, .names = HS_CHECKPOINT_NAMES({"weights", "bias"})));
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model"), -1, NULL, &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "two tensors to be saved are called 'bias'");
     assert_int_equal(test_count_files(f->directory, "model"), 0);

@@ -58,7 +58,7 @@ static void a_damaged_slice_leaves_the_model_as_it_was(void **state)
 static hs_code restore_sliced(test_env *t, void *user)
 {
     fixture *f = user;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env}, NULL);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), NULL);
     if (!saver)
         return HS_RESOURCE_EXHAUSTED;
     model_set(&f->m, 77);

@@ -34,19 +34,20 @@ static hs_code load_cursor(void *self, hs_state_reader *in, hs_error *err)
     return c->fail_load ? fail_as(c, c->fail_load, err) : hs_state_read(in, &c->value, c->bytes, err);
 }
 
-static const hs_hook_ops hook_ops = {HS_HOOK_OPS, .name = "counter", .save_state = save_cursor, .load_state = load_cursor};
+static const hs_hook_ops hook_ops =
+    HS_INIT(hs_hook_ops, .name = "counter", .save_state = save_cursor, .load_state = load_cursor);
 
 /* Opens the model with a state, and with n hooks that have one. */
 static hs_code open_with(fixture *f, cursor *graphs, cursor *hooks, size_t n)
 {
-    hs_hook list[2];
+    hs_hook list[3] = {{.ops = NULL}};
     model_close(&f->m);
     model_build(&f->m, &f->t.env);
     if (graphs)
         hs_graph_state(f->m.graph, "loader", save_cursor, load_cursor, graphs);
     for (size_t i = 0; i < n; i++)
         list[i] = (hs_hook){.ops = &hook_ops, .self = &hooks[i]};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = list, .n_hooks = n, .checkpoint_dir = f->directory};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = list, .checkpoint_dir = f->directory);
     f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
     return f->err.code;
 }

@@ -104,8 +104,8 @@ static void local_variables_are_not_copied(void **state)
     double kept = 1, local = 1;
     hs_graph *graph = hs_graph_new(&f->t.env);
     hs_graph_variable(graph, "kept", HS_DOUBLE, HS_SCALAR, &kept);
-    hs_graph_add_variable(graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "local", .dtype = HS_DOUBLE, .data = &local,
-                                                    .flags = HS_VARIABLE_LOCAL});
+    hs_graph_add_variable(graph,
+                          HS_VARIABLE_DEF(.name = "local", .dtype = HS_DOUBLE, .data = &local, .flags = HS_VARIABLE_LOCAL));
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
     assert_ok(hs_raw_session_copy_state(hs_session_raw(session), &c, &f->err), &f->err);
     kept = local = 2;
@@ -300,7 +300,7 @@ static void a_save_in_the_background_knows_it(void **state)
 {
     fixture *f = *state;
     save_and_go_back(f);
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 3, &options, &f->err),
               &f->err);
     hs_saver_wait(f->saver);
@@ -319,7 +319,7 @@ static void a_save_beside_it_has_what_was_to_be_saved(void **state)
     hs_graph_variable(graph, "values", HS_FLOAT, HS_SHAPE(LARGE), values);
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
     hs_raw_session *raw = hs_session_raw(session);
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true, .overlap = true};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true, .overlap = true);
     values[LARGE - 1] = 1;
     assert_ok(hs_raw_session_copy_state(raw, &c, &f->err), &f->err);
     values[LARGE - 1] = 2;

@@ -39,7 +39,7 @@ static void a_save_in_the_background_has_them(void **state)
     hs_state_provider provider = cell_of(&c, "loader", 2, identity);
     assert_ok(open_with_state(f, &provider), &f->err);
     memset(identity, 'x', sizeof identity - 1);
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = true};
+    hs_save_options options = HS_INIT(hs_save_options, .background = true);
     model_set(&f->m, 1);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, &options, &f->err),
               &f->err);
@@ -121,9 +121,8 @@ static void another_identity_is_refused(void **state)
 static hs_code load_any(fixture *f, cell *c, const char *identity)
 {
     hs_state_provider provider = cell_of(c, "loader", 0, identity);
-    hs_restore_options restore = {HS_RESTORE_OPTIONS, .any_identity = true};
-    return reopen(f, &provider,
-                  &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = f->directory, .restore_options = &restore});
+    hs_restore_options restore = HS_INIT(hs_restore_options, .any_identity = true);
+    return reopen(f, &provider, HS_SESSION_OPTIONS(.checkpoint_dir = f->directory, .restore_options = &restore));
 }
 
 static void another_identity_is_taken_on_request(void **state)
@@ -200,18 +199,13 @@ static const char *identity_of_hook(void *self)
     return ((cell_hook *)self)->identity;
 }
 
-static const hs_hook_ops hook_ops = {HS_HOOK_OPS,
-                                     .name = "patience",
-                                     .save_state = save_hook,
-                                     .load_state = load_hook,
-                                     .state_version = 2,
-                                     .state_identity = identity_of_hook,
-                                     .state_bytes = 8};
+static const hs_hook_ops hook_ops =
+    HS_INIT(hs_hook_ops, .name = "patience", .save_state = save_hook, .load_state = load_hook, .state_version = 2,
+            .state_identity = identity_of_hook, .state_bytes = 8);
 
 static hs_code open_with_hook(fixture *f, hs_hook hook)
 {
-    return reopen(f, NULL,
-                  &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = f->directory});
+    return reopen(f, NULL, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook), .checkpoint_dir = f->directory));
 }
 
 static void a_hook_has_them_too(void **state)
@@ -261,7 +255,7 @@ static void what_a_provider_may_not_be(void **state)
     provider = cell_of(&c, "loader", 0, "two\nlines");
     assert_refused(f, &provider, "state 'loader': its identity is not one line of text");
     provider = (hs_state_provider){.name = "loader"};
-    assert_refused(f, &provider, "HS_STATE_PROVIDER");
+    assert_refused(f, &provider, "HS_INIT(hs_state_provider");
 }
 
 static void a_hook_whose_state_cannot_be_named(void **state)
@@ -372,8 +366,8 @@ static hs_code save_and_restore(test_env *t, void *user)
     model_build(&m, &t->env);
     hs_graph_add_state(m.graph, &provider);
     m.session = hs_session_open(hs_graph_backend(m.graph), NULL, &err);
-    hs_saver *saver = m.session ? hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &t->env}, &err) : NULL;
-    hs_save_options options = {HS_SAVE_OPTIONS, .background = c.value == 5};
+    hs_saver *saver = m.session ? hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), &err) : NULL;
+    hs_save_options options = HS_INIT(hs_save_options, .background = c.value == 5);
     if (saver && !hs_saver_save(saver, model_raw(&m), test_path(f->directory, "other"), 1, &options, &err)) {
         hs_saver_wait(saver);
         hs_saver_finished(saver, NULL, &err);
@@ -408,7 +402,7 @@ static void what_a_provider_says_it_writes_counts_before_a_save(void **state)
     hs_file_system_ops ops = *env.files.ops;
     ops.free_space = little_space;
     env.files.ops = &ops;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
     provider.bytes = 900;
     assert_ok(open_with_state(f, &provider), &f->err);
     save_at(f, 1);
@@ -416,7 +410,7 @@ static void what_a_provider_says_it_writes_counts_before_a_save(void **state)
     assert_ok(open_with_state(f, &provider), &f->err);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 2, NULL, &f->err);
     assert_fails(code, HS_RESOURCE_EXHAUSTED, &f->err, "it takes 1048 bytes, and 1000 are left on the disk");
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
 }
 
 static test_env *machine;
@@ -436,9 +430,9 @@ static void what_a_provider_says_it_writes_may_be_wrong(void **state)
     hs_env env = f->t.env;
     machine = &f->t;
     env.allocator.realloc = small_realloc;
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
     for (int i = 0; i < 4; i++) {
-        hs_save_options options = {HS_SAVE_OPTIONS, .background = i > 1};
+        hs_save_options options = HS_INIT(hs_save_options, .background = i > 1);
         provider.bytes = i % 2 ? SIZE_MAX : 1;
         assert_ok(open_with_state(f, &provider), &f->err);
         hs_code code =
@@ -449,7 +443,7 @@ static void what_a_provider_says_it_writes_may_be_wrong(void **state)
         assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, i, NULL), NULL, &f->err), &f->err);
         assert_int_equal(c.value, 5);
     }
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
 }
 
 int main(void)

@@ -33,7 +33,7 @@ static void fail_each_call(fixture *f, hs_code reason)
 {
     file_spy spy;
     file_spy_init(&spy, &f->t.env);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &spy.env});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .env = &spy.env));
     size_t n = 0, failures = 0;
     do {
         file_spy_fail(&spy, ++n, reason);
@@ -42,7 +42,7 @@ static void fail_each_call(fixture *f, hs_code reason)
         failures += code != HS_OK;
     } while (spy.matches >= n);
     assert_true(failures > 5);
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
 }
 
 static void no_older_one_is_taken(void **state)
@@ -86,12 +86,12 @@ static void an_index_nor_data_that_may_not_be_read(void **state)
         spy.what = "open";
         spy.where = files[i % 2];
         file_spy_fail(&spy, 1, reasons[i / 2]);
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .env = &spy.env});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .env = &spy.env));
         assert_fails(restore_newest(f), reasons[i / 2], &f->err, files[i % 2]);
         assert_true(model_is(&f->m, -7));
         assert_lacks(f->t.log, "passed over");
     }
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
 }
 
 static void a_session_is_not_opened(void **state)
@@ -115,7 +115,7 @@ static void without_memory_no_older_one_is_taken(void **state)
     write_state(f, "model_checkpoint_path: \"/elsewhere/model.ckpt-10\"\n");
     size_t before, n = 0;
     do {
-        use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS});
+        use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
         before = f->t.allocations;
         f->t.fail_alloc_at = before + ++n;
         hs_code code = restore_newest(f);

@@ -41,7 +41,7 @@ static size_t fail_each_call(fixture *f, action act)
 static hs_code save_to(fixture *f, const hs_env *env, const char *prefix)
 {
     hs_error err;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = env}, &err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = env), &err);
     hs_code code = hs_saver_save(saver, model_raw(&f->m), prefix, 1, NULL, &f->err);
     hs_saver_free(saver);
     return code;
@@ -69,7 +69,7 @@ static void saving(void **state)
 static hs_code restore(fixture *f, const hs_env *env)
 {
     hs_error err;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = env}, &err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = env), &err);
     hs_code code = hs_saver_restore(saver, model_raw(&f->m), file_of(f, 1, NULL), NULL, &f->err);
     hs_saver_free(saver);
     return code;

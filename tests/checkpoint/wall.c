@@ -39,15 +39,15 @@ static hs_code load_number(void *self, hs_state_reader *in, hs_error *err)
 hs_code wall_open(wall *w, const hs_env *env, wall_kind kind)
 {
     memset(w, 0, sizeof *w);
-    w->device = (hs_memory){HS_MEMORY, .to_host = to_host, .from_host = from_host, .user = w};
+    w->device = (hs_memory)HS_INIT(hs_memory, .to_host = to_host, .from_host = from_host, .user = w);
     w->graph = hs_graph_new(env);
     for (size_t n = 0; n < BRICKS; n++) {
         size_t i = kind.reversed ? BRICKS - 1 - n : n;
         char name[16];
         snprintf(name, sizeof name, "brick%zu", i);
-        hs_graph_add_variable(w->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = name, .dtype = HS_FLOAT,
-                                                           .shape = HS_SHAPE(brick_size(i)), .data = w->values[i],
-                                                           .memory = kind.on_device[i] ? &w->device : NULL});
+        hs_graph_add_variable(w->graph,
+                              HS_VARIABLE_DEF(.name = name, .dtype = HS_FLOAT, .shape = HS_SHAPE(brick_size(i)),
+                                              .data = w->values[i], .memory = kind.on_device[i] ? &w->device : NULL));
     }
     if (!kind.no_state)
         hs_graph_state(w->graph, "number", save_number, load_number, w);
@@ -90,7 +90,7 @@ hs_code wall_save(wall *w, fixture *f, int64_t content, const hs_save_options *o
 
 void use_shards(fixture *f, int64_t shards)
 {
-    use_saver(f, (hs_saver_options){HS_SAVER_OPTIONS, .shards = shards});
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = shards));
 }
 
 void assert_wall(wall *w, fixture *f, int64_t content)

@@ -23,8 +23,8 @@ static void of_checkpoints(void **state)
 {
     fixture *f = *state;
     hs_raw_session *raw = model_raw(&f->m);
-    const hs_save_options background = {HS_SAVE_OPTIONS, .background = true};
-    const hs_checkpoint_manager_options managed = {HS_CHECKPOINT_MANAGER_OPTIONS, .directory = f->directory};
+    const hs_save_options background = HS_INIT(hs_save_options, .background = true);
+    const hs_checkpoint_manager_options managed = HS_INIT(hs_checkpoint_manager_options, .directory = f->directory);
     CLEARS(hs_saver_free(hs_saver_new(NULL, &err)));
     CLEARS(hs_saver_save(f->saver, raw, in(f, "model.ckpt"), 1, &background, &err));
     hs_saver_wait(f->saver);
@@ -61,8 +61,8 @@ static void of_threads(void **state)
     hs_thread *thread;
     (void)state;
     CLEARS(coordinator = hs_coordinator_new(NULL, &err));
-    const hs_thread_options options = {HS_THREAD_OPTIONS, .name = "thread", .run = run_nothing};
-    const hs_looper_options looper = {HS_LOOPER_OPTIONS, .coordinator = coordinator, .loop = nothing};
+    const hs_thread_options options = HS_INIT(hs_thread_options, .name = "thread", .run = run_nothing);
+    const hs_looper_options looper = HS_INIT(hs_looper_options, .coordinator = coordinator, .loop = nothing);
     CLEARS(thread = hs_thread_new(&options, &err));
     CLEARS(hs_thread_error(thread, &err));
     hs_thread_free(thread);
@@ -74,7 +74,8 @@ static void of_threads(void **state)
     CLEARS(hs_coordinator_join(coordinator, NULL, &err));
     hs_coordinator_free(coordinator);
     CLEARS(hs_queue_free(hs_queue_new(NULL, &err)));
-    const hs_queue_runner_options runner = {HS_QUEUE_RUNNER_OPTIONS, .queue = "q", .enqueue_ops = HS_NAMES("q/enqueue")};
+    const hs_queue_runner_options runner =
+        HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = HS_NAMES("q/enqueue"));
     CLEARS(hs_queue_runner_free(hs_queue_runner_new(&runner, &err)));
 }
 
@@ -91,8 +92,8 @@ static void of_files(void **state)
     CLEARS(hs_event_reader_close(hs_event_reader_open(hs_summary_writer_path(writer), NULL, &err)));
     hs_summary_writer_close(writer, NULL);
     CLEARS(hs_summary_writer_close(hs_summary_writer_shared(f->directory, NULL, &err), NULL));
-    CLEARS(hs_hparams_config(summary, &(hs_hparams_config_options){HS_HPARAMS_CONFIG_OPTIONS}, &err));
-    CLEARS(hs_hparams_start(summary, &(hs_hparams_start_options){HS_HPARAMS_START_OPTIONS}, &err));
+    CLEARS(hs_hparams_config(summary, HS_HPARAMS_CONFIG_OPTIONS(), &err));
+    CLEARS(hs_hparams_start(summary, HS_HPARAMS_START_OPTIONS(), &err));
     CLEARS(hs_summary_histogram_uniform(summary, "h", &values, NULL, &err));
     hs_summary_free(summary);
 }
@@ -116,7 +117,7 @@ static hs_code look_at_the_session(void *user, hs_step_context *step, hs_error *
     int64_t now;
     (void)step_err;
     CLEARS(hs_raw_session_step(raw, &now, &err));
-    CLEARS(hs_step_context_run_with_hooks(step, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("set")}, &values, &err));
+    CLEARS(hs_step_context_run_with_hooks(step, HS_RUN_ARGS(.names = HS_NAMES("set")), &values, &err));
     return HS_OK;
 }
 
@@ -148,7 +149,7 @@ static void of_session_managers(void **state)
     hs_raw_session *session;
     bool initialized;
     hs_graph *graph = hs_graph_new(NULL);
-    const hs_prepare_options options = {HS_PREPARE_OPTIONS, .init_op = "start"};
+    const hs_prepare_options options = HS_INIT(hs_prepare_options, .init_op = "start");
     hs_graph_global_step(graph, NULL, NULL);
     hs_graph_op(graph, .name = "start");
     CLEARS(manager = hs_session_manager_new(NULL, &err));
@@ -161,7 +162,8 @@ static void of_session_managers(void **state)
     CLEARS(session = hs_session_manager_wait(manager, hs_graph_backend(graph), NULL, &err));
     hs_raw_session_close(session, NULL);
     hs_session_manager_free(manager);
-    const hs_supervisor_options supervised = {HS_SUPERVISOR_OPTIONS, .logdir = f->directory, .save_model_secs = HS_NEVER};
+    const hs_supervisor_options supervised =
+        HS_INIT(hs_supervisor_options, .logdir = f->directory, .save_model_secs = HS_NEVER);
     hs_supervisor *sv;
     CLEARS(sv = hs_supervisor_new(hs_graph_backend(graph), &supervised, &err));
     CLEARS(session = hs_supervisor_managed_session(sv, NULL, &err));

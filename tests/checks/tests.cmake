@@ -3,6 +3,16 @@
 hooksess_test(checks abi)
 hooksess_test(checks errors checkpoint/model.c)
 
+# The lines that C11 and C++20 share.
+foreach(language IN ITEMS c cpp)
+  add_executable(lines_${language} ${CMAKE_CURRENT_LIST_DIR}/lines.${language})
+  set_target_properties(lines_${language} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF CXX_STANDARD 20 CXX_EXTENSIONS OFF)
+  target_compile_options(lines_${language} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
+  target_link_libraries(lines_${language} PRIVATE hooksess::hooksess m)
+  add_test(NAME checks/lines_${language} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/lines.sh $<TARGET_FILE:lines_${language}>)
+  set_tests_properties(checks/lines_${language} PROPERTIES LABELS unit)
+endforeach()
+
 add_test(NAME checks/floors COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${PROJECT_SOURCE_DIR}/src)
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
@@ -21,6 +31,9 @@ endif()
 if(HOOKSESS_SANITIZE)
   return()
 endif()
+
+add_test(NAME checks/mixed_up COMMAND ${CMAKE_COMMAND} -E env CC=${CMAKE_C_COMPILER} CXX=${CMAKE_CXX_COMPILER} sh
+                                      ${CMAKE_CURRENT_LIST_DIR}/mixed_up.sh ${PROJECT_SOURCE_DIR}/include)
 
 # Each public header compiles alone, as C and as C++, under strict warnings.
 file(GLOB_RECURSE public_headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h)

@@ -74,7 +74,7 @@ static hs_code copy(void *self, hs_op *op, hs_error *err)
 hs_graph *shop_graph(shop *h, hs_mode mode)
 {
     hs_graph *g = hs_graph_new(h->env);
-    hs_graph_add_variable(g, &(hs_variable_def){HS_VARIABLE_DEF, .name = "w", .dtype = HS_DOUBLE});
+    hs_graph_add_variable(g, HS_VARIABLE_DEF(.name = "w", .dtype = HS_DOUBLE));
     hs_graph_global_step(g, NULL, NULL);
     if (mode == HS_MODE_TRAIN) {
         hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &h->loss);
@@ -82,8 +82,7 @@ hs_graph *shop_graph(shop *h, hs_mode mode)
                     .writes = HS_NAMES("w", "loss"), .advances_step = true);
         return g;
     }
-    hs_graph_add_variable(
-        g, &(hs_variable_def){HS_VARIABLE_DEF, .name = "sum", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL});
+    hs_graph_add_variable(g, HS_VARIABLE_DEF(.name = "sum", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL));
     hs_graph_op(g, .name = "count", .run = add, .inputs = HS_NAMES("next"), .writes = HS_NAMES("sum"));
     hs_graph_op(g, .name = "loss", .run = copy, .inputs = HS_NAMES("next"), .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     hs_graph_op(g, .name = "pair", .run = pair, .inputs = HS_NAMES("next"),
@@ -114,7 +113,6 @@ static hs_code model(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error
     spec->metrics = metrics;
     spec->predictions = h->predictions ? h->predictions : predictions;
     spec->hooks = h->hooks;
-    spec->n_hooks = h->n_hooks;
     spec->release = release;
     spec->self = h;
     return h->model_fails;
@@ -138,9 +136,9 @@ hs_input shop_input(shop *h)
 
 void shop_open(shop *h)
 {
-    h->e = hs_estimator_new(&(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = model, .user = h,
-                                                    .model_dir = h->s->directory, .save_checkpoint_steps = h->save_steps,
-                                                    .max_to_keep = h->max_to_keep, .env = h->env},
+    h->e = hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = model, .user = h, .model_dir = h->s->directory,
+                                                 .save_checkpoint_steps = h->save_steps, .max_to_keep = h->max_to_keep,
+                                                 .env = h->env),
                             &h->s->err);
     if (!h->e)
         fail_msg("%s", h->s->err.message);
@@ -157,7 +155,7 @@ hs_outcome shop_train(shop *h, hs_train_options options)
 
 void shop_train_to(shop *h, int64_t step)
 {
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = step});
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = step));
     assert_ok(h->s->outcome.error.code, &h->s->err);
     assert_int_equal(h->s->outcome.step, step);
 }
@@ -171,21 +169,18 @@ static hs_code ignore(void *user, int64_t index, const hs_tensor *values, size_t
 hs_code shop_try(shop *h, const hs_env *env, hs_error *err)
 {
     char *directory = strdup(test_path(h->s->directory, "tried"));
-    const hs_estimator_options options = {HS_ESTIMATOR_OPTIONS,       .model_fn = model, .user = h, .model_dir = directory,
-                                          .save_checkpoint_steps = 5, .max_to_keep = 2,  .env = env};
+    const hs_estimator_options options = HS_INIT(hs_estimator_options, .model_fn = model, .user = h, .model_dir = directory,
+                                                 .save_checkpoint_steps = 5, .max_to_keep = 2, .env = env);
     h->env = env;
     hs_estimator *e = hs_estimator_new(&options, err);
-    hs_evaluate_options evaluate = {HS_EVALUATE_OPTIONS, .input = shop_input(h), .steps = 1};
+    hs_evaluate_options evaluate = HS_INIT(hs_evaluate_options, .input = shop_input(h), .steps = 1);
     if (e) {
-        hs_train_and_evaluate(
-            e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = shop_input(h), .max_steps = 2},
-            &(hs_eval_spec){HS_EVAL_SPEC, .evaluate = &evaluate, .start_delay_secs = HS_NEVER, .throttle_secs = HS_NEVER},
-            err);
+        hs_train_and_evaluate(e, HS_TRAIN_OPTIONS(.input = shop_input(h), .max_steps = 2),
+                              HS_EVAL_SPEC(.evaluate = &evaluate, .start_delay_secs = HS_NEVER, .throttle_secs = HS_NEVER),
+                              err);
         if (!err->code)
-            hs_estimator_predict(e,
-                                 &(hs_predict_options){HS_PREDICT_OPTIONS, .input = shop_input(h), .keys = HS_NAMES("pair"),
-                                                       .predicted = ignore},
-                                 err);
+            hs_estimator_predict(
+                e, HS_PREDICT_OPTIONS(.input = shop_input(h), .keys = HS_NAMES("pair"), .predicted = ignore), err);
     }
     hs_estimator_free(e);
     test_remove_directory(directory);
@@ -223,6 +218,6 @@ static hs_code steal(void *self, hs_backend backend, hs_error *err)
 
 hs_hook thief_hook(thief *t)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "thief", .begin = steal};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "thief", .begin = steal);
     return (hs_hook){.ops = &ops, .self = t};
 }

@@ -17,7 +17,6 @@ typedef struct shop {
     hs_code model_fails; /* what the model function returns */
     int64_t max_to_keep, save_steps;
     const hs_hook *hooks; /* of the model function */
-    size_t n_hooks;
     double loss;
     double rows[64]; /* what was predicted */
     int64_t calls;

@@ -79,29 +79,27 @@ hs_code leave(supervised *f, hs_code code)
 double number(supervised *f, const char *name)
 {
     const hs_run_values *values;
-    assert_ok(hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(name)}, &values, &f->err),
-              &f->err);
+    assert_ok(hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &f->err), &f->err);
     return hs_values_number(values, 0);
 }
 
 hs_code run_op(supervised *f, const char *name)
 {
-    return hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(name)}, NULL, &f->err);
+    return hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES(name)), NULL, &f->err);
 }
 
 void add_v(supervised *f, uint64_t flags)
 {
     static const float first[3] = {1, 2, 3};
-    hs_graph_add_variable(f->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "v", .dtype = HS_FLOAT,
-                                                       .shape = HS_SHAPE(3), .initial = first, .flags = flags});
+    hs_graph_add_variable(
+        f->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_FLOAT, .shape = HS_SHAPE(3), .initial = first, .flags = flags));
 }
 
 bool v_is_123(supervised *f)
 {
     const hs_run_values *values;
     const float wanted[3] = {1, 2, 3};
-    assert_ok(hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("v")}, &values, &f->err),
-              &f->err);
+    assert_ok(hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), &values, &f->err), &f->err);
     return memcmp(hs_values_tensor(values, 0)->data, wanted, sizeof wanted) == 0;
 }
 
@@ -109,8 +107,7 @@ void add_step(supervised *f, int64_t first)
 {
     static int64_t value;
     value = first;
-    hs_graph_add_variable(f->graph,
-                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "global_step", .dtype = HS_INT64, .initial = &value});
+    hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "global_step", .dtype = HS_INT64, .initial = &value));
     hs_graph_op(f->graph, .name = "train", .advances_step = true);
 }
 

@@ -22,8 +22,8 @@ int supervised_setup(void **state);
 int supervised_teardown(void **state);
 #define supervised_test(test) cmocka_unit_test_setup_teardown(test, supervised_setup, supervised_teardown)
 
-#define OPTIONS(...)    ((hs_supervisor_options){HS_SUPERVISOR_OPTIONS, __VA_ARGS__})
-#define SUPERVISED(...) (&(const hs_supervised_options){HS_SUPERVISED_OPTIONS, __VA_ARGS__})
+#define OPTIONS(...)    (*HS_SUPERVISOR_OPTIONS(__VA_ARGS__))
+#define SUPERVISED(...) (HS_SUPERVISED_OPTIONS(__VA_ARGS__))
 
 /* A supervisor of these options, which is made. */
 void supervise(supervised *f, hs_supervisor_options options);

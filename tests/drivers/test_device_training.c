@@ -34,8 +34,8 @@ static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 
 static void add_variable(training *t, const char *name, hs_shape shape, double *data, uint64_t flags)
 {
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = name,   .dtype = HS_DOUBLE,    .shape = shape,
-                           .data = data,    .flags = flags, .memory = &t->d.memory};
+    hs_variable_def def = HS_INIT(hs_variable_def, .name = name, .dtype = HS_DOUBLE, .shape = shape, .data = data,
+                                  .flags = flags, .memory = &t->d.memory);
     assert_int_equal(hs_graph_add_variable(t->graph, &def), HS_OK);
 }
 
@@ -114,12 +114,12 @@ static int teardown(void **state)
 /* Restores from the directory, and has this hook, destroyed in any case, and a saver of every other step. */
 static hs_session *try_open(training *t, const hs_hook *hook, bool background, bool overlap)
 {
-    hs_hook hooks[2] = {
+    hs_hook hooks[3] = {
         hs_checkpoint_saver(.checkpoint_dir = t->directory, .save_steps = 2, .background = background, .overlap = overlap)};
     if (hook)
         hooks[1] = *hook;
-    hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = t->directory, .hooks = hooks,
-                                   .n_hooks = hook ? 2 : 1, .save_checkpoint_secs = HS_NEVER};
+    hs_training_options options =
+        HS_INIT(hs_training_options, .checkpoint_dir = t->directory, .hooks = hooks, .save_checkpoint_secs = HS_NEVER);
     return t->session = hs_training_session_open(hs_graph_backend(t->graph), &options, &t->err);
 }
 
@@ -267,7 +267,7 @@ static hs_code lose_once(void *self, hs_run_context *run, const hs_run_values *v
 static void a_training_that_loses_its_device_goes_on(void **state)
 {
     training *t = *state;
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "driver", .after_run = lose_once};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "driver", .after_run = lose_once);
     int64_t left = 4;
     hs_hook driver = {&ops, &left, 0};
     open_it(t, &driver);
@@ -337,8 +337,8 @@ static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
 {
     training *t = user;
     make(t);
-    hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = trial->model_dir, .hooks = &trial->hook,
-                                   .n_hooks = 1};
+    hs_training_options options =
+        HS_INIT(hs_training_options, .checkpoint_dir = trial->model_dir, .hooks = HS_HOOKS(trial->hook));
     t->session = hs_training_session_open(hs_graph_backend(t->graph), &options, err);
     while (hs_step_begin(t->session)) {
         compute(t);
@@ -352,9 +352,9 @@ static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
 static hs_code verify(char **argv, const char *scratch, hs_resume_report *report, hs_error *err)
 {
     training t = {.position = 0};
-    hs_verify_resume_options options = {
-        HS_VERIFY_RESUME_OPTIONS,    .argv = argv,          .steps = STEPS, .middle = MIDDLE, .train = train, .user = &t,
-        .fetches = HS_NAMES("loss"), .scratch_dir = scratch};
+    hs_verify_resume_options options =
+        HS_INIT(hs_verify_resume_options, .argv = argv, .steps = STEPS, .middle = MIDDLE, .train = train, .user = &t,
+                .fetches = HS_NAMES("loss"), .scratch_dir = scratch);
     return hs_verify_resume(&options, report, err);
 }
 
@@ -364,7 +364,7 @@ static void a_resumed_run_is_verified(void **state)
 {
     training *t = *state;
     char *argv[] = {self_name, "trial", NULL};
-    hs_resume_report report = {HS_RESUME_REPORT};
+    hs_resume_report report = HS_INIT(hs_resume_report);
     assert_ok(verify(argv, t->directory, &report, &t->err), &t->err);
     assert_int_equal(report.compared, STEPS - MIDDLE);
 }

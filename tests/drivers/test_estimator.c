@@ -14,13 +14,13 @@ static void a_model_function_and_a_directory_are_needed(void **state)
     const shop *h = *state;
     hs_error err = {0};
     const char *directory = h->s->directory;
-    assert_null(hs_estimator_new(&(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_dir = directory}, &err));
+    assert_null(hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_dir = directory), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_fn is not given");
     hs_error_clear(&err);
-    assert_null(hs_estimator_new(&(hs_estimator_options){HS_ESTIMATOR_OPTIONS, .model_fn = no_model}, &err));
+    assert_null(hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = no_model), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_dir is not given");
     hs_error_clear(&err);
-    const hs_estimator_options empty = {HS_ESTIMATOR_OPTIONS, .model_fn = no_model, .model_dir = ""};
+    const hs_estimator_options empty = HS_INIT(hs_estimator_options, .model_fn = no_model, .model_dir = "");
     assert_null(hs_estimator_new(&empty, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_dir is not given");
 }
@@ -39,7 +39,7 @@ static void steps_are_so_many_more(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .steps = 7});
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .steps = 7));
     assert_int_equal(h->s->outcome.step, 14);
     assert_float_equal(h->loss, 1.0 / 14, 1e-12);
 }
@@ -49,7 +49,7 @@ static void max_steps_already_reached_makes_no_step(void **state)
     shop *h = *state;
     shop_train_to(h, 7);
     test_env_clear_log(&h->s->t);
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 7});
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 7));
     assert_int_equal(h->s->outcome.reason, HS_REASON_ALREADY_DONE);
     assert_int_equal(h->s->outcome.step, 7);
     assert_contains(h->s->t.log, "the last step, 7, is reached");
@@ -59,7 +59,7 @@ static void trains_to_the_end_of_the_input(void **state)
 {
     shop *h = *state;
     hs_hook stop = hs_script_watch(h->s->script, "mine", hs_stop_at_step(.last_step = 4));
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .hooks = &stop, .n_hooks = 1});
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .hooks = HS_HOOKS(stop)));
     assert_int_equal(h->s->outcome.step, 4);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 4);
 }
@@ -69,9 +69,8 @@ static void hooks_of_the_model_function_come_before_the_callers(void **state)
     shop *h = *state;
     hs_hook of_model = hs_script_watch(h->s->script, "model", hs_final_ops(.names = NULL));
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    h->hooks = &of_model;
-    h->n_hooks = 1;
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 1, .hooks = &mine, .n_hooks = 1});
+    h->hooks = HS_HOOKS(of_model);
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 1, .hooks = HS_HOOKS(mine)));
     assert_contains(hs_script_calls(h->s->script), "model.begin mine.begin");
 }
 
@@ -88,7 +87,7 @@ static void not_both_steps_and_max_steps(void **state)
 {
     shop *h = *state;
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .steps = 1, .max_steps = 2, .hooks = &mine, .n_hooks = 1});
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .steps = 1, .max_steps = 2, .hooks = HS_HOOKS(mine)));
     assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "steps is 1 and max_steps 2; give at most one");
 }
@@ -97,7 +96,7 @@ static void a_failing_model_function_ends_the_call(void **state)
 {
     shop *h = *state;
     h->model_fails = HS_INTERNAL;
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 2});
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 2));
     assert_int_equal(h->s->outcome.error.code, HS_INTERNAL);
     assert_says(&h->s->err, HS_INTERNAL, "the model function");
 }
@@ -133,11 +132,10 @@ static void an_input_function_may_feed_placeholders(void **state)
     shop *h = *state;
     fed f = {.last = 3};
     shop_open(h);
-    hs_outcome o = hs_estimator_train(h->e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = {feeding, &f}}, &h->s->err);
+    hs_outcome o = hs_estimator_train(h->e, HS_TRAIN_OPTIONS(.input = {feeding, &f}), &h->s->err);
     assert_int_equal(o.reason, HS_REASON_END_OF_INPUT);
     assert_int_equal(o.step, 3);
-    hs_metrics *m =
-        hs_estimator_evaluate(h->e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS, .input = {feeding, &f}}, &h->s->err);
+    hs_metrics *m = hs_estimator_evaluate(h->e, HS_EVALUATE_OPTIONS(.input = {feeding, &f}), &h->s->err);
     assert_int_equal(hs_metrics_batches(m), 3);
     assert_float_equal(hs_metrics_value(m, "sum"), 6, 0);
     hs_metrics_free(m);
@@ -154,13 +152,13 @@ static void a_failing_input_function_releases_the_graph_once(void **state)
     shop *h = *state;
     const hs_input input = {no_data, NULL};
     shop_open(h);
-    hs_estimator_train(h->e, &(hs_train_options){HS_TRAIN_OPTIONS, .input = input}, &h->s->err);
+    hs_estimator_train(h->e, HS_TRAIN_OPTIONS(.input = input), &h->s->err);
     assert_says(&h->s->err, HS_NOT_FOUND, "no data");
     assert_int_equal(h->released, 1);
-    assert_null(hs_estimator_evaluate(h->e, &(hs_evaluate_options){HS_EVALUATE_OPTIONS, .input = input}, &h->s->err));
+    assert_null(hs_estimator_evaluate(h->e, HS_EVALUATE_OPTIONS(.input = input), &h->s->err));
     assert_int_equal(h->released, 2);
-    assert_fails(hs_estimator_predict(h->e, &(hs_predict_options){HS_PREDICT_OPTIONS, .input = input}, &h->s->err),
-                 HS_NOT_FOUND, &h->s->err, "no data");
+    assert_fails(hs_estimator_predict(h->e, HS_PREDICT_OPTIONS(.input = input), &h->s->err), HS_NOT_FOUND, &h->s->err,
+                 "no data");
     assert_int_equal(h->released, 3);
 }
 
@@ -175,10 +173,9 @@ static hs_code saved(void *self, hs_raw_session *session, int64_t step, bool *re
 static void a_saving_listener_is_told_and_may_stop(void **state)
 {
     shop *h = *state;
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = saved};
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = saved);
     int64_t step = -1;
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 100, .listeners = &(hs_saver_listener){&ops, &step},
-                                     .n_listeners = 1});
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 100, .listeners = HS_LISTENERS({&ops, &step})));
     assert_int_equal(step, 5);
     assert_int_equal(h->s->outcome.step, 5);
 }
@@ -186,10 +183,9 @@ static void a_saving_listener_is_told_and_may_stop(void **state)
 static void listeners_need_something_that_saves(void **state)
 {
     shop *h = *state;
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS};
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops);
     h->save_steps = HS_NEVER;
-    shop_train(h, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 1, .listeners = &(hs_saver_listener){&ops, NULL},
-                                     .n_listeners = 1});
+    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 1, .listeners = HS_LISTENERS({&ops, NULL})));
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "there are listeners, and nothing is saved");
 }
 
@@ -199,7 +195,7 @@ static void evaluates_the_newest_checkpoint(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    hs_metrics *m = shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS});
+    hs_metrics *m = shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options));
     assert_int_equal(hs_metrics_step(m), 7);
     assert_float_equal(hs_metrics_value(m, "w"), 7, 0);
     assert_float_equal(hs_metrics_value(m, "sum"), 6, 0);
@@ -213,8 +209,9 @@ static void evaluates_so_many_batches_of_a_checkpoint_by_path(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    hs_metrics *m = shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .steps = 2,
-                                                           .checkpoint_path = test_path(h->s->directory, "model.ckpt-5")});
+    hs_metrics *m =
+        shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .steps = 2,
+                                                      .checkpoint_path = test_path(h->s->directory, "model.ckpt-5")));
     assert_int_equal(hs_metrics_step(m), 5);
     assert_float_equal(hs_metrics_value(m, "sum"), 3, 0);
     hs_metrics_free(m);
@@ -224,8 +221,8 @@ static void evaluations_are_written_to_a_directory_of_their_own(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS}));
-    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .name = "test"}));
+    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options)));
+    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .name = "test")));
     assert_contains(events_text(test_path(h->s->directory, "eval")), "loss=2@7 sum=6@7 w=7@7");
     assert_contains(events_text(test_path(h->s->directory, "eval_test")), "w=7@7");
     assert_lacks(events_text(h->s->directory), "sum");
@@ -240,8 +237,9 @@ static void evaluating_never_writes_into_the_checkpoint_state(void **state)
     shop_train_to(h, 7);
     size_t files = test_count_files(h->s->directory, "");
     char *before = test_read_file(test_path(h->s->directory, "checkpoint"), &bytes);
-    hs_metrics_free(shop_evaluate(
-        h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .checkpoint_path = test_path(h->s->directory, "model.ckpt-5")}));
+    hs_metrics_free(
+        shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options,
+                                                      .checkpoint_path = test_path(h->s->directory, "model.ckpt-5"))));
     char *after = test_read_file(test_path(h->s->directory, "checkpoint"), &after_bytes);
     assert_string_equal(before, after);
     assert_int_equal(test_count_files(h->s->directory, ""), files + 1); /* eval */
@@ -256,7 +254,7 @@ static void hooks_are_called_for_the_batches_of_an_evaluation(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .hooks = &mine, .n_hooks = 1}));
+    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .hooks = HS_HOOKS(mine))));
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 3);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.end"), 1);
     test_remove_directory(strdup(test_path(h->s->directory, "eval")));
@@ -265,7 +263,7 @@ static void hooks_are_called_for_the_batches_of_an_evaluation(void **state)
 static void without_a_checkpoint_there_is_nothing_to_evaluate(void **state)
 {
     shop *h = *state;
-    assert_null(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS}));
+    assert_null(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options)));
     assert_says(&h->s->err, HS_NOT_FOUND, "there is no checkpoint; train first");
 }
 
@@ -274,7 +272,7 @@ static void an_input_that_is_empty_is_no_evaluation(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = -1;
-    assert_null(shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS}));
+    assert_null(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options)));
     assert_says(&h->s->err, HS_FAILED_PRECONDITION, "there is no batch to evaluate");
 }
 
@@ -302,7 +300,7 @@ static void predicts_one_by_one(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = 2;
-    assert_ok(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("pair")}), &h->s->err);
+    assert_ok(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("pair"))), &h->s->err);
     assert_int_equal(h->calls, 4);
     assert_float_equal(h->rows[1], 10, 0);
     assert_float_equal(h->rows[2], 2, 0);
@@ -312,7 +310,7 @@ static void predicts_by_batch_what_has_no_rows_too(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
-    assert_ok(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("w"), .whole_batches = true}),
+    assert_ok(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("w"), .whole_batches = true)),
               &h->s->err);
     assert_int_equal(h->calls, 5); /* it takes nothing from the input, and ends when it is told to */
     assert_float_equal(h->rows[0], 6, 0);
@@ -322,8 +320,8 @@ static void predicts_with_a_checkpoint_by_path(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
-    assert_ok(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("w"), .whole_batches = true,
-                                              .checkpoint_path = test_path(h->s->directory, "model.ckpt-5")}),
+    assert_ok(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("w"), .whole_batches = true,
+                                                     .checkpoint_path = test_path(h->s->directory, "model.ckpt-5"))),
               &h->s->err);
     assert_float_equal(h->rows[0], 5, 0);
 }
@@ -333,7 +331,7 @@ static void prediction_stops_when_no_more_are_wanted(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = 0;
-    assert_ok(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("pair")}), &h->s->err);
+    assert_ok(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("pair"))), &h->s->err);
     assert_int_equal(h->calls, 5);
 }
 
@@ -341,7 +339,7 @@ static void one_by_one_all_predictions_have_rows(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
-    assert_fails(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS}), HS_INVALID_ARGUMENT, &h->s->err,
+    assert_fails(predict(h, (hs_predict_options)HS_INIT(hs_predict_options)), HS_INVALID_ARGUMENT, &h->s->err,
                  "'w' has not a row");
 }
 
@@ -349,8 +347,8 @@ static void a_key_that_is_none(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
-    assert_fails(predict(h, (hs_predict_options){HS_PREDICT_OPTIONS, .keys = HS_NAMES("score")}), HS_NOT_FOUND, &h->s->err,
-                 "score");
+    assert_fails(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("score"))), HS_NOT_FOUND,
+                 &h->s->err, "score");
 }
 
 static void null_is_no_estimator(void **state)

@@ -24,12 +24,12 @@ static hs_code watch_directory(shop *h, hs_evaluation_loop_options options, hs_h
     static const char *const metrics[] = {"w", NULL};
     int64_t made = -1;
     hs_graph *g = shop_graph(h, HS_MODE_EVAL);
-    hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = h->s->directory, .metrics = metrics};
+    hs_evaluate_once_options once =
+        HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory, .metrics = metrics);
     char directory[1024];
     snprintf(directory, sizeof directory, "%s/eval", h->s->directory);
     once.output_dir = directory;
-    once.hooks = hook.ops ? &hook : NULL;
-    once.n_hooks = hook.ops ? 1 : 0;
+    once.hooks = HS_HOOKS(hook);
     shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
     options.once = &once;
     options.evaluated = more;
@@ -40,7 +40,7 @@ static hs_code watch_directory(shop *h, hs_evaluation_loop_options options, hs_h
     return code;
 }
 
-static const hs_evaluation_loop_options defaults = {HS_EVALUATION_LOOP_OPTIONS};
+static const hs_evaluation_loop_options defaults = HS_INIT(hs_evaluation_loop_options);
 
 static void each_new_checkpoint_once_until_none_comes(void **state)
 {
@@ -60,8 +60,8 @@ static void the_callers_writer_is_flushed(void **state)
     static const char *const metrics[] = {"w", NULL};
     shop_train_to(h, 4);
     hs_summary_writer *writer = hs_summary_writer_open(test_path(h->s->directory, "eval"), NULL, &h->s->err);
-    const hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = h->s->directory, .metrics = metrics,
-                                           .summary_writer = writer};
+    const hs_evaluate_once_options once =
+        HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory, .metrics = metrics, .summary_writer = writer);
     hs_graph *g = shop_graph(h, HS_MODE_EVAL);
     shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
     hs_metrics *m = hs_evaluate_once(hs_graph_backend(g), &once, &h->s->err);
@@ -76,9 +76,9 @@ static void so_many_evaluations(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 4);
-    assert_ok(
-        watch_directory(h, (hs_evaluation_loop_options){HS_EVALUATION_LOOP_OPTIONS, .max_evaluations = 1}, (hs_hook){NULL}),
-        &h->s->err);
+    assert_ok(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = 1),
+                              (hs_hook){NULL}),
+              &h->s->err);
     assert_int_equal(h->evaluations, 1);
 }
 
@@ -87,9 +87,10 @@ static void time_between_evaluations(void **state)
     shop *h = *state;
     shop_train_to(h, 4);
     int64_t before = h->s->t.now_ns;
-    assert_ok(watch_directory(
-                  h, (hs_evaluation_loop_options){HS_EVALUATION_LOOP_OPTIONS, .max_evaluations = 2, .min_wait_secs = 50},
-                  (hs_hook){NULL}),
+    assert_ok(watch_directory(h,
+                              (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = 2,
+                                                                  .min_wait_secs = 50),
+                              (hs_hook){NULL}),
               &h->s->err);
     assert_int_equal((h->s->t.now_ns - before) / 1000000000, 50);
 }
@@ -99,9 +100,9 @@ static void a_checkpoint_that_is_deleted_while_it_is_evaluated(void **state)
     shop *h = *state;
     thief t = {h->s->directory, 4, NULL};
     shop_train_to(h, 4);
-    assert_fails(
-        watch_directory(h, (hs_evaluation_loop_options){HS_EVALUATION_LOOP_OPTIONS, .timeout_secs = 3}, thief_hook(&t)),
-        HS_DEADLINE_EXCEEDED, &h->s->err, "in 3 seconds");
+    assert_fails(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .timeout_secs = 3),
+                                 thief_hook(&t)),
+                 HS_DEADLINE_EXCEEDED, &h->s->err, "in 3 seconds");
     assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; it is passed over");
 }
 
@@ -137,17 +138,17 @@ static void what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back(void 
 {
     shop *h = *state;
     static const char *const metrics[] = {"w", NULL};
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "rollback", .begin = take_back};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "rollback", .begin = take_back);
     rollback r = {.h = h};
     const hs_hook hook = {.ops = &ops, .self = &r};
     shop_train_to(h, 5);
     hs_graph *g = shop_graph(h, HS_MODE_EVAL);
     shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
-    const hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = h->s->directory, .metrics = metrics,
-                                           .hooks = &hook, .n_hooks = 1};
-    const hs_evaluation_loop_options options = {
-        HS_EVALUATION_LOOP_OPTIONS, .once = &once,       .evaluated = train_to_9_once, .user = &r,
-        .timeout_secs = 3,          .max_evaluations = 3};
+    const hs_evaluate_once_options once =
+        HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory, .metrics = metrics, .hooks = HS_HOOKS(hook));
+    const hs_evaluation_loop_options options =
+        HS_INIT(hs_evaluation_loop_options, .once = &once, .evaluated = train_to_9_once, .user = &r, .timeout_secs = 3,
+                .max_evaluations = 3);
     assert_fails(hs_evaluation_loop(hs_graph_backend(g), &options, NULL, &h->s->err), HS_DEADLINE_EXCEEDED, &h->s->err,
                  "in 3 seconds");
     assert_contains(h->s->t.log, "model.ckpt-9 was deleted before it was restored");
@@ -162,7 +163,8 @@ static void a_checkpoint_that_is_deleted_gives_way_to_another(void **state)
     thief t = {h->s->directory, 9, h};
     hs_hook hook = thief_hook(&t);
     shop_train_to(h, 9);
-    hs_metrics *m = shop_evaluate(h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .hooks = &hook, .n_hooks = 1, .steps = 1});
+    hs_metrics *m =
+        shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .hooks = HS_HOOKS(hook), .steps = 1));
     assert_int_equal(hs_metrics_step(m), 12);
     hs_metrics_free(m);
 }
@@ -178,24 +180,21 @@ static void a_damaged_checkpoint_is_an_error(void **state)
 static void no_path_in_a_loop(void **state)
 {
     shop *h = *state;
-    hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_path = "x", .eval_op = "count"};
+    hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_path = "x", .eval_op = "count");
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL)); /* which is destroyed */
-    once.hooks = &mine;
-    once.n_hooks = 1;
-    assert_fails(hs_evaluation_loop(hs_script_backend(h->s->script),
-                                    &(hs_evaluation_loop_options){HS_EVALUATION_LOOP_OPTIONS, .once = &once}, NULL,
-                                    &h->s->err),
-                 HS_INVALID_ARGUMENT, &h->s->err, "and no checkpoint_path");
+    once.hooks = HS_HOOKS(mine);
+    assert_fails(
+        hs_evaluation_loop(hs_script_backend(h->s->script), HS_EVALUATION_LOOP_OPTIONS(.once = &once), NULL, &h->s->err),
+        HS_INVALID_ARGUMENT, &h->s->err, "and no checkpoint_path");
 }
 
 static void nothing_to_evaluate_with_is_refused_before_it_waits(void **state)
 {
     shop *h = *state;
-    const hs_evaluate_once_options once = {HS_EVALUATE_ONCE_OPTIONS, .checkpoint_dir = h->s->directory};
-    assert_fails(hs_evaluation_loop(hs_script_backend(h->s->script),
-                                    &(hs_evaluation_loop_options){HS_EVALUATION_LOOP_OPTIONS, .once = &once}, NULL,
-                                    &h->s->err),
-                 HS_INVALID_ARGUMENT, &h->s->err, "none of eval_op, means and metrics");
+    const hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory);
+    assert_fails(
+        hs_evaluation_loop(hs_script_backend(h->s->script), HS_EVALUATION_LOOP_OPTIONS(.once = &once), NULL, &h->s->err),
+        HS_INVALID_ARGUMENT, &h->s->err, "none of eval_op, means and metrics");
 }
 
 static hs_code had_enough(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -207,11 +206,11 @@ static hs_code had_enough(void *self, hs_run_context *run, const hs_run_values *
 static void a_hook_that_returns_stop_ends_the_batches(void **state)
 {
     shop *h = *state;
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "enough", .after_run = had_enough};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "enough", .after_run = had_enough);
     shop_train_to(h, 4);
     h->batches = 0;
-    hs_metrics *m = shop_evaluate(
-        h, (hs_evaluate_options){HS_EVALUATE_OPTIONS, .hooks = &(hs_hook){.ops = &ops}, .n_hooks = 1, .steps = 2});
+    hs_metrics *m =
+        shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .hooks = HS_HOOKS({.ops = &ops}), .steps = 2));
     if (m)
         assert_float_equal(hs_metrics_value(m, "w"), 4, 0);
     else
@@ -223,20 +222,21 @@ static void a_hook_that_returns_stop_ends_the_batches(void **state)
 
 static void train_so_and_evaluate(shop *h, double delay, double throttle, hs_evaluated_fn evaluated, hs_train_options train)
 {
-    hs_evaluate_options evaluate = {HS_EVALUATE_OPTIONS, .input = shop_input(h), .steps = 1};
+    hs_evaluate_options evaluate = HS_INIT(hs_evaluate_options, .input = shop_input(h), .steps = 1);
     train.input = shop_input(h);
     if (!h->e)
         shop_open(h);
     h->batches = 0;
     h->s->outcome = hs_train_and_evaluate(h->e, &train,
-                                          &(hs_eval_spec){HS_EVAL_SPEC, .evaluate = &evaluate, .start_delay_secs = delay,
-                                                          .throttle_secs = throttle, .evaluated = evaluated, .user = h},
+                                          HS_EVAL_SPEC(.evaluate = &evaluate, .start_delay_secs = delay,
+                                                       .throttle_secs = throttle, .evaluated = evaluated, .user = h),
                                           &h->s->err);
 }
 
 static void train_and_evaluate(shop *h, double delay, double throttle, hs_evaluated_fn evaluated, int64_t max_steps)
 {
-    train_so_and_evaluate(h, delay, throttle, evaluated, (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = max_steps});
+    train_so_and_evaluate(h, delay, throttle, evaluated,
+                          (hs_train_options)HS_INIT(hs_train_options, .max_steps = max_steps));
 }
 
 static void each_checkpoint_and_the_last(void **state)
@@ -295,7 +295,7 @@ static void a_hook_that_stops_has_the_last_step_evaluated(void **state)
     shop *h = *state;
     hs_hook stop = hs_stop_at_step(.last_step = 7);
     train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
-                          (hs_train_options){HS_TRAIN_OPTIONS, .hooks = &stop, .n_hooks = 1});
+                          (hs_train_options)HS_INIT(hs_train_options, .hooks = HS_HOOKS(stop)));
     assert_int_equal(h->evaluations, 2);
     assert_int_equal(h->steps[1], 7);
 }
@@ -321,12 +321,12 @@ static hs_code interrupt(void *self, hs_run_context *run, const hs_run_values *v
 static void a_training_that_is_broken_off_is_saved_and_not_evaluated(void **state)
 {
     shop *h = *state;
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "interrupt", .after_create_session = keep_coordinator,
-                                    .after_run = interrupt};
+    static const hs_hook_ops ops =
+        HS_INIT(hs_hook_ops, .name = "interrupt", .after_create_session = keep_coordinator, .after_run = interrupt);
     hs_coordinator *coordinator = NULL;
     const hs_hook hook = {.ops = &ops, .self = &coordinator};
     train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
-                          (hs_train_options){HS_TRAIN_OPTIONS, .hooks = &hook, .n_hooks = 1, .max_steps = 100});
+                          (hs_train_options)HS_INIT(hs_train_options, .hooks = HS_HOOKS(hook), .max_steps = 100));
     assert_ok(h->s->outcome.error.code, &h->s->err);
     assert_int_equal(h->s->outcome.reason, HS_REASON_STOPPED);
     assert_int_equal(latest_step(h->s->directory), 7);
@@ -361,10 +361,11 @@ static hs_code note_evaluated(void *user, const hs_metrics *metrics, hs_error *e
 static void the_callers_listeners_come_before_each_evaluation(void **state)
 {
     shop *h = *state;
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = note_saved};
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_saved);
     const hs_saver_listener listener = {&ops, h->s->script};
-    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, note_evaluated,
-                          (hs_train_options){HS_TRAIN_OPTIONS, .max_steps = 12, .listeners = &listener, .n_listeners = 1});
+    train_so_and_evaluate(
+        h, HS_NEVER, HS_NEVER, note_evaluated,
+        (hs_train_options)HS_INIT(hs_train_options, .max_steps = 12, .listeners = HS_LISTENERS(listener)));
     assert_string_equal(hs_script_calls(h->s->script), "saved saved evaluated saved evaluated saved evaluated");
 }
 
@@ -402,7 +403,7 @@ static void what_makes_no_sense_is_refused(void **state)
 
 static hs_code two_runs(void *user, hs_step_context *step, hs_error *err)
 {
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train")};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train"));
     int *calls = user;
     if (++*calls == 4)
         return hs_step_context_request_stop(step);
@@ -414,9 +415,8 @@ static void a_step_function_makes_the_steps(void **state)
 {
     shop *h = *state;
     int calls = 0;
-    hs_outcome o =
-        hs_train_loop(hs_script_backend(h->s->script),
-                      &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS, .step = two_runs, .step_user = &calls}, &h->s->err);
+    hs_outcome o = hs_train_loop(hs_script_backend(h->s->script),
+                                 HS_TRAIN_LOOP_OPTIONS(.step = two_runs, .step_user = &calls), &h->s->err);
     assert_ok(o.error.code, &h->s->err);
     assert_int_equal(o.step, 6);
 }
@@ -424,8 +424,7 @@ static void a_step_function_makes_the_steps(void **state)
 static void a_loop_needs_something_to_do(void **state)
 {
     shop *h = *state;
-    hs_outcome o =
-        hs_train_loop(hs_script_backend(h->s->script), &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS}, &h->s->err);
+    hs_outcome o = hs_train_loop(hs_script_backend(h->s->script), HS_TRAIN_LOOP_OPTIONS(), &h->s->err);
     assert_int_equal(o.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "give exactly one of train_op and step");
 }
@@ -434,17 +433,16 @@ static void a_loop_needs_something_to_do(void **state)
 static hs_outcome loop_that_is_lost(shop *h, hs_recovery recovery)
 {
     hs_hook stop = hs_stop_at_step(.last_step = 3);
-    const hs_training_options training = {HS_TRAINING_OPTIONS, .hooks = &stop, .n_hooks = 1, .recovery = &recovery};
+    const hs_training_options training = HS_INIT(hs_training_options, .hooks = HS_HOOKS(stop), .recovery = &recovery);
     hs_script_fail_at(h->s->script, 2, HS_ABORTED, "lost");
-    return hs_train_loop(hs_script_backend(h->s->script),
-                         &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS, .train_op = "train", .training = &training},
+    return hs_train_loop(hs_script_backend(h->s->script), HS_TRAIN_LOOP_OPTIONS(.train_op = "train", .training = &training),
                          &h->s->err);
 }
 
 static void a_loop_goes_on_when_its_batch_is_to_be_made_anew(void **state)
 {
     shop *h = *state;
-    hs_outcome o = loop_that_is_lost(h, (hs_recovery){HS_RECOVERY, .return_aborted = true});
+    hs_outcome o = loop_that_is_lost(h, (hs_recovery)HS_INIT(hs_recovery, .return_aborted = true));
     assert_ok(o.error.code, &h->s->err);
     assert_int_equal(o.reason, HS_REASON_STOPPED);
     assert_int_equal(o.step, 3);
@@ -454,7 +452,8 @@ static void a_loop_goes_on_when_its_batch_is_to_be_made_anew(void **state)
 static void a_loop_that_does_not_recover_fails(void **state)
 {
     shop *h = *state;
-    hs_outcome o = loop_that_is_lost(h, (hs_recovery){HS_RECOVERY, .max_attempts = HS_NEVER, .return_aborted = true});
+    hs_outcome o =
+        loop_that_is_lost(h, (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER, .return_aborted = true));
     assert_int_equal(o.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_ABORTED, "lost");
 }
@@ -467,10 +466,9 @@ static void options_of_a_training_may_be_shorter(void **state)
     hs_training_options *training = malloc(size);
     memset(training, 0, size);
     memcpy(training, &size, sizeof size);
-    hs_outcome o = hs_train_loop(
-        hs_script_backend(h->s->script),
-        &(hs_train_loop_options){HS_TRAIN_LOOP_OPTIONS, .step = two_runs, .step_user = &calls, .training = training},
-        &h->s->err);
+    hs_outcome o =
+        hs_train_loop(hs_script_backend(h->s->script),
+                      HS_TRAIN_LOOP_OPTIONS(.step = two_runs, .step_user = &calls, .training = training), &h->s->err);
     free(training);
     assert_ok(o.error.code, &h->s->err);
 }
@@ -484,12 +482,11 @@ static void options_that_cannot_be_read_take_the_hooks_of_the_others(void **stat
 {
     shop *h = *state;
     int n = 0;
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "counted", .destroy = destroyed};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "counted", .destroy = destroyed);
     const hs_hook hook = {.ops = &ops, .self = &n};
-    const hs_evaluate_options evaluate = {HS_EVALUATE_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    const hs_evaluate_options evaluate = HS_INIT(hs_evaluate_options, .hooks = HS_HOOKS(hook));
     shop_open(h);
-    hs_train_and_evaluate(h->e, &(hs_train_options){.size = 0}, &(hs_eval_spec){HS_EVAL_SPEC, .evaluate = &evaluate},
-                          &h->s->err);
+    hs_train_and_evaluate(h->e, &(hs_train_options){.size = 0}, HS_EVAL_SPEC(.evaluate = &evaluate), &h->s->err);
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "hs_train_options.size");
     assert_int_equal(n, 1);
 }

@@ -131,24 +131,18 @@ static void add_row(const char *name)
 
 static hs_code open_session(poisoned *p, hs_scaffold *scaffold)
 {
-    const hs_hook hooks[] = {
-        hs_watchdog(.heartbeat = in("heartbeat.json")),
-        hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK, .skip_op = "draw",
-                        .dump_dir = in("dumps"), .scaffold = scaffold),
-        hs_control(.path = in("control"), .poll_secs = 1e-9),
-        hs_metrics_file(.path = in("metrics/metrics.csv"), .tensors = HS_NAMES("weight"), .every_n_steps = 1,
-                        .without_wall_time = true),
-        hs_evaluation(.metrics = HS_NAMES("weight"), .every_n_steps = 2, .output_dir = in("eval")),
-        hs_profiler(.save_steps = 2, .output_dir = in("profile")),
-    };
-    hs_training_options options = {HS_TRAINING_OPTIONS,
-                                   .checkpoint_dir = directory,
-                                   .scaffold = scaffold,
-                                   .save_checkpoint_steps = 2,
-                                   .save_summaries_steps = 1,
-                                   .log_step_count_steps = 1,
-                                   .hooks = hooks,
-                                   .n_hooks = sizeof hooks / sizeof *hooks};
+    const hs_hook hooks[] = {hs_watchdog(.heartbeat = in("heartbeat.json")),
+                             hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK,
+                                             .skip_op = "draw", .dump_dir = in("dumps"), .scaffold = scaffold),
+                             hs_control(.path = in("control"), .poll_secs = 1e-9),
+                             hs_metrics_file(.path = in("metrics/metrics.csv"), .tensors = HS_NAMES("weight"),
+                                             .every_n_steps = 1, .without_wall_time = true),
+                             hs_evaluation(.metrics = HS_NAMES("weight"), .every_n_steps = 2, .output_dir = in("eval")),
+                             hs_profiler(.save_steps = 2, .output_dir = in("profile")),
+                             {.ops = NULL}};
+    hs_training_options options =
+        HS_INIT(hs_training_options, .checkpoint_dir = directory, .scaffold = scaffold, .save_checkpoint_steps = 2,
+                .save_summaries_steps = 1, .log_step_count_steps = 1, .hooks = hooks);
     p->s->session = hs_training_session_open(hs_graph_backend(p->graph), &options, &p->s->err);
     return p->s->session ? HS_OK : p->s->err.code;
 }
@@ -170,9 +164,9 @@ static hs_code save_by_itself(poisoned *p, const hs_env *env, hs_raw_session *ra
     hs_error *err = &p->s->err;
     float weight = p->weight;
     int64_t step;
-    hs_saver_options options = {HS_SAVER_OPTIONS, .env = env, .shards = 2, .nonfinite = HS_NONFINITE_ASIDE};
+    hs_saver_options options = HS_INIT(hs_saver_options, .env = env, .shards = 2, .nonfinite = HS_NONFINITE_ASIDE);
     hs_saver *saver = hs_saver_new(&options, err);
-    hs_save_options background = {HS_SAVE_OPTIONS, .state_file = "newest", .background = true};
+    hs_save_options background = HS_INIT(hs_save_options, .state_file = "newest", .background = true);
     hs_code code = saver ? hs_saver_save(saver, raw, in("sharded/own"), 1, &background, err) : err->code;
     hs_saver_wait(saver);
     if (!code && hs_saver_finished(saver, &step, err))
@@ -224,7 +218,7 @@ static hs_code train_once(poisoned *p, const hs_env *env, hs_scaffold *scaffold,
 
 static hs_code train(poisoned *p, const hs_env *env)
 {
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = env}, &p->s->err);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.env = env), &p->s->err);
     hs_code code = scaffold ? HS_OK : p->s->err.code;
     for (int i = 0; !code && i < 2; i++) {
         code = train_once(p, env, scaffold, i == 0);

@@ -46,11 +46,11 @@ static void build(trial *t, model *m, const hs_env *env, cell *c)
     hs_graph_add_state(m->graph, &provider);
     hs_graph_variable(m->graph, "x/0", HS_FLOAT, HS_SHAPE(1), t->x);
     hs_graph_variable(m->graph, "x/1", HS_FLOAT, HS_SHAPE(1), t->x + 1);
-    t->memory = (hs_memory){HS_MEMORY, .device_type = 2, .to_host = from_device, .from_host = from_device};
+    t->memory = (hs_memory)HS_INIT(hs_memory, .device_type = 2, .to_host = from_device, .from_host = from_device);
     hs_graph_add_op(m->graph,
-                    &(hs_op_def){HS_OP_DEF, .name = "far", .run = nothing,
-                                 .outputs = HS_OUTPUTS(
-                                     {.dtype = HS_FLOAT, .shape = HS_SHAPE(2), .data = t->device, .memory = &t->memory})});
+                    HS_OP_DEF(.name = "far", .run = nothing,
+                              .outputs = HS_OUTPUTS(
+                                  {.dtype = HS_FLOAT, .shape = HS_SHAPE(2), .data = t->device, .memory = &t->memory})));
     hs_graph_op(m->graph, .name = "text", .run = make_text, .self = t, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_graph_op(m->graph, .name = "look");
 }
@@ -83,8 +83,7 @@ static hs_code record(const hs_env *env, trial *t)
         hs_backend backend = hs_graph_backend(m.graph);
         hs_backend_ops ops = *backend.ops;
         ops.variable_slice = slice_of_x;
-        m.session = hs_session_open((hs_backend){&ops, backend.self},
-                                    &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1}, &err);
+        m.session = hs_session_open((hs_backend){&ops, backend.self}, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err);
         while (!hs_session_should_stop(m.session) && !hs_session_run(m.session, "train", &err)) {
             c.value++;
             if (!hs_session_should_stop(m.session) && hs_session_run(m.session, "look", &err))
@@ -190,7 +189,7 @@ static hs_code compare_in(fixture *f, const hs_env *env, const char *whole, cons
 {
     test_write_file(test_path(f->directory, "a.record"), whole, strlen(whole));
     test_write_file(test_path(f->directory, "b.record"), resumed, strlen(resumed));
-    report = (hs_resume_report){HS_RESUME_REPORT, .middle = 2, .step = -1};
+    report = (hs_resume_report)HS_INIT(hs_resume_report, .middle = 2, .step = -1);
     return hs__resume_compare(env, test_path(f->directory, "a.record"), test_path(f->directory, "b.record"), ignore,
                               &report, &f->err);
 }

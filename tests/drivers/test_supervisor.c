@@ -110,7 +110,7 @@ static void steps_that_are_no_integer(void **state)
     add_v(f, 0);
     refuses(f, OPTIONS(.global_step = "v"), "the global step 'v' has 3 elements of type float");
     refuses(f, OPTIONS(.global_step = "v:0"), "name a variable of one int32 or int64");
-    hs_graph_add_variable(f->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "own", .dtype = HS_INT32});
+    hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "own", .dtype = HS_INT32));
     supervise(f, OPTIONS(.global_step = "own"));
     assert_string_equal(hs_supervisor_global_step(f->sv), "own");
 }
@@ -151,8 +151,7 @@ static hs_code write_123(void *self, hs_op *op, hs_error *err)
 /* An op "fill" that sets a variable to what is fed. */
 static void add_fill(supervised *f)
 {
-    hs_graph_add_variable(f->graph,
-                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "v", .dtype = HS_FLOAT, .shape = HS_SHAPE(3)});
+    hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_FLOAT, .shape = HS_SHAPE(3)));
     hs_graph_placeholder(f->graph, "given", HS_FLOAT, HS_SHAPE(3));
     hs_graph_op(f->graph, .name = "fill", .run = write_123, .inputs = HS_NAMES("given"), .writes = HS_NAMES("v"));
 }
@@ -165,8 +164,8 @@ static hs_code init_by_hand(void *user, const hs_scaffold *scaffold, hs_raw_sess
     hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SHAPE(3), one_two_three);
     assert_null(scaffold);
     f->runs++;
-    return hs_raw_session_run(
-        session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("fill"), .feeds = HS_FEEDS({"given", value})}, NULL, err);
+    return hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES("fill"), .feeds = HS_FEEDS({"given", value})), NULL,
+                              err);
 }
 
 static void sv_019_an_init_function(void **state)
@@ -201,8 +200,8 @@ static void sv_023_the_default_local_init_op(void **state)
 {
     supervised *f = *state;
     add_v(f, HS_VARIABLE_LOCAL);
-    hs_graph_add_variable(f->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "table", .dtype = HS_DOUBLE,
-                                                       .initialize = fill_table, .flags = HS_VARIABLE_LOCAL});
+    hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "table", .dtype = HS_DOUBLE, .initialize = fill_table,
+                                                    .flags = HS_VARIABLE_LOCAL));
     supervise(f, OPTIONS(.init_op = HS_NONE));
     assert_null(hs_supervisor_saver(f->sv));
     prepare(f, NULL);
@@ -229,7 +228,7 @@ static hs_code write_nothing(void *self, hs_op *op, hs_error *err)
 static void add_half(supervised *f, uint64_t flags)
 {
     add_v(f, flags);
-    hs_graph_add_variable(f->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "w", .dtype = HS_FLOAT, .flags = flags});
+    hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "w", .dtype = HS_FLOAT, .flags = flags));
     hs_graph_op(f->graph, .name = "half", .run = write_nothing, .writes = HS_NAMES("v"));
 }
 
@@ -312,7 +311,7 @@ static void sv_021_a_chief_and_a_worker_share_a_model(void **state)
     hs_raw_session *second = hs_supervisor_prepare_or_wait_for_session(worker, NULL, &f->err);
     assert_non_null(second);
     assert_true(number(f, "w") == 1);
-    assert_ok(hs_raw_session_run(second, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("add")}, NULL, &f->err), &f->err);
+    assert_ok(hs_raw_session_run(second, HS_RUN_ARGS(.names = HS_NAMES("add")), NULL, &f->err), &f->err);
     assert_true(number(f, "w") == 1);
     assert_true(number(f, "v") == 2);
     assert_ok(hs_supervisor_leave(worker, second, HS_OK, NULL, &f->err), &f->err);
@@ -409,7 +408,7 @@ static void options_that_make_no_sense(void **state)
     refuses(f, OPTIONS(.stop_grace_secs = -2), "stop_grace_secs are no seconds");
     refuses(f, OPTIONS(.recovery_wait_secs = -2), "recovery_wait_secs is -2");
     refuses(f, OPTIONS(.logdir = "x", .checkpoint_basename = "a/b"), "directories go into logdir");
-    refuses(f, (hs_supervisor_options){.logdir = "x"}, "HS_SUPERVISOR_OPTIONS");
+    refuses(f, (hs_supervisor_options){.logdir = "x"}, "HS_INIT(hs_supervisor_options");
     assert_null(hs_supervisor_new(hs_graph_backend(f->graph), &OPTIONS(.global_step = "nothing"), &f->err));
     assert_says(&f->err, HS_NOT_FOUND, "'nothing'");
     assert_null(hs_supervisor_new((hs_backend){NULL, NULL}, NULL, &f->err));
@@ -433,7 +432,7 @@ static void waiting_for_a_checkpoint_needs_a_place(void **state)
     assert_null(hs_supervisor_managed_session(f->sv, SUPERVISED(.wait_for_checkpoint = true), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "there is no logdir");
     assert_null(hs_supervisor_managed_session(f->sv, &(hs_supervised_options){.target = "x"}, &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "HS_SUPERVISED_OPTIONS");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "HS_INIT(hs_supervised_options");
 }
 
 static hs_code one_life(test_env *t, void *user)

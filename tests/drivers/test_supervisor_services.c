@@ -289,7 +289,7 @@ static void sv_038s_a_rate_has_the_variables_name(void **state)
 static void sv_049s_a_step_that_is_no_integer_is_ignored(void **state)
 {
     supervised *f = *state;
-    hs_graph_add_variable(f->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "global_step", .dtype = HS_FLOAT});
+    hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "global_step", .dtype = HS_FLOAT));
     supervise(f, OPTIONS(.logdir = f->directory));
     assert_null(hs_supervisor_global_step(f->sv));
     assert_contains(f->t.log, "WARNING: the variable 'global_step' is no integer");
@@ -303,8 +303,7 @@ static void a_step_of_32_bits(void **state)
 {
     supervised *f = *state;
     static const int32_t first = 41;
-    hs_graph_add_variable(f->graph,
-                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "global_step", .dtype = HS_INT32, .initial = &first});
+    hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "global_step", .dtype = HS_INT32, .initial = &first));
     supervise(f, OPTIONS(.logdir = f->directory));
     prepare(f, NULL);
     await_file(f, "model.ckpt-41.index");
@@ -363,13 +362,12 @@ static hs_code linger(void *user, hs_coordinator *coordinator, hs_error *err)
 static void threads_that_do_not_stop_are_named_or_ignored(void **state)
 {
     supervised *f = *state;
-    const hs_supervisor_stop_options ignore = {HS_SUPERVISOR_STOP_OPTIONS, .ignore_live_threads = true};
+    const hs_supervisor_stop_options ignore = HS_INIT(hs_supervisor_stop_options, .ignore_live_threads = true);
     for (int i = 0; i < 2; i++) {
         supervise(f, OPTIONS(.stop_grace_secs = 0.01));
         prepare(f, NULL);
         atomic_store(&may_end, false);
-        hs_thread *thread =
-            hs_thread_new(&(hs_thread_options){HS_THREAD_OPTIONS, .name = "stubborn", .run = linger}, &f->err);
+        hs_thread *thread = hs_thread_new(HS_THREAD_OPTIONS(.name = "stubborn", .run = linger), &f->err);
         assert_ok(hs_coordinator_register(hs_supervisor_coordinator(f->sv), thread, &f->err), &f->err);
         assert_ok(hs_thread_start(thread, &f->err), &f->err);
         if (i)
@@ -391,7 +389,7 @@ static hs_code train_500(void *user, hs_error *err)
     supervised *f = user;
     if (++f->runs == 500)
         hs_supervisor_request_stop(f->sv, NULL);
-    return hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("train")}, NULL, err);
+    return hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, err);
 }
 
 static void sv_050s_a_loop_is_joined_by_the_stop(void **state)
@@ -458,8 +456,7 @@ static hs_code look(void *user, hs_error *err)
     supervised *f = user;
     const hs_run_values *values;
     hs_raw_session_enter(f->session);
-    hs_code code =
-        hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("global_step", "v")}, &values, err);
+    hs_code code = hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("global_step", "v")), &values, err);
     if (!code && hs_values_number(values, 1) != 1)
         code = hs_error_set(err, HS_INTERNAL, "another's values");
     atomic_fetch_add(&looks, 1);
@@ -482,7 +479,7 @@ static void values_stay_while_others_run(void **state)
     atomic_store(&summaries, 0);
     for (int i = 0; i < 1000 || atomic_load(&looks) < 100 || atomic_load(&summaries) < 5; i++) {
         const hs_run_values *values;
-        const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train", "global_step")};
+        const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train", "global_step"));
         assert_ok(hs_raw_session_run(f->session, &args, &values, &f->err), &f->err);
         for (int k = 0; k < 10; k++)
             assert_true(hs_values_number(values, 1) == i + 1);
@@ -561,7 +558,8 @@ static void an_event_that_is_not_written_ends_the_service(void **state)
     static test_env own; /* large */
     supervised *f = *state;
     test_env_init(&own);
-    const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &own.env, .on_error = HS_WRITER_FAILS};
+    const hs_summary_writer_options options =
+        HS_INIT(hs_summary_writer_options, .env = &own.env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *writer = hs_summary_writer_open(f->directory, &options, &f->err);
     assert_non_null(writer);
     add_step(f, 0);

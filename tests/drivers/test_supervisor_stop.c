@@ -15,7 +15,7 @@ static hs_code run_on(void *user, hs_error *err)
     hs_code code = HS_OK;
     atomic_store(&has_begun, true);
     while (!code && !atomic_load(&may_end))
-        code = hs_raw_session_run(f->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("v")}, NULL, err);
+        code = hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), NULL, err);
     return code;
 }
 
@@ -55,7 +55,7 @@ static void sv_042s_a_session_that_is_run_on_stays_open(void **state)
     supervised *f = *state;
     size_t left = 9;
     hs_thread *thread = begin(f);
-    const hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .left_behind = &left};
+    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .left_behind = &left);
     hs_code code = hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err);
     assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "the session stays open, as threads did not stop (1): ");
     assert_contains(f->err.message, "'loop'");
@@ -78,8 +78,8 @@ static void who_is_ignored_is_counted(void **state)
     supervised *f = *state;
     size_t left = 9;
     hs_thread *thread = begin(f);
-    const hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .ignore_live_threads = true,
-                                                .left_behind = &left};
+    const hs_supervisor_stop_options options =
+        HS_INIT(hs_supervisor_stop_options, .ignore_live_threads = true, .left_behind = &left);
     assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), &f->err);
     assert_string_equal(f->err.message, "");
     assert_int_equal(left, 1);
@@ -92,11 +92,10 @@ static void a_stop_tells_whom_it_leaves_behind(void **state)
     supervised *f = *state;
     size_t left = 9;
     hs_thread *thread = begin(f);
-    hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .left_behind = &left};
+    hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .left_behind = &left);
     assert_fails(hs_supervisor_stop(f->sv, &options, &f->err), HS_FAILED_PRECONDITION, &f->err, "'loop'");
     assert_int_equal(left, 1);
-    options.threads = &thread; /* who was forgotten is named again */
-    options.n_threads = 1;
+    options.threads = HS_THREADS(thread); /* who was forgotten is named again */
     assert_fails(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), HS_FAILED_PRECONDITION, &f->err,
                  "stays open");
     assert_int_equal(left, 1);
@@ -107,7 +106,7 @@ static void nobody_is_left_behind(void **state)
 {
     supervised *f = *state;
     size_t left = 9;
-    const hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .left_behind = &left};
+    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .left_behind = &left);
     add_v(f, 0);
     supervise(f, OPTIONS(0));
     prepare(f, NULL);
@@ -156,7 +155,7 @@ static void services_that_outlive_a_stop_can_be_waited_for(void **state)
 {
     supervised *f = *state;
     size_t left = 0, n;
-    const hs_supervisor_stop_options options = {HS_SUPERVISOR_STOP_OPTIONS, .left_behind = &left};
+    const hs_supervisor_stop_options options = HS_INIT(hs_supervisor_stop_options, .left_behind = &left);
     begin_slow_service(f);
     assert_fails(hs_supervisor_stop(f->sv, &options, &f->err), HS_FAILED_PRECONDITION, &f->err, "'summaries'");
     assert_int_equal(left, 1);

@@ -20,7 +20,7 @@ static void begin(summed *m, stage *s, hs_training_options options)
     m->bytes = hs_summary_serialized(m->summary);
     m->value = hs_tensor_of(HS_STRING, HS_SCALAR, &m->bytes);
     hs_script_constant(s->script, "merged", &m->value);
-    m->scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .summary_op = "merged"}, NULL);
+    m->scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.summary_op = "merged"), NULL);
     options.scaffold = m->scaffold;
     s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);
     if (!s->session)
@@ -47,8 +47,8 @@ static void ms_013_summaries_and_rates_by_steps(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_summaries_steps = 100,
-                                .log_step_count_steps = 10},
+          (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_summaries_steps = 100,
+                                       .log_step_count_steps = 10),
           101, 0.5);
     const char *events = events_text(s->directory);
     assert_int_equal(count_of(events, "my_summary_tag=0.5"), 2);
@@ -59,8 +59,9 @@ static void ms_014_summaries_by_seconds(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_summaries_steps = HS_NEVER,
-                                .save_summaries_secs = 0.1, .log_step_count_steps = 10},
+          (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
+                                       .save_summaries_steps = HS_NEVER, .save_summaries_secs = 0.1,
+                                       .log_step_count_steps = 10),
           102, 0.05);
     const char *events = events_text(s->directory);
     assert_true(count_of(events, "my_summary_tag=0.5") > 40);
@@ -72,7 +73,7 @@ static void ms_014_summaries_by_seconds(void **state)
 static void ms_126s_every_hundred_steps(void **state)
 {
     stage *s = *state;
-    train(s, (hs_training_options){HS_TRAINING_OPTIONS, .summary_dir = s->directory}, 301, 1);
+    train(s, (hs_training_options)HS_INIT(hs_training_options, .summary_dir = s->directory), 301, 1);
     const char *events = events_text(s->directory);
     assert_int_equal(count_of(events, "my_summary_tag=0.5"), 4);
     assert_int_equal(count_of(events, "global_step/sec=1@"), 3);
@@ -83,8 +84,9 @@ static void ms_126s_never_is_off_for_each(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .log_step_count_steps = HS_NEVER,
-                                .save_summaries_steps = HS_NEVER, .save_checkpoint_secs = HS_NEVER, .no_run_status = true},
+          (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
+                                       .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER,
+                                       .save_checkpoint_secs = HS_NEVER, .no_run_status = true),
           301, 1);
     assert_int_equal(test_count_files(s->directory, ""), 2);
 }
@@ -92,7 +94,7 @@ static void ms_126s_never_is_off_for_each(void **state)
 static void ms_128s_summaries_without_checkpoints(void **state)
 {
     stage *s = *state;
-    train(s, (hs_training_options){HS_TRAINING_OPTIONS, .summary_dir = s->directory}, 101, 1);
+    train(s, (hs_training_options)HS_INIT(hs_training_options, .summary_dir = s->directory), 101, 1);
     assert_contains(events_text(s->directory), "global_step/sec=1@101");
     assert_int_equal(test_count_files(s->directory, "ckpt"), 0);
 }
@@ -100,10 +102,9 @@ static void ms_128s_summaries_without_checkpoints(void **state)
 static void ms_126s_ill_numbers_are_refused(void **state)
 {
     stage *s = *state;
-    const hs_training_options wrong[] = {{HS_TRAINING_OPTIONS, .log_step_count_steps = -3},
-                                         {HS_TRAINING_OPTIONS, .max_wait_secs = -3},
-                                         {HS_TRAINING_OPTIONS, .recovery_wait_secs = -3},
-                                         {HS_TRAINING_OPTIONS, .stop_grace_secs = -3}};
+    const hs_training_options wrong[] = {
+        HS_INIT(hs_training_options, .log_step_count_steps = -3), HS_INIT(hs_training_options, .max_wait_secs = -3),
+        HS_INIT(hs_training_options, .recovery_wait_secs = -3), HS_INIT(hs_training_options, .stop_grace_secs = -3)};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_null(hs_training_session_open(hs_script_backend(s->script), &wrong[i], &s->err));
         assert_int_equal(s->err.code, HS_INVALID_ARGUMENT);
@@ -116,20 +117,20 @@ static hs_code lost_once(void *self, hs_run_context *run, const hs_run_args **ar
     return ++*(int *)self == 2 ? hs_error_set(err, HS_UNAVAILABLE, "gone") : HS_OK;
 }
 
-static const hs_hook_ops loses_it = {HS_HOOK_OPS, .name = "loser", .before_run = lost_once};
+static const hs_hook_ops loses_it = HS_INIT(hs_hook_ops, .name = "loser", .before_run = lost_once);
 
 static void it_recovers_by_default(void **state)
 {
     stage *s = *state;
     int runs = 0;
     hs_hook hook = {.ops = &loses_it, .self = &runs};
-    hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_training_options options = HS_INIT(hs_training_options, .hooks = HS_HOOKS(hook));
     s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);
     stage_run(s, "train", 2, 0);
     assert_int_equal(hs_session_recoveries(s->session), 1);
     stage_close(s);
     runs = 0;
-    const hs_recovery none = {HS_RECOVERY, .max_attempts = HS_NEVER};
+    const hs_recovery none = HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
     options.recovery = &none;
     s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);
     stage_run(s, "train", 1, 0);
@@ -146,8 +147,8 @@ static void a_recovered_session_begins_its_chart_anew(void **state)
     int runs = -1; /* lost in the third run */
     hs_hook hook = {.ops = &loses_it, .self = &runs};
     begin(&m, s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .summary_dir = s->directory, .save_summaries_steps = 1, .hooks = &hook,
-                                .n_hooks = 1});
+          (hs_training_options)HS_INIT(hs_training_options, .summary_dir = s->directory, .save_summaries_steps = 1,
+                                       .hooks = HS_HOOKS(hook)));
     stage_run(s, "train", 3, 0);
     finish(&m, s);
     assert_string_equal(events_text(s->directory), "version start@1 my_summary_tag=0.5@1 my_summary_tag=0.5@2 start@1 "
@@ -166,11 +167,11 @@ static void ms_125s_a_worker_has_the_hooks_of_everybody_alone(void **state)
     stage *s = *state;
     int destroyed = 0;
     hs_hook mine = hs_script_watch(s->script, "mine", hs_stop_at_step(.last_step = 100));
-    static const hs_hook_ops counted_ops = {HS_HOOK_OPS, .name = "counted", .destroy = count_destroy};
+    static const hs_hook_ops counted_ops = HS_INIT(hs_hook_ops, .name = "counted", .destroy = count_destroy);
     hs_hook chief = {.ops = &counted_ops, .self = &destroyed};
     train(s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .is_worker = true, .checkpoint_dir = s->directory, .hooks = &mine,
-                                .n_hooks = 1, .chief_only_hooks = &chief, .n_chief_only_hooks = 1},
+          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .checkpoint_dir = s->directory,
+                                       .hooks = HS_HOOKS(mine), .chief_only_hooks = HS_HOOKS(chief)),
           50, 700);
     assert_contains(hs_script_calls(s->script), "mine.begin mine.create");
     assert_int_equal(test_count_files(s->directory, ""), 2);
@@ -181,8 +182,8 @@ static void ms_018_a_worker_may_write_summaries(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .is_worker = true, .worker_saves_summaries = true,
-                                .checkpoint_dir = s->directory, .log_step_count_steps = 10},
+          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .worker_saves_summaries = true,
+                                       .checkpoint_dir = s->directory, .log_step_count_steps = 10),
           101, 1);
     assert_contains(events_text(s->directory), "my_summary_tag=0.5");
     assert_contains(events_text(s->directory), "global_step/sec=1@");
@@ -192,8 +193,8 @@ static void ms_019_or_not(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .is_worker = true, .checkpoint_dir = s->directory,
-                                .log_step_count_steps = 10},
+          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .checkpoint_dir = s->directory,
+                                       .log_step_count_steps = 10),
           101, 1);
     assert_string_equal(events_text(s->directory), "");
 }
@@ -201,7 +202,8 @@ static void ms_019_or_not(void **state)
 static void ms_020_whoever_saves_is_restored(void **state)
 {
     stage *s = *state;
-    hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = s->directory, .save_checkpoint_steps = 100};
+    hs_training_options options =
+        HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_steps = 100);
     summed m;
     train(s, options, 100, 0);
     hs_script_set_step(s->script, 0);
@@ -214,8 +216,8 @@ static void ms_021_or_nobody(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .is_worker = true, .checkpoint_dir = s->directory,
-                                .save_checkpoint_steps = 100},
+          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .checkpoint_dir = s->directory,
+                                       .save_checkpoint_steps = 100),
           100, 0);
     assert_int_equal(latest_step(s->directory), -1);
 }
@@ -224,8 +226,8 @@ static void ms_022_a_worker_that_takes_part_saves_out_of_the_way(void **state)
 {
     stage *s = *state;
     train(s,
-          (hs_training_options){HS_TRAINING_OPTIONS, .is_worker = true, .worker_saves_checkpoints = true, .worker_index = 1,
-                                .checkpoint_dir = s->directory, .save_checkpoint_steps = 100},
+          (hs_training_options)HS_INIT(hs_training_options, .is_worker = true, .worker_saves_checkpoints = true,
+                                       .worker_index = 1, .checkpoint_dir = s->directory, .save_checkpoint_steps = 100),
           100, 0);
     assert_int_equal(latest_step(s->directory), -1);
     assert_int_equal(latest_step(test_path(s->directory, "tmp_worker_1")), 100);
@@ -251,7 +253,7 @@ static int64_t secs_until_given_up(stage *s, hs_session *(*open)(hs_backend back
     hs_graph *graph = hs_graph_new(&s->t.env);
     hs_graph_op(graph, .name = "ready", .run = never_ready, .self = &u,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .ready_op = "ready"}, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.ready_op = "ready"), NULL);
     int64_t before = s->t.now_ns;
     assert_null(open(hs_graph_backend(graph), scaffold, &s->err));
     assert_says(&s->err, HS_DEADLINE_EXCEEDED, "v");
@@ -262,20 +264,20 @@ static int64_t secs_until_given_up(stage *s, hs_session *(*open)(hs_backend back
 
 static hs_session *open_worker(hs_backend backend, hs_scaffold *scaffold, hs_error *err)
 {
-    const hs_session_options options = {HS_SESSION_OPTIONS, .is_worker = true, .scaffold = scaffold};
+    const hs_session_options options = HS_INIT(hs_session_options, .is_worker = true, .scaffold = scaffold);
     return hs_session_open(backend, &options, err);
 }
 
 static hs_session *open_training_worker(hs_backend backend, hs_scaffold *scaffold, hs_error *err)
 {
-    const hs_training_options options = {HS_TRAINING_OPTIONS, .is_worker = true, .scaffold = scaffold};
+    const hs_training_options options = HS_INIT(hs_training_options, .is_worker = true, .scaffold = scaffold);
     return hs_training_session_open(backend, &options, err);
 }
 
 static hs_session *open_impatient_worker(hs_backend backend, hs_scaffold *scaffold, hs_error *err)
 {
-    const hs_training_options options = {HS_TRAINING_OPTIONS, .is_worker = true, .scaffold = scaffold, .max_wait_secs = 10,
-                                         .recovery_wait_secs = 4};
+    const hs_training_options options =
+        HS_INIT(hs_training_options, .is_worker = true, .scaffold = scaffold, .max_wait_secs = 10, .recovery_wait_secs = 4);
     return hs_training_session_open(backend, &options, err);
 }
 

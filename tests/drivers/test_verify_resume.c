@@ -145,18 +145,12 @@ static hs_code add_input(void *self, hs_raw_session *session, hs_coordinator *co
     (void)coordinator;
     if (!w->what->late_input)
         return HS_OK;
-    return hs_raw_session_add_state(session,
-                                    &(hs_state_provider){HS_STATE_PROVIDER, .name = "input", .save = save_number,
-                                                         .load = load_number, .self = &w->input},
-                                    err);
+    return hs_raw_session_add_state(
+        session, HS_STATE_PROVIDER(.name = "input", .save = save_number, .load = load_number, .self = &w->input), err);
 }
 
-static const hs_hook_ops counter_ops = {HS_HOOK_OPS,
-                                        .name = "counter",
-                                        .after_create_session = add_input,
-                                        .after_run = count_run,
-                                        .save_state = save_runs,
-                                        .load_state = load_runs};
+static const hs_hook_ops counter_ops = HS_INIT(hs_hook_ops, .name = "counter", .after_create_session = add_input,
+                                               .after_run = count_run, .save_state = save_runs, .load_state = load_runs);
 
 static hs_graph *make_graph(walk *w)
 {
@@ -204,15 +198,16 @@ static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
     if (around)
         return around;
     if (what->verifies_again)
-        return hs_verify_resume(&(hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .argv = (char *[]){"false", NULL},
-                                                            .program = "false", .steps = STEPS, .train = train},
-                                NULL, err);
+        return hs_verify_resume(
+            HS_VERIFY_RESUME_OPTIONS(.argv = (char *[]){"false", NULL}, .program = "false", .steps = STEPS, .train = train),
+            NULL, err);
     walk w = {.what = what, .generator = 1};
     hs_graph *g = make_graph(&w);
-    hs_hook hooks[] = {{.ops = &counter_ops, .self = &w}, trial->hook};
-    hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = what->no_hook ? 1 : 2,
-                                   .checkpoint_dir = what->no_directory ? NULL : trial->model_dir,
-                                   .save_checkpoint_steps = what->seldom_saved ? HS_NEVER : 3};
+    hs_hook hooks[] = {
+        {.ops = &counter_ops, .self = &w}, what->no_hook ? (hs_hook){.ops = NULL} : trial->hook, {.ops = NULL}};
+    hs_training_options options =
+        HS_INIT(hs_training_options, .hooks = hooks, .checkpoint_dir = what->no_directory ? NULL : trial->model_dir,
+                .save_checkpoint_steps = what->seldom_saved ? HS_NEVER : 3);
     hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, err);
     for (int i = 0; i < trial->last_step && !hs_session_should_stop(s); i++)
         if (hs_session_run(s, "train", err))
@@ -237,14 +232,9 @@ static int scenario_main(char **argv)
             return 0;
         if (what->exits_late)
             atexit(abort);
-        hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS,
-                                            .argv = argv,
-                                            .steps = STEPS,
-                                            .train = train,
-                                            .user = (void *)what,
-                                            .fetches = what->fetches,
-                                            .env = argv[2] ? &t.env : NULL,
-                                            .ignore = what->ignore};
+        hs_verify_resume_options options =
+            HS_INIT(hs_verify_resume_options, .argv = argv, .steps = STEPS, .train = train, .user = (void *)what,
+                    .fetches = what->fetches, .env = argv[2] ? &t.env : NULL, .ignore = what->ignore);
         hs_verify_resume(&options, NULL, NULL);
         return 99; /* in no trial */
     }
@@ -262,7 +252,7 @@ static int setup(void **state)
 {
     (void)state;
     scratch = test_make_directory();
-    report = (hs_resume_report){HS_RESUME_REPORT};
+    report = (hs_resume_report)HS_INIT(hs_resume_report);
     hs_error_clear(&err);
     return 0;
 }
@@ -299,7 +289,7 @@ static hs_code verify_as(const char *name, hs_verify_resume_options options)
 
 static hs_code verify(const char *name)
 {
-    return verify_as(name, (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS});
+    return verify_as(name, (hs_verify_resume_options)HS_INIT(hs_verify_resume_options));
 }
 
 static void assert_nothing_is_left(void)
@@ -362,7 +352,7 @@ static void what_may_differ_is_named(void **state)
 {
     (void)state;
     assert_fails(verify("clock"), HS_DATA_LOSS, &err, "'hooksess/state/clock'");
-    report = (hs_resume_report){HS_RESUME_REPORT};
+    report = (hs_resume_report)HS_INIT(hs_resume_report);
     assert_ok(verify("clock ignored"), &err);
     assert_int_equal(report.compared, STEPS - MIDDLE);
 }
@@ -423,8 +413,8 @@ static void an_environment_that_does_not_arrive(void **state)
 {
     char *argv[] = {"env", "-i", self_name, "exact", NULL};
     (void)state;
-    hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS, .argv = argv,   .program = "env",
-                                        .train = unused,          .steps = STEPS, .scratch_dir = scratch};
+    hs_verify_resume_options options = HS_INIT(hs_verify_resume_options, .argv = argv, .program = "env", .train = unused,
+                                               .steps = STEPS, .scratch_dir = scratch);
     assert_fails(hs_verify_resume(&options, &report, &err), HS_FAILED_PRECONDITION, &err,
                  "the trial that goes through: the environment did not reach the trial");
 }
@@ -480,8 +470,8 @@ static void a_relative_scratch_directory_that_begins_with_a_blank(void **state)
     (void)state;
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(scratch), 0);
-    hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS, .argv = argv, .train = unused, .steps = STEPS,
-                                        .scratch_dir = " a b"};
+    hs_verify_resume_options options =
+        HS_INIT(hs_verify_resume_options, .argv = argv, .train = unused, .steps = STEPS, .scratch_dir = " a b");
     hs_code code = hs_verify_resume(&options, &report, &err);
     assert_int_equal(chdir(before), 0);
     assert_ok(code, &err);
@@ -497,13 +487,13 @@ static void a_program_that_swaps_two_buffers(void **state)
     assert_fails(verify("swapping"), HS_DATA_LOSS, &err, "resumed at step 5 is not the same: step 6 differs in");
     assert_int_equal(report.middle, MIDDLE + 1);
     assert_string_equal(report.variable, "u");
-    assert_ok(verify_as("swapping", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .middle = MIDDLE}), &err);
+    assert_ok(verify_as("swapping", (hs_verify_resume_options)HS_INIT(hs_verify_resume_options, .middle = MIDDLE)), &err);
 }
 
 static void another_middle(void **state)
 {
     (void)state;
-    assert_ok(verify_as("exact", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .middle = 7}), &err);
+    assert_ok(verify_as("exact", (hs_verify_resume_options)HS_INIT(hs_verify_resume_options, .middle = 7)), &err);
     assert_int_equal(report.middle, 7);
     assert_int_equal(report.compared, 1);
 }
@@ -511,9 +501,10 @@ static void another_middle(void **state)
 static void a_program_that_is_not_there(void **state)
 {
     (void)state;
-    assert_fails(verify_as("exact", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .program = "/no/such/program"}),
-                 HS_NOT_FOUND, &err, "starting '/no/such/program' anew");
-    assert_ok(verify_as("exact", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .program = self_name}), &err);
+    assert_fails(
+        verify_as("exact", (hs_verify_resume_options)HS_INIT(hs_verify_resume_options, .program = "/no/such/program")),
+        HS_NOT_FOUND, &err, "starting '/no/such/program' anew");
+    assert_ok(verify_as("exact", (hs_verify_resume_options)HS_INIT(hs_verify_resume_options, .program = self_name)), &err);
 }
 
 static void a_scratch_directory_that_cannot_be(void **state)
@@ -521,8 +512,8 @@ static void a_scratch_directory_that_cannot_be(void **state)
     char *argv[] = {self_name, NULL};
     (void)state;
     test_write_file(test_path(scratch, "file"), "x", 1);
-    hs_verify_resume_options options = {HS_VERIFY_RESUME_OPTIONS, .argv = argv, .train = unused, .steps = 2,
-                                        .scratch_dir = test_path(scratch, "file/inside")};
+    hs_verify_resume_options options = HS_INIT(hs_verify_resume_options, .argv = argv, .train = unused, .steps = 2,
+                                               .scratch_dir = test_path(scratch, "file/inside"));
     assert_int_not_equal(hs_verify_resume(&options, NULL, &err), HS_OK);
     assert_contains(err.message, "file");
 }
@@ -531,7 +522,7 @@ static void options_that_make_no_sense(void **state)
 {
     (void)state;
     char *argv[] = {self_name, NULL}, *empty[] = {NULL};
-    const hs_verify_resume_options good = {HS_VERIFY_RESUME_OPTIONS, .argv = argv, .train = unused, .steps = 2};
+    const hs_verify_resume_options good = HS_INIT(hs_verify_resume_options, .argv = argv, .train = unused, .steps = 2);
     hs_verify_resume_options bad = good;
     bad.argv = NULL;
     assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "argv is NULL");
@@ -549,10 +540,10 @@ static void options_that_make_no_sense(void **state)
     bad.middle = HS_NEVER;
     assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "middle is -1");
     bad = (hs_verify_resume_options){.argv = argv};
-    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "HS_VERIFY_RESUME_OPTIONS");
+    assert_fails(hs_verify_resume(&bad, NULL, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_verify_resume_options");
     assert_fails(hs_verify_resume(NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "hs_verify_resume_options");
     hs_resume_report none = {.size = 0};
-    assert_fails(hs_verify_resume(&good, &none, &err), HS_INVALID_ARGUMENT, &err, "HS_RESUME_REPORT");
+    assert_fails(hs_verify_resume(&good, &none, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_resume_report");
 }
 
 static void an_environment_variable_that_is_no_order(void **state)
@@ -584,7 +575,7 @@ static hs_code verify_with(test_env *t, void *user)
 {
     (void)user;
     test_tolerate(t, ": cannot be removed: no memory for a path");
-    return verify_as("seldom saved", (hs_verify_resume_options){HS_VERIFY_RESUME_OPTIONS, .env = &t->env});
+    return verify_as("seldom saved", (hs_verify_resume_options)HS_INIT(hs_verify_resume_options, .env = &t->env));
 }
 
 static void each_allocation(void **state)

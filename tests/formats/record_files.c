@@ -29,7 +29,7 @@ const char *path(void)
 
 hs_record_writer *new_writer(hs_record_compression kind)
 {
-    hs_record_writer_options options = {HS_RECORD_WRITER_OPTIONS, .env = &t.env, .compression = kind};
+    hs_record_writer_options options = HS_INIT(hs_record_writer_options, .env = &t.env, .compression = kind);
     hs_record_writer *writer = hs_record_writer_open(path(), &options, &err);
     assert_ok(err.code, &err);
     assert_non_null(writer);
@@ -57,8 +57,8 @@ void write_all(hs_record_compression kind, const char *const *texts)
 
 hs_record_reader *new_reader(hs_record_compression kind, int64_t buffer)
 {
-    hs_record_reader_options options = {HS_RECORD_READER_OPTIONS, .env = &t.env, .compression = kind,
-                                        .buffer_bytes = buffer};
+    hs_record_reader_options options =
+        HS_INIT(hs_record_reader_options, .env = &t.env, .compression = kind, .buffer_bytes = buffer);
     hs_record_reader *reader = hs_record_reader_open(path(), &options, &err);
     assert_ok(err.code, &err);
     assert_non_null(reader);

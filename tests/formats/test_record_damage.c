@@ -185,7 +185,7 @@ static void a_file_that_was_removed_is_read_to_its_end(void **state)
 static void the_limit_is_the_callers(void **state)
 {
     (void)state;
-    hs_record_reader_options options = {HS_RECORD_READER_OPTIONS, .env = &t.env, .max_record_bytes = 3};
+    hs_record_reader_options options = HS_INIT(hs_record_reader_options, .env = &t.env, .max_record_bytes = 3);
     write_all(HS_RECORDS_PLAIN, HS_NAMES("foo", "four", "bar"));
     hs_record_reader *reader = hs_record_reader_open(path(), &options, &err);
     assert_next(reader, "foo");
@@ -265,8 +265,8 @@ static size_t read_past_damage(file_spy *spy, hs_record_compression kind, size_t
     size_t n = 0;
     hs_bytes record;
     file_spy_init(spy, &t.env);
-    hs_record_reader *reader = hs_record_reader_open(
-        path(), &(hs_record_reader_options){HS_RECORD_READER_OPTIONS, .env = &spy->env, .compression = kind}, &err);
+    hs_record_reader *reader =
+        hs_record_reader_open(path(), HS_RECORD_READER_OPTIONS(.env = &spy->env, .compression = kind), &err);
     assert_non_null(reader);
     hs_code code;
     *damages = 0;

@@ -62,8 +62,8 @@ static void a_flush_is_synced_if_the_caller_says_so(void **state)
         file_spy_init(&spy, &t.env);
         spy.noted = "sync";
         spy.no_names = true;
-        hs_record_writer *writer = hs_record_writer_open(
-            path(), &(hs_record_writer_options){HS_RECORD_WRITER_OPTIONS, .env = &spy.env, .compression = kind}, &err);
+        hs_record_writer *writer =
+            hs_record_writer_open(path(), HS_RECORD_WRITER_OPTIONS(.env = &spy.env, .compression = kind), &err);
         assert_ok(hs_record_writer_write(writer, "x", 1, &err), &err);
         assert_ok(hs_record_writer_flush(writer, false, &err), &err);
         assert_string_equal(spy.calls, "");
@@ -86,8 +86,8 @@ static void rc_107_through_buffers_of_any_size(void **state)
     for (int64_t buffer = 1; buffer <= 1 << 16; buffer *= 2) {
         EACH(kind)
         {
-            hs_record_writer_options options = {HS_RECORD_WRITER_OPTIONS, .env = &t.env, .compression = kind,
-                                                .buffer_bytes = buffer};
+            hs_record_writer_options options =
+                HS_INIT(hs_record_writer_options, .env = &t.env, .compression = kind, .buffer_bytes = buffer);
             hs_record_writer *writer = hs_record_writer_open(path(), &options, &err);
             put(writer, "abc");
             put(writer, "defg");
@@ -121,10 +121,10 @@ static void rc_112s_rc_203_compressions_have_names(void **state)
     }
     assert_fails(hs_record_compression_named("BZIP2", &kind, &err), HS_INVALID_ARGUMENT, &err, "'BZIP2'");
     assert_fails(hs_record_compression_named("", NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
-    hs_record_reader_options reading = {HS_RECORD_READER_OPTIONS, .compression = (hs_record_compression)3};
+    hs_record_reader_options reading = HS_INIT(hs_record_reader_options, .compression = (hs_record_compression)3);
     assert_null(hs_record_reader_open(path(), &reading, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "compression is 3");
-    hs_record_writer_options writing = {HS_RECORD_WRITER_OPTIONS, .compression = (hs_record_compression)-1};
+    hs_record_writer_options writing = HS_INIT(hs_record_writer_options, .compression = (hs_record_compression)-1);
     assert_null(hs_record_writer_open(path(), &writing, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "compression is -1");
 }
@@ -200,16 +200,14 @@ static void bad_arguments_are_refused(void **state)
     assert_null(hs_record_reader_open(path(), NULL, &err));
     assert_says(&err, HS_NOT_FOUND, path());
     assert_null(hs_record_reader_open(path(), &(hs_record_reader_options){.size = 0}, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "HS_RECORD_READER_OPTIONS");
-    assert_null(
-        hs_record_reader_open(path(), &(hs_record_reader_options){HS_RECORD_READER_OPTIONS, .buffer_bytes = -1}, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "HS_INIT(hs_record_reader_options");
+    assert_null(hs_record_reader_open(path(), HS_RECORD_READER_OPTIONS(.buffer_bytes = -1), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "buffer_bytes is -1");
-    assert_null(hs_record_writer_open(path(), &(hs_record_writer_options){HS_RECORD_WRITER_OPTIONS, .level = 10}, &err));
+    assert_null(hs_record_writer_open(path(), HS_RECORD_WRITER_OPTIONS(.level = 10), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "level is 10");
     for (int i = 0; i < 2; i++) {
         int64_t bytes = i ? -1 : ((int64_t)1 << 30) + 1;
-        assert_null(hs_record_writer_open(
-            path(), &(hs_record_writer_options){HS_RECORD_WRITER_OPTIONS, .buffer_bytes = bytes}, &err));
+        assert_null(hs_record_writer_open(path(), HS_RECORD_WRITER_OPTIONS(.buffer_bytes = bytes), &err));
         assert_says(&err, HS_INVALID_ARGUMENT, i ? "buffer_bytes is -1" : "buffer_bytes is 1073741825");
     }
     assert_fails(hs_record_reader_next(NULL, &record, &err), HS_INVALID_ARGUMENT, &err, "NULL");
@@ -226,8 +224,9 @@ static void bad_arguments_are_refused(void **state)
 static hs_code write_and_read(test_env *env, void *user)
 {
     hs_record_compression kind = *(hs_record_compression *)user;
-    hs_record_writer_options writing = {HS_RECORD_WRITER_OPTIONS, .env = &env->env, .compression = kind, .buffer_bytes = 1};
-    hs_record_reader_options reading = {HS_RECORD_READER_OPTIONS, .env = &env->env, .compression = kind};
+    hs_record_writer_options writing =
+        HS_INIT(hs_record_writer_options, .env = &env->env, .compression = kind, .buffer_bytes = 1);
+    hs_record_reader_options reading = HS_INIT(hs_record_reader_options, .env = &env->env, .compression = kind);
     hs_error error = {0};
     hs_bytes record;
     hs_record_writer *writer = hs_record_writer_open(path(), &writing, &error);

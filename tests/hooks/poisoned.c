@@ -97,8 +97,8 @@ int poisoned_teardown(void **state)
 
 hs_code poisoned_open(poisoned *p, bool resumes, const hs_hook *hooks, size_t n)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n,
-                                  .checkpoint_dir = resumes ? p->s->directory : NULL};
+    hs_session_options options =
+        HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n), .checkpoint_dir = resumes ? p->s->directory : NULL);
     p->s->session = hs_session_open(hs_graph_backend(p->graph), &options, &p->s->err);
     return p->s->session ? HS_OK : p->s->err.code;
 }

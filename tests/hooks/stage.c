@@ -30,7 +30,7 @@ int stage_teardown(void **state)
 
 hs_code stage_try(stage *s, hs_backend backend, const hs_hook *hooks, size_t n)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n));
     s->session = hs_session_open(backend, &options, &s->err);
     return s->session ? HS_OK : s->err.code;
 }
@@ -114,7 +114,7 @@ static void w_close(void *self, const hs_outcome *outcome)
 static void w_destroy(void *self)
 {
     wrapper *w = self;
-    hs_hooks_destroy(&w->hook, 1);
+    hs_hooks_destroy(HS_HOOKS(w->hook));
     free(w);
 }
 
@@ -123,9 +123,9 @@ hs_hook without_creation(hs_hook hook)
     wrapper *w = calloc(1, sizeof *w);
     assert_non_null(w);
     w->hook = hook;
-    w->ops = (hs_hook_ops){HS_HOOK_OPS,          .name = hook.ops->name, .begin = w_begin, .before_run = w_before,
-                           .after_run = w_after, .boundary = w_boundary, .end = w_end,     .close = w_close,
-                           .destroy = w_destroy};
+    w->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = hook.ops->name, .begin = w_begin, .before_run = w_before,
+                                  .after_run = w_after, .boundary = w_boundary, .end = w_end, .close = w_close,
+                                  .destroy = w_destroy);
     return (hs_hook){.ops = &w->ops, .self = w};
 }
 

@@ -35,16 +35,17 @@ static hs_code note_after(void *self, hs_raw_session *session, int64_t step, boo
     return HS_OK;
 }
 
-static const hs_saver_listener_ops telling = {HS_SAVER_LISTENER_OPS, .before_save = note_before, .after_save = note_after};
+static const hs_saver_listener_ops telling =
+    HS_INIT(hs_saver_listener_ops, .before_save = note_before, .after_save = note_after);
 
 static void saves_are_made_and_told_of(void **state)
 {
     stage *s = *state;
     told t = {.last = -1};
     hs_saver_listener listener = {&telling, &t};
-    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS});
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver,
-                                      .listeners = &listener, .n_listeners = 1));
+                                      .listeners = HS_LISTENERS(listener)));
     assert_int_equal(t.after, 1); /* the first one is made in the foreground */
     stage_run(s, "train", 2, 0);
     hs_saver_wait(saver);
@@ -66,7 +67,7 @@ static void the_end_waits_and_saves_no_step_twice(void **state)
     told t = {.last = -1};
     hs_saver_listener listener = {&telling, &t};
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true,
-                                      .listeners = &listener, .n_listeners = 1));
+                                      .listeners = HS_LISTENERS(listener)));
     stage_run(s, "train", 5, 0);
     stage_close(s);
     assert_int_equal(t.before, 6);
@@ -105,12 +106,12 @@ static void a_failing_session_tells_of_a_save_that_failed(void **state)
 static void after_going_back_a_step_is_saved_again(void **state)
 {
     stage *s = *state;
-    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS});
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
     char path[512];
     told t = {.last = -1};
     hs_saver_listener listener = {&telling, &t};
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .saver = saver,
-                                      .listeners = &listener, .n_listeners = 1));
+                                      .listeners = HS_LISTENERS(listener)));
     stage_run(s, "train", 4, 0);
     assert_int_equal(t.after, 3);
     snprintf(path, sizeof path, "%s/model.ckpt-2", s->directory);
@@ -125,7 +126,7 @@ static void after_going_back_a_step_is_saved_again(void **state)
 static void a_failure_comes_in_the_step_after(void **state)
 {
     stage *s = *state;
-    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS});
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver,
                                       .on_failure = HS_SAVE_FAILURE_FAIL));
     stage_run(s, "train", 1, 0);
@@ -144,7 +145,7 @@ static void a_failure_comes_in_the_step_after(void **state)
 static void training_goes_on_after_a_full_disk(void **state)
 {
     stage *s = *state;
-    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS});
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver));
     stage_run(s, "train", 1, 0);
     s->t.fail_file_at = s->t.file_calls + 3;
@@ -162,7 +163,7 @@ static void training_goes_on_after_a_full_disk(void **state)
 static void the_best_by_a_metric_stay(void **state)
 {
     stage *s = *state;
-    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_best = 1});
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
     hs_script_series(s->script, "loss", (double[]){5, 9, 1, 9, 4, 9, 3, 9}, 8); /* one a run */
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "loss"));
     stage_run(s, "train", 3, 0);
@@ -189,7 +190,7 @@ static hs_code say_in_boundary(void *user, hs_raw_session *session, int64_t step
 static void the_best_by_the_board_stay(void **state)
 {
     stage *s = *state;
-    hs_saver *saver = own_saver(s, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1, .keep_best = 1});
+    hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
     hs_hook hooks[] = {
         hs_evaluation(.every_n_steps = 1, .evaluate = say_in_boundary),
         hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "eval/loss")};
@@ -261,10 +262,10 @@ static void a_requested_save_waits_where_others_are_skipped(void **state)
 {
     stage *s = *state;
     hs_file_system_ops ops = *hs_env_default()->files.ops;
-    hs_env env = {HS_ENV, .files = {&ops, NULL}};
+    hs_env env = HS_INIT(hs_env, .files = {&ops, NULL});
     pthread_t opener;
     ops.write = gated_write;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &env}, &s->err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &s->err);
     assert_non_null(saver);
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .background = true,
                                       .busy = HS_BUSY_SKIP, .trigger = HS_TRIGGER(.every_steps = 1)));
@@ -296,10 +297,10 @@ static hs_code cancel_before(void *self, hs_raw_session *session, int64_t step, 
 static void a_listener_that_is_cancelled_is_no_skipped_save(void **state)
 {
     stage *s = *state;
-    const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .before_save = cancel_before};
+    const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = cancel_before);
     hs_saver_listener listener = {&ops, NULL};
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true,
-                                      .busy = HS_BUSY_SKIP, .listeners = &listener, .n_listeners = 1));
+                                      .busy = HS_BUSY_SKIP, .listeners = HS_LISTENERS(listener)));
     assert_fails(stage_run_once(s, "train"), HS_CANCELLED, &s->err, "a listener's queue is closed");
 }
 
@@ -310,8 +311,8 @@ static void a_request_saves_no_step_twice(void **state)
     told t = {.last = -1};
     hs_saver_listener listener = {&telling, &t};
     hs_script_op(s->script, "look");
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .background = true, .listeners = &listener,
-                                      .n_listeners = 1, .trigger = HS_TRIGGER(.on_request = true)));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .background = true,
+                                      .listeners = HS_LISTENERS(listener), .trigger = HS_TRIGGER(.on_request = true)));
     stage_run(s, "train", 1, 0);
     for (int i = 0; i < 3; i++) {
         hs_session_request_save(s->session);

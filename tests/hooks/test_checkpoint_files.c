@@ -12,7 +12,7 @@
 /* A session on the model that restores from a directory, with this hook. */
 static void open_model(stage *s, model *m, const char *restore_from, hs_hook hook)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = restore_from};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_dir = restore_from);
     model_set(m, 0);
     model_build(m, &s->t.env);
     s->session = m->session = hs_session_open(hs_graph_backend(m->graph), &options, &s->err);
@@ -55,8 +55,8 @@ static void bh_033_one_meta_graph_with_the_savers_definition(void **state)
     stage *s = *state;
     model m;
     meta_graphs seen = {0};
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 17}, NULL);
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = saver}, NULL);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 17), NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), NULL);
     open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .scaffold = scaffold));
     stage_run(s, "train", 1, 0);
     close_model(s, &m);
@@ -224,8 +224,8 @@ static hs_code load_runs(void *self, hs_state_reader *in, hs_error *err)
     return hs_state_read(in, &c->runs, sizeof c->runs, err);
 }
 
-static const hs_hook_ops counter_ops = {HS_HOOK_OPS, .name = "run_counter", .after_run = count_run, .save_state = save_runs,
-                                        .load_state = load_runs};
+static const hs_hook_ops counter_ops =
+    HS_INIT(hs_hook_ops, .name = "run_counter", .after_run = count_run, .save_state = save_runs, .load_state = load_runs);
 
 /* The counter comes after the saver, whose checkpoint of step 3 holds its count of step 3 nevertheless. */
 static void a_checkpoint_holds_every_hooks_state_of_its_step(void **state)
@@ -234,8 +234,9 @@ static void a_checkpoint_holds_every_hooks_state_of_its_step(void **state)
     run_counter counters[2] = {{0, s->directory}, {0, s->directory}};
     for (int i = 0; i < 2; i++) {
         hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 3),
-                           {.ops = &counter_ops, .self = &counters[i]}};
-        hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = s->directory};
+                           {.ops = &counter_ops, .self = &counters[i]},
+                           {.ops = NULL}};
+        hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
         s->session = hs_session_open(hs_script_backend(s->script), &options, &s->err);
         assert_non_null(s->session);
         if (i == 0)
@@ -261,12 +262,12 @@ static hs_code events_are_there(void *self, hs_raw_session *session, int64_t ste
 
 static void events_are_in_the_file_before_a_checkpoint_is_saved(void **state)
 {
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .before_save = events_are_there};
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = events_are_there);
     stage *s = *state;
     const hs_saver_listener given = {&ops, s};
     run_counter counter = {0, s->directory};
     hs_hook hooks[] = {
-        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .listeners = &given, .n_listeners = 1),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .listeners = HS_LISTENERS(given)),
         {.ops = &counter_ops, .self = &counter}};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     stage_run(s, "train", 5, 0);
@@ -293,7 +294,7 @@ static hs_code train_and_save(test_env *t, void *user)
     test_tolerate_harmless(t); /* looking for leftovers */
     test_remove_directory(strdup(f->directory));
     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .save_steps = 1, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = f->directory};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_dir = f->directory);
     model_set(&m, 0);
     model_build(&m, &t->env);
     hs_session *session = hs_session_open(hs_graph_backend(m.graph), &options, &err);

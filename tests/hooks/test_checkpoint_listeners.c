@@ -48,22 +48,22 @@ static hs_code l_end(void *self, hs_raw_session *session, int64_t step, hs_error
     return told(self, "end", step, err);
 }
 
-static const hs_saver_listener_ops listener_ops = {HS_SAVER_LISTENER_OPS, .begin = l_begin, .before_save = l_before,
-                                                   .after_save = l_after, .end = l_end};
+static const hs_saver_listener_ops listener_ops =
+    HS_INIT(hs_saver_listener_ops, .begin = l_begin, .before_save = l_before, .after_save = l_after, .end = l_end);
 
 /* The hook with n listeners, saving every step. */
 static hs_hook listened(const stage *s, listener *listeners, size_t n)
 {
-    hs_saver_listener list[2];
+    hs_saver_listener list[3] = {{.ops = NULL}};
     for (size_t i = 0; i < n; i++)
         list[i] = (hs_saver_listener){&listener_ops, &listeners[i]};
-    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = list, .n_listeners = n);
+    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = list);
 }
 
 /* The step that a session on the directory begins with. */
 static int64_t step_of_second_session(stage *s)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = s->directory};
+    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = s->directory);
     hs_script_set_step(s->script, 0);
     hs_session *session = hs_session_open(hs_script_backend(s->script), &options, &s->err);
     int64_t step = hs_session_step(session);
@@ -78,8 +78,8 @@ static void bh_024_a_listener_and_a_scaffold(void **state)
     const hs_saver_listener given = {&listener_ops, &l};
     hs_scaffold *scaffold = hs_scaffold_new(NULL, &s->err);
     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .scaffold = scaffold,
-                                       .listeners = &given, .n_listeners = 1);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .scaffold = scaffold};
+                                       .listeners = HS_LISTENERS(given));
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .scaffold = scaffold);
     s->session = hs_session_open(hs_script_backend(s->script), &options, &s->err);
     assert_non_null(s->session);
     stage_run(s, "train", 2, 0);
@@ -148,8 +148,7 @@ static void a_stop_after_the_last_save_stops_nothing(void **state)
     stage *s = *state;
     listener l = {s, "a", false, NULL};
     const hs_saver_listener given = {&listener_ops, &l};
-    stage_open(
-        s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100, .listeners = &given, .n_listeners = 1));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 1, 0);
     l.stop = true;
     stage_close(s);
@@ -197,11 +196,11 @@ static hs_code all_there(void *self, hs_raw_session *session, int64_t step, bool
 
 static void bh_085s_before_the_files_and_after_the_event(void **state)
 {
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .before_save = not_there_yet, .after_save = all_there};
+    static const hs_saver_listener_ops ops =
+        HS_INIT(hs_saver_listener_ops, .before_save = not_there_yet, .after_save = all_there);
     stage *s = *state;
     const hs_saver_listener given = {&ops, s};
-    stage_open(s,
-               hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = &given, .n_listeners = 1));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 2, 0);
     stage_close(s);
     assert_string_equal(hs_script_calls(s->script), "seen run seen run seen");
@@ -283,11 +282,10 @@ static void after_a_failed_run_there_is_no_end(void **state)
 
 static void any_function_may_be_missing(void **state)
 {
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS};
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops);
     stage *s = *state;
     const hs_saver_listener given = {&ops, NULL};
-    stage_open(s,
-               hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = &given, .n_listeners = 1));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 1, 0);
     stage_close(s);
 }
@@ -296,14 +294,9 @@ static void listeners_that_make_no_sense(void **state)
 {
     static const hs_saver_listener_ops no_size = {.begin = l_begin};
     stage *s = *state;
-    hs_saver_listener given = {NULL, NULL};
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .n_listeners = 1), HS_INVALID_ARGUMENT,
-                  "n_listeners is 1, and listeners is NULL");
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .listeners = &given, .n_listeners = 1),
-                  HS_INVALID_ARGUMENT, "listener 0 has no functions");
-    given.ops = &no_size;
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .listeners = &given, .n_listeners = 1),
-                  HS_INVALID_ARGUMENT, "HS_SAVER_LISTENER_OPS");
+    stage_refuses(s,
+                  hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .listeners = HS_LISTENERS({&no_size, NULL})),
+                  HS_INVALID_ARGUMENT, "HS_INIT(hs_saver_listener_ops");
 }
 
 int main(void)

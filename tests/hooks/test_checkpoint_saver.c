@@ -31,7 +31,7 @@ static void bh_019_both_saver_and_scaffold(void **state)
 {
     stage *s = *state;
     hs_saver *saver = hs_saver_new(NULL, NULL);
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = saver}, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), NULL);
     stage_refuses(
         s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .scaffold = scaffold),
         HS_INVALID_ARGUMENT, "both saver and scaffold");
@@ -64,7 +64,7 @@ static void names_that_make_no_sense(void **state)
     stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .checkpoint_basename = ""),
                   HS_INVALID_ARGUMENT, "checkpoint_basename ''");
     stage_refuses(s, hs_checkpoint_saver_hook(&(hs_checkpoint_saver_options){.checkpoint_dir = "x", .save_steps = 1}),
-                  HS_INVALID_ARGUMENT, "HS_CHECKPOINT_SAVER");
+                  HS_INVALID_ARGUMENT, "HS_INIT(hs_checkpoint_saver_options");
 }
 
 static void bh_076s_a_graph_without_a_global_step(void **state)
@@ -172,16 +172,16 @@ static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values
 
 static void what_was_due_when_the_session_was_lost_is_not(void **state)
 {
-    static const hs_hook_ops losing = {HS_HOOK_OPS, .name = "loser", .after_run = lose};
-    static const hs_recovery recovery = {HS_RECOVERY};
+    static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .after_run = lose);
+    static const hs_recovery recovery = HS_INIT(hs_recovery);
     stage *s = *state;
     int left = 1;
     hs_graph *graph = hs_graph_new(&s->t.env);
     hs_graph_global_step(graph, NULL, NULL);
     hs_graph_op(graph, .name = "train", .advances_step = true);
-    hs_hook hooks[] = {by_steps(s, 3), {.ops = &losing, .self = &left}};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = s->directory,
-                                  .recovery = &recovery};
+    hs_hook hooks[] = {by_steps(s, 3), {.ops = &losing, .self = &left}, {.ops = NULL}};
+    hs_session_options options =
+        HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory, .recovery = &recovery);
     s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
     assert_non_null(s->session);
     stage_run(s, "train", 3, 0);
@@ -234,14 +234,14 @@ static void bh_089s_by_seconds_the_step_is_read_when_it_is_time(void **state)
 static hs_code train_once_more(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)self, (void)values;
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train")};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train"));
     return hs_raw_session_run(hs_run_context_session(run), &args, NULL, err);
 }
 
 /* Saved is what is there when all have seen the step, under its own name. */
 static void save_around_a_raw_run(stage *s, bool saver_first)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "eager", .after_run = train_once_more};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "eager", .after_run = train_once_more);
     hs_hook eager = {.ops = &ops}, saver = by_steps(s, 1);
     hs_hook hooks[] = {saver_first ? saver : eager, saver_first ? eager : saver};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
@@ -279,7 +279,7 @@ static void bh_018_bh_091s_the_graphs_only_saver(void **state)
 static void bh_091s_the_saver_that_is_given(void **state)
 {
     stage *s = *state;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 1}, NULL);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 1), NULL);
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver));
     stage_run(s, "train", 3, 0);
     stage_close(s);
@@ -290,7 +290,7 @@ static void bh_091s_the_saver_that_is_given(void **state)
 /* A session with this hook, and with a scaffold that has this saver. */
 static hs_code open_with_saver(stage *s, hs_hook hook, hs_scaffold *scaffold)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .scaffold = scaffold};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .scaffold = scaffold);
     s->session = hs_session_open(hs_script_backend(s->script), &options, &s->err);
     return s->session ? HS_OK : s->err.code;
 }
@@ -298,8 +298,8 @@ static hs_code open_with_saver(stage *s, hs_hook hook, hs_scaffold *scaffold)
 static void bh_091s_the_scaffolds_saver(void **state)
 {
     stage *s = *state;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2}, NULL);
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = saver}, NULL);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 2), NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), NULL);
     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .scaffold = scaffold);
     assert_ok(open_with_saver(s, hook, scaffold), &s->err);
     stage_run(s, "train", 4, 0);
@@ -314,7 +314,7 @@ static void bh_091s_none_or_several_savers_fail_the_first_save(void **state)
     stage *s = *state;
     hs_backend backend = hs_script_backend(s->script);
     hs_saver *savers[2] = {hs_saver_new(NULL, NULL), hs_saver_new(NULL, NULL)};
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = savers[0]}, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = savers[0]), NULL);
     for (int n = 0; n <= 2; n += 2) {
         assert_ok(open_with_saver(s, without_creation(by_steps(s, 1)), scaffold), &s->err); /* not yet */
         assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err, "neither a saver nor a scaffold");

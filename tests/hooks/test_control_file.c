@@ -18,8 +18,8 @@ static const char *path_of(const stage *s)
 /* A session that looks after every run. */
 static void open_control(stage *s, double *knob)
 {
-    hs_knob knobs[] = {{.name = "lr", .value = knob, .min = 0, .max = 1}};
-    stage_open(s, hs_control(.path = path_of(s), .knobs = knobs, .n_knobs = 1, .poll_secs = 1e-9, .env = &s->t.env));
+    hs_knob knobs[] = {{.name = "lr", .value = knob, .min = 0, .max = 1}, {.name = NULL}};
+    stage_open(s, hs_control(.path = path_of(s), .knobs = knobs, .poll_secs = 1e-9, .env = &s->t.env));
 }
 
 static void look(stage *s)
@@ -64,18 +64,19 @@ static void options_must_make_sense(void **state)
 {
     stage *s = *state;
     double d = 0;
-    hs_knob bad[] = {{.name = "a b", .value = &d}, {.name = "a", .value = &d}, {.name = "a", .value = &d}};
-    hs_knob odd[] = {{.name = "a"}, {.name = "b", .value = &d, .min = 2, .max = 1}, {.name = "c", .value = &d, .kind = 9}};
+    const hs_knob bad = {.name = "a b", .value = &d}, good = {.name = "a", .value = &d};
     stage_refuses(s, hs_control(.poll_secs = 1), HS_INVALID_ARGUMENT, "no path is given");
     stage_refuses(s, hs_control(.path = "x", .poll_secs = -1), HS_INVALID_ARGUMENT, "poll_secs is -1");
-    stage_refuses(s, hs_control(.path = "x", .n_knobs = 1), HS_INVALID_ARGUMENT, "the list of knobs is NULL");
-    stage_refuses(s, hs_control(.path = "x", .knobs = bad, .n_knobs = 1), HS_INVALID_ARGUMENT, "a knob's name is 'a b'");
-    stage_refuses(s, hs_control(.path = "x", .knobs = bad + 1, .n_knobs = 2), HS_INVALID_ARGUMENT,
+    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS(bad)), HS_INVALID_ARGUMENT, "a knob's name is 'a b'");
+    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS(good, good)), HS_INVALID_ARGUMENT,
                   "two knobs are named 'a'");
-    stage_refuses(s, hs_control(.path = "x", .knobs = odd, .n_knobs = 1), HS_INVALID_ARGUMENT, "neither a value nor");
-    stage_refuses(s, hs_control(.path = "x", .knobs = odd + 1, .n_knobs = 1), HS_INVALID_ARGUMENT, "goes from 2 to 1");
-    stage_refuses(s, hs_control(.path = "x", .knobs = odd + 2, .n_knobs = 1), HS_INVALID_ARGUMENT, "is of kind 9");
-    stage_refuses(s, hs_control_hook(&(hs_control_options){.path = "x"}), HS_INVALID_ARGUMENT, "HS_CONTROL");
+    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS({.name = "a"})), HS_INVALID_ARGUMENT, "neither a value nor");
+    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS({.name = "b", .value = &d, .min = 2, .max = 1})),
+                  HS_INVALID_ARGUMENT, "goes from 2 to 1");
+    stage_refuses(s, hs_control(.path = "x", .knobs = HS_KNOBS({.name = "c", .value = &d, .kind = 9})), HS_INVALID_ARGUMENT,
+                  "is of kind 9");
+    stage_refuses(s, hs_control_hook(&(hs_control_options){.path = "x"}), HS_INVALID_ARGUMENT,
+                  "HS_INIT(hs_control_options");
 }
 
 /* Orders. */
@@ -106,7 +107,7 @@ static hs_code see(void *self, hs_run_context *run, const hs_run_values *values,
 
 static void it_has_it_saved(void **state)
 {
-    static const hs_hook_ops seeing = {HS_HOOK_OPS, .name = "seeing", .after_run = see};
+    static const hs_hook_ops seeing = HS_INIT(hs_hook_ops, .name = "seeing", .after_run = see);
     stage *s = *state;
     uint32_t requests = 0;
     hs_hook hooks[] = {hs_control(.path = path_of(s)), {.ops = &seeing, .self = &requests}};
@@ -402,7 +403,7 @@ static void orders_of_another_process_are_each_read_once(void **state)
     int last = 0, status = 0;
     bool ended = false;
     const hs_knob knob = {.name = "lr", .set = count_up, .user = &last};
-    stage_open(s, hs_control(.path = path_of(s), .knobs = &knob, .n_knobs = 1, .poll_secs = 1e-9));
+    stage_open(s, hs_control(.path = path_of(s), .knobs = HS_KNOBS(knob), .poll_secs = 1e-9));
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child)

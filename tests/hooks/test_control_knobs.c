@@ -33,13 +33,15 @@ static hs_code tell(void *user, double value, hs_error *err)
 
 static hs_hook make_hook(program *p, size_t n, const char *summary_dir)
 {
-    const hs_knob knobs[] = {
+    hs_knob knobs[] = {
         {.name = "lr", .value = &p->lr, .max = 10},
         {.name = "told", .set = tell, .user = p},
         {.name = "batch", .kind = HS_KNOB_INTEGER, .value = &p->batch, .min = 1, .max = 1e6},
         {.name = "augment", .kind = HS_KNOB_BOOL, .value = &p->augment},
+        {.name = NULL},
     };
-    return hs_control(.path = test_path(p->s->directory, "control"), .knobs = knobs, .n_knobs = n, .poll_secs = 0.5,
+    knobs[n].name = NULL;
+    return hs_control(.path = test_path(p->s->directory, "control"), .knobs = knobs, .poll_secs = 0.5,
                       .summary_dir = summary_dir, .env = &p->s->t.env);
 }
 
@@ -49,8 +51,9 @@ static hs_code try_begin(program *p, stage *s, size_t n_knobs, const char *summa
     model_set(&p->m, 0);
     model_build(&p->m, &s->t.env);
     hs_hook hooks[] = {make_hook(p, n_knobs, summary_dir),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .env = &s->t.env)};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = s->directory};
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .env = &s->t.env),
+                       {.ops = NULL}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
     p->m.session = hs_session_open(hs_graph_backend(p->m.graph), &options, &p->m.err);
     return p->m.session ? HS_OK : p->m.err.code;
 }
@@ -220,9 +223,9 @@ static void what_does_not_fit_any_more_is_skipped(void **state)
     finish(&p);
     double lr = 0.5;
     const hs_knob narrow = {.name = "lr", .value = &lr, .max = 1};
-    hs_hook hook = hs_control(.path = "none", .knobs = &narrow, .n_knobs = 1);
+    hs_hook hook = hs_control(.path = "none", .knobs = HS_KNOBS(narrow));
     model_build(&p.m, &s->t.env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = s->directory};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_dir = s->directory);
     assert_non_null(p.m.session = hs_session_open(hs_graph_backend(p.m.graph), &options, &p.m.err));
     model_close(&p.m);
     assert_true(lr == 0.5);
@@ -287,8 +290,8 @@ static hs_code each_scenario(test_env *t, void *user)
     p = (program){.s = s, .lr = 0.5};
     const hs_knob knob = {.name = "lr", .value = &p.lr};
     const char *path = test_path(s->directory, "control");
-    hs_hook hook = hs_control(.path = path, .knobs = &knob, .n_knobs = 1, .summary_dir = s->directory, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_hook hook = hs_control(.path = path, .knobs = HS_KNOBS(knob), .summary_dir = s->directory, .env = &t->env);
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     test_write_file(path, "set lr=2\nstop\n", 14);
     chmod(path, 0600);
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);

@@ -44,8 +44,7 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 2,
                                  .env = env);
     hooks[n++] = hs_finite_guard(.gradients = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
-    hooks[n++] =
-        hs_control(.path = test_path(directory, "control"), .knobs = &knob, .n_knobs = 1, .poll_secs = 1, .env = env);
+    hooks[n++] = hs_control(.path = test_path(directory, "control"), .knobs = HS_KNOBS(knob), .poll_secs = 1, .env = env);
     hooks[n++] = hs_watchdog(.env = env);
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 2, .env = env);
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 2, .background = true, .env = env);

@@ -26,7 +26,8 @@ static hs_hook evaluating(subject *x)
 static void open_hooks(subject *x, const hs_hook *hooks, size_t n)
 {
     model_build(&x->m, &x->s->t.env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n, .checkpoint_dir = x->s->directory};
+    hs_session_options options =
+        HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n), .checkpoint_dir = x->s->directory);
     x->m.session = hs_session_open(hs_graph_backend(x->m.graph), &options, &x->m.err);
     assert_non_null(x->m.session);
 }
@@ -73,7 +74,7 @@ static void options_must_make_sense(void **state)
     stage_refuses(s, hs_early_stopping(.metric = "a", .min_delta = (double)NAN), HS_INVALID_ARGUMENT, "min_delta is ");
     stage_refuses(s, hs_early_stopping(.tensor = "lost"), HS_NOT_FOUND, "'lost'");
     stage_refuses(s, hs_early_stopping_hook(&(hs_early_stopping_options){.metric = "a"}), HS_INVALID_ARGUMENT,
-                  "HS_EARLY_STOPPING");
+                  "HS_INIT(hs_early_stopping_options");
 }
 
 /* When. */
@@ -284,8 +285,7 @@ static void the_saver_knows_it_as_the_best(void **state)
     stage *s = *state;
     const double values[] = {5, 2, 3, 4};
     subject x = {.s = s, .values = values};
-    hs_saver *saver =
-        hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &s->t.env, .max_to_keep = 1, .keep_best = 1}, &s->err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &s->t.env, .max_to_keep = 1, .keep_best = 1), &s->err);
     hs_hook hooks[] = {evaluating(&x), restoring(2),
                        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "m")};
     open_hooks(&x, hooks, 3);
@@ -324,8 +324,8 @@ static hs_code lose(void *self, hs_run_context *run, hs_error *err)
 /* That it has stopped is undone by the recovery, and comes again. */
 static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
 {
-    static const hs_hook_ops losing = {HS_HOOK_OPS, .name = "loser", .before_run = know_loss, .boundary = lose};
-    static const hs_recovery recovery = {HS_RECOVERY};
+    static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .before_run = know_loss, .boundary = lose);
+    static const hs_recovery recovery = HS_INIT(hs_recovery);
     stage *s = *state;
     loser l = {.left = 1};
     subject x = {.s = s};
@@ -333,9 +333,10 @@ static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
     hs_graph_value(x.m.graph, "loss", HS_DOUBLE, HS_SCALAR, &l.loss);
     hs_hook hooks[] = {{.ops = &losing, .self = &l},
                        hs_early_stopping(.tensor = "loss", .patience = 2, .restore_best = true),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 3, .checkpoint_dir = s->directory,
-                                  .recovery = &recovery};
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1),
+                       {.ops = NULL}};
+    hs_session_options options =
+        HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory, .recovery = &recovery);
     x.m.session = hs_session_open(hs_graph_backend(x.m.graph), &options, &x.m.err);
     assert_non_null(x.m.session);
     assert_int_equal(train(&x, 9), 2);
@@ -357,7 +358,7 @@ static hs_code refuse(void *self, hs_run_context *run, const hs_run_values *valu
 
 static void the_best_is_saved_where_the_last_was_not_worth_it(void **state)
 {
-    static const hs_hook_ops refusing = {HS_HOOK_OPS, .name = "refusing", .after_run = refuse};
+    static const hs_hook_ops refusing = HS_INIT(hs_hook_ops, .name = "refusing", .after_run = refuse);
     stage *s = *state;
     subject x = {.s = s, .values = (const double[]){5, 2, 3}};
     hs_hook hooks[] = {{.ops = &refusing},
@@ -378,7 +379,7 @@ static void another_metrics_state_is_refused(void **state)
     subject x = {.s = s};
     hs_hook hook = hs_early_stopping(.metric = "m", .patience = 2, .larger_is_better = true);
     model_build(&x.m, &s->t.env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .checkpoint_dir = s->directory};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_dir = s->directory);
     x.m.session = hs_session_open(hs_graph_backend(x.m.graph), &options, &x.m.err);
     assert_says(&x.m.err, HS_FAILED_PRECONDITION, "belongs to 'the smallest m', and here it would be for 'the largest m'");
     hs_graph_free(x.m.graph);
@@ -397,7 +398,7 @@ static hs_code each_scenario(test_env *t, void *user)
         return HS_RESOURCE_EXHAUSTED;
     hs_code code = hs_script_series(script, "loss", values, 2);
     hs_hook hook = hs_early_stopping(.tensor = code ? "global_step" : "loss", .restore_best = true, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (!code)
         code = session ? HS_OK : err.code;

@@ -106,7 +106,8 @@ static void options_must_make_sense(void **state)
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .n_batches = 2), HS_INVALID_ARGUMENT, "no eval_op");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .eval_op = "train", .n_batches = -2),
                   HS_INVALID_ARGUMENT, "n_batches is -2");
-    stage_refuses(s, hs_evaluation_hook(&(hs_evaluation_options){.at_end = true}), HS_INVALID_ARGUMENT, "HS_EVALUATION");
+    stage_refuses(s, hs_evaluation_hook(&(hs_evaluation_options){.at_end = true}), HS_INVALID_ARGUMENT,
+                  "HS_INIT(hs_evaluation_options");
 }
 
 static void names_must_be_there(void **state)
@@ -269,13 +270,14 @@ static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values
 
 static void what_was_due_when_the_session_was_lost_is_not(void **state)
 {
-    static const hs_hook_ops losing = {HS_HOOK_OPS, .name = "loser", .after_run = lose};
-    static const hs_recovery recovery = {HS_RECOVERY};
+    static const hs_hook_ops losing = HS_INIT(hs_hook_ops, .name = "loser", .after_run = lose);
+    static const hs_recovery recovery = HS_INIT(hs_recovery);
     subject x;
     int left = 1;
     build(&x, *state);
-    hs_hook hooks[] = {hs_evaluation(.every_n_steps = 3, .metrics = HS_NAMES("loss")), {.ops = &losing, .self = &left}};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .recovery = &recovery};
+    hs_hook hooks[] = {
+        hs_evaluation(.every_n_steps = 3, .metrics = HS_NAMES("loss")), {.ops = &losing, .self = &left}, {.ops = NULL}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .recovery = &recovery);
     x.s->session = hs_session_open(hs_graph_backend(x.graph), &options, &x.s->err);
     assert_non_null(x.s->session);
     stage_run(x.s, "train", 5, 0);
@@ -375,9 +377,11 @@ static void train_to(stage *s, int64_t last)
 {
     subject x;
     build(&x, s);
-    hs_hook hooks[] = {hs_stop_at_step(.last_step = last), hs_evaluation(.every_n_steps = 4, .metrics = HS_NAMES("loss")),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100)};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 3, .checkpoint_dir = s->directory};
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = last),
+                       hs_evaluation(.every_n_steps = 4, .metrics = HS_NAMES("loss")),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100),
+                       {.ops = NULL}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
     s->session = hs_session_open(hs_graph_backend(x.graph), &options, &s->err);
     while (!hs_session_should_stop(s->session))
         assert_ok(stage_run_once(s, "train"), &s->err);
@@ -406,7 +410,7 @@ static hs_code each_scenario(test_env *t, void *user)
     hs_code code = hs_script_op(script, "batch");
     hs_hook hook = hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .n_batches = 2, .reset_ops = HS_NAMES("batch"),
                                  .metrics = HS_NAMES("global_step"), .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (!code)
         code = session ? hs_session_run(session, "train", &err) : err.code;

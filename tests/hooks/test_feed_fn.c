@@ -45,7 +45,7 @@ static void bh_061_what_is_fed_is_computed_with(void **state)
     hs_graph_placeholder(graph, "x", HS_DOUBLE, HS_SCALAR);
     hs_graph_op(graph, .name = "y", .run = plus_one, .inputs = HS_NAMES("x"), .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     hs_hook hook = hs_feed_fn(.feeds = next, .feeds_user = &in);
-    const hs_run_args wanted = {HS_RUN_ARGS, .names = HS_NAMES("y")};
+    const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("y"));
     const hs_run_values *values;
     assert_ok(stage_try(s, hs_graph_backend(graph), &hook, 1), &s->err);
     assert_ok(hs_session_run_args(s->session, &wanted, &values, &s->err), &s->err);
@@ -100,7 +100,7 @@ static void only_the_kinds_of_run_that_its_flags_name(void **state)
 {
     stage *s = *state;
     input in = {.last = 9};
-    const hs_run_args evaluate = {HS_RUN_ARGS, .kind = HS_RUN_EVAL};
+    const hs_run_args evaluate = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL);
     open_fed(s, &in);
     assert_ok(hs_session_run_args(s->session, &evaluate, NULL, &s->err), &s->err);
     assert_int_equal(in.calls, 0);
@@ -129,7 +129,7 @@ static hs_code feed_once(test_env *t, void *user)
         return HS_RESOURCE_EXHAUSTED;
     }
     hs_hook hook = hs_feed_fn(.feeds = next, .feeds_user = &in, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (session)
         hs_session_run(session, "train", &err);

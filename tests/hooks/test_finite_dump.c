@@ -127,7 +127,7 @@ static void memory_of_a_device_is_dumped(void **state)
     stage *s = p->s;
     const float device[2] = {7, INFINITY};
     float host[2];
-    hs_memory memory = {HS_MEMORY, .to_host = to_host, .from_host = from_host};
+    hs_memory memory = HS_INIT(hs_memory, .to_host = to_host, .from_host = from_host);
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), device);
     loss.memory = &memory;
     hs_script_constant(s->script, "loss", &loss);
@@ -150,7 +150,7 @@ static hs_code dump_a_step(test_env *t, void *user)
     poisoned_build(&p, &t->env);
     hs_hook hook = hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_STOP, .dump_dir = where->directory,
                                    .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(p.graph), &options, &err);
     if (session)
         hs_session_run(session, "train", &err);

@@ -110,7 +110,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
 {
     stage *s = *state;
     const float device[2] = {7, 7};
-    hs_memory memory = {HS_MEMORY, .to_host = to_host};
+    hs_memory memory = HS_INIT(hs_memory, .to_host = to_host);
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), device);
     loss.memory = &memory;
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "first at [1] (element 1); 1 NaN");
@@ -300,9 +300,9 @@ static void options_that_make_no_sense(void **state)
                 .update_op = "update", .every_n_steps = 2),
         REFUSED("update_op is given, which does nothing without HS_GUARD_SKIP_STEP", WATCH, .update_op = "update"),
         REFUSED("most_skips is -3", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .most_skips = -3),
-        {"trigger: last is set", hs_finite_guard(WATCH, .trigger = HS_TRIGGER(HS_AT_STEPS(1), .last = true))},
+        {"trigger: last is set", hs_finite_guard(WATCH, .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(1), .last = true))},
         {"hs_finite_guard_options: the pointer is NULL", hs_finite_guard_hook(NULL)},
-        {"HS_FINITE_GUARD", hs_finite_guard_hook(&(hs_finite_guard_options){WATCH})},
+        {"HS_INIT(hs_finite_guard_options", hs_finite_guard_hook(&(hs_finite_guard_options){WATCH})},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_fails(poisoned_open(p, false, &cases[i].hook, 1), HS_INVALID_ARGUMENT, &p->s->err, cases[i].message);

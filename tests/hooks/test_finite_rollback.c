@@ -231,7 +231,7 @@ static void nothing_to_go_back_to(void **state)
 static void a_saver_that_the_guard_does_not_know(void **state)
 {
     poisoned *p = *state;
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &p->s->t.env}, &p->s->err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &p->s->t.env), &p->s->err);
     const struct {
         hs_hook guard;
         const char *says;
@@ -292,8 +292,8 @@ static void batches_of_a_queue(void **state)
     poisoned *p = *state;
     numbers n = {0};
     hs_graph *g = hs_graph_new(&p->s->t.env);
-    hs_state_provider position = {HS_STATE_PROVIDER, .name = "produced", .save = save_produced, .load = load_produced,
-                                  .self = &n};
+    hs_state_provider position =
+        HS_INIT(hs_state_provider, .name = "produced", .save = save_produced, .load = load_produced, .self = &n);
     hs_graph_variable(g, "sum", HS_FLOAT, HS_SCALAR, &n.sum);
     hs_graph_queue(g, .name = "input", .capacity = 3, .produce = produce, .self = &n,
                    .components = HS_OUTPUTS({.dtype = HS_FLOAT}), .position = &position);
@@ -360,8 +360,7 @@ static void what_is_refused_at_the_opening(void **state)
         {GUARD(.learning_rate = "passing"), HS_INVALID_ARGUMENT, "'passing' is a local variable, which no checkpoint has"},
         {GUARD(.skip_op = "unknown"), HS_NOT_FOUND, "'unknown'"},
     };
-    hs_graph_add_variable(
-        p->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "passing", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL});
+    hs_graph_add_variable(p->graph, HS_VARIABLE_DEF(.name = "passing", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_fails(poisoned_open(p, false, &cases[i].hook, 1), cases[i].code, &p->s->err, cases[i].message);
 }
@@ -446,7 +445,7 @@ static hs_code train_over_a_bad_batch(test_env *t, void *user)
     test_tolerate_harmless(t); /* the copy grows instead */
     poisoned_build(&p, &t->env);
     hs_hook hook = GUARD(.skip_op = "draw", .learning_rate = "rate", .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(p.graph), &options, &err);
     for (int i = 0; i < 4 && session && !hs_session_run(session, "train", &err); i++)
         continue;

@@ -13,7 +13,7 @@ static hs_code take_a_second(void *self, hs_run_context *run, const hs_run_args 
     return HS_OK;
 }
 
-static const hs_hook_ops slow = {HS_HOOK_OPS, .name = "slow", .before_run = take_a_second};
+static const hs_hook_ops slow = HS_INIT(hs_hook_ops, .name = "slow", .before_run = take_a_second);
 
 /* What can be seen of a session of four runs, the third of which is requested: what each fetches, the log, and which
  * checkpoints are there. */
@@ -50,7 +50,7 @@ static void begins_anew(stage *s, hs_hook hook)
     test_env_advance(&s->t, 100);
     play(s, hook, second, sizeof second);
     assert_string_equal(second, first);
-    hs_hooks_destroy(&hook, 1);
+    hs_hook_destroy(hook);
 }
 
 #define EVERY_10_SECS .trigger = HS_TRIGGER(.every_secs = 10, .on_request = true)

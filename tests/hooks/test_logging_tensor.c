@@ -41,7 +41,7 @@ static void tensors_and_labels_must_make_sense(void **state)
     stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES("answer"), .labels = HS_NAMES("a", "b"), .every_n_iter = 1),
                   HS_INVALID_ARGUMENT, "2 labels for 1 tensors");
     stage_refuses(*state, hs_logging_tensor_hook(&(hs_logging_tensor_options){.every_n_iter = 1}), HS_INVALID_ARGUMENT,
-                  "HS_LOGGING_TENSOR");
+                  "HS_INIT(hs_logging_tensor_options");
 }
 
 static void bh_011_at_the_end_only(void **state)
@@ -285,7 +285,7 @@ static hs_code to_host(void *user, void *host, const void *device, size_t bytes,
 static void memory_of_a_device_is_brought_to_the_host(void **state)
 {
     const float number = 2.5;
-    hs_memory memory = {HS_MEMORY, .to_host = to_host};
+    hs_memory memory = HS_INIT(hs_memory, .to_host = to_host);
     hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SCALAR, &number);
     value.memory = &memory;
     assert_logs(*state, &value, "INFO: value = 2.5\n");
@@ -342,7 +342,7 @@ static hs_code log_twice(test_env *t, void *user)
     }
     hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("loss"), .labels = HS_NAMES("l"), .every_n_iter = 1,
                                      .at_end = true, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && !err.code; i++)
         hs_session_run(session, "train", &err);

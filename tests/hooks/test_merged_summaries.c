@@ -48,7 +48,7 @@ static void they_are_written_at_their_time_and_cost_nothing_at_others(void **sta
     stage *s = *state;
     model m;
     build(&m, &s->t.env);
-    open_training(s, &m, (hs_training_options){HS_TRAINING_OPTIONS});
+    open_training(s, &m, (hs_training_options)HS_INIT(hs_training_options));
     stage_run(s, "train", 4, 0);
     stage_close(s);
     assert_string_equal(events_text(s->directory), "version start@1 s/loss=1,s/metric=1@1 s/loss=0.333333,s/metric=2@3");
@@ -61,9 +61,8 @@ static void a_summary_op_that_is_named_is_all_there_is(void **state)
     stage *s = *state;
     model m;
     build(&m, &s->t.env);
-    hs_scaffold *scaffold =
-        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .summary_op = "s/loss", .env = &s->t.env}, NULL);
-    open_training(s, &m, (hs_training_options){HS_TRAINING_OPTIONS, .scaffold = scaffold});
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.summary_op = "s/loss", .env = &s->t.env), NULL);
+    open_training(s, &m, (hs_training_options)HS_INIT(hs_training_options, .scaffold = scaffold));
     stage_run(s, "train", 1, 0);
     stage_close(s);
     assert_string_equal(events_text(s->directory), "version start@1 s/loss=1@1");
@@ -80,12 +79,12 @@ static hs_code add_summary(void *self, hs_backend backend, hs_error *err)
     return hs_graph_has(graph, "s/hook") ? HS_OK : hs_graph_summary_scalar(graph, "s/hook", "loss");
 }
 
-static const hs_hook_ops adds_summary = {HS_HOOK_OPS, .name = "adds_summary", .begin = add_summary};
+static const hs_hook_ops adds_summary = HS_INIT(hs_hook_ops, .name = "adds_summary", .begin = add_summary);
 
 static void train_once(stage *s, const model *m)
 {
     hs_hook hook = {.ops = &adds_summary};
-    open_training(s, m, (hs_training_options){HS_TRAINING_OPTIONS, .hooks = &hook, .n_hooks = 1});
+    open_training(s, m, (hs_training_options)HS_INIT(hs_training_options, .hooks = HS_HOOKS(hook)));
     stage_run(s, "train", 1, 0);
     stage_close(s);
 }
@@ -111,7 +110,7 @@ static void what_was_added_between_two_sessions_is_written_too(void **state)
     stage *s = *state;
     model m;
     build(&m, &s->t.env);
-    open_training(s, &m, (hs_training_options){HS_TRAINING_OPTIONS});
+    open_training(s, &m, (hs_training_options)HS_INIT(hs_training_options));
     stage_close(s);
     events_remove(s->directory);
     train_once(s, &m);
@@ -126,7 +125,7 @@ static void a_summary_that_cannot_be_made_is_named(void **state)
     build(&m, &s->t.env);
     hs_graph_placeholder(m.graph, "x", HS_FLOAT, HS_SCALAR);
     hs_graph_summary_scalar(m.graph, "s/x", "x");
-    open_training(s, &m, (hs_training_options){HS_TRAINING_OPTIONS});
+    open_training(s, &m, (hs_training_options)HS_INIT(hs_training_options));
     assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'s/x' needs it");
     hs_session_close(s->session, NULL);
     s->session = NULL;

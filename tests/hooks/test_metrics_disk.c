@@ -74,14 +74,9 @@ static void open_muted(stage *s, muted *m)
     s->script = hs_script_new(&s->t.env);
     m->inner = hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"), .labels = HS_NAMES("x"),
                                .every_n_steps = 1, .without_wall_time = true);
-    m->ops = (hs_hook_ops){HS_HOOK_OPS,
-                           .name = "muted",
-                           .begin = muted_begin,
-                           .after_create_session = muted_create,
-                           .before_run = muted_before,
-                           .after_run = muted_after,
-                           .close = muted_close,
-                           .destroy = muted_destroy};
+    m->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = "muted", .begin = muted_begin, .after_create_session = muted_create,
+                                  .before_run = muted_before, .after_run = muted_after, .close = muted_close,
+                                  .destroy = muted_destroy);
     hs_hook hook = {.ops = &m->ops, .self = m};
     assert_ok(stage_try(s, hs_script_backend(s->script), &hook, 1), &s->err);
 }
@@ -365,7 +360,7 @@ static hs_code run_and_resume(test_env *t, void *user)
         hs_hook hook =
             hs_metrics_file(.path = test_path(directory, "x.csv"), .tensors = HS_NAMES("global_step"),
                             .labels = HS_NAMES("at"), .metrics = HS_NAMES("m"), .every_n_steps = 1, .env = &t->env);
-        hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+        hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
         hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
         for (int i = 0; i < 8 && session && !err.code; i++)
             hs_session_run(session, "train", &err);

@@ -48,13 +48,14 @@ static hs_code try_open(trainer *t)
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = t->save_steps ? t->save_steps : 1);
     hs_hook sink = hs_metrics_file(.path = test_path(directory, t->name), .tensors = t->tensors,
                                    .metrics = HS_NAMES("accuracy"), .every_n_steps = t->every, .without_wall_time = true);
-    hs_hook hooks[] = {t->no_hook ? saver : sink, saver};
+    hs_hook hooks[] = {t->no_hook ? saver : sink, saver, {.ops = NULL}};
+    if (t->no_hook || !t->save_steps)
+        hooks[1].ops = NULL;
     if (t->no_hook)
         hs_hook_destroy(sink);
     else if (!t->save_steps)
         hs_hook_destroy(saver);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = t->no_hook || !t->save_steps ? 1 : 2,
-                                  .checkpoint_dir = directory};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = directory);
     t->m.session = hs_session_open(hs_graph_backend(t->m.graph), &options, &t->m.err);
     return t->m.session ? HS_OK : t->m.err.code;
 }

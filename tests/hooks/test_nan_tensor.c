@@ -226,7 +226,7 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
 {
     stage *s = *state;
     const float garbage = 1;
-    hs_memory memory = {HS_MEMORY, .to_host = to_host};
+    hs_memory memory = HS_INIT(hs_memory, .to_host = to_host);
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &garbage);
     loss.memory = &memory;
     assert_fails(run_on_value(s, &loss), HS_FAILED_PRECONDITION, &s->err, "1 NaN");
@@ -243,7 +243,7 @@ static void options_that_make_no_sense(void **state)
     stage_refuses(*state, hs_nan_tensor(.tensor = "unknown"), HS_NOT_FOUND, "'unknown'");
     stage_refuses(*state, hs_nan_tensor(.tensor = "train"), HS_INVALID_ARGUMENT, "'train' is an op");
     stage_refuses(*state, hs_nan_tensor_hook(&(hs_nan_tensor_options){.tensor = "global_step"}), HS_INVALID_ARGUMENT,
-                  "HS_NAN_TENSOR");
+                  "HS_INIT(hs_nan_tensor_options");
 }
 
 static hs_code run_twice(test_env *t, void *user)
@@ -251,7 +251,7 @@ static hs_code run_twice(test_env *t, void *user)
     (void)user;
     hs_error err = {0};
     const float number = 1;
-    hs_memory memory = {HS_MEMORY, .to_host = to_host};
+    hs_memory memory = HS_INIT(hs_memory, .to_host = to_host);
     hs_tensor loss = hs_tensor_of(HS_FLOAT, HS_SCALAR, &number);
     loss.memory = &memory;
     hs_script *script = hs_script_new(&t->env);
@@ -260,7 +260,7 @@ static hs_code run_twice(test_env *t, void *user)
         return HS_RESOURCE_EXHAUSTED;
     }
     hs_hook hook = hs_nan_tensor(.tensor = "loss", .on_nan = HS_NAN_STOP, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     while (!hs_session_should_stop(session) && !hs_session_run(session, "train", &err))
         continue;

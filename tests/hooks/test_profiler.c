@@ -157,8 +157,8 @@ static void train(stage *s, hs_hook hook, int steps)
     hs_graph *graph = hs_graph_new(&s->t.env);
     hs_graph_op(graph, .name = "train", .run = slow_step, .self = s, .advances_step = true);
     const char *directory = s->directory;
-    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1000)};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = directory};
+    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1000), {.ops = NULL}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = directory);
     s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
     assert_non_null(s->session);
     stage_run(s, "train", steps, 0);
@@ -332,7 +332,7 @@ static hs_code profile_twice(test_env *t, void *user)
         return HS_RESOURCE_EXHAUSTED;
     }
     hs_hook hook = hs_profiler(.save_steps = 1, .output_dir = s->directory, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 3 && session && !err.code; i++)
         hs_session_run(session, "train", &err);

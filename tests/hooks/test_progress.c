@@ -76,7 +76,7 @@ static hs_code take_time(void *self, hs_run_context *run, const hs_run_values *v
     return HS_OK;
 }
 
-static const hs_hook_ops pace_ops = {HS_HOOK_OPS, .name = "pace", .after_run = take_time};
+static const hs_hook_ops pace_ops = HS_INIT(hs_hook_ops, .name = "pace", .after_run = take_time);
 
 static void open_paced(stage *s, pace *p, hs_hook hook)
 {
@@ -301,9 +301,9 @@ static void or_as_a_trigger_says(void **state)
     stage *s = *state;
     output o = open_pipe();
     pace p = {.secs = 0};
-    open_paced(
-        s, &p,
-        hs_progress(.descriptor = o.to, .trigger = HS_TRIGGER(.every_steps = 4, HS_AT_STEPS(6, 3), .on_request = true)));
+    open_paced(s, &p,
+               hs_progress(.descriptor = o.to,
+                           .trigger = HS_TRIGGER(.every_steps = 4, .at_steps = HS_AT_STEPS(6, 3), .on_request = true)));
     stage_run(s, "train", 8, 0);
     assert_string_equal(written(&o), "step 3\nstep 4\nstep 6\nstep 8\n");
     hs_session_request_save(s->session);
@@ -399,7 +399,7 @@ static hs_code show_twice(test_env *t, void *user)
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_hook hook = hs_progress(.descriptor = o->to, .every_n_steps = 1, .tensors = HS_NAMES("global_step"), .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++)
         hs_session_run(session, "train", &err);

@@ -62,7 +62,7 @@ static void build(trainer *t)
 /* A session in the stage's directory, that trains up to this step and closes. */
 static void train_to(trainer *t, int64_t last)
 {
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = note_save};
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_save);
     const char *directory = t->s->directory;
     int64_t every = t->every;
     double secs = every ? 0 : 60;
@@ -72,8 +72,9 @@ static void train_to(trainer *t, int64_t last)
                        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .output_dir = directory, .save_steps = every,
                                         .save_secs = secs),
                        hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = every, .save_secs = secs,
-                                           .n_listeners = 1, .listeners = &(hs_saver_listener){&ops, t})};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 4, .checkpoint_dir = directory};
+                                           .listeners = HS_LISTENERS({&ops, t})),
+                       {.ops = NULL}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = directory);
     t->m.session = hs_session_open(hs_graph_backend(t->m.graph), &options, &t->m.err);
     while (!hs_session_should_stop(t->m.session))
         assert_ok(hs_session_run(t->m.session, "train", &t->m.err), &t->m.err);

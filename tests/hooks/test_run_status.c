@@ -55,7 +55,7 @@ static void a_directory_is_needed(void **state)
 {
     stage_refuses(*state, hs_run_status(.directory = ""), HS_INVALID_ARGUMENT, "no directory is given");
     stage_refuses(*state, hs_run_status_hook(&(hs_run_status_options){.directory = "x"}), HS_INVALID_ARGUMENT,
-                  "HS_RUN_STATUS");
+                  "HS_INIT(hs_run_status_options");
 }
 
 /* The status. */
@@ -132,7 +132,7 @@ static hs_code has_saved(void *self, hs_raw_session *session, hs_coordinator *co
 static void what_a_save_took_in_this_run_counts_more(void **state)
 {
     stage *s = *state;
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "saver", .after_create_session = has_saved};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "saver", .after_create_session = has_saved);
     stage_open(s, status(s));
     hs_raw_session_set_save_secs(hs_session_raw(s->session), 0.25);
     stage_close(s);
@@ -287,7 +287,7 @@ static hs_code refuse(void *self, hs_raw_session *session, hs_coordinator *coord
 
 static void a_session_that_is_not_opened_has_an_outcome(void **state)
 {
-    static const hs_hook_ops refusing = {HS_HOOK_OPS, .name = "refusing", .after_create_session = refuse};
+    static const hs_hook_ops refusing = HS_INIT(hs_hook_ops, .name = "refusing", .after_create_session = refuse);
     stage *s = *state;
     hs_hook hooks[] = {status(s), {.ops = &refusing}};
     assert_fails(stage_try(s, hs_script_backend(s->script), hooks, 2), HS_ABORTED, &s->err, "not today");
@@ -390,7 +390,7 @@ static hs_code each_scenario(test_env *t, void *user)
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_hook hook = hs_run_status(.directory = s->directory, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++) {
         hs_session_run(session, "train", &err);
@@ -436,7 +436,7 @@ static void train(const stage *s, hs_training_options options)
 static void a_training_session_has_it(void **state)
 {
     stage *s = *state;
-    train(s, (hs_training_options){HS_TRAINING_OPTIONS});
+    train(s, (hs_training_options)HS_INIT(hs_training_options));
     assert_int_equal(number(s, "status.json", "last_durable_step"), 3);
     assert_int_equal(number(s, "outcome.json", "last_saved_step"), 3);
 }
@@ -444,7 +444,7 @@ static void a_training_session_has_it(void **state)
 static void a_training_session_may_do_without(void **state)
 {
     stage *s = *state;
-    train(s, (hs_training_options){HS_TRAINING_OPTIONS, .no_run_status = true});
+    train(s, (hs_training_options)HS_INIT(hs_training_options, .no_run_status = true));
     assert_int_equal(test_count_files(s->directory, ".json"), 0);
 }
 

@@ -21,18 +21,17 @@ static hs_code take_long(void *self, hs_raw_session *session, int64_t step, hs_e
     return disk->full ? hs_error_set(err, HS_RESOURCE_EXHAUSTED, "the disk is full") : HS_OK;
 }
 
-static const hs_saver_listener_ops slow_ops = {HS_SAVER_LISTENER_OPS, .before_save = take_long};
+static const hs_saver_listener_ops slow_ops = HS_INIT(hs_saver_listener_ops, .before_save = take_long);
 
 static void open_slow(stage *s, slow *disk, bool signals, double grace)
 {
     const hs_saver_listener listener = {&slow_ops, disk};
     hs_hook hook =
-        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1000, .listeners = &listener, .n_listeners = 1);
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1000, .listeners = HS_LISTENERS(listener));
     disk->s = s;
-    s->session = hs_session_open(hs_script_backend(s->script),
-                                 &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .signals = signals,
-                                                       .signal_grace_secs = grace},
-                                 &s->err);
+    s->session = hs_session_open(
+        hs_script_backend(s->script),
+        HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook), .signals = signals, .signal_grace_secs = grace), &s->err);
     assert_ok(s->err.code, &s->err);
 }
 
@@ -114,8 +113,7 @@ static void without_signals_or_a_limit_nobody_minds(void **state)
 static void a_grace_that_is_no_time_is_refused(void **state)
 {
     stage *s = *state;
-    assert_null(hs_session_open(hs_script_backend(s->script),
-                                &(hs_session_options){HS_SESSION_OPTIONS, .signals = true, .signal_grace_secs = -2},
+    assert_null(hs_session_open(hs_script_backend(s->script), HS_SESSION_OPTIONS(.signals = true, .signal_grace_secs = -2),
                                 &s->err));
     assert_contains(s->err.message, "signal_grace_secs is -2");
 }

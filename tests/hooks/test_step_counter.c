@@ -148,8 +148,8 @@ static void train(stage *s, const char *step_name, hs_hook hook, int steps)
     hs_graph_global_step(graph, step_name, NULL);
     hs_graph_op(graph, .name = "train", .run = slow_step, .self = s, .advances_step = true);
     const char *directory = s->directory;
-    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1000)};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = directory};
+    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1000), {.ops = NULL}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = directory);
     s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
     assert_non_null(s->session);
     stage_run(s, "train", steps, 0);
@@ -235,7 +235,7 @@ static void bh_097s_by_seconds_it_warns_after_an_interval(void **state)
 static void runs_of_another_kind_do_not_count(void **state)
 {
     stage *s = *state;
-    const hs_run_args evaluate = {HS_RUN_ARGS, .kind = HS_RUN_EVAL};
+    const hs_run_args evaluate = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL);
     stage_open(s, every(s, 1));
     stage_run(s, "train", 1, 0);
     for (int i = 0; i < 3; i++)
@@ -256,7 +256,7 @@ static hs_code count_twice(test_env *t, void *user)
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_hook hook = hs_step_counter(.every_n_steps = 1, .output_dir = s->directory, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++) {
         test_env_advance(t, 1);

@@ -26,7 +26,8 @@ static void options_must_make_sense(void **state)
     stage_refuses(s, hs_stop_after(.this_run_secs = (double)NAN), HS_INVALID_ARGUMENT, "this_run_secs is ");
     stage_refuses(s, hs_stop_after(.deadline = HS_NEVER), HS_INVALID_ARGUMENT, "none of");
     stage_refuses(s, hs_stop_after(.deadline = 5, .margin_secs = -1), HS_INVALID_ARGUMENT, "margin_secs is -1");
-    stage_refuses(s, hs_stop_after_hook(&(hs_stop_after_options){.deadline = 3}), HS_INVALID_ARGUMENT, "HS_STOP_AFTER");
+    stage_refuses(s, hs_stop_after_hook(&(hs_stop_after_options){.deadline = 3}), HS_INVALID_ARGUMENT,
+                  "HS_INIT(hs_stop_after_options");
 }
 
 /* After the fourth step 2 s are left, which is just enough for another. */
@@ -161,8 +162,8 @@ static int resume(stage *s, hs_hook hook, double secs, int most)
     int made = 0;
     model_set(&m, 0);
     model_build(&m, &s->t.env);
-    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1000)};
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = s->directory};
+    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1000), {.ops = NULL}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
     assert_non_null(m.session = hs_session_open(hs_graph_backend(m.graph), &options, &m.err));
     for (; made < most && !hs_session_should_stop(m.session); made++) {
         test_env_advance(&s->t, secs);
@@ -218,7 +219,7 @@ static void a_rollback_gives_no_time_back(void **state)
     model_set(&m, 0);
     model_build(&m, &s->t.env);
     hs_hook hook = hs_stop_after(.total_secs = 100);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     assert_non_null(m.session = hs_session_open(hs_graph_backend(m.graph), &options, &m.err));
     assert_ok(hs_raw_session_copy_state(model_raw(&m), &copy, &m.err), &m.err);
     test_env_advance(&s->t, 60);
@@ -253,7 +254,7 @@ static hs_code each_scenario(test_env *t, void *user)
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_hook hook = hs_stop_after(.this_run_secs = 2, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     while (!hs_session_should_stop(session) && !hs_session_run(session, "train", &err))
         test_env_advance(t, 1);

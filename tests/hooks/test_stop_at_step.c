@@ -132,7 +132,7 @@ static void steps_are_positive(void **state)
     stage_refuses(*state, hs_stop_at_step(.num_steps = -3), HS_INVALID_ARGUMENT, "num_steps is -3");
     stage_refuses(*state, hs_stop_at_step(.last_step = HS_NEVER), HS_INVALID_ARGUMENT, "last_step is -1");
     stage_refuses(*state, hs_stop_at_step_hook(&(hs_stop_at_step_options){.last_step = 3}), HS_INVALID_ARGUMENT,
-                  "HS_STOP_AT_STEP");
+                  "HS_INIT(hs_stop_at_step_options");
 }
 
 static hs_code no_step(void *session, int64_t *step, hs_error *err)
@@ -160,7 +160,7 @@ static hs_code train_to_the_end(test_env *t, void *user)
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
     hs_hook hook = hs_stop_at_step(.last_step = 2, .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     while (!hs_session_should_stop(session) && !hs_session_run(session, "train", &err))
         continue;

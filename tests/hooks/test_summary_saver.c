@@ -289,7 +289,7 @@ static void bh_104s_a_scaffolds_summary_op(void **state)
 {
     stage *s = *state;
     counters c;
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .summary_op = "summary2"}, &s->err);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.summary_op = "summary2"), &s->err);
     open_counters(s, &c, hs_summary_saver(.save_steps = 1, .output_dir = s->directory, .scaffold = scaffold));
     stage_run(s, "inc", 2, 0);
     close_counters(s, &c);
@@ -430,7 +430,7 @@ static void a_disk_that_fails_is_counted_and_no_failure(void **state)
 static void a_writer_that_is_to_fail_makes_the_outcome_a_failure(void **state)
 {
     stage *s = *state;
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &s->t.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &s->t.env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, &options, &s->err);
     end_on_a_bad_disk(s, hs_summary_saver(.save_steps = 8, .summary_writer = writer, .summary_ops = HS_NAMES("summary1")));
     assert_says(&s->err, HS_RESOURCE_EXHAUSTED, "injected");
@@ -451,7 +451,7 @@ static hs_code run_twice(test_env *t, void *user)
     counters_build(&c, &t->env);
     hs_hook hook =
         hs_summary_saver(.save_steps = 1, .output_dir = s->directory, .summary_ops = HS_NAMES("summary1"), .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(c.graph), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++)
         hs_session_run(session, "inc", &err);

@@ -130,13 +130,13 @@ static void no_sleep(void *user, int64_t ns)
 /* A session with hooks that log, on that clock. */
 static hs_session *open_on_clock(stage *s, two_faced *clock, hs_script **script, const hs_trigger *trigger, size_t n_hooks)
 {
-    hs_env env = {HS_ENV, .logger = s->t.env.logger, .clock = {monotonic_face, real_face, no_sleep, clock}};
+    hs_env env = HS_INIT(hs_env, .logger = s->t.env.logger, .clock = {monotonic_face, real_face, no_sleep, clock});
     hs_hook hooks[3];
     *script = hs_script_new(&env);
     hs_script_series(*script, "loss", (double[]){1, 2, 3, 4, 5, 6}, 6);
     for (size_t i = 0; i < n_hooks; i++)
         hooks[i] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .trigger = trigger);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n_hooks};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n_hooks));
     hs_session *session = hs_session_open(hs_script_backend(*script), &options, &s->err);
     assert_non_null(session);
     return session;
@@ -183,7 +183,8 @@ static void without_seconds_the_clock_is_not_read(void **state)
     stage *s = *state;
     two_faced clock = {.monotonic = 5};
     hs_script *script;
-    const hs_trigger *trigger = HS_TRIGGER(.every_steps = 100, HS_AT_STEPS(50), .on_request = true, .last = true);
+    const hs_trigger *trigger =
+        HS_TRIGGER(.every_steps = 100, .at_steps = HS_AT_STEPS(50), .on_request = true, .last = true);
     hs_session *session = open_on_clock(s, &clock, &script, trigger, 3);
     hs_session_run(session, "train", NULL); /* the intervals begin */
     clock.reads = 0;
@@ -263,7 +264,7 @@ static void the_next_of_the_list_is_saved_beside_it(void **state)
 {
     (void)state;
     int64_t numbers[2];
-    hs__timer timer = of_trigger(HS_TRIGGER(HS_AT_STEPS(9, 4, 6)));
+    hs__timer timer = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(9, 4, 6)));
     assert_int_equal(saved(&timer, numbers), 2);
     assert_int_equal(numbers[1], -1); /* not started yet */
     hs__timer_start(&timer, 4);
@@ -280,7 +281,7 @@ static void the_next_of_the_list_is_saved_beside_it(void **state)
 static void what_was_reached_and_not_done_is_due_after_the_loading(void **state)
 {
     (void)state;
-    hs__timer timer = of_trigger(HS_TRIGGER(HS_AT_STEPS(6)));
+    hs__timer timer = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(6)));
     load(&timer, (int64_t[]){5, 6}, 2);
     hs__timer_start(&timer, 7);
     assert_true(hs__timer_due(&timer, 8, 0, 0));
@@ -290,7 +291,7 @@ static void what_was_reached_and_not_done_is_due_after_the_loading(void **state)
 static void the_state_of_another_trigger_is_passed_over(void **state)
 {
     (void)state;
-    hs__timer listed = of_trigger(HS_TRIGGER(HS_AT_STEPS(3, 6))), pair = by_steps(3);
+    hs__timer listed = of_trigger(HS_TRIGGER(.at_steps = HS_AT_STEPS(3, 6))), pair = by_steps(3);
     load(&listed, (int64_t[]){5}, 1); /* as it was written before there were lists */
     hs__timer_start(&listed, 5);
     assert_false(hs__timer_due(&listed, 5, 0, 0));

@@ -83,9 +83,9 @@ static void build(trainer *t)
 /* A session with these hooks that trains to this step, restoring from the directory, and closes. */
 static void train_to(trainer *t, int64_t last, const hs_hook *hooks, size_t n, const char *directory)
 {
-    const hs_recovery recovery = {HS_RECOVERY};
-    const hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n, .checkpoint_dir = directory,
-                                        .recovery = &recovery};
+    const hs_recovery recovery = HS_INIT(hs_recovery);
+    const hs_session_options options =
+        HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n), .checkpoint_dir = directory, .recovery = &recovery);
     t->m.step = 0;
     build(t);
     t->m.session = hs_session_open(hs_graph_backend(t->m.graph), &options, &t->m.err);
@@ -102,9 +102,9 @@ static void train_to(trainer *t, int64_t last, const hs_hook *hooks, size_t n, c
 
 static hs_hook saver(trainer *t, const char *directory, const hs_trigger *trigger, int64_t pair)
 {
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .after_save = note_save};
-    return hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = pair, .trigger = trigger, .n_listeners = 1,
-                               .listeners = &(hs_saver_listener){&ops, t});
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_save);
+    return hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = pair, .trigger = trigger,
+                               .listeners = HS_LISTENERS({&ops, t}));
 }
 
 /* What a saver saves in so many steps, in a directory of its own. */
@@ -128,7 +128,7 @@ static void the_saver_saves_at_the_end_and_no_step_twice(void **state)
     assert_saves(&t, HS_TRIGGER(.every_steps = 4, .first = true), 0, LAST, " 0 4 8 10");
     assert_saves(&t, HS_TRIGGER(.every_steps = 5, .last = true), 0, LAST, " 5 10");
     assert_saves(&t, HS_TRIGGER(.every_steps = 1), 0, 3, " 1 2 3");
-    assert_saves(&t, HS_TRIGGER(HS_AT_STEPS(7, 0, 1, 10, 9, 7)), 0, LAST, " 0 1 7 9 10");
+    assert_saves(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(7, 0, 1, 10, 9, 7)), 0, LAST, " 0 1 7 9 10");
     assert_saves(&t, HS_TRIGGER(.first = true), 0, LAST, " 0 10");
     assert_saves(&t, HS_TRIGGER(.last = true), 0, LAST, " 10");
     hs_summary_free(t.summary);
@@ -157,8 +157,8 @@ static void all_at_once_is_once(void **state)
     trainer t = begin(state);
     t.request_at = LAST;
     t.secs = 3;
-    const hs_trigger *all = HS_TRIGGER(.every_steps = 5, .every_secs = 15, HS_AT_STEPS(10, 9, 1, 0), .on_request = true,
-                                       .first = true, .last = true);
+    const hs_trigger *all = HS_TRIGGER(.every_steps = 5, .every_secs = 15, .at_steps = HS_AT_STEPS(10, 9, 1, 0),
+                                       .on_request = true, .first = true, .last = true);
     assert_saves(&t, all, 0, LAST, " 0 1 5 9 10");
     hs_summary_free(t.summary);
 }
@@ -167,7 +167,7 @@ static void a_session_without_a_run_is_saved_once(void **state)
 {
     trainer t = begin(state);
     assert_saves(&t, HS_TRIGGER(.every_steps = 1), 0, 0, " 0");
-    assert_saves(&t, HS_TRIGGER(.first = true, .last = true, HS_AT_STEPS(0)), 0, 0, " 0");
+    assert_saves(&t, HS_TRIGGER(.first = true, .last = true, .at_steps = HS_AT_STEPS(0)), 0, 0, " 0");
     hs_summary_free(t.summary);
 }
 
@@ -201,7 +201,7 @@ static hs_code fail_once(void *self, hs_run_context *run, const hs_run_values *v
 
 static void a_request_waits_for_the_next_boundary(void **state)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "fails", .after_run = fail_once};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "fails", .after_run = fail_once);
     stage *s = *state;
     int left = 1;
     const hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = HS_TRIGGER(.on_request = true)),
@@ -273,7 +273,7 @@ static void each_condition_fires(void **state)
     assert_fires(&t, HS_TRIGGER(.every_steps = 4), " 4 8");
     assert_fires(&t, HS_TRIGGER(.every_secs = 10), " 3 5 7 9");
     assert_fires(&t, HS_TRIGGER(.every_secs = 1e-12), " 2 3 4 5 6 7 8 9 10");
-    assert_fires(&t, HS_TRIGGER(HS_AT_STEPS(10, 1, 0, 9)), " 1 9 10");
+    assert_fires(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(10, 1, 0, 9)), " 1 9 10");
     assert_fires(&t, HS_TRIGGER(.first = true), " 1");
     assert_fires(&t, HS_TRIGGER(.last = true), " 10");
     t.request_at = 1;
@@ -292,7 +292,7 @@ static void any_of_several_fires(void **state)
     assert_fires(&t, HS_TRIGGER(.every_steps = 4, .last = true), " 4 8 10");
     assert_fires(&t, HS_TRIGGER(.every_steps = 5, .last = true), " 5 10");
     assert_fires(&t, HS_TRIGGER(.every_steps = 4, .every_secs = 10), " 3 4 6 8 10");
-    assert_fires(&t, HS_TRIGGER(.every_steps = 4, HS_AT_STEPS(3, 4), .on_request = true), " 3 4 8 9");
+    assert_fires(&t, HS_TRIGGER(.every_steps = 4, .at_steps = HS_AT_STEPS(3, 4), .on_request = true), " 3 4 8 9");
     hs_summary_free(t.summary);
 }
 
@@ -322,9 +322,9 @@ static void a_resumed_run_goes_on_in_the_rhythm(void **state)
     for (int64_t at = 1; at < LAST; at++) {
         assert_resumes(&t, HS_TRIGGER(.every_steps = 4), at, " 4 8");
         assert_resumes(&t, HS_TRIGGER(.every_steps = 4, .first = true), at, " 1 5 9");
-        assert_resumes(&t, HS_TRIGGER(HS_AT_STEPS(0, 4, 5, 9)), at, " 1 4 5 9");
-        assert_resumes(&t, HS_TRIGGER(HS_AT_STEPS(6), .first = true), at, " 1 6");
-        assert_resumes(&t, HS_TRIGGER(.every_steps = 4, HS_AT_STEPS(3, 5)), at, " 3 4 5 8");
+        assert_resumes(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(0, 4, 5, 9)), at, " 1 4 5 9");
+        assert_resumes(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(6), .first = true), at, " 1 6");
+        assert_resumes(&t, HS_TRIGGER(.every_steps = 4, .at_steps = HS_AT_STEPS(3, 5)), at, " 3 4 5 8");
     }
     hs_summary_free(t.summary);
 }
@@ -333,12 +333,12 @@ static void a_resumed_run_goes_on_in_the_rhythm(void **state)
 static void what_is_listed_anew_and_has_passed_does_not_fire(void **state)
 {
     trainer t = begin(state);
-    train_with(&t, HS_TRIGGER(HS_AT_STEPS(2)), 5);
-    train_with(&t, HS_TRIGGER(HS_AT_STEPS(2, 3, 8)), LAST);
+    train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2)), 5);
+    train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 3, 8)), LAST);
     assert_fired(&t, " 2 8");
     anew(&t);
     train_with(&t, HS_TRIGGER(.every_steps = 4), 5);
-    train_with(&t, HS_TRIGGER(HS_AT_STEPS(2, 3, 8)), 9);
+    train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 3, 8)), 9);
     train_with(&t, HS_TRIGGER(.last = true), LAST);
     assert_fired(&t, " 4 8 10");
     hs_summary_free(t.summary);
@@ -349,7 +349,7 @@ static void after_a_recovery_the_steps_fire_again_and_requests_do_not(void **sta
 {
     trainer t = begin(state);
     t.lost_at = 6;
-    assert_fires(&t, HS_TRIGGER(HS_AT_STEPS(3, 5, 6)), " 3 5 5 6");
+    assert_fires(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(3, 5, 6)), " 3 5 5 6");
     t.lost_at = 6;
     t.request_at = 3;
     assert_fires(&t, HS_TRIGGER(.on_request = true), " 3");

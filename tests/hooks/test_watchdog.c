@@ -76,8 +76,8 @@ static void build(room *r, stage *s, bool queue)
 
 static void open_room(room *r, const hs_hook *hooks, size_t n, const char *directory)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n, .checkpoint_dir = directory,
-                                  .recovery = &(hs_recovery){HS_RECOVERY, .max_attempts = 2, .backoff_secs = 0.001}};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n), .checkpoint_dir = directory,
+                                         .recovery = HS_RECOVERY(.max_attempts = 2, .backoff_secs = 0.001));
     r->s->session = hs_session_open(hs_graph_backend(r->graph), &options, &r->s->err);
     assert_ok(r->s->session ? HS_OK : r->s->err.code, &r->s->err);
 }
@@ -192,8 +192,8 @@ static void slow_close(void *self, const hs_outcome *outcome)
 
 static hs_hook slow_hook(slow *x)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "slow", .begin = slow_begin, .after_run = slow_after,
-                                    .close = slow_close};
+    static const hs_hook_ops ops =
+        HS_INIT(hs_hook_ops, .name = "slow", .begin = slow_begin, .after_run = slow_after, .close = slow_close);
     return (hs_hook){.ops = &ops, .self = x};
 }
 
@@ -220,7 +220,8 @@ static void options_must_make_sense(void **state)
     stage_refuses(s, hs_watchdog(.action = 2), HS_INVALID_ARGUMENT, "action is 2");
     stage_refuses(s, hs_watchdog(.heartbeat_secs = -1), HS_INVALID_ARGUMENT, "heartbeat_secs is -1");
     stage_refuses(s, hs_watchdog(.heartbeat = ""), HS_INVALID_ARGUMENT, "heartbeat is empty");
-    stage_refuses(s, hs_watchdog_hook(&(hs_watchdog_options){.factor = 2}), HS_INVALID_ARGUMENT, "HS_WATCHDOG");
+    stage_refuses(s, hs_watchdog_hook(&(hs_watchdog_options){.factor = 2}), HS_INVALID_ARGUMENT,
+                  "HS_INIT(hs_watchdog_options");
 }
 
 /* Stalls. */
@@ -332,13 +333,13 @@ static hs_code slow_save(void *self, hs_raw_session *session, int64_t step, hs_e
 
 static hs_hook saver(room *r, const hs_saver_listener *listener)
 {
-    return hs_checkpoint_saver(.checkpoint_dir = r->s->directory, .save_steps = 1, .listeners = listener,
-                               .n_listeners = listener != NULL);
+    const hs_saver_listener list[] = {listener ? *listener : (hs_saver_listener){.ops = NULL}, {.ops = NULL}};
+    return hs_checkpoint_saver(.checkpoint_dir = r->s->directory, .save_steps = 1, .listeners = list);
 }
 
 static hs_saver *add_saver(room *r)
 {
-    hs_saver *made = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &r->s->t.env}, &r->s->err);
+    hs_saver *made = hs_saver_new(HS_SAVER_OPTIONS(.env = &r->s->t.env), &r->s->err);
     assert_non_null(made);
     hs_backend_ops const *ops = hs_graph_backend(r->graph).ops;
     assert_ok(ops->add_to_collection(r->graph, HS_SAVERS, made, NULL, &r->s->err), &r->s->err);
@@ -348,7 +349,7 @@ static hs_saver *add_saver(room *r)
 /* What it does is what an end would be for. */
 static void a_save_that_stalls_is_not_ended(void **state)
 {
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .before_save = slow_save};
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = slow_save);
     room r;
     build(&r, *state, false);
     hs_saver *made = add_saver(&r);
@@ -714,7 +715,7 @@ static void the_heartbeat_names_the_hook_that_is_called(void **state)
     build(&r, *state, false);
     char path[512];
     snprintf(path, sizeof path, "%s/beat.json", r.s->directory);
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "the \"slow\\\" \n one", .after_run = after_waits_for_beat};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "the \"slow\\\" \n one", .after_run = after_waits_for_beat);
     open_room(&r, (hs_hook[]){hs_watchdog(WATCH, .heartbeat = path, .heartbeat_secs = 0.002), {.ops = &ops, .self = path}},
               2, NULL);
     train(&r);
@@ -749,7 +750,7 @@ static hs_code scenario(test_env *t, void *user)
     hs_code code = HS_OK;
     for (int i = 0; !code && i < 2; i++) {
         const hs_hook held = hs_hook_hold(hook);
-        hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &held, .n_hooks = 1};
+        hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(held));
         hs_session *session = hs_session_open(hs_graph_backend(graph), &options, &err);
         code = session ? HS_OK : err.code;
         hs_session_close(session, NULL);

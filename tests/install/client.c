@@ -20,12 +20,13 @@ int main(void)
     hs_op_def def;
     hs_stop_at_step_options stop;
     hs_session_options options;
-    hs_hook hook;
+    hs_hook hooks[2];
     hs_error err;
     memset(&def, 0, sizeof def);
     memset(&stop, 0, sizeof stop);
     memset(&options, 0, sizeof options);
     memset(&err, 0, sizeof err);
+    memset(hooks, 0, sizeof hooks);
     def.size = sizeof def;
     def.name = "train";
     def.run = train;
@@ -36,10 +37,9 @@ int main(void)
     hs_graph_add_op(graph, &def);
     stop.size = sizeof stop;
     stop.last_step = 7;
-    hook = hs_stop_at_step_hook(&stop);
+    hooks[0] = hs_stop_at_step_hook(&stop);
     options.size = sizeof options;
-    options.hooks = &hook;
-    options.n_hooks = 1;
+    options.hooks = hooks;
     hs_session *session = hs_session_open(hs_graph_backend(graph), &options, &err);
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train", &err) != HS_OK)

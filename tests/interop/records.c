@@ -19,7 +19,7 @@ static int write_records(const char *path, hs_record_compression compression)
 {
     static char line[1 << 20];
     static unsigned char data[sizeof line / 2];
-    hs_record_writer_options options = {HS_RECORD_WRITER_OPTIONS, .compression = compression};
+    hs_record_writer_options options = HS_INIT(hs_record_writer_options, .compression = compression);
     hs_record_writer *writer = hs_record_writer_open(path, &options, &err);
     hs_code code = err.code;
     while (!code && fgets(line, sizeof line, stdin)) {
@@ -38,7 +38,7 @@ static int write_records(const char *path, hs_record_compression compression)
 
 static int read_records(const char *path, hs_record_compression compression)
 {
-    hs_record_reader_options options = {HS_RECORD_READER_OPTIONS, .compression = compression};
+    hs_record_reader_options options = HS_INIT(hs_record_reader_options, .compression = compression);
     hs_record_reader *reader = hs_record_reader_open(path, &options, &err);
     hs_bytes record;
     if (!reader)

@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     int n = take_variables(variables, names, g);
     hs_saver *saver = hs_saver_new(NULL, &err);
     hs_session *s = saver ? hs_session_open(hs_graph_backend(g), NULL, &err) : NULL;
-    hs_restore_options options = {HS_RESTORE_OPTIONS, .names = names};
+    hs_restore_options options = HS_INIT(hs_restore_options, .names = names);
     if (s && hs_saver_restore(saver, hs_session_raw(s), argv[1], &options, &err) != HS_OK)
         hs_session_fail(s, err.code, err.message);
     hs_outcome outcome = hs_session_close(s, &err);

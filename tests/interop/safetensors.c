@@ -62,8 +62,8 @@ static hs_session *open_session(hs_graph *g, unsigned generation, hs_error *err)
 
 static hs_code save(const char *path, hs_error *err)
 {
-    hs_safetensors_options options = {HS_SAFETENSORS_OPTIONS, .names = names,
-                                      .metadata = HS_SAFETENSORS_METADATA({"format", "pt"}, {"\xc3\xbc\"", "a\nb"})};
+    hs_safetensors_options options = HS_INIT(hs_safetensors_options, .names = names,
+                                             .metadata = HS_SAFETENSORS_METADATA({"format", "pt"}, {"\xc3\xbc\"", "a\nb"}));
     hs_graph *g = hs_graph_new(NULL);
     hs_session *s = open_session(g, 0, err);
     hs_code code = s ? hs_safetensors_save(hs_session_raw(s), path, &options, err) : err->code;
@@ -75,7 +75,7 @@ static hs_code save(const char *path, hs_error *err)
 static hs_code load(const char *path, hs_error *err)
 {
     static unsigned char wanted[ROOM];
-    hs_restore_options options = {HS_RESTORE_OPTIONS, .names = names};
+    hs_restore_options options = HS_INIT(hs_restore_options, .names = names);
     hs_graph *g = hs_graph_new(NULL);
     hs_session *s = open_session(g, 1, err);
     hs_code code = s ? hs_safetensors_load(hs_session_raw(s), path, &options, err) : err->code;

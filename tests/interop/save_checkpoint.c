@@ -59,8 +59,8 @@ static hs_code initialize(void *self, const hs_tensor *value, hs_error *err)
 
 static void add(hs_graph *g, variable *v, hs_dtype dtype, hs_shape shape)
 {
-    hs_graph_add_variable(g, &(hs_variable_def){HS_VARIABLE_DEF, .name = v->name, .dtype = dtype, .shape = shape,
-                                                .initialize = initialize, .self = v});
+    hs_graph_add_variable(
+        g, HS_VARIABLE_DEF(.name = v->name, .dtype = dtype, .shape = shape, .initialize = initialize, .self = v));
 }
 
 static void add_all(hs_graph *g, variable *v, size_t n, bool many, unsigned generation)
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         return 2;
     hs_graph *g = hs_graph_new(NULL);
     add_all(g, variables, n, many, (unsigned)atoi(argv[2]));
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .shards = argc > 4 ? atoi(argv[4]) : 0}, &err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.shards = argc > 4 ? atoi(argv[4]) : 0), &err);
     hs_session *s = saver ? hs_session_open(hs_graph_backend(g), NULL, &err) : NULL;
     if (s && hs_saver_save(saver, hs_session_raw(s), argv[1], -1, NULL, &err) != HS_OK)
         hs_session_fail(s, err.code, err.message);

@@ -42,8 +42,7 @@ static void add_summaries(hs_graph *g)
 {
     hs_graph_summary_scalar(g, "summaries/loss", "loss");
     hs_graph_add_summary(g, HS_SUMMARY_SCALAR,
-                         &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "summaries/scale", .tensor = "model/split:1",
-                                                 .tag = "scale/größe"});
+                         HS_GRAPH_SUMMARY_DEF(.name = "summaries/scale", .tensor = "model/split:1", .tag = "scale/größe"));
     hs_graph_summary_scalar(g, "summaries/rate", "rate");
     hs_graph_summary_histogram(g, "summaries/weights", "model/dense/weights");
 }
@@ -80,9 +79,10 @@ int main(int argc, char **argv)
     hs_error err = {0};
     hs_graph *g = make_graph();
     hs_hook hooks[] = {hs_stop_at_step(.last_step = atoll(argv[1])),
-                       hs_profiler(.save_steps = 2, .output_dir = argv[2], .show_memory = true)};
-    hs_training_options training = {HS_TRAINING_OPTIONS, .checkpoint_dir = argv[2], .hooks = hooks, .n_hooks = 2,
-                                    .save_summaries_steps = 1};
+                       hs_profiler(.save_steps = 2, .output_dir = argv[2], .show_memory = true),
+                       {.ops = NULL}};
+    hs_training_options training =
+        HS_INIT(hs_training_options, .checkpoint_dir = argv[2], .hooks = hooks, .save_summaries_steps = 1);
     hs_session *s = hs_training_session_open(hs_graph_backend(g), &training, &err);
     while (!hs_session_should_stop(s) && hs_session_run(s, "train/group", &err) == HS_OK)
         ;

@@ -80,17 +80,16 @@ static hs_code load_count(void *self, hs_state_reader *in, hs_error *err)
     return hs_state_read(in, &((model *)self)->runs_seen, sizeof(uint64_t), err);
 }
 
-static const hs_hook_ops counter_ops = {HS_HOOK_OPS, .name = "counter", .after_run = count_run, .save_state = save_count,
-                                        .load_state = load_count};
+static const hs_hook_ops counter_ops =
+    HS_INIT(hs_hook_ops, .name = "counter", .after_run = count_run, .save_state = save_count, .load_state = load_count);
 
 static hs_graph *make_graph(model *m, const options *o)
 {
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_variable(g, o->weights_name, HS_FLOAT, HS_SHAPE(3), m->weights);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m->loss);
-    hs_graph_add_state(g, &(hs_state_provider){HS_STATE_PROVIDER, .name = "position", .save = save_position,
-                                               .load = load_position, .self = m, .version = 2,
-                                               .identity = "seven a step, caf\xc3\xa9"});
+    hs_graph_add_state(g, HS_STATE_PROVIDER(.name = "position", .save = save_position, .load = load_position, .self = m,
+                                            .version = 2, .identity = "seven a step, caf\xc3\xa9"));
     hs_graph_op(g, .name = "train", .run = train, .self = m, .writes = HS_NAMES(o->weights_name, "loss"),
                 .advances_step = true);
     hs_graph_op(g, .name = "summaries", .run = summarize, .self = m, .inputs = HS_NAMES("loss"),
@@ -153,10 +152,9 @@ int main(int argc, char **argv)
         return 2;
     model m = {.offset = o.offset, .summary = hs_summary_new(NULL)};
     hs_graph *g = make_graph(&m, &o);
-    hs_hook hooks[] = {hs_stop_at_step(.last_step = o.last_step), {.ops = &counter_ops, .self = &m}};
-    hs_training_options training = {
-        HS_TRAINING_OPTIONS, .checkpoint_dir = o.directory,         .hooks = hooks,
-        .n_hooks = 2,        .save_checkpoint_steps = o.save_steps, .save_summaries_steps = o.summary_steps};
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = o.last_step), {.ops = &counter_ops, .self = &m}, {.ops = NULL}};
+    hs_training_options training = HS_INIT(hs_training_options, .checkpoint_dir = o.directory, .hooks = hooks,
+                                           .save_checkpoint_steps = o.save_steps, .save_summaries_steps = o.summary_steps);
     hs_error err = {0};
     hs_session *s = hs_training_session_open(hs_graph_backend(g), &training, &err);
     long long start = s ? (long long)hs_session_step(s) : -1;

@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     bool goes_on = argc > 2;
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = goes_on ? 1 << 11 : 0};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .queue_bytes = goes_on ? 1 << 11 : 0);
     hs_summary_writer *w = hs_summary_writer_open(argv[1], &options, &err);
     hs_code code = !w ? err.code : goes_on ? go_on(w, &err) : serve(w, &err);
     if (!code)

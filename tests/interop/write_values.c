@@ -54,52 +54,47 @@ static hs_code put_pr_curve(hs_summary *s, const char *tag, hs_dtype dtype, hs_s
     load(2, path, ".weights");
     const hs_tensor labels = hs_tensor_of(HS_BOOL, shape, loaded[0]), predictions = hs_tensor_of(dtype, shape, loaded[1]),
                     weights = hs_tensor_of(HS_FLOAT, shape, loaded[2]);
-    return hs_summary_pr_curve(s, tag, &(hs_pr_curve){HS_PR_CURVE, &labels, &predictions, &weights, .thresholds = 11}, err);
+    return hs_summary_pr_curve(s, tag, HS_PR_CURVE(&labels, &predictions, &weights, .thresholds = 11), err);
 }
 
 static hs_code put_layout(hs_summary *s, hs_error *err)
 {
-    const hs_chart_margin margin = {"loss/mean", "loss/low", "loss/high"};
-    const hs_chart charts[] = {
-        {.title = "losses", .tags = (const char *const[]){"loss", "validation/.*", NULL}},
-        {.title = "with a band", .margins = &margin, .n_margins = 1},
-    };
-    const hs_chart_category categories[] = {
-        {.title = "training", .charts = charts, .n_charts = 2, .closed = true},
-        {.title = "empty"},
-    };
-    return hs_summary_chart_layout(s, categories, 2, err);
+    const hs_chart *charts =
+        HS_CHARTS({.title = "losses", .tags = HS_NAMES("loss", "validation/.*")},
+                  {.title = "with a band", .margins = HS_CHART_MARGINS({"loss/mean", "loss/low", "loss/high"})});
+    return hs_summary_chart_layout(
+        s, HS_CHART_CATEGORIES({.title = "training", .charts = charts, .closed = true}, {.title = "empty"}), err);
 }
 
 static hs_code put_hparams(hs_summary *s, const char *what, hs_error *err)
 {
     const hs_hparam optimizers[] = {{.type = HS_HPARAM_STRING, .string = "sgd"},
-                                    {.type = HS_HPARAM_STRING, .string = "adam"}};
+                                    {.type = HS_HPARAM_STRING, .string = "adam"},
+                                    {.type = HS_HPARAM_UNSET}};
     const hs_hparam_info infos[] = {
-        {.name = "optimizer", .type = HS_HPARAM_STRING, .values = optimizers, .n_values = 2},
+        {.name = "optimizer", .type = HS_HPARAM_STRING, .values = optimizers},
         {.name = "rate", .display_name = "learning rate", .type = HS_HPARAM_NUMBER, .least = 0.01, .most = 1},
         {.name = "nesterov", .description = "look *ahead*", .type = HS_HPARAM_BOOL},
+        {.name = NULL},
     };
     const hs_metric_info metrics[] = {
         {.tag = "loss", .display_name = "the loss"},
         {.tag = "accuracy", .group = "validation", .dataset = HS_METRIC_VALIDATION},
+        {.tag = NULL},
     };
     const hs_hparam values[] = {
         HS_HPARAM("optimizer", STRING, .string = "adam"),
         HS_HPARAM("rate", NUMBER, .number = 0),
         HS_HPARAM("nesterov", BOOL, .flag = false),
+        {.type = HS_HPARAM_UNSET},
     };
     if (strcmp(what, "config") == 0)
-        return hs_hparams_config(s,
-                                 &(hs_hparams_config_options){HS_HPARAMS_CONFIG_OPTIONS, infos, 3, metrics, 2,
-                                                              .description = "an *experiment*", .user = "ada",
-                                                              .created_secs = 1.5},
-                                 err);
+        return hs_hparams_config(
+            s,
+            HS_HPARAMS_CONFIG_OPTIONS(infos, metrics, .description = "an *experiment*", .user = "ada", .created_secs = 1.5),
+            err);
     if (strcmp(what, "start") == 0)
-        return hs_hparams_start(s,
-                                &(hs_hparams_start_options){HS_HPARAMS_START_OPTIONS, values, 3, "group", "model",
-                                                            "http://x", .start_secs = 2.5},
-                                err);
+        return hs_hparams_start(s, HS_HPARAMS_START_OPTIONS(values, "group", "model", "http://x", .start_secs = 2.5), err);
     return hs_hparams_end(s, HS_HPARAMS_SUCCESS, 3.5, err);
 }
 
@@ -123,13 +118,12 @@ static hs_code put(hs_summary *s, const char *kind, const char *tag, hs_dtype dt
     if (strcmp(kind, "image") == 0)
         return hs_summary_image(s, tag, &tensor, NULL, err);
     if (strcmp(kind, "audio") == 0)
-        return hs_summary_audio(s, tag, &tensor, &(hs_audio_options){HS_AUDIO_OPTIONS, .sample_rate = 8000.7}, err);
+        return hs_summary_audio(s, tag, &tensor, HS_AUDIO_OPTIONS(.sample_rate = 8000.7), err);
     if (strcmp(kind, "text") == 0)
         return hs_summary_text(s, tag, loaded[0], err);
     if (strcmp(kind, "strings") == 0)
         return hs_summary_text_tensor(s, tag, &tensor, err);
-    return hs_summary_tensor(s, tag, &tensor, &(hs_summary_plugin){HS_SUMMARY_PLUGIN, .name = "mine", .content = {"c", 1}},
-                             err);
+    return hs_summary_tensor(s, tag, &tensor, HS_SUMMARY_PLUGIN(.name = "mine", .content = {"c", 1}), err);
 }
 
 static hs_code serve(hs_summary_writer *w, hs_summary *s, hs_error *err)

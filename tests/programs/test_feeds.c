@@ -48,13 +48,12 @@ static void feeds_and_nested_fetches(void **state)
     hs_session *s = hs_session_open(hs_graph_backend(g), NULL, &err);
     assert_non_null(s);
 
-    hs_run_args args = {
-        HS_RUN_ARGS,
-        .fetches = HS_DICT({"train", HS_LEAF("train_op")},
-                           {"metrics", HS_DICT({"loss", HS_LEAF("train_op:0")}, {"accuracy", HS_LEAF("acc")})}),
-        .feeds = HS_FEEDS({"images", hs_tensor_of(HS_FLOAT, HS_SHAPE(4, 3), batch.x)},
-                          {"labels", hs_tensor_of(HS_INT64, HS_SHAPE(4), batch.y)}),
-    };
+    hs_run_args args =
+        HS_INIT(hs_run_args,
+                .fetches = HS_DICT({"train", HS_LEAF("train_op")},
+                                   {"metrics", HS_DICT({"loss", HS_LEAF("train_op:0")}, {"accuracy", HS_LEAF("acc")})}),
+                .feeds = HS_FEEDS({"images", hs_tensor_of(HS_FLOAT, HS_SHAPE(4, 3), batch.x)},
+                                  {"labels", hs_tensor_of(HS_INT64, HS_SHAPE(4), batch.y)}));
     const hs_run_values *v;
     assert_ok(hs_session_run_args(s, &args, &v, &err), &err);
     assert_true(hs_values_number_at(v, "metrics/accuracy") == 0.75);
@@ -77,7 +76,7 @@ static void args_that_outlive_their_block(void **state)
     batch_data batch = {.x = {1, 2}, .y = {3}};
     hs_graph *g = make_graph(&evaluated);
     hs_session *s = hs_session_open(hs_graph_backend(g), NULL, &err);
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     {
         char path[] = "metrics/loss", name[] = "train_op:0";
         hs_tensor images = hs_tensor_of(HS_FLOAT, HS_SHAPE(4, 3), batch.x);
@@ -102,9 +101,9 @@ static void run_options_bring_metadata(void **state)
     batch_data batch = {.x = {1, 2}, .y = {3}};
     hs_graph *g = make_graph(&evaluated);
     hs_session *s = hs_session_open(hs_graph_backend(g), NULL, &err);
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_FULL};
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("acc"), .options = &options,
-                        .feeds = HS_FEEDS({"labels", hs_tensor_of(HS_INT64, HS_SHAPE(4), batch.y)})};
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL);
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("acc"), .options = &options,
+                               .feeds = HS_FEEDS({"labels", hs_tensor_of(HS_INT64, HS_SHAPE(4), batch.y)}));
     const hs_run_values *v;
     assert_ok(hs_session_run_args(s, &args, &v, &err), &err);
     assert_true(hs_values_metadata(v).size > 0);

@@ -11,7 +11,7 @@ typedef struct {
     long patience, bad;
 } early_stop;
 
-static const hs_run_args wanted = {HS_RUN_ARGS, .names = HS_NAMES("validation_loss")};
+static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("validation_loss"));
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
@@ -32,14 +32,13 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     return HS_OK;
 }
 
-static const hs_hook_ops early_stop_ops = {HS_HOOK_OPS, .name = "early_stop", .before_run = before_run,
-                                           .after_run = after_run};
+static const hs_hook_ops early_stop_ops =
+    HS_INIT(hs_hook_ops, .name = "early_stop", .before_run = before_run, .after_run = after_run);
 
 static hs_outcome train(hs_script *script, early_stop *h, hs_error *err)
 {
     hs_hook hook = hs_script_watch(script, NULL, (hs_hook){.ops = &early_stop_ops, .self = h});
-    hs_session *s = hs_session_open(hs_script_backend(script),
-                                    &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1}, err);
+    hs_session *s = hs_session_open(hs_script_backend(script), HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), err);
     while (!hs_session_should_stop(s))
         if (hs_session_run(s, "train", err) != HS_OK)
             break;

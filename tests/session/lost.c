@@ -36,7 +36,7 @@ int lost_setup(void **state)
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE}));
     lost_probe(l, a, .code = 0);
     lost_probe(l, b, .code = 0);
-    l->recovery = (hs_recovery){HS_RECOVERY};
+    l->recovery = (hs_recovery)HS_INIT(hs_recovery);
     *state = l;
     return hs_graph_error(l->graph)->code;
 }
@@ -87,9 +87,8 @@ hs_session *lost_try_open(lost *l, const hs_session_options *given, const hs_hoo
                         hs_script_watch(l->calls, "b", probe_hook(&l->b))};
     for (size_t i = 0; i < n; i++)
         hooks[2 + i] = more[i];
-    hs_session_options options = given ? *given : (hs_session_options){HS_SESSION_OPTIONS};
+    hs_session_options options = given ? *given : (hs_session_options)HS_INIT(hs_session_options);
     options.hooks = hooks;
-    options.n_hooks = 2 + n;
     options.recovery = &l->recovery;
     return l->session = hs_session_open(lost_backend(l), &options, &l->err);
 }
@@ -104,7 +103,7 @@ void lost_open_saving(lost *l)
 {
     if (!l->directory)
         l->directory = test_make_directory();
-    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = l->directory};
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = l->directory);
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
     if (!lost_try_open(l, &options, &saver, 1))
         fail_msg("opening: %s: %s", hs_code_name(l->err.code), l->err.message);
@@ -130,13 +129,13 @@ static double value_of(lost *l, const hs_run_args *args)
 
 int64_t lost_step(lost *l)
 {
-    return (int64_t)value_of(l, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("global_step")});
+    return (int64_t)value_of(l, HS_RUN_ARGS(.names = HS_NAMES("global_step")));
 }
 
 double lost_same(lost *l, double number)
 {
     hs_tensor in = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number);
-    return value_of(l, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})});
+    return value_of(l, HS_RUN_ARGS(.names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})));
 }
 
 const hs_outcome *lost_close(lost *l)

@@ -35,7 +35,7 @@ int own_setup(void **state)
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE}));
     own_probe(o, a, .code = 0);
     own_probe(o, b, .code = 0);
-    o->recovery = (hs_recovery){HS_RECOVERY, .max_attempts = HS_NEVER};
+    o->recovery = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
     *state = o;
     return hs_graph_error(o->graph)->code;
 }
@@ -55,9 +55,8 @@ int own_teardown(void **state)
 
 void own_open(own *o, const hs_session_options *given, const hs_hook *hooks, size_t n)
 {
-    hs_session_options options = given ? *given : (hs_session_options){HS_SESSION_OPTIONS};
-    options.hooks = hooks;
-    options.n_hooks = n;
+    hs_session_options options = given ? *given : (hs_session_options)HS_INIT(hs_session_options);
+    options.hooks = test_hooks(hooks, n);
     options.recovery = &o->recovery;
     o->session = hs_session_open(hs_graph_backend(o->graph), &options, &o->err);
     if (!o->session)

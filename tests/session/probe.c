@@ -68,18 +68,10 @@ static void destroy(void *self)
 
 hs_hook probe_hook(probe *p)
 {
-    p->ops = (hs_hook_ops){
-        HS_HOOK_OPS,
-        .name = p->name,
-        .begin = begin,
-        .after_create_session = after_create_session,
-        .before_run = before_run,
-        .after_run = after_run,
-        .boundary = boundary,
-        .end = end,
-        .close = close_hook,
-        .destroy = destroy,
-    };
+    p->ops =
+        (hs_hook_ops)HS_INIT(hs_hook_ops, .name = p->name, .begin = begin, .after_create_session = after_create_session,
+                             .before_run = before_run, .after_run = after_run, .boundary = boundary, .end = end,
+                             .close = close_hook, .destroy = destroy);
     return (hs_hook){.ops = &p->ops, .self = p};
 }
 
@@ -154,7 +146,7 @@ void play_spy(play *p)
 
 hs_session *play_try_open(play *p, const hs_hook *hooks, size_t n)
 {
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = n};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = test_hooks(hooks, n));
     p->session = hs_session_open(p->backend, &options, &p->err);
     return p->session;
 }
@@ -179,7 +171,7 @@ hs_code play_args(play *p, const hs_run_args *args)
 
 hs_code play_run(play *p, const char *const *names, const hs_feed *feeds)
 {
-    return play_args(p, &(hs_run_args){HS_RUN_ARGS, .names = names, .feeds = feeds});
+    return play_args(p, HS_RUN_ARGS(.names = names, .feeds = feeds));
 }
 
 double play_number(play *p, const char *name)

@@ -206,9 +206,9 @@ static void m_destroy(void *self)
 
 static hs_hook marker(trainer *t)
 {
-    static const hs_hook_ops ops = {
-        HS_HOOK_OPS,  .name = "marker", .begin = m_begin,    .after_create_session = m_created, .before_run = m_before,
-        .end = m_end, .close = m_close, .destroy = m_destroy};
+    static const hs_hook_ops ops =
+        HS_INIT(hs_hook_ops, .name = "marker", .begin = m_begin, .after_create_session = m_created, .before_run = m_before,
+                .end = m_end, .close = m_close, .destroy = m_destroy);
     return (hs_hook){.ops = &ops, .self = t};
 }
 
@@ -237,9 +237,9 @@ static void build(trainer *t)
     t->files = *hs_env_default()->files.ops;
     t->files.sync = no_sync;
     t->files.sync_directory = no_sync_directory;
-    t->env = (hs_env){HS_ENV, .logger = {no_log, NULL}, .files = {&t->files, NULL}};
-    const hs_state_provider position = {HS_STATE_PROVIDER, .name = "reader", .save = save_position, .load = load_position,
-                                        .self = t};
+    t->env = (hs_env)HS_INIT(hs_env, .logger = {no_log, NULL}, .files = {&t->files, NULL});
+    const hs_state_provider position =
+        HS_INIT(hs_state_provider, .name = "reader", .save = save_position, .load = load_position, .self = t);
     t->graph = hs_graph_new(&t->env);
     hs_graph_variable(t->graph, "weights", HS_DOUBLE, HS_SHAPE(4), t->weights);
     hs_graph_global_step(t->graph, NULL, &t->step);
@@ -260,19 +260,22 @@ static uint64_t digest(const trainer *t)
 
 static hs_session *open_session(trainer *t, hs_saver *saver, hs_error *err)
 {
-    static const hs_saver_listener_ops ops = {HS_SAVER_LISTENER_OPS, .before_save = before_save};
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = before_save);
     const hs_saver_listener listener = {&ops, t};
-    const hs_hook hooks[] = {
+    hs_hook hooks[] = {
         marker(t),
         hs_stop_at_step(.last_step = t->last_step ? t->last_step : STEPS),
         hs_evaluation(.every_n_steps = EVAL_STEPS, .evaluate = evaluate, .user = t),
         hs_checkpoint_saver(.checkpoint_dir = t->directory, .save_steps = SAVE_STEPS, .saver = saver,
-                            .listeners = &listener, .n_listeners = 1, .background = t->background),
+                            .listeners = HS_LISTENERS(listener), .background = t->background),
+        {.ops = NULL},
     };
-    const hs_session_options options = {HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = t->unsaved ? 3 : 4,
-                                        .checkpoint_dir = t->directory, .signals = true};
-    if (t->unsaved)
+    const hs_session_options options =
+        HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = t->directory, .signals = true);
+    if (t->unsaved) {
         hs_hook_destroy(hooks[3]);
+        hooks[3].ops = NULL;
+    }
     return hs_session_open(hs_graph_backend(t->graph), &options, err);
 }
 
@@ -280,7 +283,7 @@ int trainer_run(trainer *t)
 {
     hs_error err = {0};
     build(t);
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 20, .env = &t->env}, &err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 20, .env = &t->env), &err);
     if (t->at == AT_START) {
         tell(t);
         pause_us(1000);

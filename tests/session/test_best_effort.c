@@ -17,8 +17,8 @@ static hs_hook_failure failure_of(play *p, size_t index)
     return failure;
 }
 
-static const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
-static const hs_run_args nothing_there = {HS_RUN_ARGS, .names = HS_NAMES("nowhere")};
+static const hs_run_args five = HS_INIT(hs_run_args, .names = HS_NAMES("five"));
+static const hs_run_args nothing_there = HS_INIT(hs_run_args, .names = HS_NAMES("nowhere"));
 
 /* As long as it is told to, in one callback. */
 typedef struct {
@@ -308,7 +308,7 @@ static void what_it_has_asked_for_before_it_failed_is_left_out(void **state)
     static const double mine = 1, callers = 2;
     const hs_feed feeds[] = {play_feed("b", &mine), play_feed("a", &mine), {NULL}},
                   given[] = {play_feed("a", &callers), {NULL}};
-    const hs_run_args wants = {HS_RUN_ARGS, .names = HS_NAMES("five"), .feeds = feeds};
+    const hs_run_args wants = HS_INIT(hs_run_args, .names = HS_NAMES("five"), .feeds = feeds);
     play_probe(p, b, .wants = &wants);
     open_with_b(p, 0);
     assert_ok(play_run(p, (const char *const[]){"a", NULL}, given), &p->err);
@@ -322,8 +322,8 @@ static void what_it_wanted_fed_another_may_feed(void **state)
     play *p = *state;
     static const double mine = 1, anothers = 3;
     const hs_feed feeds[] = {play_feed("b", &mine), {NULL}}, other[] = {play_feed("b", &anothers), {NULL}};
-    const hs_run_args wants = {HS_RUN_ARGS, .feeds = feeds, .options = &(hs_run_options){.size = 1}},
-                      fed = {HS_RUN_ARGS, .names = HS_NAMES("b"), .feeds = other};
+    const hs_run_args wants = HS_INIT(hs_run_args, .feeds = feeds, .options = &(hs_run_options){.size = 1}),
+                      fed = HS_INIT(hs_run_args, .names = HS_NAMES("b"), .feeds = other);
     play_probe(p, b, .wants = &wants);
     play_probe(p, c, .wants = &fed);
     open_with_b(p, 0);

@@ -43,7 +43,7 @@ static void ms_120s_the_original_args_are_the_callers_alone(void **state)
 {
     play *p = *state;
     const double one = 1;
-    hs_run_args mine = {HS_RUN_ARGS, .names = HS_NAMES("five"), .feeds = (hs_feed[]){play_feed("a", &one), {NULL}}};
+    hs_run_args mine = HS_INIT(hs_run_args, .names = HS_NAMES("five"), .feeds = (hs_feed[]){play_feed("a", &one), {NULL}});
     play_probe(p, a, .wants = &mine, .act = look_at_the_args);
     play_probe(p, b, .act = look_at_the_args);
     play_open_probes(p, 2);
@@ -52,8 +52,8 @@ static void ms_120s_the_original_args_are_the_callers_alone(void **state)
 }
 
 /* Each listing is a hook of its own, though it is the same object. */
-static const hs_run_args five_then_ten[] = {{HS_RUN_ARGS, .names = HS_NAMES("five")},
-                                            {HS_RUN_ARGS, .names = HS_NAMES("ten")}};
+static const hs_run_args five_then_ten[] = {HS_INIT(hs_run_args, .names = HS_NAMES("five")),
+                                            HS_INIT(hs_run_args, .names = HS_NAMES("ten"))};
 
 static hs_code alternate(probe *p, const probe_call *call)
 {
@@ -124,7 +124,7 @@ static void the_step_is_read_once_before_and_once_after(void **state)
 /* Trains once more, in a run of its own, after the step was read. */
 static hs_code train_once_more(probe *p, const probe_call *call)
 {
-    const hs_run_args train = {HS_RUN_ARGS, .names = HS_NAMES("train")};
+    const hs_run_args train = HS_INIT(hs_run_args, .names = HS_NAMES("train"));
     int64_t *seen = p->user, before;
     if (call->point != PROBE_AFTER)
         return HS_OK;
@@ -279,7 +279,7 @@ static hs_code ask_for_a_boundary(probe *p, const probe_call *call)
 static const char *calls_of_kind(play *p, int64_t kind)
 {
     play_calls(p);
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .kind = kind}), &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.kind = kind)), &p->err);
     return play_calls(p);
 }
 
@@ -330,14 +330,14 @@ static void the_caller_may_make_raw_runs(void **state)
     play_open(p, NULL, 0);
     hs_raw_session *raw = hs_session_raw(p->session);
     for (int i = 0; i < 4; i++) {
-        hs_run_args args = {HS_RUN_ARGS, .names = i % 2 ? HS_NAMES("five", "ten") : HS_NAMES("ten")};
+        hs_run_args args = HS_INIT(hs_run_args, .names = i % 2 ? HS_NAMES("five", "ten") : HS_NAMES("ten"));
         assert_ok(hs_raw_session_run(raw, &args, &values, &p->err), &p->err);
         assert_int_equal(hs_values_count(values), i % 2 ? 2 : 1);
         assert_true(hs_values_number_at(values, "ten") == 10);
     }
     assert_ok(hs_raw_session_run(raw, NULL, NULL, &p->err), &p->err);
     assert_fails(hs_raw_session_run(raw, &(hs_run_args){.kind = 1}, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err,
-                 "HS_RUN_ARGS");
+                 "HS_INIT(hs_run_args");
 }
 
 /* Event files. */
@@ -433,7 +433,7 @@ static void a_writer_of_the_programs_that_is_to_fail_spoils_a_good_end(void **st
 {
     play *p = *state;
     char *directory = test_make_directory();
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &p->t.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &p->t.env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *writer = hs_summary_writer_open(directory, &options, &p->err);
     play_probe(p, a, .stops_at = 1);
     play_open_probes(p, 1);

@@ -8,9 +8,11 @@
 #include <cstring>
 #include <stdexcept>
 
-#define CHECK(condition) ((condition) ? (void)0 : (std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), std::exit(1)))
+#define CHECK(condition)                                                                                                   \
+    ((condition) ? (void)0 : (std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), std::exit(1)))
 
-namespace {
+namespace
+{
 
 struct trainer {
     hs_graph *graph = hs_graph_new(nullptr);
@@ -33,7 +35,10 @@ struct trainer {
         CHECK(hs_graph_add_op(graph, &train) == HS_OK);
     }
 
-    ~trainer() { hs_graph_free(graph); }
+    ~trainer()
+    {
+        hs_graph_free(graph);
+    }
 
     static hs_code step(void *self, hs_op *, hs_error *)
     {
@@ -66,7 +71,10 @@ struct trainer {
         return HS_OK;
     }
 
-    static void close(void *self, const hs_outcome *) { static_cast<trainer *>(self)->closes++; }
+    static void close(void *self, const hs_outcome *)
+    {
+        static_cast<trainer *>(self)->closes++;
+    }
 
     hs_session *open()
     {
@@ -77,13 +85,10 @@ struct trainer {
         ops.after_run = after_run;
         ops.end = end;
         ops.close = close;
-        hs_hook hook{};
-        hook.ops = &ops;
-        hook.self = this;
+        const hs_hook hooks[] = {{&ops, this, 0}, {}};
         hs_session_options options{};
         options.size = sizeof options;
-        options.hooks = &hook;
-        options.n_hooks = 1;
+        options.hooks = hooks;
         options.signals = true;
         return hs_session_open(hs_graph_backend(graph), &options, &err);
     }
@@ -157,7 +162,8 @@ void a_raw_run_throws()
     trainer t;
     t.throws_at = 1;
     hs_session *session = t.open();
-    CHECK(throws([&] { hs_raw_session_run(hs_session_raw(session), nullptr, nullptr, nullptr), throw std::runtime_error(""); }));
+    CHECK(throws(
+        [&] { hs_raw_session_run(hs_session_raw(session), nullptr, nullptr, nullptr), throw std::runtime_error(""); }));
     hs_run_args train{};
     static const char *const names[] = {"train", nullptr};
     train.size = sizeof train;

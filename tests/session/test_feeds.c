@@ -29,8 +29,8 @@ static void ms_050_hooks_feed_what_the_caller_does_not(void **state)
 {
     play *p = *state;
     hs_feed feeds[] = {play_feed("a", &five), {NULL}, play_feed("b", &ten), {NULL}};
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .feeds = feeds});
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .feeds = feeds + 2});
+    play_probe(p, a, .wants = HS_RUN_ARGS(.feeds = feeds));
+    play_probe(p, b, .wants = HS_RUN_ARGS(.feeds = feeds + 2));
     hs_graph *graph = open_sum(p, (hs_hook[]){probe_hook(&p->a), probe_hook(&p->b)}, 2);
     assert_true(play_number(p, "sum2") == 15);
     close_sum(p, graph);
@@ -41,8 +41,8 @@ static void ms_051_hooks_and_caller_feed_together(void **state)
     play *p = *state;
     hs_feed feeds[] = {play_feed("a", &five), {NULL}, play_feed("b", &ten), {NULL}};
     hs_feed mine[] = {play_feed("c", &twenty), {NULL}};
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .feeds = feeds});
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .feeds = feeds + 2});
+    play_probe(p, a, .wants = HS_RUN_ARGS(.feeds = feeds));
+    play_probe(p, b, .wants = HS_RUN_ARGS(.feeds = feeds + 2));
     hs_graph *graph = open_sum(p, (hs_hook[]){probe_hook(&p->a), probe_hook(&p->b)}, 2);
     assert_ok(play_run(p, HS_NAMES("sum3"), mine), &p->err);
     assert_true(hs_values_number(p->values, 0) == 35);
@@ -54,9 +54,9 @@ static void ms_051_hooks_and_caller_feed_together(void **state)
 static void ms_052_two_hooks_that_feed_one_tensor_are_named(void **state)
 {
     play *p = *state;
-    hs_run_args one = {HS_RUN_ARGS, .feeds = (hs_feed[]){play_feed("a", &five), {NULL}}};
-    hs_run_args other = {HS_RUN_ARGS,
-                         .feeds = (hs_feed[]){play_feed("a:0", &ten), {NULL}}}; /* the same under another name */
+    hs_run_args one = HS_INIT(hs_run_args, .feeds = (hs_feed[]){play_feed("a", &five), {NULL}});
+    hs_run_args other =
+        HS_INIT(hs_run_args, .feeds = (hs_feed[]){play_feed("a:0", &ten), {NULL}}); /* the same under another name */
     play_probe(p, a, .wants = &one);
     play_probe(p, b, .wants = &other);
     hs_feed mine[] = {play_feed("c", &twenty), {NULL}};
@@ -68,7 +68,7 @@ static void ms_052_two_hooks_that_feed_one_tensor_are_named(void **state)
 static void ms_104s_a_hook_that_feeds_what_the_caller_feeds_is_named(void **state)
 {
     play *p = *state;
-    hs_run_args args = {HS_RUN_ARGS, .feeds = (hs_feed[]){play_feed("a", &five), {NULL}}};
+    hs_run_args args = HS_INIT(hs_run_args, .feeds = (hs_feed[]){play_feed("a", &five), {NULL}});
     play_probe(p, a, .wants = &args);
     play_open_probes(p, 2);
     play_calls(p);
@@ -84,7 +84,7 @@ static void a_caller_that_feeds_twice_is_told(void **state)
     play_open(p, NULL, 0);
     assert_fails(play_run(p, HS_NAMES("a"), feeds), HS_FAILED_PRECONDITION, &p->err, "'a' is fed twice by the caller");
     hs_raw_session *raw = hs_session_raw(p->session);
-    hs_run_args args = {HS_RUN_ARGS, .feeds = feeds};
+    hs_run_args args = HS_INIT(hs_run_args, .feeds = feeds);
     assert_fails(hs_raw_session_run(raw, &args, NULL, &p->err), HS_FAILED_PRECONDITION, &p->err, "by a raw run");
 }
 
@@ -92,8 +92,8 @@ static void ms_121s_no_request_and_empty_requests(void **state)
 {
     play *p = *state;
     const hs_feed none[] = {{NULL}};
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1};
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .feeds = none, .options = &options});
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1);
+    play_probe(p, a, .wants = HS_RUN_ARGS(.feeds = none, .options = &options));
     play_open_probes(p, 2); /* b asks for nothing at all */
     assert_ok(play_run(p, HS_NAMES("a"), (hs_feed[]){play_feed("a", &five), {NULL}}), &p->err);
     assert_true(hs_values_number(p->values, 0) == 5);
@@ -116,10 +116,10 @@ static hs_code no_values(probe *p, const probe_call *call)
 static void ms_121s_a_request_without_fetches_has_no_values(void **state)
 {
     play *p = *state;
-    hs_run_options options = {HS_RUN_OPTIONS, .timeout_ms = 1};
-    hs_run_args args = {HS_RUN_ARGS, .feeds = (hs_feed[]){play_feed("a", &five), {NULL}}};
+    hs_run_options options = HS_INIT(hs_run_options, .timeout_ms = 1);
+    hs_run_args args = HS_INIT(hs_run_args, .feeds = (hs_feed[]){play_feed("a", &five), {NULL}});
     play_probe(p, a, .wants = &args, .act = no_values);
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &options}, .act = no_values);
+    play_probe(p, b, .wants = HS_RUN_ARGS(.options = &options), .act = no_values);
     play_probe(p, c, .act = no_values);
     play_open_probes(p, 3);
     assert_true(play_number(p, "a") == 5);

@@ -6,7 +6,7 @@ static hs_code fetch(play *p, const hs_fetch *fetches)
 {
     if (!p->session)
         play_open(p, NULL, 0);
-    return play_args(p, &(hs_run_args){HS_RUN_ARGS, .fetches = fetches});
+    return play_args(p, HS_RUN_ARGS(.fetches = fetches));
 }
 
 static void values_have_the_shape_of_their_fetches(void **state)
@@ -62,7 +62,7 @@ static void a_flat_list_names_its_leaves(void **state)
 static void loss_and_loss_0_are_one_fetch(void **state)
 {
     play *p = *state;
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("five:0")});
+    play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("five:0")));
     play_open_probes(p, 1);
     assert_ok(play_run(p, HS_NAMES("five", "five:0", "five"), NULL), &p->err);
     assert_string_equal(hs_script_last_run(p->script), "fetch five; feed");
@@ -76,7 +76,7 @@ static void args_at_the_same_address_are_read_anew(void **state)
     play *p = *state;
     const char *names[] = {"five", NULL, NULL};
     char text[8];
-    hs_run_args args = {HS_RUN_ARGS, .names = names};
+    hs_run_args args = HS_INIT(hs_run_args, .names = names);
     play_open(p, NULL, 0);
     for (int i = 0; i < 6; i++) {
         snprintf(text, sizeof text, "%s", i % 2 ? "ten" : "five");
@@ -144,7 +144,7 @@ static void a_list_and_a_tree_of_the_same_names_differ(void **state)
 static void thousands_of_different_args_come_and_go(void **state)
 {
     play *p = *state;
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("ten")});
+    play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("ten")));
     play_open_probes(p, 1);
     char key[16];
     size_t live[2] = {0, 0};
@@ -183,7 +183,7 @@ static hs_code ask_for_thousands(probe *p, const probe_call *call)
     for (unsigned i = 0; call->point == PROBE_BEFORE && i < 5000; i++) {
         for (unsigned bit = 0; bit < 13; bit++)
             names[bit] = i >> bit & 1 ? "five" : "ten";
-        assert_ok(hs_raw_session_run(p->raw, &(hs_run_args){HS_RUN_ARGS, .names = names}, NULL, call->err), call->err);
+        assert_ok(hs_raw_session_run(p->raw, HS_RUN_ARGS(.names = names), NULL, call->err), call->err);
     }
     return HS_OK;
 }
@@ -192,7 +192,7 @@ static hs_code ask_for_thousands(probe *p, const probe_call *call)
 static void a_hook_may_ask_for_thousands_of_things_in_a_run(void **state)
 {
     play *p = *state;
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("ten", "five")});
+    play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("ten", "five")));
     play_probe(p, b, .act = ask_for_thousands);
     play_open_probes(p, 2);
     assert_true(play_number(p, "five") == 5);
@@ -226,7 +226,7 @@ static void hooks_may_ask_for_many_different_things(void **state)
         lists[i / WISHES][i % WISHES] = names[i];
     }
     for (int i = 0; i < 3; i++)
-        wants[i] = (hs_run_args){HS_RUN_ARGS, .names = lists[i]};
+        wants[i] = (hs_run_args)HS_INIT(hs_run_args, .names = lists[i]);
     play_probe(p, a, .wants = &wants[0], .act = check_wishes, .user = (void *)&firsts[0]);
     play_probe(p, b, .wants = &wants[1], .act = check_wishes, .user = (void *)&firsts[1]);
     play_probe(p, c, .wants = &wants[2], .act = check_wishes, .user = (void *)&firsts[2]);
@@ -238,7 +238,7 @@ static void hooks_may_ask_for_many_different_things(void **state)
 static void a_hook_that_slept_for_long_gets_what_it_asks_for(void **state)
 {
     play *p = *state;
-    const hs_run_args ten = {HS_RUN_ARGS, .names = HS_NAMES("ten")};
+    const hs_run_args ten = HS_INIT(hs_run_args, .names = HS_NAMES("ten"));
     char key[16];
     play_open_probes(p, 1);
     for (int i = 0; i <= 5000; i++) {
@@ -367,7 +367,7 @@ static void names_and_fetches_at_once_are_refused(void **state)
 {
     play *p = *state;
     const hs_fetch *tree = HS_LIST(HS_LEAF("five"));
-    hs_run_args both = {HS_RUN_ARGS, .fetches = tree, .names = HS_NAMES("five")};
+    hs_run_args both = HS_INIT(hs_run_args, .fetches = tree, .names = HS_NAMES("five"));
     play_open(p, NULL, 0);
     for (int i = 0; i < 2; i++) {
         assert_fails(play_args(p, &both), HS_INVALID_ARGUMENT, &p->err, "both names and fetches");
@@ -378,7 +378,7 @@ static void names_and_fetches_at_once_are_refused(void **state)
 static void a_missing_name_is_named_for_whoever_asked(void **state)
 {
     play *p = *state;
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("lost")});
+    play_probe(p, b, .wants = HS_RUN_ARGS(.names = HS_NAMES("lost")));
     play_open_probes(p, 2);
     assert_fails(hs_session_run(p->session, "train", &p->err), HS_NOT_FOUND, &p->err, "hook 'b', before_run");
     assert_contains(p->err.message, "'lost' is not in the ");
@@ -387,7 +387,7 @@ static void a_missing_name_is_named_for_whoever_asked(void **state)
 }
 
 /* Hooks that ask in rhythms of their own make no plan for each combination. */
-static const hs_run_args asks = {HS_RUN_ARGS, .names = HS_NAMES("five")};
+static const hs_run_args asks = HS_INIT(hs_run_args, .names = HS_NAMES("five"));
 
 static hs_code ask_sometimes(probe *p, const probe_call *call)
 {

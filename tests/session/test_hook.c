@@ -10,7 +10,7 @@ static void count_without_self(void *self)
     destroyed_without_self++;
 }
 
-static const hs_hook_ops stateless = {HS_HOOK_OPS, .name = "stateless", .destroy = count_without_self};
+static const hs_hook_ops stateless = HS_INIT(hs_hook_ops, .name = "stateless", .destroy = count_without_self);
 
 static void holding_changes_the_copy_only(void **state)
 {
@@ -29,8 +29,7 @@ static void each_self_is_destroyed_once(void **state)
 {
     (void)state;
     probe a = {.name = "a"}, b = {.name = "b"};
-    hs_hook list[] = {probe_hook(&a), probe_hook(&b), probe_hook(&a), probe_hook(&a)};
-    hs_hooks_destroy(list, 4);
+    hs_hooks_destroy(HS_HOOKS(probe_hook(&a), probe_hook(&b), probe_hook(&a), probe_hook(&a)));
     assert_int_equal(a.destroyed, 1);
     assert_int_equal(b.destroyed, 1);
 }
@@ -39,8 +38,9 @@ static void held_anywhere_in_the_list_is_held(void **state)
 {
     (void)state;
     probe a = {.name = "a"}, b = {.name = "b"};
-    hs_hook list[] = {probe_hook(&a), hs_hook_hold(probe_hook(&b)), hs_hook_hold(probe_hook(&a)), probe_hook(&b)};
-    hs_hooks_destroy(list, 4);
+    hs_hook list[] = {
+        probe_hook(&a), hs_hook_hold(probe_hook(&b)), hs_hook_hold(probe_hook(&a)), probe_hook(&b), {.ops = NULL}};
+    hs_hooks_destroy(list);
     assert_int_equal(a.destroyed, 0);
     assert_int_equal(b.destroyed, 0);
     hs_hook_destroy(list[2]); /* who holds it destroys it */
@@ -51,15 +51,15 @@ static void hooks_without_a_self_are_not_one(void **state)
 {
     (void)state;
     destroyed_without_self = 0;
-    hs_hooks_destroy((hs_hook[]){{.ops = &stateless}, {.ops = &stateless}}, 2);
+    hs_hooks_destroy(HS_HOOKS({.ops = &stateless}, {.ops = &stateless}));
     assert_int_equal(destroyed_without_self, 2);
 }
 
 static void there_may_be_nothing_to_destroy(void **state)
 {
     (void)state;
-    static const hs_hook_ops nothing = {HS_HOOK_OPS, .name = "nothing"};
-    hs_hooks_destroy(NULL, 0);
+    static const hs_hook_ops nothing = HS_INIT(hs_hook_ops, .name = "nothing");
+    hs_hooks_destroy(NULL);
     hs_hook_destroy((hs_hook){0});
     hs_hook_destroy((hs_hook){.ops = &nothing});
 }

@@ -123,7 +123,7 @@ static void only_runs_that_it_wants_are_a_hooks(void **state)
     hooks[1].flags = HS_HOOK_EVAL | HS_HOOK_AUX;
     play_open(p, hooks, 2);
     for (int64_t kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++)
-        play_args(p, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("five"), .kind = kind});
+        play_args(p, HS_RUN_ARGS(.names = HS_NAMES("five"), .kind = kind));
     assert_int_equal(cost_of(p, 0).runs, 1);
     assert_int_equal(cost_of(p, 1).runs, 2);
 }

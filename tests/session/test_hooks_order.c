@@ -223,7 +223,7 @@ static void ms_104s_a_feed_conflict_ends_the_run(void **state)
 {
     play *p = *state;
     const double one = 1;
-    hs_run_args feed = {HS_RUN_ARGS, .feeds = (hs_feed[]){play_feed("a", &one), {NULL}}};
+    hs_run_args feed = HS_INIT(hs_run_args, .feeds = (hs_feed[]){play_feed("a", &one), {NULL}});
     play_probe(p, a, .wants = &feed);
     play_probe(p, b, .wants = &feed);
     play_open_probes(p, 3);
@@ -261,7 +261,7 @@ static void ms_106s_any_other_error_calls_no_end(void **state)
 static void callbacks_that_are_missing_are_left_out(void **state)
 {
     play *p = *state;
-    static const hs_hook_ops nothing = {HS_HOOK_OPS, .name = "nothing"};
+    static const hs_hook_ops nothing = HS_INIT(hs_hook_ops, .name = "nothing");
     play_open(p, (hs_hook[]){{.ops = &nothing}, play_watch(p, &p->a), {.ops = &nothing}}, 3);
     play_train(p);
     assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);

@@ -40,7 +40,7 @@ static void a_run_may_be_left(void **state)
     own *o = *state;
     const double number = 1;
     hs_tensor in = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number);
-    const hs_run_args same = {HS_RUN_ARGS, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})};
+    const hs_run_args same = HS_INIT(hs_run_args, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in}));
     for (i = 0; i < 2; i++) {
         open_jumping(o, &points[i]);
         assert_ok(hs_session_run_args(o->session, &same, NULL, &o->err), &o->err);
@@ -145,7 +145,7 @@ static void signals_are_as_before_when_it_is_closed(void **state)
     own *o = *state;
     struct sigaction found;
     own_probe(o, a, .act = jump, .user = (void *)&after);
-    own_open_probes(o, &(hs_session_options){HS_SESSION_OPTIONS, .signals = true});
+    own_open_probes(o, HS_SESSION_OPTIONS(.signals = true));
     assert_int_equal(own_loop(o, 1), 1);
     if (!setjmp(outside))
         own_loop(o, 1);

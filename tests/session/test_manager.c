@@ -18,8 +18,7 @@ static hs_scaffold *new_scaffold(const hs_scaffold_options *options)
 static double number(bare *b, hs_session *session, const char *name)
 {
     const hs_run_values *values;
-    assert_ok(hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(name)}, &values, &b->err),
-              &b->err);
+    assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &b->err), &b->err);
     return hs_values_number(values, 0);
 }
 
@@ -32,7 +31,8 @@ static void ms_054_ms_087_variables_are_initialised_by_themselves(void **state)
 {
     bare *b = *state;
     const double seven = 7;
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "v", .dtype = HS_DOUBLE, .initial = &seven, .flags = HS_VARIABLE_LOCAL};
+    hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = "v", .dtype = HS_DOUBLE, .initial = &seven, .flags = HS_VARIABLE_LOCAL);
     hs_graph_add_variable(b->graph, &def);
     add_step(b);
     hs_session *session = open_with(b, NULL);
@@ -68,10 +68,10 @@ static hs_scaffold *traced_start(bare *b, const hs_feed *feeds)
     for (const char *const *name = HS_NAMES("my_ready", "my_ready_for_local"); *name; name++)
         hs_graph_op(b->graph, .name = *name, .run = ready, .self = b,
                     .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
-    return new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_op = "my_init", .init_feeds = feeds,
-                                               .init_fn = traced_init_fn, .init_user = b, .ready_op = "my_ready",
-                                               .ready_for_local_init_op = "my_ready_for_local", .local_init_op = "my_local",
-                                               .local_init_feeds = feeds});
+    return new_scaffold(HS_SCAFFOLD_OPTIONS(.init_op = "my_init", .init_feeds = feeds, .init_fn = traced_init_fn,
+                                            .init_user = b, .ready_op = "my_ready",
+                                            .ready_for_local_init_op = "my_ready_for_local", .local_init_op = "my_local",
+                                            .local_init_feeds = feeds));
 }
 
 static void ms_134s_the_order_of_a_fresh_start(void **state)
@@ -79,7 +79,7 @@ static void ms_134s_the_order_of_a_fresh_start(void **state)
     bare *b = *state;
     const double one = 1;
     const hs_feed feeds[] = {{"seed", hs_tensor_of(HS_DOUBLE, HS_SCALAR, &one)}, {NULL}};
-    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = traced_start(b, feeds), .take_scaffold = true};
+    hs_session_options options = HS_INIT(hs_session_options, .scaffold = traced_start(b, feeds), .take_scaffold = true);
     hs_session *session = open_with(b, &options);
     assert_string_equal(b->trace, "my_init init_fn my_ready_for_local my_local my_ready");
     hs_session_close(session, NULL);
@@ -88,7 +88,7 @@ static void ms_134s_the_order_of_a_fresh_start(void **state)
 /* A checkpoint of the session in `directory`, made by hand. */
 static void save(bare *b, hs_session *session, const char *directory)
 {
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &b->t.env}, NULL);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &b->t.env), NULL);
     assert_ok(hs_saver_save(saver, hs_session_raw(session), test_path(directory, "model.ckpt"), hs_session_step(session),
                             NULL, &b->err),
               &b->err);
@@ -107,8 +107,8 @@ static void ms_134s_the_order_of_a_restored_start(void **state)
     hs_session *session = open_with(b, NULL);
     save(b, session, directory);
     hs_session_close(session, NULL);
-    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = traced_start(b, feeds), .take_scaffold = true,
-                                  .checkpoint_dir = directory};
+    hs_session_options options =
+        HS_INIT(hs_session_options, .scaffold = traced_start(b, feeds), .take_scaffold = true, .checkpoint_dir = directory);
     session = open_with(b, &options);
     assert_string_equal(b->trace, "my_ready_for_local my_local my_ready");
     assert_contains(hs_raw_session_restored_from(hs_session_raw(session)), "model.ckpt-0");
@@ -129,10 +129,9 @@ static void ms_133s_the_init_function_gets_the_sessions_scaffold(void **state)
 {
     bare *b = *state;
     const hs_scaffold *seen = NULL;
-    hs_scaffold *from =
-        new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = keep_scaffold, .init_user = &seen});
-    hs_scaffold *copy = new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .copy_from = from});
-    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = copy};
+    hs_scaffold *from = new_scaffold(HS_SCAFFOLD_OPTIONS(.init_fn = keep_scaffold, .init_user = &seen));
+    hs_scaffold *copy = new_scaffold(HS_SCAFFOLD_OPTIONS(.copy_from = from));
+    hs_session_options options = HS_INIT(hs_session_options, .scaffold = copy);
     hs_session *session = open_with(b, &options);
     assert_ptr_equal(seen, copy);
     hs_session_close(session, NULL);
@@ -151,8 +150,8 @@ static void a_failing_init_function_fails_the_opening(void **state)
     bare *b = *state;
     char why[] = "no seed";
     for (int with_message = 0; with_message < 2; with_message++) {
-        hs_scaffold_options made = {HS_SCAFFOLD_OPTIONS, .init_fn = refuse, .init_user = with_message ? why : NULL};
-        hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = new_scaffold(&made), .take_scaffold = true};
+        hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_fn = refuse, .init_user = with_message ? why : NULL);
+        hs_session_options options = HS_INIT(hs_session_options, .scaffold = new_scaffold(&made), .take_scaffold = true);
         assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
         assert_says(&b->err, HS_NOT_FOUND, with_message ? "the init function: no seed" : "it failed with NOT_FOUND");
     }
@@ -181,14 +180,14 @@ static void variables_that_are_not_ready_are_named(void **state)
 {
     bare *b = *state;
     for (const char *const *name = HS_NAMES("w", "v"); *name; name++)
-        hs_graph_add_variable(b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = *name, .dtype = HS_DOUBLE});
+        hs_graph_add_variable(b->graph, HS_VARIABLE_DEF(.name = *name, .dtype = HS_DOUBLE));
     bare_op(b, .name = "nothing");
     hs_graph_op(b->graph, .name = "some", .run = bare_bump, .writes = HS_NAMES("v"));
     hs_graph_collect(b->graph, HS_INIT_OP, "nothing");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
     assert_says(&b->err, HS_FAILED_PRECONDITION, "not ready for the local init op; 2 variables are not initialised: w, v");
-    hs_scaffold_options made = {HS_SCAFFOLD_OPTIONS, .init_op = "some"};
-    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = new_scaffold(&made), .take_scaffold = true};
+    hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_op = "some");
+    hs_session_options options = HS_INIT(hs_session_options, .scaffold = new_scaffold(&made), .take_scaffold = true);
     assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
     assert_says(&b->err, HS_FAILED_PRECONDITION, "1 variables are not initialised: w");
 }
@@ -196,7 +195,7 @@ static void variables_that_are_not_ready_are_named(void **state)
 static void local_variables_are_named_by_the_last_check(void **state)
 {
     bare *b = *state;
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = "seen", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL};
+    hs_variable_def def = HS_INIT(hs_variable_def, .name = "seen", .dtype = HS_DOUBLE, .flags = HS_VARIABLE_LOCAL);
     hs_graph_add_variable(b->graph, &def);
     bare_op(b, .name = "nothing");
     hs_graph_collect(b->graph, HS_LOCAL_INIT_OP, "nothing");
@@ -211,7 +210,7 @@ static void many_variables_that_are_not_ready_are_counted(void **state)
     char name[64];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "a_variable_with_a_rather_long_name_%d", i);
-        hs_graph_add_variable(b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = name, .dtype = HS_DOUBLE});
+        hs_graph_add_variable(b->graph, HS_VARIABLE_DEF(.name = name, .dtype = HS_DOUBLE));
     }
     bare_op(b, .name = "nothing");
     hs_graph_collect(b->graph, HS_INIT_OP, "nothing");
@@ -245,7 +244,7 @@ static void ms_055_training_stops_at_its_last_step_and_goes_on_from_there(void *
     char *directory = test_make_directory();
     add_step(b);
     hs_hook stop = hs_stop_at_step(.last_step = 3);
-    hs_session *session = open_with(b, &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &stop, .n_hooks = 1});
+    hs_session *session = open_with(b, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(stop)));
     assert_true(number(b, session, "global_step") == 0);
     assert_int_equal(run_out(b, session), 3);
     assert_int_equal(hs_session_step(session), 3);
@@ -253,9 +252,9 @@ static void ms_055_training_stops_at_its_last_step_and_goes_on_from_there(void *
     hs_session_close(session, NULL);
 
     stop = hs_stop_at_step(.last_step = 5);
-    hs_scaffold_options made = {HS_SCAFFOLD_OPTIONS, .init_fn = restore_latest, .init_user = directory};
-    session = open_with(b, &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &stop, .n_hooks = 1,
-                                                 .scaffold = new_scaffold(&made), .take_scaffold = true});
+    hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_fn = restore_latest, .init_user = directory);
+    session =
+        open_with(b, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(stop), .scaffold = new_scaffold(&made), .take_scaffold = true));
     assert_int_equal(hs_session_step(session), 3);
     assert_int_equal(run_out(b, session), 2);
     assert_int_equal(hs_session_close(session, NULL).step, 5);
@@ -267,10 +266,11 @@ static void a_given_checkpoint_must_exist(void **state)
     bare *b = *state;
     char *directory = test_make_directory();
     add_step(b);
-    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_path = test_path(directory, "model.ckpt-3")};
+    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_path = test_path(directory, "model.ckpt-3"));
     assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
     assert_says(&b->err, HS_NOT_FOUND, "model.ckpt-3");
-    options = (hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = directory}; /* one of a directory need not */
+    options =
+        (hs_session_options)HS_INIT(hs_session_options, .checkpoint_dir = directory); /* one of a directory need not */
     hs_session *session = open_with(b, &options);
     assert_null(hs_raw_session_restored_from(hs_session_raw(session)));
     hs_session_close(session, NULL);
@@ -286,8 +286,8 @@ static void a_given_checkpoint_is_restored(void **state)
     assert_ok(hs_session_run(session, "inc", &b->err), &b->err);
     save(b, session, directory);
     hs_session_close(session, NULL);
-    hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_path = test_path(directory, "model.ckpt-1"),
-                                  .checkpoint_dir = ""};
+    hs_session_options options =
+        HS_INIT(hs_session_options, .checkpoint_path = test_path(directory, "model.ckpt-1"), .checkpoint_dir = "");
     session = open_with(b, &options);
     assert_int_equal(hs_session_step(session), 1);
     assert_int_equal(hs_session_close(session, NULL).last_saved_step, 1);

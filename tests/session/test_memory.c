@@ -33,7 +33,7 @@ static hs_graph *new_model(const hs_env *env)
     hs_graph *g = hs_graph_new(env);
     if (!g)
         return NULL;
-    hs_variable_def w = {HS_VARIABLE_DEF, .name = "w", .dtype = HS_DOUBLE};
+    hs_variable_def w = HS_INIT(hs_variable_def, .name = "w", .dtype = HS_DOUBLE);
     hs_graph_add_variable(g, &w);
     hs_graph_placeholder(g, "x", HS_DOUBLE, HS_SCALAR);
     hs_graph_op(g, .name = "loss", .run = bare_add_one, .inputs = HS_NAMES("w"), .outputs = BARE_SCALAR);
@@ -60,18 +60,12 @@ static hs_code after(void *self, hs_run_context *run, const hs_run_values *value
 {
     (void)self, (void)values;
     const hs_run_values *inner;
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("loss", "summary")};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "summary"));
     return hs_raw_session_run(hs_run_context_session(run), &args, &inner, err);
 }
 
-static const hs_hook_ops busy = {
-    HS_HOOK_OPS,
-    .name = "busy",
-    .before_run = before,
-    .after_run = after,
-    .save_state = save_nothing,
-    .load_state = load_nothing,
-};
+static const hs_hook_ops busy = HS_INIT(hs_hook_ops, .name = "busy", .before_run = before, .after_run = after,
+                                        .save_state = save_nothing, .load_state = load_nothing);
 
 static void assert_metadata(hs_bytes bytes)
 {
@@ -85,13 +79,10 @@ static void assert_metadata(hs_bytes bytes)
 static hs_code run_once(hs_session *session, hs_error *err)
 {
     const double one = 1;
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1, .output_partition_graphs = true};
-    hs_run_args args = {
-        HS_RUN_ARGS,
-        .fetches = HS_DICT({"train", HS_LEAF("train")}, {"all", HS_LIST(HS_LEAF("loss:0"), HS_LEAF("more"))}),
-        .feeds = (hs_feed[]){play_feed("x", &one), {NULL}},
-        .options = &options,
-    };
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1, .output_partition_graphs = true);
+    hs_run_args args = HS_INIT(
+        hs_run_args, .fetches = HS_DICT({"train", HS_LEAF("train")}, {"all", HS_LIST(HS_LEAF("loss:0"), HS_LEAF("more"))}),
+        .feeds = (hs_feed[]){play_feed("x", &one), {NULL}}, .options = &options);
     const hs_run_values *values;
     hs_code code = hs_session_run_args(session, &args, &values, err);
     if (!code)
@@ -102,15 +93,14 @@ static hs_code run_once(hs_session *session, hs_error *err)
 static hs_code whole_session(test_env *t, void *user)
 {
     hs_error err = {0};
-    hs_run_options watched = {HS_RUN_OPTIONS, .debug_watches = &(hs_debug_watch){.node_name = "w"}, .n_debug_watches = 1};
-    hs_run_args first = {HS_RUN_ARGS, .names = HS_NAMES("w", "global_step"), .options = &watched};
-    hs_run_args second = {HS_RUN_ARGS, .fetches = HS_DICT({"s", HS_LEAF("summary")})};
+    hs_run_options watched = HS_INIT(hs_run_options, .debug_watches = HS_DEBUG_WATCHES({.node_name = "w"}));
+    hs_run_args first = HS_INIT(hs_run_args, .names = HS_NAMES("w", "global_step"), .options = &watched);
+    hs_run_args second = HS_INIT(hs_run_args, .fetches = HS_DICT({"s", HS_LEAF("summary")}));
     hs_graph *graph = new_model(&t->env);
     probe *p = user;
-    hs_hook hooks[] = {{&busy, &first, 0}, probe_hook(p), {&busy, &second, 0}};
-    hs_session *session = hs_session_open(
-        hs_graph_backend(graph),
-        &(hs_session_options){HS_SESSION_OPTIONS, .hooks = hooks, .n_hooks = 3, .config = {"config", 6}}, &err);
+    hs_hook hooks[] = {{&busy, &first, 0}, probe_hook(p), {&busy, &second, 0}, {.ops = NULL}};
+    hs_session *session =
+        hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.hooks = hooks, .config = {"config", 6}), &err);
     hs_code code = HS_OK;
     for (int i = 0; session && !code && i < 2; i++)
         code = run_once(session, &err);
@@ -139,7 +129,7 @@ static hs_code go_on(test_env *t, void *user)
     if (session && code == HS_RESOURCE_EXHAUSTED) {
         const hs_run_values *values;
         assert_ok(run_once(session, &err), &err);
-        assert_ok(hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("w")}, &values, &err), &err);
+        assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("w")), &values, &err), &err);
         assert_true(hs_values_number(values, 0) == (double)hs_session_step(session)); /* counted as often as made */
     }
     hs_session_close(session, &err);
@@ -205,21 +195,20 @@ static hs_code read_values(void *self, hs_run_context *run, const hs_run_values 
 
 static hs_code evaluate(void *self, hs_run_context *run, hs_error *err)
 {
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("loss")};
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
     const rhythm *r = self;
     return r->saves ? hs_raw_session_run(hs_run_context_session(run), &args, NULL, err) : HS_OK;
 }
 
-static const hs_hook_ops rhythmic = {
-    HS_HOOK_OPS, .name = "rhythmic", .before_run = in_rhythm, .after_run = read_values, .boundary = evaluate,
-};
+static const hs_hook_ops rhythmic =
+    HS_INIT(hs_hook_ops, .name = "rhythmic", .before_run = in_rhythm, .after_run = read_values, .boundary = evaluate);
 
 static void a_steady_session_allocates_nothing(void **state)
 {
     play *p = *state;
-    const hs_run_args loss = {HS_RUN_ARGS, .names = HS_NAMES("loss")};
-    const hs_run_args line = {HS_RUN_ARGS, .names = HS_NAMES("loss", "w")};
-    const hs_run_args summary = {HS_RUN_ARGS, .names = HS_NAMES("summary")};
+    const hs_run_args loss = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
+    const hs_run_args line = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "w"));
+    const hs_run_args summary = HS_INIT(hs_run_args, .names = HS_NAMES("summary"));
     rhythm rhythms[] = {
         {NULL, 1, 0, false}, {&loss, 1, 0, false}, {&line, 10, 0, false}, {&summary, 100, 0, false}, {NULL, 50, 0, true}};
     hs_hook hooks[5];
@@ -252,7 +241,7 @@ static void steady_changes_allocate_nothing(void **state)
             before = p->t.allocations;
         hs_feed feeds[] = {play_feed("x", &x), {NULL}};
         assert_ok(play_run(p, i % 2 ? HS_NAMES("train", "more") : HS_NAMES("more"), feeds), &p->err);
-        assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .fetches = HS_DICT({"loss", HS_LEAF("loss:0")})}), &p->err);
+        assert_ok(play_args(p, HS_RUN_ARGS(.fetches = HS_DICT({"loss", HS_LEAF("loss:0")}))), &p->err);
     }
     assert_int_equal(p->t.allocations, before);
     play_close(p);

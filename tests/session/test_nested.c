@@ -58,10 +58,11 @@ static hs_code put_on_device(void *self, hs_op *op, hs_error *err)
 static void make_world(world *w, play *p)
 {
     *w = (world){.p = p, .graph = hs_graph_new(&p->t.env)};
-    w->memory = (hs_memory){HS_MEMORY, .device_type = 2, .to_host = complement_back, .from_host = complement, .user = w};
+    w->memory =
+        (hs_memory)HS_INIT(hs_memory, .device_type = 2, .to_host = complement_back, .from_host = complement, .user = w);
     hs_graph *g = w->graph;
     hs_graph_value(g, "counter", HS_DOUBLE, HS_SCALAR, &w->counter);
-    hs_graph_add_variable(g, &(hs_variable_def){HS_VARIABLE_DEF, .name = "owned", .dtype = HS_DOUBLE});
+    hs_graph_add_variable(g, HS_VARIABLE_DEF(.name = "owned", .dtype = HS_DOUBLE));
     hs_graph_op(g, .name = "bump", .run = bare_bump, .writes = HS_NAMES("owned"));
     hs_graph_op(g, .name = "count", .run = count, .self = w, .outputs = BARE_SCALAR, .writes = HS_NAMES("counter"));
     hs_graph_op(g, .name = "words", .run = speak, .self = w, .control_inputs = HS_NAMES("count"),
@@ -78,10 +79,8 @@ static void end_world(world *w)
     hs_graph_free(w->graph);
 }
 
-static const hs_run_args everything = {
-    HS_RUN_ARGS,
-    .names = HS_NAMES("count", "counter", "words", "far", "owned", "bump"),
-};
+static const hs_run_args everything =
+    HS_INIT(hs_run_args, .names = HS_NAMES("count", "counter", "words", "far", "owned", "bump"));
 
 /* The values are those of the run after which the counter had this number. */
 static void assert_values_of(const hs_run_values *values, int n)
@@ -188,7 +187,7 @@ static hs_code fetch_a_feed(probe *p, const probe_call *call)
     const hs_run_values *values;
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("x"), .feeds = (hs_feed[]){play_feed("x", &other), {NULL}}};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("x"), .feeds = (hs_feed[]){play_feed("x", &other), {NULL}});
     assert_ok(hs_raw_session_run(hs_run_context_session(call->run), &args, &values, call->err), call->err);
     p->number = hs_values_number(values, 0);
     return HS_OK;
@@ -213,8 +212,7 @@ static hs_code fail_inside(probe *p, const probe_call *call)
     hs_error err = {0};
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    assert_int_equal(hs_raw_session_run(hs_run_context_session(call->run),
-                                        &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("x")}, NULL, &err),
+    assert_int_equal(hs_raw_session_run(hs_run_context_session(call->run), HS_RUN_ARGS(.names = HS_NAMES("x")), NULL, &err),
                      HS_INVALID_ARGUMENT);
     assert_values_of(call->values, 1);
     (void)p;
@@ -263,8 +261,8 @@ static void values_that_cannot_be_kept_fail_the_run_inside(void **state)
 
 static hs_code trace_inside(probe *p, const probe_call *call)
 {
-    static const hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1, .output_partition_graphs = true};
-    const hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("count"), .options = &options};
+    static const hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1, .output_partition_graphs = true);
+    const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("count"), .options = &options);
     if (call->point != PROBE_AFTER)
         return HS_OK;
     hs_bytes before = hs_values_metadata(call->values);
@@ -284,10 +282,10 @@ static void metadata_stay_as_they_are_too(void **state)
     play *p = *state;
     world w;
     make_world(&w, p);
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1};
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1);
     play_probe(p, a, .act = trace_inside);
     play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("count"), .options = &options}), &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.names = HS_NAMES("count"), .options = &options)), &p->err);
     assert_true(hs_values_metadata(p->values).size > 0);
     end_world(&w);
 }
@@ -304,7 +302,7 @@ static hs_code note_level(void *session, hs_backend_call *call, hs_error *err)
 
 static hs_code run_five(probe *p, const probe_call *call)
 {
-    const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
+    const hs_run_args five = HS_INIT(hs_run_args, .names = HS_NAMES("five"));
     (void)p;
     return call->point == PROBE_AFTER ? hs_raw_session_run(hs_run_context_session(call->run), &five, NULL, call->err)
                                       : HS_OK;

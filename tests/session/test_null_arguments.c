@@ -67,7 +67,7 @@ static void hook_h(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(raw, NULL, err));
     assert_false(test_exists(".", "x")); /* no writer was opened for nobody */
     hs_hook_destroy((hs_hook){0});
-    hs_hooks_destroy(NULL, 2);
+    hs_hooks_destroy(NULL);
     assert_int_equal(hs_hook_hold((hs_hook){0}).flags, HS_HOOK_HELD);
 }
 
@@ -95,7 +95,7 @@ static void scaffold_h(void **state)
 static void run_h(void **state)
 {
     (void)state;
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     const double one = 1;
     hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &one);
     assert_refused(HS_INVALID_ARGUMENT, hs_run_args_fetch(NULL, NULL, "x", err));

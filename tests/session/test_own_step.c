@@ -2,7 +2,7 @@
 /* Steps that the caller computes between hs_step_begin and hs_step_end. */
 #include "session/own.h"
 
-static const hs_run_args wants_all = {HS_RUN_ARGS, .names = HS_NAMES("loss", "weight", "global_step")};
+static const hs_run_args wants_all = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "weight", "global_step"));
 
 /* What a step is. */
 
@@ -74,7 +74,7 @@ static void feeds_of_hooks_do_not_reach_the_step(void **state)
     own *o = *state;
     const double number = 42;
     hs_tensor fed = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number);
-    hs_run_args feeds = {HS_RUN_ARGS, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", fed}, {"loss", fed})};
+    hs_run_args feeds = HS_INIT(hs_run_args, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", fed}, {"loss", fed}));
     own_probe(o, a, .wants = &feeds);
     own_probe(o, b, .wants = &wants_all);
     own_open_probes(o, NULL);
@@ -227,7 +227,7 @@ static hs_code short_life(test_env *t, void *user)
     hs_graph_global_step(graph, NULL, NULL);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &loss);
     hs_hook hook = hs_nan_tensor(.tensor = "loss", .env = &t->env);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(graph), &options, &err);
     for (int i = 0; i < 2 && hs_step_begin(session); i++)
         hs_step_end(session);

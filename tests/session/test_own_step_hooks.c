@@ -10,7 +10,7 @@
 static void open_saving(own *o, int64_t steps)
 {
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = steps);
-    own_open(o, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = o->directory}, &saver, 1);
+    own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), &saver, 1);
 }
 
 static void nan_stops_the_loop_and_is_not_saved(void **state)
@@ -113,7 +113,7 @@ static void a_loop_that_is_done_makes_no_step(void **state)
     for (int i = 0; i < 2; i++) {
         const hs_hook hooks[] = {hs_stop_at_step(.last_step = 2),
                                  hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 9)};
-        own_open(o, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = o->directory}, hooks, 2);
+        own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 2);
         assert_int_equal(own_loop(o, 9), i == 0 ? 2 : 0);
         assert_int_equal(own_close(o)->reason, i == 0 ? HS_REASON_STOPPED : HS_REASON_ALREADY_DONE);
     }
@@ -130,7 +130,7 @@ static void stop_at_step_counts_what_was_restored(void **state)
         own_loop(o, (int)at);
         own_close(o);
         const hs_hook hooks[] = {hs_stop_at_step(.last_step = 3)};
-        own_open(o, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = o->directory}, hooks, 1);
+        own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 1);
         assert_int_equal(own_loop(o, 9), 3 - at);
         assert_int_equal(own_close(o)->step, 3);
         assert_true(o->weight == 6);
@@ -228,7 +228,7 @@ static void a_signal_in_the_middle_ends_the_loop_with_its_state_saved(void **sta
 {
     own *o = *state;
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 9);
-    own_open(o, &(hs_session_options){HS_SESSION_OPTIONS, .signals = true}, &saver, 1);
+    own_open(o, HS_SESSION_OPTIONS(.signals = true), &saver, 1);
     own_step(o);
     assert_true(hs_step_begin(o->session));
     raise(SIGTERM);
@@ -247,7 +247,7 @@ static void after_a_second_signal_nothing_is_saved(void **state)
 {
     own *o = *state;
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 9);
-    own_open(o, &(hs_session_options){HS_SESSION_OPTIONS, .signals = true}, &saver, 1);
+    own_open(o, HS_SESSION_OPTIONS(.signals = true), &saver, 1);
     assert_true(hs_step_begin(o->session));
     raise(SIGTERM);
     atomic_fetch_add(clock_ahead_ns, 600000000); /* else it is one with the first */
@@ -299,7 +299,7 @@ static void a_training_session_counts_the_steps_of_a_graph_without_ops(void **st
     hs_graph *graph = hs_graph_new(NULL);
     hs_graph_variable(graph, "weight", HS_DOUBLE, HS_SCALAR, &o->weight);
     hs_hook stop = hs_stop_at_step(.last_step = 3);
-    hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = o->directory, .hooks = &stop, .n_hooks = 1};
+    hs_training_options options = HS_INIT(hs_training_options, .checkpoint_dir = o->directory, .hooks = HS_HOOKS(stop));
     o->session = hs_training_session_open(hs_graph_backend(graph), &options, &o->err);
     assert_non_null(o->session);
     assert_int_equal(own_loop(o, 9), 3);
@@ -315,7 +315,7 @@ static void with_ops_a_global_step_is_the_programs_to_name(void **state)
     hs_graph *graph = hs_graph_new(NULL);
     hs_graph_op(graph, .name = "train");
     hs_hook stop = hs_stop_at_step(.last_step = 3);
-    hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = &stop, .n_hooks = 1};
+    hs_training_options options = HS_INIT(hs_training_options, .hooks = HS_HOOKS(stop));
     assert_null(hs_training_session_open(hs_graph_backend(graph), &options, &err));
     assert_contains(err.message, "global step");
     hs_graph_free(graph);

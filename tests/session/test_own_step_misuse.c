@@ -2,7 +2,7 @@
 /* Steps of the caller's own where there can be none: mistakes of the loop, callbacks, backends that cannot. */
 #include "session/own.h"
 
-static const hs_run_args wants_loss = {HS_RUN_ARGS, .names = HS_NAMES("loss")};
+static const hs_run_args wants_loss = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
 
 /* Mistakes of the loop. */
 
@@ -117,7 +117,7 @@ static void between_the_two_only_raw_runs_are_made(void **state)
 {
     own *o = *state;
     const hs_run_values *values;
-    hs_run_args weight = {HS_RUN_ARGS, .names = HS_NAMES("weight")};
+    hs_run_args weight = HS_INIT(hs_run_args, .names = HS_NAMES("weight"));
     own_probe(o, a, .wants = &wants_loss);
     own_open_probes(o, NULL);
     assert_true(hs_step_begin(o->session));
@@ -135,7 +135,7 @@ static void other_runs_are_made_between_the_steps(void **state)
 {
     own *o = *state;
     const hs_run_values *values;
-    hs_run_args evaluates = {HS_RUN_ARGS, .names = HS_NAMES("weight"), .kind = HS_RUN_EVAL};
+    hs_run_args evaluates = HS_INIT(hs_run_args, .names = HS_NAMES("weight"), .kind = HS_RUN_EVAL);
     own_open_probes(o, NULL);
     own_step(o);
     own_calls(o);
@@ -202,7 +202,7 @@ static void an_op_has_no_steps_of_its_own(void **state)
     hs_graph_op(o->graph, .name = "meddle", .run = meddle, .self = o);
     own_open_probes(o, NULL);
     assert_true(hs_step_begin(o->session));
-    hs_run_args meddles = {HS_RUN_ARGS, .names = HS_NAMES("meddle")};
+    hs_run_args meddles = HS_INIT(hs_run_args, .names = HS_NAMES("meddle"));
     assert_ok(hs_raw_session_run(hs_session_raw(o->session), &meddles, NULL, &o->err), &o->err);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_int_equal(own_loop(o, 2), 2);

@@ -6,13 +6,13 @@
 
 static void recovers(own *o)
 {
-    o->recovery = (hs_recovery){HS_RECOVERY};
+    o->recovery = (hs_recovery)HS_INIT(hs_recovery);
 }
 
 static void open_saving(own *o)
 {
     const hs_hook hooks[] = {probe_hook(&o->a), hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 2)};
-    own_open(o, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = o->directory}, hooks, 2);
+    own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 2);
 }
 
 static void what_is_lost_at_the_end_goes_on_from_what_was_at_the_opening(void **state)
@@ -55,7 +55,7 @@ static void the_loop_need_not_look(void **state)
     own_probe(o, a, .fails_in = PROBE_BOUNDARY, .fails_at = 3, .code = HS_UNAVAILABLE);
     const hs_hook hooks[] = {probe_hook(&o->a), hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 2),
                              hs_stop_at_step(.last_step = 6)};
-    own_open(o, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = o->directory}, hooks, 3);
+    own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 3);
     assert_int_equal(own_loop(o, 99), 8); /* two of them in vain */
     assert_true(o->weight == 21 && o->position == 6);
     assert_int_equal(own_close(o)->reason, HS_REASON_STOPPED);

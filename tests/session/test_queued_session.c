@@ -53,7 +53,7 @@ static hs_code consume(void *self, hs_op *op, hs_error *err)
 
 static hs_graph *make_graph(reading *r)
 {
-    const hs_state_provider position = {HS_STATE_PROVIDER, .name = "numbers", .save = save, .load = load, .self = r};
+    const hs_state_provider position = HS_INIT(hs_state_provider, .name = "numbers", .save = save, .load = load, .self = r);
     hs_graph *graph = hs_graph_new(&r->t.env);
     hs_graph_queue(graph, .name = "numbers", .capacity = CAPACITY, .components = HS_OUTPUTS({.dtype = HS_INT64}),
                    .produce = produce, .self = r, .position = &position);
@@ -93,8 +93,9 @@ static int teardown(void **state)
 /* A training session that saves every other step. */
 static void open_session(reading *r)
 {
-    const hs_training_options options = {HS_TRAINING_OPTIONS, .checkpoint_dir = r->directory, .save_checkpoint_steps = 2,
-                                         .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER};
+    const hs_training_options options =
+        HS_INIT(hs_training_options, .checkpoint_dir = r->directory, .save_checkpoint_steps = 2,
+                .log_step_count_steps = HS_NEVER, .save_summaries_steps = HS_NEVER);
     r->session = hs_training_session_open(hs_graph_backend(r->graph), &options, &r->err);
     if (!r->session)
         fail_msg("%s", r->err.message);
@@ -193,11 +194,11 @@ static hs_code lose_it(void *self, hs_run_context *run, const hs_run_args **args
 
 static void what_a_lost_session_had_read_is_read_again(void **state)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "loser", .before_run = lose_it};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "loser", .before_run = lose_it);
     reading *r = *state;
     int runs = 0;
     hs_hook hook = {.ops = &ops, .self = &runs};
-    const hs_training_options options = {HS_TRAINING_OPTIONS, .hooks = &hook, .n_hooks = 1}; /* no checkpoint: a copy */
+    const hs_training_options options = HS_INIT(hs_training_options, .hooks = HS_HOOKS(hook)); /* no checkpoint: a copy */
     r->session = hs_training_session_open(hs_graph_backend(r->graph), &options, &r->err);
     assert_ok(train(r, 8), &r->err);
     assert_got(r, 5, 1, 3);
@@ -222,7 +223,8 @@ static hs_code run_and_recover(test_env *t, void *user)
     test_tolerate_harmless(t); /* the copy grows instead */
     test_tolerate(t, "until a checkpoint is saved there is nothing to recover from: ");
     atomic_init(&r.fails_at, 2);
-    const hs_state_provider position = {HS_STATE_PROVIDER, .name = "numbers", .save = save, .load = load, .self = &r};
+    const hs_state_provider position =
+        HS_INIT(hs_state_provider, .name = "numbers", .save = save, .load = load, .self = &r);
     hs_graph *graph = hs_graph_new(&t->env);
     hs_graph_queue(graph, .name = "numbers", .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce, .self = &r,
                    .position = &position);

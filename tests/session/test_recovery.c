@@ -78,11 +78,11 @@ static void ms_057_a_later_session_goes_on_too(void **state)
     lost_inc(l);
     lost_inc(l);
     lost_close(l);
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = l->directory});
+    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory));
     assert_int_equal(lost_step(l), 2);
     lost_close(l);
     char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_path = newest});
+    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_path = newest));
     assert_int_equal(lost_step(l), 2);
     hs_env_free(NULL, newest);
 }
@@ -95,7 +95,7 @@ static void what_was_restored_by_its_path_is_restored_again(void **state)
     lost_inc(l);
     lost_close(l);
     char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
-    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_path = newest};
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_path = newest);
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
     if (!lost_try_open(l, &options, &saver, 1))
         fail_msg("opening: %s", l->err.message);
@@ -116,7 +116,7 @@ static void what_was_not_to_be_restored_is_not(void **state)
     lost_inc(l);
     lost_inc(l);
     lost_close(l);
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER});
+    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER));
     assert_int_equal(lost_inc(l), 1);
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
@@ -130,8 +130,7 @@ static void what_was_saved_since_is_restored(void **state)
     lost *l = *state;
     l->directory = test_make_directory();
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
-    lost_try_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER},
-                  &saver, 1);
+    lost_try_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER), &saver, 1);
     assert_int_equal(lost_inc(l), 1);
     assert_int_equal(lost_inc(l), 2);
     l->fails_left = 1;
@@ -151,9 +150,8 @@ static void ms_058_opening_is_tried_again(void **state)
 {
     lost *l = *state;
     int calls = 0;
-    hs_scaffold *scaffold =
-        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = aborted_once, .init_user = &calls}, NULL);
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true});
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = aborted_once, .init_user = &calls), NULL);
+    lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true));
     assert_int_equal(calls, 2);
     assert_false(hs_session_should_stop(l->session));
     assert_int_equal(lost_step(l), 0);
@@ -302,10 +300,9 @@ static hs_code ask_by_signal(void *user, const hs_scaffold *scaffold, hs_raw_ses
 static void a_signal_that_ends_the_waiting_is_in_the_outcome(void **state)
 {
     lost *l = *state;
-    hs_scaffold *scaffold =
-        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = ask_by_signal, .init_user = l}, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_by_signal, .init_user = l), NULL);
     l->recovery.backoff_secs = 1e6;
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true, .signals = true});
+    lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true, .signals = true));
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     assert_int_equal(lost_run(l, "fail"), HS_UNAVAILABLE);
@@ -317,10 +314,9 @@ static void a_signal_that_ends_the_waiting_is_in_the_outcome(void **state)
 static void a_stop_ends_the_waiting(void **state)
 {
     lost *l = *state;
-    hs_scaffold *scaffold =
-        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = ask_to_stop, .init_user = l}, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_to_stop, .init_user = l), NULL);
     l->recovery.backoff_secs = 1e6;
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true});
+    lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true));
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     int64_t before = l->t.now_ns;
@@ -439,8 +435,7 @@ static void the_kinds_of_run_recover_alike(void **state)
     for (int64_t kind = HS_RUN_TRAIN; kind <= HS_RUN_AUX; kind++) {
         l->fails_left = 1;
         l->fails_with = HS_ABORTED;
-        assert_ok(hs_session_run_args(l->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("fail"), .kind = kind},
-                                      NULL, &l->err),
+        assert_ok(hs_session_run_args(l->session, HS_RUN_ARGS(.names = HS_NAMES("fail"), .kind = kind), NULL, &l->err),
                   &l->err);
     }
     assert_int_equal(hs_session_recoveries(l->session), 3);
@@ -449,8 +444,8 @@ static void the_kinds_of_run_recover_alike(void **state)
 static void options_that_make_no_sense_are_refused(void **state)
 {
     lost *l = *state;
-    const hs_recovery wrong[] = {
-        {HS_RECOVERY, .max_attempts = -2}, {HS_RECOVERY, .backoff_secs = -1}, {HS_RECOVERY, .copy_limit = -7}};
+    const hs_recovery wrong[] = {HS_INIT(hs_recovery, .max_attempts = -2), HS_INIT(hs_recovery, .backoff_secs = -1),
+                                 HS_INIT(hs_recovery, .copy_limit = -7)};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         l->recovery = wrong[i];
         assert_null(lost_try_open(l, NULL, NULL, 0));
@@ -546,7 +541,7 @@ static void a_save_that_is_on_its_way_is_waited_for(void **state)
     static double v[1 << 16];
     l->directory = test_make_directory();
     hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(1 << 16), v);
-    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = l->directory};
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = l->directory);
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1, .background = true);
     if (!lost_try_open(l, &options, &saver, 1))
         fail_msg("opening: %s", l->err.message);
@@ -593,8 +588,8 @@ static void every_provider_is_restored(void **state)
 
 static hs_code add_late(probe *p, const probe_call *call)
 {
-    const hs_state_provider late = {HS_STATE_PROVIDER, .name = "late", .save = save_counted, .load = load_counted,
-                                    .self = p->user};
+    const hs_state_provider late =
+        HS_INIT(hs_state_provider, .name = "late", .save = save_counted, .load = load_counted, .self = p->user);
     return call->point == PROBE_CREATE ? hs_raw_session_add_state(call->raw, &late, call->err) : HS_OK;
 }
 
@@ -662,9 +657,8 @@ static void what_the_init_function_has_restored_is_copied(void **state)
     lost_open_saving(l);
     lost_inc(l);
     lost_close(l);
-    hs_scaffold *scaffold =
-        hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = restore_newest, .init_user = l}, NULL);
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true});
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = restore_newest, .init_user = l), NULL);
+    lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true));
     assert_int_equal(lost_inc(l), 2);
     v = 8;
     l->fails_left = 1;
@@ -685,9 +679,9 @@ static void what_a_restore_leaves_out_is_recovered(void **state)
     lost_inc(l);
     lost_close(l);
     char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
-    const hs_restore_options partial = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("w")};
+    const hs_restore_options partial = HS_INIT(hs_restore_options, .skip = HS_NAMES("w"));
     w = 2;
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .checkpoint_path = newest, .restore_options = &partial});
+    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_path = newest, .restore_options = &partial));
     hs_env_free(NULL, newest);
     v = 8, w = 3;
     l->fails_left = 1;
@@ -705,8 +699,9 @@ static void what_it_has_saved_itself_is_whole(void **state)
     lost_open_saving(l);
     lost_inc(l);
     lost_close(l);
-    const hs_restore_options partial = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("w")};
-    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = l->directory, .restore_options = &partial};
+    const hs_restore_options partial = HS_INIT(hs_restore_options, .skip = HS_NAMES("w"));
+    const hs_session_options options =
+        HS_INIT(hs_session_options, .checkpoint_dir = l->directory, .restore_options = &partial);
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
     w = 2;
     if (!lost_try_open(l, &options, &saver, 1))
@@ -750,7 +745,7 @@ static void a_target_that_was_reached_is_not_passed(void **state)
     lost *l = *state;
     l->directory = test_make_directory();
     lost_probe(l, c, .fails_in = PROBE_BOUNDARY, .fails_at = 4, .code = HS_UNAVAILABLE);
-    const hs_session_options options = {HS_SESSION_OPTIONS, .checkpoint_dir = l->directory};
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = l->directory);
     const hs_hook more[] = {hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1),
                             hs_stop_at_step(.last_step = 3), probe_hook(&l->c)};
     if (!lost_try_open(l, &options, more, 3))
@@ -777,12 +772,11 @@ static hs_code lose_and_recover(test_env *t, void *user)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, NULL);
     hs_graph_op(graph, .name = "fail", .run = (hs_op_fn)NULL, .self = &l);
-    const hs_recovery recovery = {HS_RECOVERY};
+    const hs_recovery recovery = HS_INIT(hs_recovery);
     lost_probe(&l, a, .fails_in = PROBE_BEFORE, .fails_at = 1, .code = HS_ABORTED);
     hs_hook hook = probe_hook(&l.a);
-    hs_session *session = hs_session_open(
-        hs_graph_backend(graph),
-        &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .recovery = &recovery}, &err);
+    hs_session *session =
+        hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook), .recovery = &recovery), &err);
     hs_code code = session ? hs_session_run(session, "fail", &err) : err.code;
     hs_outcome outcome = hs_session_close(session, &err);
     hs_graph_free(graph);

@@ -42,7 +42,7 @@ static hs_code with_hooks(void *user, hs_step_context *context, hs_error *err)
     hs_tensor in = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &s->number);
     s->calls++;
     hs_code code = hs_step_context_run_with_hooks(
-        context, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})}, &values, err);
+        context, HS_RUN_ARGS(.names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})), &values, err);
     s->result = code ? 0 : hs_values_number(values, 0);
     return code;
 }
@@ -55,8 +55,7 @@ static hs_code with_raw_session(void *user, hs_step_context *context, hs_error *
     if (++s->calls == 2)
         lost_report(s->l, s->t->reports);
     hs_code code = hs_raw_session_run(hs_step_context_session(context),
-                                      &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})},
-                                      &values, err);
+                                      HS_RUN_ARGS(.names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})), &values, err);
     s->result = code ? 0 : hs_values_number(values, 0);
     return code;
 }
@@ -190,11 +189,8 @@ static hs_code two_runs(void *user, hs_step_context *context, hs_error *err)
 {
     step *s = user;
     s->calls++;
-    hs_code code =
-        hs_step_context_run_with_hooks(context, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("inc")}, NULL, err);
-    return code
-               ? code
-               : hs_step_context_run_with_hooks(context, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("fail")}, NULL, err);
+    hs_code code = hs_step_context_run_with_hooks(context, HS_RUN_ARGS(.names = HS_NAMES("inc")), NULL, err);
+    return code ? code : hs_step_context_run_with_hooks(context, HS_RUN_ARGS(.names = HS_NAMES("fail")), NULL, err);
 }
 
 static void ms_136s_the_whole_step_is_made_again(void **state)
@@ -310,7 +306,7 @@ static void ms_131s_who_does_not_stop_is_named_and_left_behind(void **state)
     size_t before = test_env_live(&l->t); /* with what the graph keeps */
     atomic_store(&all.stuck, true);
     lost_probe(l, a, .act = start_work, .user = &all);
-    lost_open(l, &(hs_session_options){HS_SESSION_OPTIONS, .stop_grace_secs = 0.01});
+    lost_open(l, HS_SESSION_OPTIONS(.stop_grace_secs = 0.01));
     lost_close(l);
     assert_int_equal(l->outcome.reason, HS_REASON_CLOSED);
     assert_contains(l->t.log, "worker");

@@ -341,8 +341,8 @@ static void what_it_has_taken_while_it_waits_for_more_is_put_back(void **state)
     const hs_run_values *values;
     pthread_t thread;
     hs_error err = {0};
-    const hs_state_provider provider = {HS_STATE_PROVIDER, .name = "reader", .save = save_position, .load = load_position,
-                                        .self = &position};
+    const hs_state_provider provider =
+        HS_INIT(hs_state_provider, .name = "reader", .save = save_position, .load = load_position, .self = &position);
     hs_graph *graph = hs_graph_new(NULL);
     hs_graph_queue(graph, .name = "x", .capacity = 2, .produce = produce_next, .self = &position, .position = &provider,
                    .components = HS_OUTPUTS({.dtype = HS_INT64}));
@@ -359,7 +359,7 @@ static void what_it_has_taken_while_it_waits_for_more_is_put_back(void **state)
     assert_int_equal(hs_session_run(o.session, "train", &err), HS_STOP);
     pthread_join(thread, NULL);
     assert_ok(hs_raw_session_copy_state(raw, &copy, &err), &err);
-    assert_ok(hs_raw_session_run(raw, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("x/dequeue:0")}, &values, &err), &err);
+    assert_ok(hs_raw_session_run(raw, HS_RUN_ARGS(.names = HS_NAMES("x/dequeue:0")), &values, &err), &err);
     assert_true(hs_values_number(values, 0) == 2);
     assert_ok(hs_raw_session_restore_copy(raw, copy, &err), &err);
     assert_int_equal(loaded, 1);

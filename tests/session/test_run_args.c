@@ -5,7 +5,7 @@
 static void names_are_appended_to_a_flat_list(void **state)
 {
     (void)state;
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     char name[] = "loss";
     assert_int_equal(hs_run_args_fetch(&args, NULL, name, NULL), HS_OK);
     name[0] = '?'; /* it was copied */
@@ -20,7 +20,7 @@ static void names_are_appended_to_a_flat_list(void **state)
 static void paths_make_a_tree(void **state)
 {
     (void)state;
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     assert_int_equal(hs_run_args_fetch(&args, "metrics/loss", "l", NULL), HS_OK);
     assert_int_equal(hs_run_args_fetch(&args, "train", "t", NULL), HS_OK);
     assert_int_equal(hs_run_args_fetch(&args, "metrics/accuracy", "a", NULL), HS_OK);
@@ -38,7 +38,7 @@ static void a_path_is_taken_once(void **state)
 {
     (void)state;
     hs_error err = {0};
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     hs_run_args_fetch(&args, "metrics/loss", "l", NULL);
     assert_fails(hs_run_args_fetch(&args, "metrics/loss", "x", &err), HS_ALREADY_EXISTS, &err, "'metrics/loss' is taken");
     assert_int_equal(hs_run_args_fetch(&args, "metrics", "x", &err), HS_ALREADY_EXISTS);
@@ -52,7 +52,7 @@ static void paths_with_empty_keys_are_refused(void **state)
 {
     (void)state;
     hs_error err = {0};
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     for (const char *const *path = HS_NAMES("", "/x", "x/", "x//y", "/"); *path; path++)
         assert_fails(hs_run_args_fetch(&args, *path, "l", &err), HS_INVALID_ARGUMENT, &err, "has an empty key");
     hs_run_args_clear(&args);
@@ -62,7 +62,7 @@ static void lists_and_paths_do_not_mix(void **state)
 {
     (void)state;
     hs_error err = {0};
-    hs_run_args flat = {HS_RUN_ARGS}, tree = {HS_RUN_ARGS};
+    hs_run_args flat = HS_INIT(hs_run_args), tree = HS_INIT(hs_run_args);
     hs_run_args_fetch(&flat, NULL, "a", NULL);
     hs_run_args_fetch(&tree, "x", "a", NULL);
     assert_fails(hs_run_args_fetch(&flat, "x", "b", &err), HS_INVALID_ARGUMENT, &err, "cannot be mixed ('b')");
@@ -76,7 +76,7 @@ static void a_feed_is_added_or_replaced(void **state)
     (void)state;
     const double one = 1, two = 2;
     hs_error err;
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     hs_feed first = play_feed("x", &one), second = play_feed("x", &two);
     assert_ok(hs_run_args_feed(&args, "x", &first.value, &err), &err);
     assert_ok(hs_run_args_feed(&args, "y", &first.value, &err), &err);
@@ -92,7 +92,7 @@ static void clearing_leaves_empty_args(void **state)
     (void)state;
     const double one = 1;
     hs_feed feed = play_feed("x", &one);
-    hs_run_args args = {HS_RUN_ARGS, .kind = HS_RUN_EVAL};
+    hs_run_args args = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL);
     hs_run_args_fetch(&args, "a/b/c", "x", NULL);
     hs_run_args_feed(&args, "x", &feed.value, NULL);
     hs_run_args_clear(&args);
@@ -111,8 +111,8 @@ static void args_made_by_hand_are_not_added_to(void **state)
     const double one = 1;
     hs_error err = {0};
     hs_feed feeds[] = {play_feed("x", &one), {NULL}};
-    hs_run_args by_hand[] = {
-        {HS_RUN_ARGS, .names = HS_NAMES("x")}, {HS_RUN_ARGS, .fetches = HS_LEAF("x")}, {HS_RUN_ARGS, .feeds = feeds}};
+    hs_run_args by_hand[] = {HS_INIT(hs_run_args, .names = HS_NAMES("x")), HS_INIT(hs_run_args, .fetches = HS_LEAF("x")),
+                             HS_INIT(hs_run_args, .feeds = feeds)};
     for (int i = 0; i < 3; i++) {
         assert_fails(hs_run_args_fetch(&by_hand[i], NULL, "y", &err), HS_FAILED_PRECONDITION, &err, "by hand");
         assert_fails(hs_run_args_feed(&by_hand[i], "y", &feeds[0].value, &err), HS_FAILED_PRECONDITION, &err, "by hand");
@@ -123,7 +123,7 @@ static void built_args_that_were_changed_by_hand_are_refused(void **state)
 {
     (void)state;
     hs_error err = {0};
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     hs_run_args_fetch(&args, NULL, "x", NULL);
     const char *const *built = args.names;
     args.names = HS_NAMES("y");
@@ -139,13 +139,13 @@ static void nulls_are_refused(void **state)
     const double one = 1;
     hs_error err = {0};
     hs_feed feed = play_feed("x", &one);
-    hs_run_args args = {HS_RUN_ARGS}, no_size = {0};
+    hs_run_args args = HS_INIT(hs_run_args), no_size = {0};
     assert_fails(hs_run_args_fetch(&args, NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "name is NULL");
     assert_fails(hs_run_args_feed(&args, NULL, &feed.value, &err), HS_INVALID_ARGUMENT, &err, "the name is NULL");
     assert_fails(hs_run_args_feed(&args, "x", NULL, &err), HS_INVALID_ARGUMENT, &err, "the value is NULL");
-    assert_fails(hs_run_args_fetch(NULL, NULL, "x", &err), HS_INVALID_ARGUMENT, &err, "HS_RUN_ARGS");
-    assert_fails(hs_run_args_fetch(&no_size, NULL, "x", &err), HS_INVALID_ARGUMENT, &err, "HS_RUN_ARGS");
-    assert_fails(hs_run_args_feed(&no_size, "x", &feed.value, &err), HS_INVALID_ARGUMENT, &err, "HS_RUN_ARGS");
+    assert_fails(hs_run_args_fetch(NULL, NULL, "x", &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_run_args");
+    assert_fails(hs_run_args_fetch(&no_size, NULL, "x", &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_run_args");
+    assert_fails(hs_run_args_feed(&no_size, "x", &feed.value, &err), HS_INVALID_ARGUMENT, &err, "HS_INIT(hs_run_args");
     assert_null(args.built);
 }
 
@@ -153,7 +153,7 @@ static void nulls_are_refused(void **state)
 static void a_failed_step_leaves_the_rest(void **state)
 {
     play *p = *state;
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     hs_run_args_fetch(&args, "five", "five", NULL);
     hs_run_args_fetch(&args, "five", "ten", NULL);
     hs_run_args_fetch(&args, "x//", "ten", NULL);
@@ -168,7 +168,7 @@ static void built_args_are_run(void **state)
     play *p = *state;
     const double x = 3;
     hs_feed feed = play_feed("a", &x);
-    hs_run_args args = {HS_RUN_ARGS};
+    hs_run_args args = HS_INIT(hs_run_args);
     hs_run_args_fetch(&args, "in/a", "a", NULL);
     hs_run_args_fetch(&args, "in/five", "five", NULL);
     hs_run_args_feed(&args, "a", &feed.value, NULL);
@@ -194,7 +194,7 @@ const hs_env *__wrap_hs_env_default(void)
 
 static hs_code build_with(test_env *t, void *user)
 {
-    hs_run_args flat = {HS_RUN_ARGS}, tree = {HS_RUN_ARGS};
+    hs_run_args flat = HS_INIT(hs_run_args), tree = HS_INIT(hs_run_args);
     double x = 1;
     hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &x);
     (void)user;

@@ -29,9 +29,9 @@ static hs_code check_merged(probe *p, const probe_call *call)
     assert_int_equal(options->trace_level, 3);
     assert_int_equal(options->timeout_ms, 60000);
     assert_true(options->output_partition_graphs && options->report_tensor_allocations_upon_oom);
-    assert_int_equal(options->n_debug_watches, 2);
     assert_string_equal(options->debug_watches[0].node_name, "A");
     assert_string_equal(options->debug_watches[1].node_name, "B");
+    assert_null(options->debug_watches[2].node_name);
     assert_true(metadata->n_partition_graphs == 1 && metadata->partition_graphs[0]->n_node > 0);
     assert_true(metadata->step_stats->dev_stats[0]->n_node_stats > 0);
     hs__pb__run_metadata__free_unpacked(metadata, NULL);
@@ -42,18 +42,13 @@ static hs_code check_merged(probe *p, const probe_call *call)
 static void ms_072_ms_119s_hooks_options_are_merged_and_seen_by_all(void **state)
 {
     play *p = *state;
-    hs_debug_watch watch_a = {.node_name = "A"}, watch_b = {.node_name = "B"};
-    hs_run_options ask_a = {HS_RUN_OPTIONS, .trace_level = 2, .timeout_ms = 30000, .debug_watches = &watch_a,
-                            .n_debug_watches = 1};
-    hs_run_options ask_b = {HS_RUN_OPTIONS,
-                            .trace_level = 3,
-                            .timeout_ms = 60000,
-                            .debug_watches = &watch_b,
-                            .n_debug_watches = 1,
-                            .output_partition_graphs = true,
-                            .report_tensor_allocations_upon_oom = true};
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &ask_a}, .act = check_merged);
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &ask_b}, .act = check_merged);
+    hs_run_options ask_a = HS_INIT(hs_run_options, .trace_level = 2, .timeout_ms = 30000,
+                                   .debug_watches = HS_DEBUG_WATCHES({.node_name = "A"}));
+    hs_run_options ask_b = HS_INIT(hs_run_options, .trace_level = 3, .timeout_ms = 60000,
+                                   .debug_watches = HS_DEBUG_WATCHES({.node_name = "B"}), .output_partition_graphs = true,
+                                   .report_tensor_allocations_upon_oom = true);
+    play_probe(p, a, .wants = HS_RUN_ARGS(.options = &ask_a), .act = check_merged);
+    play_probe(p, b, .wants = HS_RUN_ARGS(.options = &ask_b), .act = check_merged);
     hs_graph *graph = hs_graph_new(&p->t.env);
     hs_graph_op(graph, .name = "answer", .run = give_42, .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     p->backend = hs_graph_backend(graph);
@@ -69,46 +64,43 @@ static void ms_072_ms_119s_hooks_options_are_merged_and_seen_by_all(void **state
 static void ms_117s_the_larger_number_and_any_flag_count(void **state)
 {
     play *p = *state;
-    hs_run_options mine = {HS_RUN_OPTIONS, .trace_level = 3, .timeout_ms = 5, .inter_op_thread_pool = 1,
-                           .report_tensor_allocations_upon_oom = true};
-    hs_run_options hooks = {HS_RUN_OPTIONS,
-                            .trace_level = 1,
-                            .timeout_ms = 9,
-                            .inter_op_thread_pool = 2,
-                            .output_partition_graphs = true,
-                            .reset_disk_byte_usage = true};
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &hooks});
+    hs_run_options mine = HS_INIT(hs_run_options, .trace_level = 3, .timeout_ms = 5, .inter_op_thread_pool = 1,
+                                  .report_tensor_allocations_upon_oom = true);
+    hs_run_options hooks = HS_INIT(hs_run_options, .trace_level = 1, .timeout_ms = 9, .inter_op_thread_pool = 2,
+                                   .output_partition_graphs = true, .reset_disk_byte_usage = true);
+    play_probe(p, a, .wants = HS_RUN_ARGS(.options = &hooks));
     play_open_probes(p, 1);
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &mine}), &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.options = &mine)), &p->err);
     assert_string_equal(hs_script_last_run(p->script), "fetch; feed; trace 3 timeout 9 pool 2 graphs 1 oom 1 disk 1 watch");
 }
 
 static void ms_117s_negative_numbers_do_not_win(void **state)
 {
     play *p = *state;
-    hs_run_options mine = {HS_RUN_OPTIONS, .inter_op_thread_pool = -1}, hooks = {HS_RUN_OPTIONS, .timeout_ms = 1};
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &hooks});
+    hs_run_options mine = HS_INIT(hs_run_options, .inter_op_thread_pool = -1),
+                   hooks = HS_INIT(hs_run_options, .timeout_ms = 1);
+    play_probe(p, a, .wants = HS_RUN_ARGS(.options = &hooks));
     play_open_probes(p, 1);
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &mine}), &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.options = &mine)), &p->err);
     assert_contains(hs_script_last_run(p->script), "pool 0");
 }
 
 static void nobodys_own_options_are_changed(void **state)
 {
     play *p = *state;
-    hs_debug_watch watches[] = {{.node_name = "x"}, {.node_name = "y"}};
+    hs_debug_watch watches[] = {{.node_name = "x"}, {.node_name = NULL}, {.node_name = "y"}};
     hs_run_options options[3];
     for (int i = 0; i < 3; i++)
-        options[i] = (hs_run_options){HS_RUN_OPTIONS, .trace_level = i, .debug_watches = watches, .n_debug_watches = 1};
+        options[i] = (hs_run_options)HS_INIT(hs_run_options, .trace_level = i, .debug_watches = watches);
     hs_run_options before[3];
     memcpy(before, options, sizeof before);
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &options[1]});
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &options[2]});
+    play_probe(p, a, .wants = HS_RUN_ARGS(.options = &options[1]));
+    play_probe(p, b, .wants = HS_RUN_ARGS(.options = &options[2]));
     play_open_probes(p, 2);
     for (int i = 0; i < 3; i++)
-        assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &options[0]}), &p->err);
+        assert_ok(play_args(p, HS_RUN_ARGS(.options = &options[0])), &p->err);
     assert_memory_equal(before, options, sizeof before);
-    assert_string_equal(watches[1].node_name, "y");
+    assert_string_equal(watches[2].node_name, "y");
     assert_contains(hs_script_last_run(p->script), "trace 2 timeout 0 pool 0 graphs 0 oom 0 disk 0 watch x x x");
 }
 
@@ -117,28 +109,28 @@ static void watches_are_appended_in_their_order(void **state)
 {
     play *p = *state;
     char names[12][16];
-    hs_debug_watch watches[12];
+    hs_debug_watch watches[15] = {{.node_name = NULL}}; /* three lists, of 2, 8 and 2 */
     for (int i = 0; i < 12; i++) {
         snprintf(names[i], sizeof names[i], "w%d", i);
-        watches[i] = (hs_debug_watch){.node_name = names[i]};
+        watches[i + (i >= 2) + (i >= 10)] = (hs_debug_watch){.node_name = names[i]};
     }
-    hs_run_options mine = {HS_RUN_OPTIONS, .debug_watches = watches, .n_debug_watches = 2}, none = {HS_RUN_OPTIONS};
-    hs_run_options many = {HS_RUN_OPTIONS, .debug_watches = watches + 2, .n_debug_watches = 8};
-    hs_run_options last = {HS_RUN_OPTIONS, .debug_watches = watches + 10, .n_debug_watches = 2};
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &none});
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &many});
-    play_probe(p, c, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &last});
+    hs_run_options mine = HS_INIT(hs_run_options, .debug_watches = watches), none = HS_INIT(hs_run_options);
+    hs_run_options many = HS_INIT(hs_run_options, .debug_watches = watches + 3);
+    hs_run_options last = HS_INIT(hs_run_options, .debug_watches = watches + 12);
+    play_probe(p, a, .wants = HS_RUN_ARGS(.options = &none));
+    play_probe(p, b, .wants = HS_RUN_ARGS(.options = &many));
+    play_probe(p, c, .wants = HS_RUN_ARGS(.options = &last));
     play_open_probes(p, 3);
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &mine}), &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.options = &mine)), &p->err);
     assert_contains(hs_script_last_run(p->script), "watch w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11");
 }
 
 static void the_only_options_are_passed_on_as_they_are(void **state)
 {
     play *p = *state;
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1};
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1);
     play_probe(p, a, .act = keep_options);
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &options});
+    play_probe(p, b, .wants = HS_RUN_ARGS(.options = &options));
     play_open_probes(p, 2);
     play_train(p);
     assert_ptr_equal(p->a.user, &options);
@@ -148,10 +140,10 @@ static void the_only_options_are_passed_on_as_they_are(void **state)
 static void options_end_with_their_run(void **state)
 {
     play *p = *state;
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1};
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1);
     play_probe(p, a, .act = keep_options);
     play_open_probes(p, 1);
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &options}), &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.options = &options)), &p->err);
     assert_ptr_equal(p->a.user, &options);
     play_train(p);
     assert_null(p->a.user);
@@ -168,45 +160,45 @@ static void options_of_another_size_are_taken(void **state)
         void *more;
     } newer = {.options = {.size = sizeof newer, .trace_level = 2}};
     hs_run_options older = {.size = offsetof(hs_run_options, timeout_ms), .trace_level = 3, .timeout_ms = 999};
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .options = &older});
+    play_probe(p, a, .wants = HS_RUN_ARGS(.options = &older));
     play_open_probes(p, 1);
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &newer.options}), &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.options = &newer.options)), &p->err);
     assert_contains(hs_script_last_run(p->script), "trace 3 timeout 0");
     p->a.wants = NULL;
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &newer.options}), &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.options = &newer.options)), &p->err);
     assert_contains(hs_script_last_run(p->script), "trace 2 timeout 0");
-    p->a.wants = &(hs_run_args){HS_RUN_ARGS, .options = &older};
+    p->a.wants = HS_RUN_ARGS(.options = &older);
     play_train(p);
     assert_contains(hs_script_last_run(p->script), "trace 3 timeout 0");
     newer.more = &newer;
-    assert_fails(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &newer.options}), HS_INVALID_ARGUMENT, &p->err,
-                 "hs_run_options");
-    assert_fails(play_args(p, &(hs_run_args){HS_RUN_ARGS, .options = &(hs_run_options){.trace_level = 1}}),
-                 HS_INVALID_ARGUMENT, &p->err, "HS_RUN_OPTIONS");
+    assert_fails(play_args(p, HS_RUN_ARGS(.options = &newer.options)), HS_INVALID_ARGUMENT, &p->err, "hs_run_options");
+    assert_fails(play_args(p, HS_RUN_ARGS(.options = &(hs_run_options){.trace_level = 1})), HS_INVALID_ARGUMENT, &p->err,
+                 "HS_INIT(hs_run_options");
 }
 
 static hs_code ask_with(probe *p, const probe_call *call)
 {
     if (call->point == PROBE_AFTER)
         assert_fails(hs_raw_session_run(p->raw, p->user, NULL, call->err), HS_INVALID_ARGUMENT, call->err,
-                     "n_debug_watches is 2, and debug_watches is NULL");
+                     "hs_run_options.size is 1");
     return HS_OK;
 }
 
 /* Whoever asks: the caller, a hook beside a caller's own options, a raw run. */
-static void a_number_of_watches_without_a_list_is_refused(void **state)
+static void options_without_their_size_are_refused(void **state)
 {
     play *p = *state;
-    hs_run_options wrong = {HS_RUN_OPTIONS, .n_debug_watches = 2}, right = {HS_RUN_OPTIONS};
-    hs_run_args asks = {HS_RUN_ARGS, .options = &wrong}, mine = {HS_RUN_ARGS, .options = &right};
+    hs_run_options wrong = {.size = 1}, right = HS_INIT(hs_run_options);
+    hs_run_args asks = HS_INIT(hs_run_args, .options = &wrong), mine = HS_INIT(hs_run_args, .options = &right);
     play_probe(p, a, .act = ask_with, .user = &asks);
     play_open_probes(p, 1);
-    assert_fails(play_args(p, &asks), HS_INVALID_ARGUMENT, &p->err, "n_debug_watches is 2, and debug_watches is NULL");
+    assert_fails(play_args(p, &asks), HS_INVALID_ARGUMENT, &p->err, "hs_run_options.size is 1");
     assert_int_equal(hs_script_runs(p->script), 0);
     assert_ok(play_args(p, &mine), &p->err);
     p->a.wants = &asks;
-    assert_fails(play_args(p, &mine), HS_INVALID_ARGUMENT, &p->err, "hook 'a', before_run at step 0: hs_run_options.n_");
-    wrong.debug_watches = (const hs_debug_watch[]){{.node_name = "x"}, {.node_name = "y"}};
+    assert_fails(play_args(p, &mine), HS_INVALID_ARGUMENT, &p->err, "hook 'a', before_run at step 0: hs_run_options.size");
+    wrong = right;
+    wrong.debug_watches = HS_DEBUG_WATCHES({.node_name = "x"}, {.node_name = "y"});
     p->a.act = NULL;
     assert_ok(play_args(p, &mine), &p->err);
     assert_contains(hs_script_last_run(p->script), "watch x y");
@@ -223,7 +215,7 @@ int main(void)
         play_test(the_only_options_are_passed_on_as_they_are),
         play_test(options_end_with_their_run),
         play_test(options_of_another_size_are_taken),
-        play_test(a_number_of_watches_without_a_list_is_refused),
+        play_test(options_without_their_size_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

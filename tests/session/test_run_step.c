@@ -26,7 +26,7 @@ static hs_code step(void *user, hs_step_context *context, hs_error *err)
     for (size_t i = 0; i < s->runs; i++) {
         const hs_run_values *values;
         hs_feed feeds[] = {play_feed("a", &fed), {NULL}};
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("a", "train"), .feeds = feeds};
+        hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("a", "train"), .feeds = feeds);
         if ((s->last = hs_step_context_run_with_hooks(context, &args, &values, err)))
             return s->last;
         s->number = hs_values_number(values, 0);
@@ -225,7 +225,7 @@ static hs_code use_the_raw_session(void *user, hs_step_context *context, hs_erro
 {
     hs_raw_session *raw = hs_step_context_session(context);
     assert_ptr_equal(raw, hs_session_raw(((play *)user)->session));
-    return hs_raw_session_run(raw, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("train")}, NULL, err);
+    return hs_raw_session_run(raw, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, err);
 }
 
 static void a_raw_run_of_a_step_calls_no_hook(void **state)

@@ -124,19 +124,10 @@ static void what_a_graph_has_collected_is_taken(void **state)
 /* All that can be given, each in its own words. */
 static hs_scaffold_options everything(hs_saver *saver, const hs_feed *feeds)
 {
-    return (hs_scaffold_options){
-        HS_SCAFFOLD_OPTIONS,
-        .init_op = "my_init",
-        .init_feeds = feeds,
-        .init_fn = no_init,
-        .init_user = saver,
-        .ready_op = "my_ready",
-        .ready_for_local_init_op = "my_ready_for_local",
-        .local_init_op = "my_local",
-        .local_init_feeds = feeds + 1,
-        .summary_op = "my_summary",
-        .saver = saver,
-    };
+    return (hs_scaffold_options)HS_INIT(hs_scaffold_options, .init_op = "my_init", .init_feeds = feeds, .init_fn = no_init,
+                                        .init_user = saver, .ready_op = "my_ready",
+                                        .ready_for_local_init_op = "my_ready_for_local", .local_init_op = "my_local",
+                                        .local_init_feeds = feeds + 1, .summary_op = "my_summary", .saver = saver);
 }
 
 static void assert_everything(const hs_scaffold *scaffold, hs_saver *saver, const hs_feed *feeds)
@@ -201,7 +192,7 @@ static void what_is_left_out_is_copied(void **state)
     hs_saver *saver = hs_saver_new(NULL, NULL);
     hs_scaffold_options options = everything(saver, feeds);
     hs_scaffold *from = new_scaffold(&options);
-    hs_scaffold *scaffold = new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .copy_from = from});
+    hs_scaffold *scaffold = new_scaffold(HS_SCAFFOLD_OPTIONS(.copy_from = from));
     hs_scaffold_free(from); /* it was a copy */
     assert_everything(scaffold, saver, feeds);
     hs_scaffold_free(scaffold);
@@ -228,7 +219,7 @@ static void ms_132s_a_scaffold_is_used_again(void **state)
 {
     bare *b = *state;
     hs_scaffold *scaffold = new_scaffold(NULL);
-    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = scaffold};
+    hs_session_options options = HS_INIT(hs_session_options, .scaffold = scaffold);
     for (int i = 0; i < 2; i++) {
         hs_session *session = hs_session_open(hs_graph_backend(b->graph), &options, &b->err);
         assert_ptr_equal(hs_session_scaffold(session), scaffold);
@@ -247,7 +238,7 @@ static void a_scaffold_of_another_graph_is_refused(void **state)
     assert_fails(hs_scaffold_finalize(scaffold, hs_graph_backend(other), &b->err), HS_FAILED_PRECONDITION, &b->err,
                  "finalized over another graph");
     assert_false(hs_backend_finalized(hs_graph_backend(other)));
-    hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = scaffold};
+    hs_session_options options = HS_INIT(hs_session_options, .scaffold = scaffold);
     assert_null(hs_session_open(hs_graph_backend(other), &options, &b->err));
     assert_says(&b->err, HS_FAILED_PRECONDITION, "finalized over another graph");
     assert_ok(finalize(b, scaffold), &b->err); /* its own, again */
@@ -259,8 +250,8 @@ static void a_scaffold_of_another_graph_is_refused(void **state)
 static void a_copy_that_was_not_finalized_is_of_no_graph(void **state)
 {
     bare *b = *state;
-    hs_scaffold *from = new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .summary_op = "merged"});
-    hs_scaffold *copy = new_scaffold(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .copy_from = from});
+    hs_scaffold *from = new_scaffold(HS_SCAFFOLD_OPTIONS(.summary_op = "merged"));
+    hs_scaffold *copy = new_scaffold(HS_SCAFFOLD_OPTIONS(.copy_from = from));
     hs_graph *other = hs_graph_new(&b->t.env);
     assert_ok(finalize(b, from), &b->err);
     assert_ok(hs_scaffold_finalize(copy, hs_graph_backend(other), &b->err), &b->err);
@@ -275,9 +266,10 @@ static hs_code make_and_finalize(test_env *t, void *user)
 {
     hs_error err = {0};
     hs_graph *graph = hs_graph_new(NULL);
-    hs_scaffold_options options = {HS_SCAFFOLD_OPTIONS, .init_op = "my_init", .summary_op = "merged", .env = &t->env};
+    hs_scaffold_options options =
+        HS_INIT(hs_scaffold_options, .init_op = "my_init", .summary_op = "merged", .env = &t->env);
     hs_scaffold *from = hs_scaffold_new(&options, &err), *copy = NULL;
-    options = (hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .copy_from = from, .env = &t->env};
+    options = (hs_scaffold_options)HS_INIT(hs_scaffold_options, .copy_from = from, .env = &t->env);
     if (from && (copy = hs_scaffold_new(&options, &err)))
         hs_scaffold_finalize(copy, hs_graph_backend(graph), &err);
     *(size_t *)user = t->allocations;
@@ -298,8 +290,8 @@ static void any_allocation_of_a_scaffold_may_fail(void **state)
 static void an_env_by_half_is_refused(void **state)
 {
     bare *b = *state;
-    hs_env env = {HS_ENV, .allocator = {.alloc = b->t.env.allocator.alloc}};
-    assert_null(hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = &env}, &b->err));
+    hs_env env = HS_INIT(hs_env, .allocator = {.alloc = b->t.env.allocator.alloc});
+    assert_null(hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.env = &env), &b->err));
     assert_says(&b->err, HS_INVALID_ARGUMENT, "hs_env.allocator");
 }
 
@@ -325,7 +317,7 @@ static void scaffolds_that_make_no_sense_are_refused(void **state)
     bare *b = *state;
     hs_scaffold *scaffold = new_scaffold(NULL);
     assert_null(hs_scaffold_new(&(hs_scaffold_options){.init_op = "x"}, &b->err));
-    assert_says(&b->err, HS_INVALID_ARGUMENT, "HS_SCAFFOLD_OPTIONS");
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "HS_INIT(hs_scaffold_options");
     assert_fails(finalize(b, NULL), HS_INVALID_ARGUMENT, &b->err, "NULL");
     assert_int_equal(hs_scaffold_finalize(scaffold, (hs_backend){NULL, NULL}, &b->err), HS_INVALID_ARGUMENT);
     hs_scaffold_free(scaffold);

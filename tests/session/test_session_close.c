@@ -223,8 +223,7 @@ static hs_code still_alive(probe *p, const probe_call *call)
 {
     if (call->point == PROBE_END) {
         assert_false(hs_coordinator_should_stop(p->coordinator));
-        assert_ok(hs_raw_session_run(call->raw, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("train")}, NULL, call->err),
-                  call->err);
+        assert_ok(hs_raw_session_run(call->raw, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, call->err), call->err);
     }
     if (call->point == PROBE_CLOSE) {
         assert_true(hs_coordinator_should_stop(p->coordinator));

@@ -139,7 +139,7 @@ static int setup(void **state)
     if (!s || bare_setup(&b))
         return -1;
     *s = (shared){.b = b, .v = NAN, .w = NAN, .x = NAN, .first = 1};
-    s->options = (hs_session_manager_options){HS_SESSION_MANAGER_OPTIONS, .ready_op = "ready"};
+    s->options = (hs_session_manager_options)HS_INIT(hs_session_manager_options, .ready_op = "ready");
     s->options.env = &s->b->t.env;
     add_ops(s);
     s->spied = *hs_graph_backend(s->b->graph).ops;
@@ -187,7 +187,7 @@ static bool prepare(shared *s, const hs_prepare_options *options)
 
 static bool wait(shared *s, double secs)
 {
-    const hs_prepare_options options = {HS_PREPARE_OPTIONS, .max_wait_secs = secs};
+    const hs_prepare_options options = HS_INIT(hs_prepare_options, .max_wait_secs = secs);
     s->options.recovery_wait_secs = 1;
     return (s->session = hs_session_manager_wait(manager_of(s), backend_of(s), &options, &s->b->err)) != NULL;
 }
@@ -195,12 +195,11 @@ static bool wait(shared *s, double secs)
 static double number(shared *s, const char *name)
 {
     const hs_run_values *values;
-    assert_ok(hs_raw_session_run(s->session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES(name)}, &values, &s->b->err),
-              &s->b->err);
+    assert_ok(hs_raw_session_run(s->session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &s->b->err), &s->b->err);
     return hs_values_number(values, 0);
 }
 
-#define PREPARE(...) (&(hs_prepare_options){HS_PREPARE_OPTIONS, __VA_ARGS__})
+#define PREPARE(...) (HS_PREPARE_OPTIONS(__VA_ARGS__))
 
 static void sm_001_prepared_by_the_init_op(void **state)
 {
@@ -255,7 +254,7 @@ static void sm_004_sm_034s_prepared_by_the_local_init_op_with_feeds_of_its_own(v
     s->v = 1;
     hs_tensor local = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &seed), global = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &other);
     const hs_feed feeds[] = {{"seed", local}, {NULL}};
-    const hs_run_options slow = {HS_RUN_OPTIONS, .timeout_ms = 60000};
+    const hs_run_options slow = HS_INIT(hs_run_options, .timeout_ms = 60000);
     s->options.local_init_op = "local_init_fed";
     s->options.local_init_feeds = feeds;
     s->options.local_init_run_options = &slow;
@@ -266,9 +265,9 @@ static void sm_004_sm_034s_prepared_by_the_local_init_op_with_feeds_of_its_own(v
 /* A checkpoint of one variable of the session's own. */
 static void save_checkpoint(shared *s)
 {
-    s->saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &s->b->t.env}, NULL);
+    s->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &s->b->t.env), NULL);
     s->directory = test_make_directory();
-    hs_graph_add_variable(s->b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "kept", .dtype = HS_DOUBLE});
+    hs_graph_add_variable(s->b->graph, HS_VARIABLE_DEF(.name = "kept", .dtype = HS_DOUBLE));
     assert_true(prepare(s, PREPARE(.init_op = "init")));
     const double seven = 7;
     hs_variable kept;
@@ -645,11 +644,10 @@ static hs_code make_and_wait(test_env *t, void *user)
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, NULL);
-    hs_session_manager *manager = hs_session_manager_new(
-        &(hs_session_manager_options){HS_SESSION_MANAGER_OPTIONS, .ready_op = "global_step", .env = &t->env}, &err);
+    hs_session_manager *manager =
+        hs_session_manager_new(HS_SESSION_MANAGER_OPTIONS(.ready_op = "global_step", .env = &t->env), &err);
     hs_raw_session *session =
-        manager ? hs_session_manager_wait(manager, hs_graph_backend(graph),
-                                          &(hs_prepare_options){HS_PREPARE_OPTIONS, .max_wait_secs = 1}, &err)
+        manager ? hs_session_manager_wait(manager, hs_graph_backend(graph), HS_PREPARE_OPTIONS(.max_wait_secs = 1), &err)
                 : NULL;
     hs_raw_session_close(session, NULL);
     hs_session_manager_free(manager);

@@ -36,12 +36,11 @@ static void ms_046_without_hooks_the_callers_own_objects_are_passed_on(void **st
     play *p = *state;
     const double one = 1;
     hs_feed feeds[] = {play_feed("a", &one), {NULL}};
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = 1};
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = 1);
     see_calls(p);
     play_open(p, NULL, 0);
     hs_script_metadata_at(p->script, 1, (hs_bytes){"meta", 4});
-    assert_ok(play_args(p, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("a"), .feeds = feeds, .options = &options}),
-              &p->err);
+    assert_ok(play_args(p, HS_RUN_ARGS(.names = HS_NAMES("a"), .feeds = feeds, .options = &options)), &p->err);
     assert_ptr_equal(seen_call.options, &options);
     assert_ptr_equal(seen_feed, &feeds[0].value);
     assert_ptr_equal(hs_values_options(p->values), &options);
@@ -65,8 +64,8 @@ static void ms_049_each_gets_what_it_asked_for(void **state)
 {
     play *p = *state;
     const double zero = 0;
-    play_probe(p, a, .wants = &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("five")});
-    play_probe(p, b, .wants = &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("ten")});
+    play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("five")));
+    play_probe(p, b, .wants = HS_RUN_ARGS(.names = HS_NAMES("ten")));
     play_open_probes(p, 2);
     assert_ok(play_run(p, HS_NAMES("a"), (hs_feed[]){play_feed("a", &zero), {NULL}}), &p->err);
     assert_string_equal(hs_script_last_run(p->script), "fetch a five ten; feed a");
@@ -82,7 +81,7 @@ static void ms_031_a_bad_fetch_fails_the_run_and_stops_nothing(void **state)
     play_train(p);
     play_train(p);
     play_calls(p);
-    const hs_run_args invalid = {HS_RUN_ARGS, .fetches = &(const hs_fetch){.kind = (hs_fetch_kind)99}};
+    const hs_run_args invalid = HS_INIT(hs_run_args, .fetches = &(const hs_fetch){.kind = (hs_fetch_kind)99});
     assert_fails(hs_session_run_args(p->session, &invalid, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err,
                  "neither leaf, list nor dict");
     assert_fails(hs_session_run(p->session, "lost", &p->err), HS_NOT_FOUND, &p->err, "'lost'");
@@ -273,9 +272,10 @@ static void args_that_make_no_sense_are_refused(void **state)
     play *p = *state;
     play_open(p, NULL, 0);
     assert_fails(hs_session_run(p->session, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err, "the op is NULL");
-    assert_fails(play_args(p, &(hs_run_args){.names = HS_NAMES("five")}), HS_INVALID_ARGUMENT, &p->err, "HS_RUN_ARGS");
-    assert_fails(play_args(p, &(hs_run_args){HS_RUN_ARGS, .kind = 3}), HS_INVALID_ARGUMENT, &p->err, "kind is 3");
-    assert_fails(play_args(p, &(hs_run_args){HS_RUN_ARGS, .kind = -1}), HS_INVALID_ARGUMENT, &p->err, "kind is -1");
+    assert_fails(play_args(p, &(hs_run_args){.names = HS_NAMES("five")}), HS_INVALID_ARGUMENT, &p->err,
+                 "HS_INIT(hs_run_args");
+    assert_fails(play_args(p, HS_RUN_ARGS(.kind = 3)), HS_INVALID_ARGUMENT, &p->err, "kind is 3");
+    assert_fails(play_args(p, HS_RUN_ARGS(.kind = -1)), HS_INVALID_ARGUMENT, &p->err, "kind is -1");
     assert_int_equal(hs_script_runs(p->script), 0);
 }
 
@@ -330,14 +330,14 @@ static void assert_no_values(play *p, const hs_run_args *args, hs_code code)
 static void a_failed_run_has_no_values(void **state)
 {
     play *p = *state;
-    const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
+    const hs_run_args five = HS_INIT(hs_run_args, .names = HS_NAMES("five"));
     hs_script_fail_at(p->script, 1, HS_DATA_LOSS, "bad input");
     play_probe(p, a, .fails_in = PROBE_AFTER, .fails_at = 1);
     play_open_probes(p, 1);
-    assert_no_values(p, &five, HS_DATA_LOSS);                                                  /* the backend */
-    assert_no_values(p, &five, HS_INTERNAL);                                                   /* a hook after it */
-    assert_no_values(p, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("lost")}, HS_NOT_FOUND); /* before it */
-    assert_no_values(p, &(hs_run_args){HS_RUN_ARGS, .kind = 9}, HS_INVALID_ARGUMENT);
+    assert_no_values(p, &five, HS_DATA_LOSS);                                  /* the backend */
+    assert_no_values(p, &five, HS_INTERNAL);                                   /* a hook after it */
+    assert_no_values(p, HS_RUN_ARGS(.names = HS_NAMES("lost")), HS_NOT_FOUND); /* before it */
+    assert_no_values(p, HS_RUN_ARGS(.kind = 9), HS_INVALID_ARGUMENT);
     assert_no_values(p, &(hs_run_args){.names = five.names}, HS_INVALID_ARGUMENT);
     assert_ok(play_args(p, &five), &p->err);
     assert_int_equal(hs_values_count(p->values), 1);
@@ -346,7 +346,7 @@ static void a_failed_run_has_no_values(void **state)
 static void a_refused_run_has_no_values(void **state)
 {
     play *p = *state;
-    const hs_run_args five = {HS_RUN_ARGS, .names = HS_NAMES("five")};
+    const hs_run_args five = HS_INIT(hs_run_args, .names = HS_NAMES("five"));
     play_probe(p, a, .stops_at = 1);
     play_open_probes(p, 1);
     play_train(p);
@@ -387,7 +387,7 @@ static void a_callback_neither_runs_nor_closes_its_session(void **state)
 
 static hs_code run_in_the_backend(void *session, hs_backend_call *call, hs_error *err)
 {
-    play *p = (play *)call->options->debug_watches; /* the only way in */
+    play *p = (play *)(intptr_t)call->options->inter_op_thread_pool; /* the only way in */
     assert_int_equal(hs_session_run(p->session, "train", err), HS_FAILED_PRECONDITION);
     assert_fails(hs_raw_session_run(hs_session_raw(p->session), NULL, NULL, err), HS_FAILED_PRECONDITION, err, "by an op");
     assert_int_equal(hs_session_close(p->session, err).error.code, HS_FAILED_PRECONDITION);
@@ -401,8 +401,8 @@ static void an_op_neither_runs_nor_closes_its_session(void **state)
     p->spied.run = run_in_the_backend;
     p->backend.ops = &p->spied;
     play_open(p, NULL, 0);
-    hs_run_options options = {HS_RUN_OPTIONS, .debug_watches = (const hs_debug_watch *)p};
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train"), .options = &options};
+    hs_run_options options = HS_INIT(hs_run_options, .inter_op_thread_pool = (intptr_t)p);
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train"), .options = &options);
     assert_ok(play_args(p, &args), &p->err);
     assert_ok(hs_raw_session_run(hs_session_raw(p->session), &args, NULL, &p->err), &p->err);
     assert_int_equal(hs_session_step(p->session), 2);

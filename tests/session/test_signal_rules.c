@@ -242,7 +242,7 @@ static int with_one_above(stand *s)
 {
     struct sigaction above = {.sa_flags = SA_SIGINFO};
     hs_graph *graph = hs_graph_new(NULL);
-    const hs_session_options options = {HS_SESSION_OPTIONS, .signals = true};
+    const hs_session_options options = HS_INIT(hs_session_options, .signals = true);
     (void)s;
     handle(SIGTERM, NULL, own_handler);
     above.sa_sigaction = pass_on;
@@ -278,7 +278,7 @@ static int with_one_put_back(stand *s)
 {
     struct sigaction above = {.sa_flags = SA_SIGINFO};
     hs_graph *graph = hs_graph_new(NULL);
-    const hs_session_options options = {HS_SESSION_OPTIONS, .signals = true};
+    const hs_session_options options = HS_INIT(hs_session_options, .signals = true);
     (void)s;
     handle(SIGTERM, NULL, own_handler);
     above.sa_sigaction = pass_on;
@@ -312,8 +312,7 @@ static int with_a_fork(stand *s)
     hs_graph *graph = hs_graph_new(NULL);
     (void)s;
     hs_graph_global_step(graph, NULL, NULL);
-    hs_session *session =
-        hs_session_open(hs_graph_backend(graph), &(hs_session_options){HS_SESSION_OPTIONS, .signals = true}, NULL);
+    hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.signals = true), NULL);
     pid_t fork_of_it = fork();
     if (fork_of_it == 0) {
         for (int i = 0; i < 100; i++)
@@ -402,13 +401,12 @@ static int seventeen(stand *s)
     hs_graph *graphs[MOST + 1];
     hs_session *sessions[MOST + 1];
     hs_error err;
-    hs_env env = {HS_ENV};
+    hs_env env = HS_INIT(hs_env);
     (void)s;
     for (int i = 0; i <= MOST; i++) {
         graphs[i] = hs_graph_new(&env);
         hs_graph_global_step(graphs[i], NULL, NULL);
-        sessions[i] =
-            hs_session_open(hs_graph_backend(graphs[i]), &(hs_session_options){HS_SESSION_OPTIONS, .signals = true}, &err);
+        sessions[i] = hs_session_open(hs_graph_backend(graphs[i]), HS_SESSION_OPTIONS(.signals = true), &err);
     }
     bool right = sessions[MOST - 1] && !sessions[MOST] && err.code == HS_RESOURCE_EXHAUSTED;
     raise(SIGTERM);

@@ -13,7 +13,7 @@ static void ms_128s_a_summary_directory_alone_saves_no_checkpoint(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
-    open_training(p, &(hs_training_options){HS_TRAINING_OPTIONS, .summary_dir = directory, .save_checkpoint_steps = 1});
+    open_training(p, HS_TRAINING_OPTIONS(.summary_dir = directory, .save_checkpoint_steps = 1));
     play_train(p);
     assert_int_equal(play_close(p)->last_saved_step, -1);
     assert_int_equal(test_count_files(directory, "tfevents"), 1);
@@ -25,14 +25,13 @@ static void ms_128s_with_all_intervals_off_it_only_restores(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
-    open_training(p, &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = directory, .save_checkpoint_steps = 1});
+    open_training(p, HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_steps = 1));
     play_train(p);
     assert_int_equal(play_close(p)->last_saved_step, 1);
     size_t files = test_count_files(directory, "");
     hs_script_set_step(p->script, 0);
-    open_training(p,
-                  &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = directory, .save_checkpoint_secs = HS_NEVER,
-                                         .save_summaries_steps = HS_NEVER, .log_step_count_steps = HS_NEVER});
+    open_training(p, HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_secs = HS_NEVER,
+                                         .save_summaries_steps = HS_NEVER, .log_step_count_steps = HS_NEVER));
     assert_int_equal(hs_session_step(p->session), 1);
     assert_int_equal(play_train(p), 2);
     play_close(p);

@@ -73,7 +73,7 @@ static void memory_that_cannot_be_read_is_nan(void **state)
     play *p = *state;
     const double number = 1;
     const hs_string word = {"word", 4};
-    hs_memory memory = {HS_MEMORY, .to_host = break_down, .from_host = break_down};
+    hs_memory memory = HS_INIT(hs_memory, .to_host = break_down, .from_host = break_down);
     int reads = 0;
     memory.user = &reads;
     hs_tensor cases[] = {hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number), hs_tensor_of(HS_DOUBLE, HS_SHAPE(0), NULL),

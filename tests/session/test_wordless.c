@@ -139,7 +139,7 @@ static int setup(void **state)
 static bool live(play *p, const char *directory)
 {
     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1);
-    hs_session_options options = {HS_SESSION_OPTIONS, .hooks = &saver, .n_hooks = 1, .checkpoint_dir = directory};
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(saver), .checkpoint_dir = directory);
     hs_script_set_step(p->script, 0);
     p->session = hs_session_open(p->backend, &options, &p->err);
     bool opened = p->session != NULL;
@@ -236,7 +236,7 @@ static void a_variable_that_cannot_be_saved(void **state)
 {
     play *p = *state;
     char *directory = test_make_directory();
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &p->t.env}, NULL);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &p->t.env), NULL);
     play_open(p, NULL, 0);
     fault.fails = READ;
     for (int speaks = 0; speaks < 2; speaks++) {
@@ -254,7 +254,8 @@ static void assert_opening_fails(play *p, const hs_scaffold_options *made, const
 {
     for (int speaks = 0; speaks < 2; speaks++) {
         fault.speaks = speaks;
-        hs_session_options options = {HS_SESSION_OPTIONS, .scaffold = hs_scaffold_new(made, NULL), .take_scaffold = true};
+        hs_session_options options =
+            HS_INIT(hs_session_options, .scaffold = hs_scaffold_new(made, NULL), .take_scaffold = true);
         assert_null(hs_session_open(p->backend, &options, &p->err));
         play_close(p);
         assert_failed(p, where);
@@ -265,7 +266,7 @@ static void an_init_op(void **state)
 {
     play *p = *state;
     fault.fails = RUN;
-    assert_opening_fails(p, &(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_op = "train"}, "running 'train'");
+    assert_opening_fails(p, HS_SCAFFOLD_OPTIONS(.init_op = "train"), "running 'train'");
 }
 
 static hs_code init_function(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
@@ -278,7 +279,7 @@ static void an_init_function(void **state)
 {
     play *p = *state;
     fault.fails = INIT_FUNCTION;
-    assert_opening_fails(p, &(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_fn = init_function}, "the init function: ");
+    assert_opening_fails(p, HS_SCAFFOLD_OPTIONS(.init_fn = init_function), "the init function: ");
 }
 
 static hs_code train_by_default(void *self, const char *key, const char **name, hs_error *err)
@@ -316,13 +317,13 @@ static hs_code device_from_host(void *user, void *device, const void *host, size
     return code;
 }
 
-static const hs_memory device = {HS_MEMORY, .to_host = device_to_host, .from_host = device_from_host};
+static const hs_memory device = HS_INIT(hs_memory, .to_host = device_to_host, .from_host = device_from_host);
 
 static hs_graph *use_device(play *p, double *data, const double *initial)
 {
     hs_graph *graph = hs_graph_new(&p->t.env);
-    hs_graph_add_variable(graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "w", .dtype = HS_DOUBLE, .data = data,
-                                                    .memory = &device, .initial = initial});
+    hs_graph_add_variable(
+        graph, HS_VARIABLE_DEF(.name = "w", .dtype = HS_DOUBLE, .data = data, .memory = &device, .initial = initial));
     hs_graph_op(graph, .name = "train", .advances_step = true);
     p->backend = hs_graph_backend(graph);
     return graph;
@@ -367,8 +368,7 @@ static void a_variables_own_function(void **state)
 {
     play *p = *state;
     hs_graph *graph = hs_graph_new(&p->t.env);
-    hs_graph_add_variable(graph,
-                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "v", .dtype = HS_DOUBLE, .initialize = first_value});
+    hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .initialize = first_value));
     p->backend = hs_graph_backend(graph);
     fault.fails = INITIALIZE;
     assert_opening_fails(p, NULL, "initialising variable 'v'");

@@ -69,7 +69,8 @@ void write_steps(int i, unsigned char from, unsigned char to)
 
 hs_event_reader *open_reader(bool follow)
 {
-    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = &t.env, .follow = follow, .damaged = on_damage};
+    hs_event_reader_options options =
+        HS_INIT(hs_event_reader_options, .env = &t.env, .follow = follow, .damaged = on_damage);
     hs_event_reader *reader = hs_event_reader_open(directory, &options, &err);
     assert_ok(err.code, &err);
     assert_non_null(reader);

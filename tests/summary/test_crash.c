@@ -62,7 +62,7 @@ static hs_code add(hs_summary_writer *writer, int step, hs_error *err)
 
 static hs_summary_writer *open_writer(scene *s)
 {
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &s->t.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &s->t.env, .on_error = HS_WRITER_FAILS);
     return hs_summary_writer_open(DIRECTORY, &options, &s->err);
 }
 
@@ -268,7 +268,7 @@ static size_t records_of_all(scene *s, bool *clean)
 
 static hs_summary_writer *open_going_on(scene *s)
 {
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &s->t.env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &s->t.env);
     hs_summary_writer *writer = hs_summary_writer_open(DIRECTORY, &options, &s->err);
     if (!writer)
         wrong(s, "it cannot be opened");

@@ -128,8 +128,8 @@ static void records_that_are_no_events_are_passed_over(void **state)
 static void records_beyond_the_limit_are_passed_over(void **state)
 {
     (void)state;
-    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = &t.env, .max_record_bytes = 10,
-                                       .damaged = on_damage};
+    hs_event_reader_options options =
+        HS_INIT(hs_event_reader_options, .env = &t.env, .max_record_bytes = 10, .damaged = on_damage);
     unsigned char large[100] = {0};
     add_event(large, sizeof large);
     add_step(1);
@@ -144,7 +144,7 @@ static void records_beyond_the_limit_are_passed_over(void **state)
 static void damage_is_logged_where_nobody_is_told(void **state)
 {
     (void)state;
-    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = &t.env};
+    hs_event_reader_options options = HS_INIT(hs_event_reader_options, .env = &t.env);
     write_steps(1, 1, 2);
     write_first(1, 5);
     hs_event_reader *reader = hs_event_reader_open(directory, &options, &err);

@@ -154,7 +154,7 @@ static void a_file_that_is_gone_is_left_out(void **state)
 static void one_file_is_followed_too(void **state)
 {
     (void)state;
-    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = &t.env, .follow = true};
+    hs_event_reader_options options = HS_INIT(hs_event_reader_options, .env = &t.env, .follow = true);
     write_steps(1, 1, 2);
     write_steps(2, 7, 8);
     hs_event_reader *reader = hs_event_reader_open(name(1), &options, &err);
@@ -186,7 +186,7 @@ static void assert_text(hs_string string, const char *text)
 static void events_of_the_library_come_back(void **state)
 {
     (void)state;
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &t.env);
     const hs_event *event;
     t.now_ns = 1500000000;
     hs_summary_writer *writer = hs_summary_writer_open(directory, &options, &err);
@@ -322,7 +322,7 @@ static void bad_arguments_are_refused(void **state)
     assert_null(hs_event_reader_open(name(1), NULL, &err));
     assert_says(&err, HS_NOT_FOUND, name(1));
     assert_null(hs_event_reader_open(directory, &(hs_event_reader_options){.size = 0}, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "HS_EVENT_READER_OPTIONS");
+    assert_says(&err, HS_INVALID_ARGUMENT, "HS_INIT(hs_event_reader_options");
     assert_fails(hs_event_reader_next(NULL, &event, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     hs_event_reader *reader = open_reader(false);
     assert_fails(hs_event_reader_next(reader, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
@@ -334,7 +334,7 @@ static void bad_arguments_are_refused(void **state)
 
 static hs_code read_all(test_env *env, void *user)
 {
-    hs_event_reader_options options = {HS_EVENT_READER_OPTIONS, .env = &env->env, .damaged = on_damage};
+    hs_event_reader_options options = HS_INIT(hs_event_reader_options, .env = &env->env, .damaged = on_damage);
     const hs_event *event;
     hs_error error = {0};
     hs_event_reader *reader = hs_event_reader_open(directory, &options, &error);

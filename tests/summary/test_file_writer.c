@@ -213,7 +213,7 @@ static void wr_113s_a_flush_of_nothing_is_good(void **state)
 static void wr_112s_what_cannot_be_opened_is_told(void **state)
 {
     fixture *f = *state;
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->t.env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->t.env);
     f->t.fail_file_at = f->t.file_calls + 1;
     f->t.fail_file_on = true;
     assert_null(hs_summary_writer_open(f->directory, &options, &f->err));

@@ -80,10 +80,9 @@ static void one_in_no_collection_is_not_merged(void **state)
     const char *merged;
     add_two(b);
     hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR,
-                         &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "c", .tensor = "loss", .collection = ""});
-    hs_graph_add_summary(
-        b->graph, HS_SUMMARY_SCALAR,
-        &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "d", .tensor = "loss", .collection = "rare"});
+                         HS_GRAPH_SUMMARY_DEF(.name = "c", .tensor = "loss", .collection = ""));
+    hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR,
+                         HS_GRAPH_SUMMARY_DEF(.name = "d", .tensor = "loss", .collection = "rare"));
     hs_graph_merge_all_summaries(b->graph, &merged);
     bare_open(b);
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5");
@@ -255,8 +254,7 @@ static void sessions_have_values_of_their_own(void **state)
     bare *b = *state;
     const char *merged;
     hs_node node;
-    hs_graph_add_variable(b->graph,
-                          &(hs_variable_def){HS_VARIABLE_DEF, .name = "w", .dtype = HS_DOUBLE, .shape = HS_SCALAR});
+    hs_graph_add_variable(b->graph, HS_VARIABLE_DEF(.name = "w", .dtype = HS_DOUBLE, .shape = HS_SCALAR));
     hs_graph_op(b->graph, .name = "bump", .run = bare_bump, .writes = HS_NAMES("w"));
     hs_graph_summary_scalar(b->graph, "s", "w");
     hs_graph_merge_all_summaries(b->graph, &merged);
@@ -285,7 +283,7 @@ static hs_code build_and_run(test_env *t, void *user)
     hs_graph *graph = hs_graph_new(&t->env);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &shown_loss);
     hs_graph_summary_scalar(graph, "s", "loss");
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .env = &t->env}, &err);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.env = &t->env), &err);
     hs_backend backend = hs_graph_backend(graph);
     hs_code code = scaffold ? hs_scaffold_finalize(scaffold, backend, &err) : err.code;
     void *session = NULL;

@@ -22,9 +22,8 @@ static void the_tag_may_be_another_than_the_name(void **state)
 {
     bare *b = *state;
     shown_add_loss(b);
-    hs_graph_add_summary(
-        b->graph, HS_SUMMARY_SCALAR,
-        &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "loss", .tag = "größe of it"});
+    hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR,
+                         HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "loss", .tag = "größe of it"));
     bare_open(b);
     assert_string_equal(shown_by(b, "s"), "größe of it=0.5");
 }
@@ -93,9 +92,9 @@ static void a_scalar_may_lie_on_a_device(void **state)
     bare *b = *state;
     int copies = 0;
     double value = 4;
-    const hs_memory memory = {HS_MEMORY, .to_host = to_host, .from_host = from_host, .user = &copies};
-    hs_graph_add_variable(b->graph, &(hs_variable_def){HS_VARIABLE_DEF, .name = "v", .dtype = HS_DOUBLE, .shape = HS_SCALAR,
-                                                       .data = &value, .memory = &memory});
+    const hs_memory memory = HS_INIT(hs_memory, .to_host = to_host, .from_host = from_host, .user = &copies);
+    hs_graph_add_variable(
+        b->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .shape = HS_SCALAR, .data = &value, .memory = &memory));
     hs_graph_summary_scalar(b->graph, "s", "v");
     bare_open(b);
     assert_string_equal(shown_by(b, "s"), "s=4");
@@ -107,11 +106,9 @@ static void it_waits_for_its_control_inputs(void **state)
     bare *b = *state;
     static double w;
     w = 0;
+    hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "early", .tensor = "w"));
     hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR,
-                         &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "early", .tensor = "w"});
-    hs_graph_add_summary(
-        b->graph, HS_SUMMARY_SCALAR,
-        &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "late", .tensor = "w", .control_inputs = HS_NAMES("bump")});
+                         HS_GRAPH_SUMMARY_DEF(.name = "late", .tensor = "w", .control_inputs = HS_NAMES("bump")));
     hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
     hs_graph_op(b->graph, .name = "bump", .run = bare_bump, .writes = HS_NAMES("w"));
     bare_open(b);
@@ -177,58 +174,51 @@ static void no_definition(void **state)
 static void a_definition_without_its_size(void **state)
 {
     refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){.name = "s", .tensor = "x"}, HS_INVALID_ARGUMENT,
-            "HS_GRAPH_SUMMARY_DEF");
+            "HS_INIT(hs_graph_summary_def");
 }
 
 static void no_name(void **state)
 {
-    refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .tensor = "x"}, HS_INVALID_ARGUMENT,
-            "no name");
+    refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.tensor = "x"), HS_INVALID_ARGUMENT, "no name");
 }
 
 static void no_tensor(void **state)
 {
-    refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s"}, HS_INVALID_ARGUMENT,
-            "'s'");
+    refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s"), HS_INVALID_ARGUMENT, "'s'");
 }
 
 static void no_such_kind(void **state)
 {
-    refuses(*state, (hs_summary_kind)99, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x"},
-            HS_INVALID_ARGUMENT, "kind");
+    refuses(*state, (hs_summary_kind)99, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x"), HS_INVALID_ARGUMENT, "kind");
 }
 
 static void an_empty_tag(void **state)
 {
-    refuses(*state, HS_SUMMARY_SCALAR, &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .tag = ""},
-            HS_INVALID_ARGUMENT, "tag");
+    refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .tag = ""), HS_INVALID_ARGUMENT,
+            "tag");
 }
 
 static void a_tag_that_no_reader_takes(void **state)
 {
-    refuses(*state, HS_SUMMARY_SCALAR,
-            &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .tag = "\xff"}, HS_INVALID_ARGUMENT,
+    refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .tag = "\xff"), HS_INVALID_ARGUMENT,
             "UTF-8");
 }
 
 static void fewer_outputs_than_none(void **state)
 {
-    refuses(*state, HS_SUMMARY_SCALAR,
-            &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .max_outputs = -1},
+    refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .max_outputs = -1),
             HS_INVALID_ARGUMENT, "max_outputs is -1");
 }
 
 static void a_sample_rate_that_is_none(void **state)
 {
-    refuses(*state, HS_SUMMARY_SCALAR,
-            &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .sample_rate = (double)NAN},
+    refuses(*state, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .sample_rate = (double)NAN),
             HS_INVALID_ARGUMENT, "sample_rate");
 }
 
 static void a_sample_rate_that_sound_cannot_have(void **state)
 {
-    refuses(*state, HS_SUMMARY_AUDIO,
-            &(hs_graph_summary_def){HS_GRAPH_SUMMARY_DEF, .name = "s", .tensor = "x", .sample_rate = 2e6},
+    refuses(*state, HS_SUMMARY_AUDIO, HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "x", .sample_rate = 2e6),
             HS_INVALID_ARGUMENT, "sample_rate");
 }
 
@@ -236,7 +226,7 @@ static void a_tag_that_is_there_already(void **state)
 {
     bare *b = *state;
     hs_graph_summary_scalar(b->graph, "first", "loss");
-    hs_graph_summary_def def = {HS_GRAPH_SUMMARY_DEF, .name = "second", .tensor = "loss", .tag = "first"};
+    hs_graph_summary_def def = HS_INIT(hs_graph_summary_def, .name = "second", .tensor = "loss", .tag = "first");
     assert_int_equal(hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR, &def), HS_ALREADY_EXISTS);
     assert_contains(hs_graph_error(b->graph)->message, "'first'");
 }

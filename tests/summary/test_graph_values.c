@@ -40,7 +40,7 @@ static void an_image(void **state)
     hs_summary *expected = hs_summary_new(NULL);
     hs_tensor value = add_value(b, HS_UINT8, HS_SHAPE(5, 2, 2, 1), data);
     hs_graph_summary_image(b->graph, "input", "value", 2);
-    const hs_image_options options = {HS_IMAGE_OPTIONS, .max_outputs = 2};
+    const hs_image_options options = HS_INIT(hs_image_options, .max_outputs = 2);
     assert_ok(hs_summary_image(expected, "input", &value, &options, &b->err), &b->err);
     assert_gives(b, "input", expected);
 }
@@ -52,7 +52,7 @@ static void sound(void **state)
     hs_summary *expected = hs_summary_new(NULL);
     hs_tensor value = add_value(b, HS_FLOAT, HS_SHAPE(3, 8, 1), data);
     hs_graph_summary_audio(b->graph, "voice", "value", 1, 8000);
-    const hs_audio_options options = {HS_AUDIO_OPTIONS, .max_outputs = 1, .sample_rate = 8000};
+    const hs_audio_options options = HS_INIT(hs_audio_options, .max_outputs = 1, .sample_rate = 8000);
     assert_ok(hs_summary_audio(expected, "voice", &value, &options, &b->err), &b->err);
     assert_gives(b, "voice", expected);
 }

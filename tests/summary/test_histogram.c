@@ -275,7 +275,7 @@ static void counted_by_the_caller(void **state)
     (void)state;
     hs_error err;
     double limits[] = {1, 2}, counts[] = {0, 5};
-    hs_histogram_counts given = {HS_HISTOGRAM_COUNTS, 1, 2, 5, 7, 11, 2, limits, counts};
+    hs_histogram_counts given = HS_INIT(hs_histogram_counts, 1, 2, 5, 7, 11, 2, limits, counts);
     hs_summary *summary = hs_summary_new(NULL);
     assert_ok(hs_summary_histogram_counted(summary, "h", &given, &err), &err);
     Hs__Pb__Summary *parsed = parse(summary);
@@ -298,7 +298,7 @@ static void assert_uniform(const float *values, int64_t n, const double (*rows)[
     hs_error err;
     hs_summary *summary = hs_summary_new(NULL);
     const hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(n), values);
-    const hs_uniform_histogram_options options = {HS_UNIFORM_HISTOGRAM_OPTIONS, .buckets = (int64_t)n_rows};
+    const hs_uniform_histogram_options options = HS_INIT(hs_uniform_histogram_options, .buckets = (int64_t)n_rows);
     assert_ok(hs_summary_histogram_uniform(summary, "h", &tensor, &options, &err), &err);
     const hs_string text = hs_summary_serialized(summary);
     unsigned char content[2 + 4 * sizeof *rows] = {4 << 3 | 2, (unsigned char)(n_rows * sizeof *rows)};
@@ -338,7 +338,7 @@ static void what_has_no_histogram(void **state)
     tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
     assert_fails(hs_summary_histogram(NULL, "h", &tensor, &err), HS_RESOURCE_EXHAUSTED, &err, "summary");
     assert_fails(hs_summary_histogram(summary, "\xff", &tensor, &err), HS_INVALID_ARGUMENT, &err, "UTF-8");
-    const hs_uniform_histogram_options many = {HS_UNIFORM_HISTOGRAM_OPTIONS, .buckets = INT64_MAX};
+    const hs_uniform_histogram_options many = HS_INIT(hs_uniform_histogram_options, .buckets = INT64_MAX);
     assert_fails(hs_summary_histogram_uniform(summary, "h", &tensor, &many, &err), HS_INVALID_ARGUMENT, &err, "buckets");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
     hs_summary_free(summary);

@@ -21,9 +21,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static hs_code start_with(const hs_hparam *hparams, size_t n)
+static hs_code start_with(const hs_hparam *hparams)
 {
-    return hs_hparams_start(summary, &(hs_hparams_start_options){HS_HPARAMS_START_OPTIONS, hparams, n}, &err);
+    return hs_hparams_start(summary, HS_HPARAMS_START_OPTIONS(.hparams = hparams), &err);
 }
 
 static void values_that_are_none(void **state)
@@ -35,7 +35,6 @@ static void values_that_are_none(void **state)
     } wrong[] = {
         {{.type = HS_HPARAM_BOOL}, "name"},
         {{.name = "", .type = HS_HPARAM_BOOL}, "name"},
-        {{.name = "x"}, "type 0"},
         {{.name = "x", .type = (hs_hparam_type)4}, "type 4"},
         {{.name = "x", .type = HS_HPARAM_NUMBER, .number = (double)NAN}, "nan"},
         {{.name = "x", .type = HS_HPARAM_STRING}, "NULL"},
@@ -43,30 +42,28 @@ static void values_that_are_none(void **state)
         {{.name = "\xff", .type = HS_HPARAM_BOOL}, "UTF-8"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_fails(start_with(&wrong[i].hparam, 1), HS_INVALID_ARGUMENT, &err, wrong[i].says);
+        assert_fails(start_with(HS_HPARAMS(wrong[i].hparam)), HS_INVALID_ARGUMENT, &err, wrong[i].says);
 }
 
 static void a_name_that_is_given_twice(void **state)
 {
     (void)state;
-    const hs_hparam twice[] = {HS_HPARAM("x", BOOL, .flag = true), HS_HPARAM("x", NUMBER, .number = 1)};
-    assert_fails(start_with(twice, 2), HS_INVALID_ARGUMENT, &err, "twice");
+    assert_fails(start_with(HS_HPARAMS(HS_HPARAM("x", BOOL, .flag = true), HS_HPARAM("x", NUMBER, .number = 1))),
+                 HS_INVALID_ARGUMENT, &err, "twice");
 }
 
 static void descriptions_that_are_none(void **state)
 {
     (void)state;
-    const hs_hparam number = HS_HPARAM("", NUMBER, .number = 1);
     const hs_hparam_info wrong[] = {
-        {.display_name = "x"},
+        {.name = "", .display_name = "x"},
         {.name = "x", .type = (hs_hparam_type)9},
-        {.name = "x", .n_values = 1},
         {.name = "x", .least = 2, .most = 1},
-        {.name = "x", .type = HS_HPARAM_STRING, .values = &number, .n_values = 1},
+        {.name = "x", .type = HS_HPARAM_STRING, .values = HS_HPARAMS(HS_HPARAM("", NUMBER, .number = 1))},
     };
-    const char *says[] = {"name", "type 9", "NULL", "between", "another type"};
+    const char *says[] = {"name", "type 9", "between", "another type"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const hs_hparams_config_options options = {HS_HPARAMS_CONFIG_OPTIONS, .hparams = &wrong[i], .n_hparams = 1};
+        const hs_hparams_config_options options = HS_INIT(hs_hparams_config_options, .hparams = HS_HPARAM_INFOS(wrong[i]));
         assert_fails(hs_hparams_config(summary, &options, &err), HS_INVALID_ARGUMENT, &err, says[i]);
     }
 }
@@ -75,10 +72,10 @@ static void metrics_that_are_none(void **state)
 {
     (void)state;
     const hs_metric_info wrong[] = {
-        {.group = "x"}, {.tag = "x", .dataset = (hs_metric_dataset)7}, {.tag = "x", .group = "\xff"}};
+        {.tag = "", .group = "x"}, {.tag = "x", .dataset = (hs_metric_dataset)7}, {.tag = "x", .group = "\xff"}};
     const char *says[] = {"name", "data set 7", "UTF-8"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const hs_hparams_config_options options = {HS_HPARAMS_CONFIG_OPTIONS, .metrics = &wrong[i], .n_metrics = 1};
+        const hs_hparams_config_options options = HS_INIT(hs_hparams_config_options, .metrics = HS_METRIC_INFOS(wrong[i]));
         assert_fails(hs_hparams_config(summary, &options, &err), HS_INVALID_ARGUMENT, &err, says[i]);
     }
 }
@@ -88,7 +85,6 @@ static void arguments_that_are_none(void **state)
     (void)state;
     assert_fails(hs_hparams_config(summary, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_fails(hs_hparams_start(summary, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
-    assert_fails(start_with(NULL, 3), HS_INVALID_ARGUMENT, &err, "hparams is NULL");
     assert_fails(hs_hparams_end(NULL, HS_HPARAMS_SUCCESS, 0, &err), HS_RESOURCE_EXHAUSTED, &err, "NULL");
     assert_fails(hs_hparams_end(summary, (hs_hparams_status)4, 0, &err), HS_INVALID_ARGUMENT, &err, "status 4");
     assert_fails(hs_hparams_end(summary, HS_HPARAMS_SUCCESS, (double)NAN, &err), HS_INVALID_ARGUMENT, &err, "no time");
@@ -119,10 +115,12 @@ static void values_have_their_names(void **state)
                                  "\x0a\x09\x0a\x01o\x12\x04\x1a\x02md"
                                  "\x0a\x07\x0a\x01"
                                  "f\x12\x02\x20\x01";
-    const hs_hparam values[] = {HS_HPARAM("r", NUMBER, .number = 0.5), HS_HPARAM("o", STRING, .string = "md"),
-                                HS_HPARAM("f", BOOL, .flag = true)};
+    const hs_hparam values[] = {HS_HPARAM("r", NUMBER, .number = 0.5),
+                                HS_HPARAM("o", STRING, .string = "md"),
+                                HS_HPARAM("f", BOOL, .flag = true),
+                                {.type = HS_HPARAM_UNSET}};
     hs_summary *started = hs_summary_new(NULL);
-    const hs_hparams_start_options options = {HS_HPARAMS_START_OPTIONS, values, 3};
+    const hs_hparams_start_options options = HS_INIT(hs_hparams_start_options, .hparams = values);
     assert_ok(hs_hparams_start(started, &options, &err), &err);
     hs_string bytes = hs_summary_serialized(started);
     const size_t time_bytes = 1 + sizeof(double); /* which follow */
@@ -133,15 +131,16 @@ static void values_have_their_names(void **state)
 static hs_code fill(test_env *t, void *user)
 {
     (void)user;
-    const hs_hparam values[] = {HS_HPARAM("optimizer", STRING, .string = "adam"), HS_HPARAM("rate", NUMBER, .number = 0.1)};
-    const hs_hparam_info infos[] = {{.name = "optimizer", .values = values, .n_values = 1}, {.name = "rate", .most = 1}};
+    const hs_hparam values[] = {HS_HPARAM("optimizer", STRING, .string = "adam"),
+                                HS_HPARAM("rate", NUMBER, .number = 0.1),
+                                {.type = HS_HPARAM_UNSET}};
+    const hs_hparam_info infos[] = {{.name = "optimizer", .values = values}, {.name = "rate", .most = 1}, {.name = NULL}};
     hs_summary *s = hs_summary_new(&t->env);
     if (!s)
         return HS_RESOURCE_EXHAUSTED;
-    hs_code code = hs_hparams_config(
-        s, &(hs_hparams_config_options){HS_HPARAMS_CONFIG_OPTIONS, .hparams = infos, .n_hparams = 2}, NULL);
+    hs_code code = hs_hparams_config(s, HS_HPARAMS_CONFIG_OPTIONS(.hparams = infos), NULL);
     if (!code)
-        code = hs_hparams_start(s, &(hs_hparams_start_options){HS_HPARAMS_START_OPTIONS, values, 2}, NULL);
+        code = hs_hparams_start(s, HS_HPARAMS_START_OPTIONS(.hparams = values), NULL);
     if (!code)
         code = hs_hparams_end(s, HS_HPARAMS_SUCCESS, 0, NULL);
     hs_summary_free(s);

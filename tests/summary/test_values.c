@@ -52,7 +52,7 @@ static void tags_of_images(void **state)
                     four = hs_tensor_of(HS_UINT8, HS_SHAPE(4, 1, 1, 1), pixels);
     assert_ok(hs_summary_image(summary, "a", &one, NULL, &err), &err);
     assert_ok(hs_summary_image(summary, "b", &four, NULL, &err), &err);
-    assert_ok(hs_summary_image(summary, "c", &four, &(hs_image_options){HS_IMAGE_OPTIONS, .max_outputs = 1}, &err), &err);
+    assert_ok(hs_summary_image(summary, "c", &four, HS_IMAGE_OPTIONS(.max_outputs = 1), &err), &err);
     assert_string_equal(tags(), "a/image b/image/0 b/image/1 b/image/2 c/image");
 }
 
@@ -94,10 +94,10 @@ static void what_is_no_image(void **state)
     assert_fails(hs_summary_image(summary, "i", &huge, NULL, &err), HS_INVALID_ARGUMENT, &err, "bytes");
     assert_fails(hs_summary_image(summary, "i", NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     assert_fails(hs_summary_image(summary, "", &sound, NULL, &err), HS_INVALID_ARGUMENT, &err, "tag");
-    assert_fails(hs_summary_image(summary, "i", &sound, &(hs_image_options){HS_IMAGE_OPTIONS, -1}, &err),
-                 HS_INVALID_ARGUMENT, &err, "max_outputs");
+    assert_fails(hs_summary_image(summary, "i", &sound, HS_IMAGE_OPTIONS(-1), &err), HS_INVALID_ARGUMENT, &err,
+                 "max_outputs");
     assert_fails(hs_summary_image(summary, "i", &sound, &(hs_image_options){.max_outputs = 1}, &err), HS_INVALID_ARGUMENT,
-                 &err, "HS_IMAGE_OPTIONS");
+                 &err, "HS_INIT(hs_image_options");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
@@ -127,9 +127,8 @@ static void what_is_no_sound(void **state)
                     bytes = hs_tensor_of(HS_UINT8, HS_SHAPE(8), samples);
     const double rates[] = {-1, 0.5, (double)NAN, (double)INFINITY};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        assert_fails(
-            hs_summary_audio(summary, "s", &fine, &(hs_audio_options){HS_AUDIO_OPTIONS, .sample_rate = rates[i]}, &err),
-            HS_INVALID_ARGUMENT, &err, "sample_rate");
+        assert_fails(hs_summary_audio(summary, "s", &fine, HS_AUDIO_OPTIONS(.sample_rate = rates[i]), &err),
+                     HS_INVALID_ARGUMENT, &err, "sample_rate");
     assert_fails(hs_summary_audio(summary, "s", &bytes, NULL, &err), HS_INVALID_ARGUMENT, &err, "uint8");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
@@ -170,7 +169,7 @@ static void plugins_content_needs_a_name(void **state)
 {
     (void)state;
     const hs_tensor number = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
-    const hs_summary_plugin wrong = {HS_SUMMARY_PLUGIN, .content = {"x", 1}};
+    const hs_summary_plugin wrong = HS_INIT(hs_summary_plugin, .content = {"x", 1});
     assert_fails(hs_summary_tensor(summary, "t", &number, &wrong, &err), HS_INVALID_ARGUMENT, &err, "name");
 }
 
@@ -187,42 +186,41 @@ static void what_is_no_precision_recall_curve(void **state)
         hs_pr_curve curve;
         const char *says;
     } wrong[] = {
-        {{HS_PR_CURVE}, "labels"},
-        {{HS_PR_CURVE, &labels}, "predictions"},
-        {{HS_PR_CURVE, &labels, &fewer}, "shape"},
-        {{HS_PR_CURVE, &labels, &p, &fewer}, "shape"},
-        {{HS_PR_CURVE, &labels, &labels}, "bool"},
-        {{HS_PR_CURVE, &twos, &p}, "label 2"},
-        {{HS_PR_CURVE, &labels, &p, .thresholds = 1}, "thresholds"},
-        {{HS_PR_CURVE, &labels, &p, .display_name = "\xff"}, "UTF-8"},
+        {HS_INIT(hs_pr_curve), "labels"},
+        {HS_INIT(hs_pr_curve, &labels), "predictions"},
+        {HS_INIT(hs_pr_curve, &labels, &fewer), "shape"},
+        {HS_INIT(hs_pr_curve, &labels, &p, &fewer), "shape"},
+        {HS_INIT(hs_pr_curve, &labels, &labels), "bool"},
+        {HS_INIT(hs_pr_curve, &twos, &p), "label 2"},
+        {HS_INIT(hs_pr_curve, &labels, &p, .thresholds = 1), "thresholds"},
+        {HS_INIT(hs_pr_curve, &labels, &p, .display_name = "\xff"), "UTF-8"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(hs_summary_pr_curve(summary, "p", &wrong[i].curve, &err), HS_INVALID_ARGUMENT, &err, wrong[i].says);
     predictions[1] = NAN;
-    assert_fails(hs_summary_pr_curve(summary, "p", &(hs_pr_curve){HS_PR_CURVE, &labels, &p}, &err), HS_INVALID_ARGUMENT,
-                 &err, "element 1");
+    assert_fails(hs_summary_pr_curve(summary, "p", HS_PR_CURVE(&labels, &p), &err), HS_INVALID_ARGUMENT, &err, "element 1");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
 static void what_is_no_layout(void **state)
 {
     (void)state;
-    const hs_chart_margin half = {.value = "v"};
+    const hs_chart_margin *half = HS_CHART_MARGINS({.value = "v"});
     const hs_chart charts[] = {
         {.title = "neither"},
-        {.title = "both", .tags = (const char *const[]){"x", NULL}, .margins = &half, .n_margins = 1},
-        {.title = "half", .margins = &half, .n_margins = 1},
-        {.tags = (const char *const[]){"x", NULL}},
+        {.title = "both", .tags = (const char *const[]){"x", NULL}, .margins = half},
+        {.title = "half", .margins = half},
         {.title = "\xff", .tags = (const char *const[]){"x", NULL}},
     };
-    const char *says[] = {"either", "either", "lower", "title", "UTF-8"};
+    const char *says[] = {"either", "either", "lower", "UTF-8"};
     for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
-        const hs_chart_category category = {.title = "c", .charts = &charts[i], .n_charts = 1};
-        assert_fails(hs_summary_chart_layout(summary, &category, 1, &err), HS_INVALID_ARGUMENT, &err, says[i]);
+        const hs_chart_category category = {.title = "c", .charts = HS_CHARTS(charts[i])};
+        assert_fails(hs_summary_chart_layout(summary, HS_CHART_CATEGORIES(category), &err), HS_INVALID_ARGUMENT, &err,
+                     says[i]);
     }
-    assert_fails(hs_summary_chart_layout(summary, &(hs_chart_category){.title = NULL}, 1, &err), HS_INVALID_ARGUMENT, &err,
-                 "a title");
-    assert_fails(hs_summary_chart_layout(summary, NULL, 0, &err), HS_INVALID_ARGUMENT, &err, "categories");
+    assert_fails(hs_summary_chart_layout(summary, HS_CHART_CATEGORIES({.title = NULL}), &err), HS_INVALID_ARGUMENT, &err,
+                 "categories");
+    assert_fails(hs_summary_chart_layout(summary, NULL, &err), HS_INVALID_ARGUMENT, &err, "categories");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
@@ -230,9 +228,8 @@ static size_t layout_bytes(const char *const *tags)
 {
     const hs_chart chart = {.title = "c", .tags = tags};
     hs_summary_clear(summary);
-    assert_ok(
-        hs_summary_chart_layout(summary, &(hs_chart_category){.title = "l", .charts = &chart, .n_charts = 1}, 1, &err),
-        &err);
+    assert_ok(hs_summary_chart_layout(summary, HS_CHART_CATEGORIES({.title = "l", .charts = HS_CHARTS(chart)}), &err),
+              &err);
     return hs_summary_serialized(summary).bytes;
 }
 
@@ -296,7 +293,7 @@ static void a_curve_of_two_thresholds(void **state)
     const uint8_t flags[] = {0, 1};
     const hs_tensor labels = hs_tensor_of(HS_BOOL, HS_SHAPE(2), flags),
                     p = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), predictions);
-    const hs_pr_curve curve = {HS_PR_CURVE, &labels, &p, .thresholds = 2};
+    const hs_pr_curve curve = HS_INIT(hs_pr_curve, &labels, &p, .thresholds = 2);
     assert_ok(hs_summary_pr_curve(summary, "p", &curve, &err), &err);
     hs_string bytes = hs_summary_serialized(summary);
     size_t at = 0; /* of the numbers, on a little-endian machine */
@@ -317,11 +314,12 @@ static void tensors_of_a_device(void **state)
 {
     (void)state;
     const float values[] = {0, 1};
-    const hs_memory here = {HS_MEMORY, .to_host = to_host}, away = {HS_MEMORY, .to_host = to_host, .user = &err};
+    const hs_memory here = HS_INIT(hs_memory, .to_host = to_host),
+                    away = HS_INIT(hs_memory, .to_host = to_host, .user = &err);
     hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), values);
     tensor.memory = &here;
     assert_ok(hs_summary_histogram(summary, "h", &tensor, &err), &err);
-    assert_ok(hs_summary_pr_curve(summary, "p", &(hs_pr_curve){HS_PR_CURVE, &tensor, &tensor, &tensor}, &err), &err);
+    assert_ok(hs_summary_pr_curve(summary, "p", HS_PR_CURVE(&tensor, &tensor, &tensor), &err), &err);
     tensor.memory = &away;
     assert_fails(hs_summary_histogram(summary, "h", &tensor, &err), HS_UNAVAILABLE, &err, "away");
     assert_string_equal(tags(), "h p/pr_curves");
@@ -348,9 +346,8 @@ static hs_code fill(test_env *t, void *user)
                : i == 1 ? hs_summary_image(s, "f", &floats, NULL, NULL)
                : i == 2 ? hs_summary_audio(s, "a", &floats, NULL, NULL)
                : i == 3 ? hs_summary_text_tensor(s, "t", &text, NULL)
-               : i == 4 ? hs_summary_pr_curve(s, "p", &(hs_pr_curve){HS_PR_CURVE, &labels, &floats}, NULL)
-               : i == 5 ? hs_summary_chart_layout(s, &(hs_chart_category){.title = "l", .charts = &chart, .n_charts = 1}, 1,
-                                                  NULL)
+               : i == 4 ? hs_summary_pr_curve(s, "p", HS_PR_CURVE(&labels, &floats), NULL)
+               : i == 5 ? hs_summary_chart_layout(s, HS_CHART_CATEGORIES({.title = "l", .charts = HS_CHARTS(chart)}), NULL)
                         : hs_summary_merge(s, hs_summary_serialized(s), NULL);
         if (code)
             assert_int_equal(hs_summary_serialized(s).bytes, before);

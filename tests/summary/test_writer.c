@@ -26,7 +26,7 @@ static int setup(void **state)
     assert_non_null(f);
     test_env_init(&f->t);
     f->directory = test_make_directory();
-    f->writer = open_writer(f, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS});
+    f->writer = open_writer(f, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options));
     *state = f;
     return 0;
 }
@@ -72,7 +72,7 @@ static void a_name_has_the_time_and_what_tells_writers_apart(void **state)
 static void two_writers_of_one_second_have_files_of_their_own(void **state)
 {
     fixture *f = *state;
-    hs_summary_writer *second = open_writer(f, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS});
+    hs_summary_writer *second = open_writer(f, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options));
     assert_string_not_equal(hs_summary_writer_path(f->writer), hs_summary_writer_path(second));
     add(f, "first", 1, 1);
     assert_ok(hs_summary_writer_scalar(second, "second", 2, 2, &f->err), &f->err);
@@ -85,7 +85,7 @@ static void a_suffix_stands_at_the_end(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *second =
-        open_writer(f, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .name_suffix = ".eval"});
+        open_writer(f, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .name_suffix = ".eval"));
     const char *path = hs_summary_writer_path(second);
     assert_string_equal(path + strlen(path) - 5, ".eval");
     hs_summary_writer_close(second, NULL);
@@ -97,7 +97,7 @@ static void a_name_comes_after_those_that_are_there(void **state)
     fixture *f = *state;
     static const char old[] = "events.out.tfevents.1800000000.zebra.1.0";
     test_write_file(test_path(f->directory, old), "", 0);
-    hs_summary_writer *second = open_writer(f, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS});
+    hs_summary_writer *second = open_writer(f, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options));
     const char *path = hs_summary_writer_path(second);
     assert_true(strcmp(path + strlen(f->directory) + 1, old) > 0);
     hs_summary_writer_close(second, NULL);
@@ -106,7 +106,7 @@ static void a_name_comes_after_those_that_are_there(void **state)
 static void missing_directories_are_made(void **state)
 {
     fixture *f = *state;
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->t.env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->t.env);
     hs_summary_writer *deep = hs_summary_writer_open(test_path(f->directory, "a/b/c"), &options, &f->err);
     assert_non_null(deep);
     hs_summary_writer_close(deep, NULL);
@@ -222,7 +222,7 @@ static void an_event_larger_than_the_queue(void **state)
     fixture *f = *state;
     char *data = calloc(1, LARGE);
     close_writer(f);
-    f->writer = open_writer(f, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = 100});
+    f->writer = open_writer(f, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .queue_bytes = 100));
     for (int i = 0; i < 3; i++)
         assert_ok(hs_summary_writer_graph(f->writer, (hs_bytes){data, LARGE}, i, &f->err), &f->err);
     close_writer(f);
@@ -282,11 +282,11 @@ static void options_that_make_no_sense(void **state)
         hs_summary_writer_options options;
         const char *message;
     } cases[] = {
-        {{HS_SUMMARY_WRITER_OPTIONS, .flush_secs = -1}, "flush_secs is -1"},
-        {{HS_SUMMARY_WRITER_OPTIONS, .flush_secs = 1e300}, "flush_secs is 1e+300"},
-        {{HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = -5}, "queue_bytes is -5"},
-        {{HS_SUMMARY_WRITER_OPTIONS, .name_suffix = "a/b"}, "'a/b' has a '/'"},
-        {{.flush_secs = 1}, "HS_SUMMARY_WRITER_OPTIONS"},
+        {HS_INIT(hs_summary_writer_options, .flush_secs = -1), "flush_secs is -1"},
+        {HS_INIT(hs_summary_writer_options, .flush_secs = 1e300), "flush_secs is 1e+300"},
+        {HS_INIT(hs_summary_writer_options, .queue_bytes = -5), "queue_bytes is -5"},
+        {HS_INIT(hs_summary_writer_options, .name_suffix = "a/b"), "'a/b' has a '/'"},
+        {{.flush_secs = 1}, "HS_INIT(hs_summary_writer_options"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_null(hs_summary_writer_open(f->directory, &cases[i].options, &f->err));

@@ -90,7 +90,7 @@ static void a_creation_has_one_start(void **state)
 static void a_start_that_is_not_written_is_an_error(void **state)
 {
     fixture *f = *state;
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *own = hs_summary_writer_open(f->directory, &options, &f->err);
     assert_ok(hs__writer_cache_use(&f->cache, own, &f->err), &f->err);
     hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
@@ -150,7 +150,7 @@ static void a_directory_that_cannot_be_used_is_not_kept(void **state)
 static void one_that_fails_keeps_none_from_being_written(void **state)
 {
     fixture *f = *state;
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *own = hs_summary_writer_open(test_path(f->directory, "a"), &options, &f->err);
     assert_ok(hs__writer_cache_use(&f->cache, own, &f->err), &f->err);
     hs_summary_writer_scalar(own, "loss", 1, 1, NULL);
@@ -197,7 +197,7 @@ static void wr_014_a_directory_has_one_writer_in_all_the_process(void **state)
     fixture *f = *state;
     hs__writer_cache other;
     hs_summary_writer *theirs, *a = get(f, "a");
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->t.env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->t.env);
     hs_summary_writer *mine = hs_summary_writer_shared(test_path(f->directory, "a"), &options, &f->err);
     hs__writer_cache_init(&other, &f->env);
     assert_ok(hs__writer_cache_get(&other, test_path(f->directory, "a/"), &theirs, &f->err), &f->err);

@@ -50,7 +50,7 @@ static void disk_sleep(void *user, int64_t ns)
 
 static void disk_init(disk *d)
 {
-    *d = (disk){.env = {HS_ENV}, .ops = *hs_env_default()->files.ops, .now_ns = 1700000000000000000};
+    *d = (disk){.env = HS_INIT(hs_env), .ops = *hs_env_default()->files.ops, .now_ns = 1700000000000000000};
     d->ops.write = disk_write;
     d->env.files = (hs_file_system){&d->ops, d};
     d->env.clock = (hs_clock){disk_now, disk_now, disk_sleep, d};
@@ -143,7 +143,7 @@ static void add_from_threads(const char *directory, int64_t queue_bytes)
     pthread_t threads[THREADS];
     adder adders[THREADS];
     int64_t next[THREADS] = {0};
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = queue_bytes};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .queue_bytes = queue_bytes);
     hs_summary_writer *writer = hs_summary_writer_open(directory, &options, &err);
     assert_non_null(writer);
     for (int i = 0; i < THREADS; i++) {
@@ -179,7 +179,8 @@ static void wr_017s_adding_waits_while_the_queue_is_full(void **state)
     hs_error err;
     pthread_t thread;
     disk_init(&d);
-    adder a = {.writer = open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = LIMIT})};
+    adder a = {
+        .writer = open_on(&d, *state, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .queue_bytes = LIMIT))};
     hold(&d, true);
     assert_int_equal(pthread_create(&thread, NULL, add_many, &a), 0);
     while (atomic_load(&a.added) < LIMIT * 3 / 2 / MOST) /* what is being written, and what waits */
@@ -201,7 +202,7 @@ static void events_are_written_after_flush_secs(void **state)
     hs_error err;
     disk_init(&d);
     hs_summary_writer *writer =
-        open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .flush_secs = 60});
+        open_on(&d, *state, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .flush_secs = 60));
     assert_ok(hs_summary_writer_scalar(writer, "early", 1, 1, &err), &err);
     d.now_ns += 59000000000;
     assert_ok(hs_summary_writer_scalar(writer, "early", 2, 2, &err), &err);
@@ -220,7 +221,7 @@ static void wr_016s_events_are_written_though_nobody_calls(void **state)
     hs_error err;
     disk_init(&d);
     hs_summary_writer *writer =
-        open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .flush_secs = 0.001});
+        open_on(&d, *state, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .flush_secs = 0.001));
     for (size_t i = 2; i < 5; i++) {
         assert_ok(hs_summary_writer_scalar(writer, "loss", 1, (int64_t)i, &err), &err);
         wait_for_writes(&d, i); /* for ever, if nothing were written */
@@ -235,7 +236,7 @@ static void an_idle_writer_sleeps(void **state)
     disk d;
     disk_init(&d);
     hs_summary_writer *writer =
-        open_on(&d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = 1});
+        open_on(&d, *state, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .queue_bytes = 1));
     await_waiting(1);
     assert_in_range(longest_wait(), 60, 120);
     hs_summary_writer_close(writer, NULL);
@@ -265,7 +266,7 @@ static void signals_are_not_the_writers(void **state)
 static hs_code write_some(test_env *t, void *user)
 {
     hs_error err = {0}, first = {0};
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t->env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &t->env, .on_error = HS_WRITER_FAILS);
     events_remove(user); /* each file that is there makes looking for a free name longer */
     hs_summary_writer *writer = hs_summary_writer_open(user, &options, &first);
     if (!writer)
@@ -309,7 +310,7 @@ static void wr_010_wr_011_wr_012_an_error_comes_back(void **state)
     static test_env t;
     hs_error err;
     test_env_init(&t);
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &t.env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *writer = hs_summary_writer_open(*state, &options, &err);
     assert_ok(hs_summary_writer_scalar(writer, "loss", 1, 1, &err), &err);
     t.fail_file_at = t.file_calls + 1; /* this one alone */
@@ -328,7 +329,8 @@ static void what_waits_behind_a_torn_record_is_not_written(void **state)
     hs_error err;
     disk_init(&d);
     hs_summary_writer *writer = open_on(
-        &d, *state, (hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = 64, .on_error = HS_WRITER_FAILS});
+        &d, *state,
+        (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .queue_bytes = 64, .on_error = HS_WRITER_FAILS));
     hold(&d, true);
     assert_ok(hs_summary_writer_scalar(writer, "torn", 1, 1, &err),
               &err);        /* more than half a queue: it is written at once */
@@ -346,8 +348,8 @@ static void wr_026s_adding_to_a_broken_disk_does_not_hang(void **state)
     static test_env t;
     hs_error err;
     test_env_init(&t);
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t.env, .queue_bytes = 256,
-                                         .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options =
+        HS_INIT(hs_summary_writer_options, .env = &t.env, .queue_bytes = 256, .on_error = HS_WRITER_FAILS);
     adder a = {.writer = hs_summary_writer_open(*state, &options, &err)};
     t.fail_file_at = t.file_calls + 1;
     t.fail_file_on = true;

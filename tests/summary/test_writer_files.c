@@ -39,7 +39,7 @@ static int teardown(void **state)
 
 static hs_summary_writer *open_writer(fixture *f)
 {
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->spy.env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->spy.env);
     return hs_summary_writer_open(f->directory, &options, &f->err);
 }
 
@@ -113,7 +113,7 @@ static hs_code open_and_close(test_env *t, void *user)
 {
     const fixture *f = user;
     hs_error err = {0};
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t->env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &t->env);
     events_remove(f->directory);
     hs_summary_writer *writer = hs_summary_writer_open(f->directory, &options, &err);
     if (!writer)
@@ -154,7 +154,7 @@ static void an_opening_that_fails_without_a_word_is_told(void **state)
 static void a_write_that_fails_without_a_word_is_told(void **state)
 {
     fixture *f = *state;
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->spy.env, .on_error = HS_WRITER_FAILS};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->spy.env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *writer = hs_summary_writer_open(f->directory, &options, &f->err);
     f->spy.what = "write";
     f->spy.silent = true;

@@ -14,7 +14,7 @@ enum { KILLS = 100, MOST_US = 4000 };
 /* Adds events for ever: each record's step is one more than the one before. */
 static void write_until_killed(const char *directory, int told)
 {
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .queue_bytes = 1 << 14};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .queue_bytes = 1 << 14);
     hs_summary_writer *writer = hs_summary_writer_open(directory, &options, NULL);
     if (!writer || write(told, "", 1) != 1)
         _exit(1);

@@ -368,7 +368,7 @@ static void wr_105_closing_without_the_file(void **state)
 static hs_code write_some(test_env *t, void *user)
 {
     hs_error err = {0}, first = {0};
-    hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &t->env};
+    hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &t->env);
     test_tolerate(t, "the event file of "); /* it is tried again */
     events_remove(user);
     hs_summary_writer *writer = hs_summary_writer_open(user, &options, &first);

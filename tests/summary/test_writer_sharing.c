@@ -75,7 +75,7 @@ int __wrap_hs__thread_start(pthread_t *thread, void *(*body)(void *user), void *
 static void without_a_thread_no_file_is_left(void **state)
 {
     fixture *f = *state;
-    const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &f->t.env};
+    const hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &f->t.env);
     refuses_threads = true;
     hs_summary_writer *w = hs_summary_writer_open(f->directory, &options, &f->err);
     refuses_threads = false;
@@ -95,8 +95,7 @@ static hs_code open_another(void *user, const char *path, int mode, void **file,
     slow.open = hs_env_default()->files.ops->open;
     char *directory = strdup(path);
     *strrchr(directory, '/') = '\0';
-    faster =
-        hs_summary_writer_shared(directory, &(hs_summary_writer_options){HS_SUMMARY_WRITER_OPTIONS, .env = &slow_env}, err);
+    faster = hs_summary_writer_shared(directory, HS_SUMMARY_WRITER_OPTIONS(.env = &slow_env), err);
     free(directory);
     return hs_env_default()->files.ops->open(user, path, mode, file, err);
 }
@@ -108,7 +107,7 @@ static void the_faster_one_is_shared(void **state)
     slow.open = open_another;
     slow_env = f->t.env;
     slow_env.files = (hs_file_system){&slow, NULL};
-    const hs_summary_writer_options options = {HS_SUMMARY_WRITER_OPTIONS, .env = &slow_env};
+    const hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &slow_env);
     hs_summary_writer *w = hs_summary_writer_shared(f->directory, &options, &f->err);
     assert_non_null(w);
     assert_ptr_equal(w, faster);

@@ -249,19 +249,7 @@ static void d_unlock(void *user, void *lock)
     pthread_mutex_unlock(&d->lock);
 }
 
-const hs_file_system_ops disk_ops = {
-    HS_FILE_SYSTEM_OPS,
-    .open = d_open,
-    .read = d_read,
-    .write = d_write,
-    .sync = d_sync,
-    .close = d_close,
-    .rename = d_rename,
-    .remove = d_remove,
-    .sync_directory = d_sync_directory,
-    .make_directory = d_make_directory,
-    .stat = d_stat,
-    .list = d_list,
-    .lock = d_lock,
-    .unlock = d_unlock,
-};
+const hs_file_system_ops disk_ops =
+    HS_INIT(hs_file_system_ops, .open = d_open, .read = d_read, .write = d_write, .sync = d_sync, .close = d_close,
+            .rename = d_rename, .remove = d_remove, .sync_directory = d_sync_directory, .make_directory = d_make_directory,
+            .stat = d_stat, .list = d_list, .lock = d_lock, .unlock = d_unlock);

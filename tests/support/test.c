@@ -260,36 +260,18 @@ static void f_unlock(void *user, void *lock_)
     posix()->ops->unlock(NULL, lock_);
 }
 
-static const hs_file_system_ops file_ops = {
-    HS_FILE_SYSTEM_OPS,
-    .open = f_open,
-    .read = f_read,
-    .write = f_write,
-    .sync = f_sync,
-    .close = f_close,
-    .rename = f_rename,
-    .remove = f_remove,
-    .remove_directory = f_remove_directory,
-    .sync_directory = f_sync_directory,
-    .make_directory = f_make_directory,
-    .stat = f_stat,
-    .list = f_list,
-    .lock = f_lock,
-    .unlock = f_unlock,
-};
+static const hs_file_system_ops file_ops = HS_INIT(
+    hs_file_system_ops, .open = f_open, .read = f_read, .write = f_write, .sync = f_sync, .close = f_close,
+    .rename = f_rename, .remove = f_remove, .remove_directory = f_remove_directory, .sync_directory = f_sync_directory,
+    .make_directory = f_make_directory, .stat = f_stat, .list = f_list, .lock = f_lock, .unlock = f_unlock);
 
 void test_env_init(test_env *t)
 {
     memset(t, 0, sizeof *t);
     t->now_ns = 1700000000000000000;
     t->fail_file_errno = ENOSPC;
-    t->env = (hs_env){
-        HS_ENV,
-        .allocator = {env_alloc, env_realloc, env_free, t},
-        .clock = {env_now, env_now, env_sleep, t},
-        .logger = {env_log, t},
-        .files = {&file_ops, t},
-    };
+    t->env = (hs_env)HS_INIT(hs_env, .allocator = {env_alloc, env_realloc, env_free, t},
+                             .clock = {env_now, env_now, env_sleep, t}, .logger = {env_log, t}, .files = {&file_ops, t});
 }
 
 void test_env_advance(test_env *t, double secs)
@@ -463,6 +445,16 @@ const char *test_path(const char *directory, const char *name)
 bool test_exists(const char *directory, const char *name)
 {
     return access(test_path(directory, name), F_OK) == 0;
+}
+
+const hs_hook *test_hooks(const hs_hook *hooks, size_t n)
+{
+    static hs_hook list[16];
+    assert_true(n < 16);
+    for (size_t i = 0; i < n; i++)
+        list[i] = hooks[i];
+    list[n].ops = NULL;
+    return list;
 }
 
 char *test_read_file(const char *path, size_t *bytes)

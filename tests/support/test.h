@@ -150,6 +150,8 @@ const char *test_path(const char *directory, const char *name);
 bool test_exists(const char *directory, const char *name);
 /* Its contents, to be freed; NULL if there is no such file. A zero byte follows. */
 char *test_read_file(const char *path, size_t *bytes);
+/* A list of these hooks, at most 15; it is good until the next call. */
+const hs_hook *test_hooks(const hs_hook *hooks, size_t n);
 void test_write_file(const char *path, const void *data, size_t bytes);
 /* How many names in the directory have this in them. */
 size_t test_count_files(const char *directory, const char *part);

@@ -96,10 +96,8 @@ static size_t s_collection(void *self, const char *key, const void **items, size
     return n;
 }
 
-static const hs_backend_ops ops = {
-    HS_BACKEND_OPS, .name = "source", .find = s_find, .open = s_open,
-    .run = s_run,   .close = s_close, .fork = s_fork, .collection = s_collection,
-};
+static const hs_backend_ops ops = HS_INIT(hs_backend_ops, .name = "source", .find = s_find, .open = s_open, .run = s_run,
+                                          .close = s_close, .fork = s_fork, .collection = s_collection);
 
 static void open_raw(source *s, hs_raw_session *raw)
 {

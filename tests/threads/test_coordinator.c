@@ -35,7 +35,7 @@ static hs_code join(hs_coordinator *coordinator, hs_error *err)
 
 static hs_coordinator *make_clean(const hs_code *codes)
 {
-    hs_coordinator_options options = {HS_COORDINATOR_OPTIONS, .clean_stop_codes = codes};
+    hs_coordinator_options options = HS_INIT(hs_coordinator_options, .clean_stop_codes = codes);
     hs_coordinator *made = hs_coordinator_new(&options, NULL);
     assert_non_null(made);
     return made;
@@ -76,8 +76,7 @@ static hs_code fail_with(void *user, hs_coordinator *coordinator, hs_error *err)
 static void run_one(hs_coordinator *coordinator, hs_thread_fn run, void *user)
 {
     hs_error err;
-    hs_thread *thread =
-        hs_thread_new(&(hs_thread_options){HS_THREAD_OPTIONS, .name = "one", .run = run, .user = user}, &err);
+    hs_thread *thread = hs_thread_new(HS_THREAD_OPTIONS(.name = "one", .run = run, .user = user), &err);
     assert_non_null(thread);
     assert_ok(hs_coordinator_register(coordinator, thread, &err), &err);
     assert_ok(hs_thread_start(thread, &err), &err);
@@ -193,7 +192,7 @@ static void co_025s_clear_stop_takes_all_back(void **state)
     assert_false(hs_coordinator_should_stop(*state));
     assert_int_equal(hs_coordinator_error(*state, NULL), HS_OK);
     hs_coordinator_request_stop(*state, NULL);
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10}; /* still registered */
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10); /* still registered */
     assert_fails(hs_coordinator_join(*state, &soon, &err), HS_FAILED_PRECONDITION, &err, "'stays'");
     event_add(&go);
 }
@@ -267,13 +266,13 @@ static void co_003_threads_that_are_not_registered_are_joined(void **state)
 {
     event told = EVENT;
     hs_error err;
-    hs_thread *threads[THREADS];
-    hs_thread_options options = {HS_THREAD_OPTIONS, .name = "short", .run = tell, .user = &told};
+    hs_thread *threads[THREADS + 1] = {NULL};
+    hs_thread_options options = HS_INIT(hs_thread_options, .name = "short", .run = tell, .user = &told);
     for (int i = 0; i < THREADS; i++) {
         threads[i] = hs_thread_new(&options, &err);
         assert_ok(hs_thread_start(threads[i], &err), &err);
     }
-    hs_join_options joined = {HS_JOIN_OPTIONS, .threads = threads, .n_threads = THREADS};
+    hs_join_options joined = HS_INIT(hs_join_options, .threads = threads);
     assert_ok(hs_coordinator_join(*state, &joined, &err), &err);
     for (int i = 0; i < THREADS; i++) {
         assert_false(hs_thread_alive(threads[i]));
@@ -305,7 +304,7 @@ static void co_004_threads_register_themselves(void **state)
     hs_error err;
     for (int i = 0; i < THREADS; i++) {
         each[i] = (registering){*state, NULL, EVENT, EVENT};
-        hs_thread_options options = {HS_THREAD_OPTIONS, .name = "self", .run = register_itself, .user = &each[i]};
+        hs_thread_options options = HS_INIT(hs_thread_options, .name = "self", .run = register_itself, .user = &each[i]);
         each[i].thread = hs_thread_new(&options, &err);
         assert_ok(hs_thread_start(each[i].thread, &err), &err);
         event_wait(&each[i].registered, 1);
@@ -324,7 +323,7 @@ static hs_code join_with_straggler(hs_coordinator *coordinator, event *go, doubl
 {
     event now = EVENT;
     event_add(&now);
-    hs_join_options options = {HS_JOIN_OPTIONS, .stop_grace_secs = grace, .ignore_live_threads = ignore};
+    hs_join_options options = HS_INIT(hs_join_options, .stop_grace_secs = grace, .ignore_live_threads = ignore);
     assert_ok(hs_coordinator_start(coordinator, err, .name = "stops", .run = wait_then_stop, .user = &now), err);
     assert_ok(hs_coordinator_start(coordinator, err, .name = "stays", .run = wait_for_event, .user = go), err);
     assert_true(hs_coordinator_wait_for_stop(coordinator, LONG));
@@ -356,7 +355,7 @@ static void co_007_live_threads_may_be_ignored(void **state)
     test_env_init(t);
     hs_env env = *hs_env_default();
     env.logger = t->env.logger;
-    hs_coordinator *made = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &env}, &err);
+    hs_coordinator *made = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &env), &err);
     assert_ok(join_with_straggler(made, &go_on, .01, true, &err), &err);
     assert_contains(t->log, "WARNING: ");
     assert_contains(t->log, "'stays'");
@@ -372,7 +371,7 @@ static void after_a_second_it_is_told_for_whom_it_waits(void **state)
     test_env_init(t);
     hs_env env = *hs_env_default();
     env.logger = t->env.logger;
-    hs_coordinator *made = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &env}, &err);
+    hs_coordinator *made = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &env), &err);
     assert_ok(join_with_straggler(made, &go_on, 1.1, true, &err), &err);
     assert_contains(t->log, "INFO: the stop was requested; waiting up to 1.1 seconds for: 'stays'");
     hs_coordinator_free(made);
@@ -486,7 +485,7 @@ static hs_code outlast_the_beginning_of_the_join(void *user, hs_coordinator *coo
 static void co_021s_the_grace_period_begins_with_the_stop(void **state)
 {
     hs_error err;
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10};
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     assert_ok(hs_coordinator_start(*state, &err, .name = "slow", .run = outlast_the_beginning_of_the_join), &err);
     assert_ok(hs_coordinator_join(*state, &soon, &err), &err);
 }
@@ -508,7 +507,7 @@ static void wake_by_event(void *user)
 static void co_023s_threads_registered_during_a_join_are_not_joined(void **state)
 {
     hs_error err;
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10};
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     assert_ok(
         hs_coordinator_start(*state, &err, .name = "starts", .run = start_another, .user = &woken, .wake = wake_by_event),
         &err);
@@ -522,14 +521,14 @@ static void co_024s_a_thread_is_registered_once(void **state)
 {
     event go = EVENT;
     hs_error err;
-    hs_thread_options options = {HS_THREAD_OPTIONS, .name = "twice", .run = wait_for_event, .user = &go};
+    hs_thread_options options = HS_INIT(hs_thread_options, .name = "twice", .run = wait_for_event, .user = &go);
     hs_thread *thread = hs_thread_new(&options, &err);
     assert_ok(hs_thread_start(thread, &err), &err);
     for (int i = 0; i < 2; i++)
         assert_ok(hs_coordinator_register(*state, thread, &err), &err);
     hs_coordinator_request_stop(*state, NULL);
-    hs_thread *const given[] = {thread, thread};
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10, .threads = given, .n_threads = 2};
+    hs_thread *const given[] = {thread, thread, NULL};
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10, .threads = given);
     for (int i = 0; i < 2; i++) /* registered as well, and not any more */
         assert_fails(hs_coordinator_join(*state, &soon, &err), HS_FAILED_PRECONDITION, &err, "still run: 'twice'; ");
     event_add(&go);
@@ -551,10 +550,10 @@ static void a_join_counts_whom_it_leaves_behind(void **state)
     event go = EVENT;
     hs_error err;
     size_t left = 9;
-    hs_thread_options options = {HS_THREAD_OPTIONS, .name = "stays", .run = wait_for_event, .user = &go};
+    hs_thread_options options = HS_INIT(hs_thread_options, .name = "stays", .run = wait_for_event, .user = &go);
     hs_thread *thread = hs_thread_new(&options, &err);
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10, .threads = &thread, .n_threads = 1,
-                            .left_behind = &left};
+    hs_join_options soon =
+        HS_INIT(hs_join_options, .stop_grace_secs = 1e-10, .threads = HS_THREADS(thread), .left_behind = &left);
     assert_ok(hs_thread_start(thread, &err), &err);
     assert_ok(hs_coordinator_register(*state, thread, &err), &err);
     stop_with(*state, HS_ABORTED, "lost");
@@ -575,11 +574,10 @@ static void a_join_counts_whom_it_leaves_behind(void **state)
 static void join_refuses_what_makes_no_sense(void **state)
 {
     hs_error err;
-    hs_join_options never = {HS_JOIN_OPTIONS, .stop_grace_secs = HS_NEVER};
-    hs_join_options negative = {HS_JOIN_OPTIONS, .stop_grace_secs = -2}, none = {HS_JOIN_OPTIONS, .n_threads = 1};
+    hs_join_options never = HS_INIT(hs_join_options, .stop_grace_secs = HS_NEVER);
+    hs_join_options negative = HS_INIT(hs_join_options, .stop_grace_secs = -2);
     assert_ok(hs_coordinator_join(*state, &never, &err), &err);
     assert_fails(hs_coordinator_join(*state, &negative, &err), HS_INVALID_ARGUMENT, &err, "stop_grace_secs");
-    assert_fails(hs_coordinator_join(*state, &none, &err), HS_INVALID_ARGUMENT, &err, "threads is NULL");
 }
 
 /* Many threads, that end and are registered and pruned, while stops and joins come from several. */
@@ -587,7 +585,7 @@ static void join_refuses_what_makes_no_sense(void **state)
 static hs_code join_too(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)coordinator, (void)err;
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = .01, .ignore_live_threads = true};
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = .01, .ignore_live_threads = true);
     return hs_coordinator_join(user, &soon, NULL);
 }
 
@@ -632,7 +630,8 @@ static hs_code make_and_join(test_env *t, void *user)
     event told = EVENT;
     hs_error err = {0};
     (void)user;
-    hs_coordinator_options options = {HS_COORDINATOR_OPTIONS, .env = &t->env, .clean_stop_codes = HS_CODES(HS_ABORTED)};
+    hs_coordinator_options options =
+        HS_INIT(hs_coordinator_options, .env = &t->env, .clean_stop_codes = HS_CODES(HS_ABORTED));
     hs_coordinator *made = hs_coordinator_new(&options, &err);
     if (!made)
         return err.code;

@@ -66,16 +66,9 @@ static void wake(void *user)
 
 static hs_thread *make(fixture *f, double interval)
 {
-    hs_looper_options options = {
-        HS_LOOPER_OPTIONS,
-        .coordinator = f->coordinator,
-        .interval_secs = interval,
-        .loop = loop,
-        .start_loop = start_loop,
-        .stop_loop = stop_loop,
-        .user = f,
-        .wake = wake,
-    };
+    hs_looper_options options =
+        HS_INIT(hs_looper_options, .coordinator = f->coordinator, .interval_secs = interval, .loop = loop,
+                .start_loop = start_loop, .stop_loop = stop_loop, .user = f, .wake = wake);
     hs_thread *thread = hs_looper_new(&options, &f->err);
     if (!thread)
         fail_msg("%s", f->err.message);
@@ -202,10 +195,10 @@ static hs_code make_and_run(test_env *t, void *user)
     hs_error err = {0};
     (void)user;
     fixture f = {.woken = EVENT, .left = 0};
-    f.coordinator = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &t->env}, &err);
+    f.coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &t->env), &err);
     if (!f.coordinator)
         return err.code;
-    hs_looper_options options = {HS_LOOPER_OPTIONS, .coordinator = f.coordinator, .loop = loop, .user = &f};
+    hs_looper_options options = HS_INIT(hs_looper_options, .coordinator = f.coordinator, .loop = loop, .user = &f);
     hs_thread *thread = hs_looper_new(&options, &err);
     if (thread && !hs_thread_start(thread, &err))
         hs_coordinator_join(f.coordinator, NULL, &err);

@@ -11,7 +11,7 @@ static hs_error err;
 
 static hs_queue *make_queue(int64_t capacity)
 {
-    hs_queue *queue = hs_queue_new(&(hs_queue_options){HS_QUEUE_OPTIONS, .name = "q", .capacity = capacity}, &err);
+    hs_queue *queue = hs_queue_new(HS_QUEUE_OPTIONS(.name = "q", .capacity = capacity), &err);
     if (!queue)
         fail_msg("%s", err.message);
     return queue;
@@ -116,7 +116,7 @@ static void what_is_left_is_released(void **state)
 {
     (void)state;
     uintptr_t sum = 0;
-    hs_queue *queue = hs_queue_new(&(hs_queue_options){HS_QUEUE_OPTIONS, .release = count_released, .user = &sum}, &err);
+    hs_queue *queue = hs_queue_new(HS_QUEUE_OPTIONS(.release = count_released, .user = &sum), &err);
     push(queue, 1);
     push(queue, 10);
     push(queue, 100);
@@ -131,11 +131,11 @@ static void nonsense_is_refused(void **state)
     void *popped;
     const int64_t capacities[] = {-1, INT64_MIN, INT64_MAX, ((int64_t)1 << 24) + 1};
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
-        assert_null(hs_queue_new(&(hs_queue_options){HS_QUEUE_OPTIONS, .capacity = capacities[i]}, &err));
+        assert_null(hs_queue_new(HS_QUEUE_OPTIONS(.capacity = capacities[i]), &err));
         assert_says(&err, HS_INVALID_ARGUMENT, "its capacity is");
     }
     assert_null(hs_queue_new(&(hs_queue_options){.capacity = 1}, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "HS_QUEUE_OPTIONS");
+    assert_says(&err, HS_INVALID_ARGUMENT, "HS_INIT(hs_queue_options");
     assert_int_equal(hs_queue_push(NULL, NULL, &err), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_queue_pop(NULL, &popped, &err), HS_INVALID_ARGUMENT);
     hs_queue_close(NULL, true, NULL);
@@ -149,7 +149,7 @@ static hs_code make_and_use(test_env *t, void *user)
 {
     (void)user;
     hs_error error;
-    hs_queue *queue = hs_queue_new(&(hs_queue_options){HS_QUEUE_OPTIONS, .name = "q", .env = &t->env}, &error);
+    hs_queue *queue = hs_queue_new(HS_QUEUE_OPTIONS(.name = "q", .env = &t->env), &error);
     if (!queue)
         return error.code;
     push(queue, 1);

@@ -15,7 +15,8 @@ static const source_op broken = {.name = "count", .code = HS_DATA_LOSS, .message
 
 static hs_queue_runner *make(source *s, const char *const *enqueue_ops)
 {
-    hs_queue_runner_options options = {HS_QUEUE_RUNNER_OPTIONS, .queue = "q", .enqueue_ops = enqueue_ops, .env = s->env};
+    hs_queue_runner_options options =
+        HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = enqueue_ops, .env = s->env);
     hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err);
     if (!runner)
         fail_msg("%s", s->err.message);
@@ -30,7 +31,7 @@ static hs_queue_runner *make_one(source *s, source_op op)
 
 static hs_coordinator *coordinate(source *s)
 {
-    hs_coordinator *made = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = s->env}, &s->err);
+    hs_coordinator *made = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = s->env), &s->err);
     assert_non_null(made);
     return made;
 }
@@ -373,7 +374,7 @@ static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
     source *s = *state;
     hs_queue_runner *runner = make_one(s, blocked);
     hs_coordinator *coordinator = coordinate(s);
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10};
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_threads threads = create(s, runner, coordinator, false);
     assert_ok(hs_thread_start(threads.items[0], &s->err), &s->err); /* and not the one that would cancel */
     source_wait_tried(s, 4);
@@ -396,8 +397,8 @@ static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
 static void qr_011_its_name_is_its_queues(void **state)
 {
     source *s = *state;
-    hs_queue_runner_options options = {HS_QUEUE_RUNNER_OPTIONS, .queue = "scope/queue", .enqueue_ops = HS_NAMES("count"),
-                                       .env = s->env};
+    hs_queue_runner_options options =
+        HS_INIT(hs_queue_runner_options, .queue = "scope/queue", .enqueue_ops = HS_NAMES("count"), .env = s->env);
     hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err);
     assert_string_equal(hs_queue_runner_name(runner), "scope/queue");
     const void *found = NULL;
@@ -427,8 +428,9 @@ static void qr_021s_what_is_missing_is_said(void **state)
 static void qr_021s_closed_codes_replace_the_default(void **state)
 {
     source *s = *state;
-    hs_queue_runner_options options = {HS_QUEUE_RUNNER_OPTIONS, .queue = "q", .enqueue_ops = HS_NAMES("count", "gone"),
-                                       .closed_codes = HS_CODES(HS_DATA_LOSS), .env = s->env};
+    hs_queue_runner_options options =
+        HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = HS_NAMES("count", "gone"),
+                .closed_codes = HS_CODES(HS_DATA_LOSS), .env = s->env);
     const hs_error *errors;
     source_add(s, three);
     source_add(s, (source_op){.name = "gone", .code = HS_DATA_LOSS});
@@ -442,8 +444,8 @@ static void qr_021s_closed_codes_replace_the_default(void **state)
 static void qr_022s_its_ops_may_be_others(void **state)
 {
     source *s = *state;
-    hs_queue_runner_options options = {HS_QUEUE_RUNNER_OPTIONS, .queue = "other",        .enqueue_ops = HS_NAMES("count"),
-                                       .close_op = "q/close",   .cancel_op = "q/cancel", .env = s->env};
+    hs_queue_runner_options options = HS_INIT(hs_queue_runner_options, .queue = "other", .enqueue_ops = HS_NAMES("count"),
+                                              .close_op = "q/close", .cancel_op = "q/cancel", .env = s->env);
     source_add(s, three);
     hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err);
     fill(s, runner);
@@ -523,7 +525,8 @@ static void a_thread_that_does_not_start_ends_the_others(void **state)
     source *s = *state;
     hs_threads again;
     source_add(s, blocked);
-    hs_queue_runner_options options = {HS_QUEUE_RUNNER_OPTIONS, .queue = "q", .enqueue_ops = HS_NAMES("count", "count")};
+    hs_queue_runner_options options =
+        HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = HS_NAMES("count", "count"));
     hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err); /* not s->env: nobody waits for the thread itself */
     fail_to_start(s, runner, NULL);
     do
@@ -552,7 +555,7 @@ static void a_thread_that_does_not_start_ends_those_that_wait(void **state)
     source *s = *state;
     hs_queue_runner *runner = make_one(s, blocked);
     hs_coordinator *coordinator = coordinate(s);
-    hs_join_options options = {HS_JOIN_OPTIONS, .stop_grace_secs = LONG};
+    hs_join_options options = HS_INIT(hs_join_options, .stop_grace_secs = LONG);
     waiting = s;
     fail_to_start(s, runner, coordinator);
     waiting = NULL;
@@ -569,10 +572,10 @@ static hs_code fill_somehow(test_env *t, void *user)
     source_init(&s, &t->env);
     source_add(&s, three);
     source_add(&s, broken)->name = "broken";
-    hs_queue_runner_options options = {HS_QUEUE_RUNNER_OPTIONS, .queue = "q", .enqueue_ops = HS_NAMES("count", "broken"),
-                                       .env = &t->env};
+    hs_queue_runner_options options =
+        HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = HS_NAMES("count", "broken"), .env = &t->env);
     hs_queue_runner *runner = s.raw.handle && s.other.handle ? hs_queue_runner_new(&options, &err) : NULL;
-    hs_coordinator_options of_coordinator = {HS_COORDINATOR_OPTIONS, .env = &t->env};
+    hs_coordinator_options of_coordinator = HS_INIT(hs_coordinator_options, .env = &t->env);
     hs_coordinator *coordinator = runner && user ? hs_coordinator_new(&of_coordinator, &err) : NULL;
     hs_threads threads = {0};
     s.runners[0] = runner;

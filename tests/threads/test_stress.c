@@ -66,9 +66,8 @@ static void cycle_of_threads(test_env *t)
     crowd all = {.begun = 0};
     hs_error err = {0};
     void *element;
-    all.queue = hs_queue_new(&(hs_queue_options){HS_QUEUE_OPTIONS, .capacity = THREADS / 4, .env = &t->env}, &err);
-    hs_coordinator *coordinator =
-        hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &t->env}, &err);
+    all.queue = hs_queue_new(HS_QUEUE_OPTIONS(.capacity = THREADS / 4, .env = &t->env), &err);
+    hs_coordinator *coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &t->env), &err);
     for (int i = 0; i < THREADS; i++)
         assert_ok(hs_coordinator_start(coordinator, &err, .name = "pusher", .run = push_until_stopped, .user = &all,
                                        .wake = wake),
@@ -123,14 +122,13 @@ static hs_code lose_it(void *self, hs_run_context *run, const hs_run_args **args
 /* Opened, run, lost, recovered, run, closed; producers are stopped in the midst of their work, twice. */
 static void cycle_of_a_session(hs_graph *graph)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "loser", .before_run = lose_it};
-    const hs_recovery recovery = {HS_RECOVERY};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "loser", .before_run = lose_it);
+    const hs_recovery recovery = HS_INIT(hs_recovery);
     int runs = 0;
     hs_error err = {0};
     hs_hook hook = {.ops = &ops, .self = &runs};
-    hs_session *session = hs_session_open(
-        hs_graph_backend(graph),
-        &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1, .recovery = &recovery}, &err);
+    hs_session *session =
+        hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook), .recovery = &recovery), &err);
     for (int i = 0; i < 4; i++)
         assert_ok(hs_session_run(session, "train", &err), &err);
     hs_outcome outcome = hs_session_close(session, &err);

@@ -21,7 +21,7 @@ static int setup(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
     test_env_init(&f->t);
-    f->coordinator = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &f->t.env}, &f->err);
+    f->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &f->t.env), &f->err);
     *state = f;
     return f->coordinator ? 0 : -1;
 }
@@ -126,7 +126,7 @@ static void an_error_without_a_message_gets_one(void **state)
 static void what_is_missing_is_said(void **state)
 {
     fixture *f = *state;
-    assert_null(hs_thread_new(&(hs_thread_options){HS_THREAD_OPTIONS, .run = lose}, &f->err));
+    assert_null(hs_thread_new(HS_THREAD_OPTIONS(.run = lose), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "hs_thread_options.name");
     assert_fails(hs_coordinator_start(f->coordinator, &f->err, .name = "none"), HS_INVALID_ARGUMENT, &f->err, "no body");
     assert_fails(hs_coordinator_start(NULL, &f->err, .name = "one", .run = lose), HS_INVALID_ARGUMENT, &f->err,
@@ -159,7 +159,7 @@ static void handles_are_freed_in_any_order(void **state)
 {
     fixture *f = *state;
     event go = EVENT;
-    hs_coordinator *made = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &f->t.env}, &f->err);
+    hs_coordinator *made = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &f->t.env), &f->err);
     hs_thread *runs = make(f, (hs_thread_options){.name = "runs", .run = wait_for_event, .user = &go});
     hs_thread *fresh = make(f, (hs_thread_options){.name = "fresh", .run = lose});
     hs_thread *own = make(f, (hs_thread_options){.name = "own"});
@@ -178,7 +178,7 @@ static void handles_are_freed_in_any_order(void **state)
 static void a_thread_of_the_programs_own_is_joined(void **state)
 {
     fixture *f = *state;
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10};
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_thread *own = make(f, (hs_thread_options){.name = "own"});
     hs_thread_end(own); /* which has not begun */
     start(f, own);
@@ -214,7 +214,7 @@ static void a_straggler_goes_on_safely(void **state)
     static straggler s = {EVENT, EVENT, false};
     hs_error err;
     (void)state;
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10};
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_coordinator *made = hs_coordinator_new(NULL, &err);
     assert_ok(hs_coordinator_start(made, &err, .name = "late", .run = outlive, .user = &s), &err);
     hs_coordinator_request_stop(made, NULL);
@@ -244,7 +244,7 @@ static void an_error_after_the_join_is_logged_before_the_thread_ends(void **stat
     fixture *f = *state;
     static straggler s = {EVENT, EVENT, false};
     static look l;
-    hs_join_options soon = {HS_JOIN_OPTIONS, .stop_grace_secs = 1e-10, .ignore_live_threads = true};
+    hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10, .ignore_live_threads = true);
     l = (look){.before = f->t.env.logger, .seen = HS_UNKNOWN};
     f->t.env.logger = (hs_logger){look_and_log, &l};
     hs_thread *thread = make(f, (hs_thread_options){.name = "late", .run = outlive, .user = &s});
@@ -295,7 +295,7 @@ static void it_wakes_again_until_the_thread_has_ended(void **state)
     event woken = EVENT;
     hs_thread *thread =
         make(f, (hs_thread_options){.name = "waits", .run = wait_for_three, .user = &woken, .wake = wake_by_event});
-    hs_join_options options = {HS_JOIN_OPTIONS, .threads = &thread, .n_threads = 1};
+    hs_join_options options = HS_INIT(hs_join_options, .threads = HS_THREADS(thread));
     start(f, thread);
     hs_coordinator_request_stop(f->coordinator, NULL);
     assert_ok(hs_coordinator_join(f->coordinator, &options, &f->err), &f->err);
@@ -494,8 +494,9 @@ static hs_code make_and_run(test_env *t, void *user)
     event woken = EVENT, *of = &woken;
     hs_error err = {0};
     (void)user;
-    hs_coordinator_options of_coordinator = {HS_COORDINATOR_OPTIONS, .env = &t->env};
-    hs_thread_options options = {HS_THREAD_OPTIONS, .name = "one", .run = wait_on_its_own, .user = &of, .env = &t->env};
+    hs_coordinator_options of_coordinator = HS_INIT(hs_coordinator_options, .env = &t->env);
+    hs_thread_options options =
+        HS_INIT(hs_thread_options, .name = "one", .run = wait_on_its_own, .user = &of, .env = &t->env);
     hs_coordinator *made = hs_coordinator_new(&of_coordinator, &err);
     hs_thread *thread = made ? hs_thread_new(&options, &err) : NULL;
     event_add(&woken);

@@ -35,13 +35,15 @@ typedef struct hs_saver_listener_ops {
     hs_code (*after_save)(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err);
     hs_code (*end)(void *self, hs_raw_session *session, int64_t step, hs_error *err); /* after the last save */
 } hs_saver_listener_ops;
-#define HS_SAVER_LISTENER_OPS .size = sizeof(hs_saver_listener_ops)
 
 /* Frozen. `ops` and `self` must live as long as the hook. */
 typedef struct hs_saver_listener {
     const hs_saver_listener_ops *ops;
     void *self;
 } hs_saver_listener;
+
+/* .listeners = HS_LISTENERS({&ops, &state}, ...). A named array ends with {0}. */
+#define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
 /* What is done when the file system fails: the checkpoints that are there stay, what was written of the new one is removed,
  * the log has a warning, and */
@@ -63,16 +65,15 @@ typedef struct hs_checkpoint_saver_options {
     hs_saver *saver;                    /* at most one of saver and scaffold; without either, the one that the graph's */
     hs_scaffold *scaffold;              /* collection HS_SAVERS has. Borrowed: both must outlive the hook */
     const hs_saver_listener *listeners; /* called in their order; copied */
-    size_t n_listeners;
-    const hs_env *env;  /* the hook's own memory; NULL: malloc */
-    int64_t on_failure; /* an hs_save_failure */
-    int64_t busy;       /* an hs_busy_policy, in the background */
-    int64_t copy_limit; /* in the background: larger states are not copied (hs_save_options) */
-    const char *metric; /* what says how good the state is (hs_saver_options.keep_best): a metric of the session's board
-                         * (hs_raw_session_metric), or a tensor. If the board has one of that name, it counts where it is
-                         * of the step that is saved, and other checkpoints are none of the best: list hooks that evaluate
-                         * before this one. Else the tensor is fetched, in a run of its own, whenever a checkpoint is
-                         * saved. NULL: nobody says */
+    const hs_env *env;                  /* the hook's own memory; NULL: malloc */
+    hs_save_failure on_failure;
+    hs_busy_policy busy; /* in the background */
+    int64_t copy_limit;  /* in the background: larger states are not copied (hs_save_options) */
+    const char *metric;  /* what says how good the state is (hs_saver_options.keep_best): a metric of the session's board
+                          * (hs_raw_session_metric), or a tensor. If the board has one of that name, it counts where it is
+                          * of the step that is saved, and other checkpoints are none of the best: list hooks that evaluate
+                          * before this one. Else the tensor is fetched, in a run of its own, whenever a checkpoint is
+                          * saved. NULL: nobody says */
     bool background;   /* saves in the course of training are made by a thread, from a copy (hs_save_options); listeners are
                         * told when they are done, and failures come in the step after */
     bool overlap;      /* and copies beside the runs that follow; only if nothing but ops changes variables */
@@ -80,12 +81,10 @@ typedef struct hs_checkpoint_saver_options {
     unsigned char reserved[5];
     const hs_trigger *trigger; /* instead of save_secs or save_steps; copied */
 } hs_checkpoint_saver_options;
-#define HS_CHECKPOINT_SAVER .size = sizeof(hs_checkpoint_saver_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *options);
-#define hs_checkpoint_saver(...)                                                                                           \
-    hs_checkpoint_saver_hook(&(const hs_checkpoint_saver_options){HS_CHECKPOINT_SAVER, __VA_ARGS__})
+#define hs_checkpoint_saver(...) hs_checkpoint_saver_hook(HS_OPTIONS(hs_checkpoint_saver_options, __VA_ARGS__))
 
 HS_END_DECLS
 

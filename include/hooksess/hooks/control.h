@@ -40,9 +40,10 @@ typedef enum hs_knob_kind {
 /* A number of the program's that may be changed while it trains. Frozen. */
 typedef struct hs_knob {
     const char *name; /* (required) unique; of letters, digits and "_-./"; at most 64 bytes; copied */
-    int64_t kind;     /* an hs_knob_kind */
-    void *value;      /* where it is, which must outlive the session. May be a variable's memory. May be NULL where there
-                       * is a function */
+    hs_knob_kind kind;
+    int32_t reserved_kind;
+    void *value; /* where it is, which must outlive the session. May be a variable's memory. May be NULL where there
+                  * is a function */
     /* Called with each new value, before it is written to `value`, on the session's thread, between runs, or while it is
      * opened. A failure refuses the value. May be NULL where there is a `value`. */
     hs_code (*set)(void *user, double value, hs_error *err);
@@ -50,6 +51,9 @@ typedef struct hs_knob {
     double min, max; /* both 0: any finite value */
     unsigned char reserved[16];
 } hs_knob;
+
+/* .knobs = HS_KNOBS({.name = "rate", .value = &rate, .max = 1}, ...). A named array ends with {0}. */
+#define HS_KNOBS(...) HS__LIST(hs_knob, __VA_ARGS__, {.name = NULL})
 
 /* A new value holds from the next run on. It is a line in the log (name, old and new value, step) and, with summary_dir, a
  * scalar "control/NAME" at the step.
@@ -61,18 +65,16 @@ typedef struct hs_knob {
  * skipped with a line in the log. List it before savers. */
 typedef struct hs_control_options {
     size_t size;
-    const char *path;     /* (required) of the file: "MODEL_DIR/control"; copied */
-    const hs_knob *knobs; /* copied */
-    size_t n_knobs;
+    const char *path;        /* (required) of the file: "MODEL_DIR/control"; copied */
+    const hs_knob *knobs;    /* copied */
     double poll_secs;        /* 0: 1 */
     const char *summary_dir; /* of the session's event file for changes; copied. NULL: none */
     const hs_env *env;       /* the hook's own memory; NULL: malloc */
 } hs_control_options;
-#define HS_CONTROL .size = sizeof(hs_control_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_control_hook(const hs_control_options *options);
-#define hs_control(...) hs_control_hook(&(const hs_control_options){HS_CONTROL, __VA_ARGS__})
+#define hs_control(...) hs_control_hook(HS_OPTIONS(hs_control_options, __VA_ARGS__))
 
 HS_END_DECLS
 

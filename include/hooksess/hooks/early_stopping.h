@@ -39,11 +39,10 @@ typedef struct hs_early_stopping_options {
                               * rather than from where it ended */
     unsigned char reserved[5];
 } hs_early_stopping_options;
-#define HS_EARLY_STOPPING .size = sizeof(hs_early_stopping_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_early_stopping_hook(const hs_early_stopping_options *options);
-#define hs_early_stopping(...) hs_early_stopping_hook(&(const hs_early_stopping_options){HS_EARLY_STOPPING, __VA_ARGS__})
+#define hs_early_stopping(...) hs_early_stopping_hook(HS_OPTIONS(hs_early_stopping_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -46,11 +46,10 @@ typedef struct hs_evaluation_options {
     unsigned char reserved[7];
     const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs; copied. `last` is at_end */
 } hs_evaluation_options;
-#define HS_EVALUATION .size = sizeof(hs_evaluation_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_evaluation_hook(const hs_evaluation_options *options);
-#define hs_evaluation(...) hs_evaluation_hook(&(const hs_evaluation_options){HS_EVALUATION, __VA_ARGS__})
+#define hs_evaluation(...) hs_evaluation_hook(HS_OPTIONS(hs_evaluation_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -23,11 +23,10 @@ typedef struct hs_feed_fn_options {
     void *feeds_user;
     const hs_env *env; /* the hook's own memory; NULL: malloc */
 } hs_feed_fn_options;
-#define HS_FEED_FN .size = sizeof(hs_feed_fn_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_feed_fn_hook(const hs_feed_fn_options *options);
-#define hs_feed_fn(...) hs_feed_fn_hook(&(const hs_feed_fn_options){HS_FEED_FN, __VA_ARGS__})
+#define hs_feed_fn(...) hs_feed_fn_hook(HS_OPTIONS(hs_feed_fn_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -25,11 +25,10 @@ typedef struct hs_final_ops_options {
     void *done_user;
     const hs_env *env; /* the hook's own memory; NULL: malloc */
 } hs_final_ops_options;
-#define HS_FINAL_OPS .size = sizeof(hs_final_ops_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_final_ops_hook(const hs_final_ops_options *options);
-#define hs_final_ops(...) hs_final_ops_hook(&(const hs_final_ops_options){HS_FINAL_OPS, __VA_ARGS__})
+#define hs_final_ops(...) hs_final_ops_hook(HS_OPTIONS(hs_final_ops_options, __VA_ARGS__))
 
 HS_END_DECLS
 

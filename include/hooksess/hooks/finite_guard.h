@@ -55,7 +55,8 @@ typedef struct hs_finite_guard_options {
      * resource variables may be as they were before it: what it has made of them is then found in the next one. Name a
      * tensor that depends on the update to see it at once. */
     const char *const *inputs, *const *activations, *const *gradients, *const *parameters;
-    int64_t policy;        /* an hs_guard_policy */
+    hs_guard_policy policy;
+    int32_t reserved_policy;
     int64_t every_n_steps; /* looks at the first training run and then at every so many; at most one of the two. 0: at */
     double every_n_secs;   /* every training run. Not with HS_GUARD_SKIP_STEP, which has to look at each */
 
@@ -101,11 +102,10 @@ typedef struct hs_finite_guard_options {
     const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs, its steps being training runs; copied. Its
                                 * `last` is HS_INVALID_ARGUMENT: no run comes at the end */
 } hs_finite_guard_options;
-#define HS_FINITE_GUARD .size = sizeof(hs_finite_guard_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_finite_guard_hook(const hs_finite_guard_options *options);
-#define hs_finite_guard(...) hs_finite_guard_hook(&(const hs_finite_guard_options){HS_FINITE_GUARD, __VA_ARGS__})
+#define hs_finite_guard(...) hs_finite_guard_hook(HS_OPTIONS(hs_finite_guard_options, __VA_ARGS__))
 
 HS_END_DECLS
 

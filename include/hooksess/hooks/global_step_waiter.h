@@ -22,12 +22,10 @@ typedef struct hs_global_step_waiter_options {
     double poll_secs;        /* how long it sleeps between two looks; 0: 0.5 */
     const hs_env *env;       /* the hook's own memory; NULL: malloc */
 } hs_global_step_waiter_options;
-#define HS_GLOBAL_STEP_WAITER .size = sizeof(hs_global_step_waiter_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *options);
-#define hs_global_step_waiter(...)                                                                                         \
-    hs_global_step_waiter_hook(&(const hs_global_step_waiter_options){HS_GLOBAL_STEP_WAITER, __VA_ARGS__})
+#define hs_global_step_waiter(...) hs_global_step_waiter_hook(HS_OPTIONS(hs_global_step_waiter_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -35,11 +35,10 @@ typedef struct hs_logging_tensor_options {
     const hs_trigger *trigger; /* instead of every_n_iter or every_n_secs; copied. `last`: a line at the end, like at_end's,
                                 * unless there was one in the last run */
 } hs_logging_tensor_options;
-#define HS_LOGGING_TENSOR .size = sizeof(hs_logging_tensor_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *options);
-#define hs_logging_tensor(...) hs_logging_tensor_hook(&(const hs_logging_tensor_options){HS_LOGGING_TENSOR, __VA_ARGS__})
+#define hs_logging_tensor(...) hs_logging_tensor_hook(HS_OPTIONS(hs_logging_tensor_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -56,20 +56,20 @@ typedef struct hs_metrics_file_options {
     int64_t every_n_steps;      /* a row every so many steps; or */
     double every_n_secs;        /* every so many seconds. At most one of the two; neither: 100 steps. By steps, the rhythm
                                    rides in the checkpoint */
-    int64_t format;             /* an hs_metrics_format */
-    const hs_env *env;          /* the hook's own memory; NULL: malloc */
-    bool without_wall_time;     /* no column wall_time: seconds since 1970, UTC */
+    hs_metrics_format format;
+    int32_t reserved_format;
+    const hs_env *env;      /* the hook's own memory; NULL: malloc */
+    bool without_wall_time; /* no column wall_time: seconds since 1970, UTC */
     unsigned char reserved[7];
     const hs_trigger
         *trigger; /* instead of every_n_steps or every_n_secs; copied. `last`: a row at the end, of a run of its own */
 } hs_metrics_file_options;
-#define HS_METRICS_FILE .size = sizeof(hs_metrics_file_options)
 
 /* Options that make no sense (no path, no tensors and no metrics, two columns of one name), or no memory, are reported by
  * the hook's begin. The graph needs a global step. A tensor that is not one number is HS_INVALID_ARGUMENT in the first run.
  */
 HS_API hs_hook hs_metrics_file_hook(const hs_metrics_file_options *options);
-#define hs_metrics_file(...) hs_metrics_file_hook(&(const hs_metrics_file_options){HS_METRICS_FILE, __VA_ARGS__})
+#define hs_metrics_file(...) hs_metrics_file_hook(HS_OPTIONS(hs_metrics_file_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -21,14 +21,14 @@ typedef enum hs_on_nan {
 typedef struct hs_nan_tensor_options {
     size_t size;
     const char *tensor; /* copied; a float tensor of any shape */
-    int64_t on_nan;     /* an hs_on_nan */
-    const hs_env *env;  /* the hook's own memory; NULL: malloc */
+    hs_on_nan on_nan;
+    int32_t reserved_on_nan;
+    const hs_env *env; /* the hook's own memory; NULL: malloc */
 } hs_nan_tensor_options;
-#define HS_NAN_TENSOR .size = sizeof(hs_nan_tensor_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *options);
-#define hs_nan_tensor(...) hs_nan_tensor_hook(&(const hs_nan_tensor_options){HS_NAN_TENSOR, __VA_ARGS__})
+#define hs_nan_tensor(...) hs_nan_tensor_hook(HS_OPTIONS(hs_nan_tensor_options, __VA_ARGS__))
 
 HS_END_DECLS
 

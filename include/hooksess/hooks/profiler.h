@@ -36,11 +36,10 @@ typedef struct hs_profiler_options {
     const hs_trigger *trigger; /* instead of save_steps or save_secs; copied. Its `last` is HS_INVALID_ARGUMENT: no run
                                 * comes at the end that could be traced */
 } hs_profiler_options;
-#define HS_PROFILER .size = sizeof(hs_profiler_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_profiler_hook(const hs_profiler_options *options);
-#define hs_profiler(...) hs_profiler_hook(&(const hs_profiler_options){HS_PROFILER, __VA_ARGS__})
+#define hs_profiler(...) hs_profiler_hook(HS_OPTIONS(hs_profiler_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -37,11 +37,10 @@ typedef struct hs_progress_options {
     unsigned char reserved[7];
     const hs_trigger *trigger; /* of plain lines, instead of every_n_steps or every_n_secs; copied */
 } hs_progress_options;
-#define HS_PROGRESS .size = sizeof(hs_progress_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. The graph needs a global step. */
 HS_API hs_hook hs_progress_hook(const hs_progress_options *options);
-#define hs_progress(...) hs_progress_hook(&(const hs_progress_options){HS_PROGRESS, __VA_ARGS__})
+#define hs_progress(...) hs_progress_hook(HS_OPTIONS(hs_progress_options, __VA_ARGS__))
 
 /* Takes the line off its terminal; it comes again when it is due. Without effect where none is shown. Any thread, as long
  * as the hook lives: with the session, or longer (hs_hook_hold). The hook must be one of hs_progress_hook. */

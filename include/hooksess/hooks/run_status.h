@@ -48,11 +48,10 @@ typedef struct hs_run_status_options {
     const char *directory; /* (required) copied; made when it is missing */
     const hs_env *env;     /* the hook's own memory; NULL: malloc */
 } hs_run_status_options;
-#define HS_RUN_STATUS .size = sizeof(hs_run_status_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_run_status_hook(const hs_run_status_options *options);
-#define hs_run_status(...) hs_run_status_hook(&(const hs_run_status_options){HS_RUN_STATUS, __VA_ARGS__})
+#define hs_run_status(...) hs_run_status_hook(HS_OPTIONS(hs_run_status_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -28,11 +28,10 @@ typedef struct hs_step_counter_options {
     const hs_env *env;                 /* the hook's own memory; NULL: malloc */
     const hs_trigger *trigger;         /* instead of the two; copied */
 } hs_step_counter_options;
-#define HS_STEP_COUNTER .size = sizeof(hs_step_counter_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_step_counter_hook(const hs_step_counter_options *options);
-#define hs_step_counter(...) hs_step_counter_hook(&(const hs_step_counter_options){HS_STEP_COUNTER, __VA_ARGS__})
+#define hs_step_counter(...) hs_step_counter_hook(HS_OPTIONS(hs_step_counter_options, __VA_ARGS__))
 
 HS_END_DECLS
 

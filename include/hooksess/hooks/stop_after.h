@@ -37,11 +37,10 @@ typedef struct hs_stop_after_options {
     double margin_secs; /* kept besides, for what comes after the last save. 0: none */
     const hs_env *env;  /* the hook's own memory; NULL: malloc */
 } hs_stop_after_options;
-#define HS_STOP_AFTER .size = sizeof(hs_stop_after_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_stop_after_hook(const hs_stop_after_options *options);
-#define hs_stop_after(...) hs_stop_after_hook(&(const hs_stop_after_options){HS_STOP_AFTER, __VA_ARGS__})
+#define hs_stop_after(...) hs_stop_after_hook(HS_OPTIONS(hs_stop_after_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -18,11 +18,10 @@ typedef struct hs_stop_at_step_options {
     int64_t last_step; /* this step. Exactly one of the two, at least 1 */
     const hs_env *env; /* the hook's own memory; NULL: malloc */
 } hs_stop_at_step_options;
-#define HS_STOP_AT_STEP .size = sizeof(hs_stop_at_step_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *options);
-#define hs_stop_at_step(...) hs_stop_at_step_hook(&(const hs_stop_at_step_options){HS_STOP_AT_STEP, __VA_ARGS__})
+#define hs_stop_at_step(...) hs_stop_at_step_hook(HS_OPTIONS(hs_stop_at_step_options, __VA_ARGS__))
 
 HS_END_DECLS
 

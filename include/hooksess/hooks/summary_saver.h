@@ -32,11 +32,10 @@ typedef struct hs_summary_saver_options {
     const hs_env *env;                 /* the hook's own memory; NULL: malloc */
     const hs_trigger *trigger;         /* instead of save_steps or save_secs; copied */
 } hs_summary_saver_options;
-#define HS_SUMMARY_SAVER .size = sizeof(hs_summary_saver_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */
 HS_API hs_hook hs_summary_saver_hook(const hs_summary_saver_options *options);
-#define hs_summary_saver(...) hs_summary_saver_hook(&(const hs_summary_saver_options){HS_SUMMARY_SAVER, __VA_ARGS__})
+#define hs_summary_saver(...) hs_summary_saver_hook(HS_OPTIONS(hs_summary_saver_options, __VA_ARGS__))
 
 HS_END_DECLS
 

@@ -34,7 +34,8 @@ typedef struct hs_watchdog_options {
     size_t size;
     double floor_secs; /* 0: 600. HS_NEVER, here and below: not watched */
     double factor;     /* 0: 10; at least 1. HS_NEVER: nothing is learnt, and the floors are the limits */
-    int64_t action;    /* an hs_watchdog_action */
+    hs_watchdog_action action;
+    int32_t reserved_action;
     /* A file that is replaced every heartbeat_secs, from a thread of its own, whether the session moves or not, by one
      * line:
      *
@@ -51,13 +52,12 @@ typedef struct hs_watchdog_options {
     double init_floor_secs, data_floor_secs, step_floor_secs, eval_floor_secs, save_floor_secs, end_floor_secs;
     const hs_env *env; /* the hook's own memory; NULL: malloc */
 } hs_watchdog_options;
-#define HS_WATCHDOG .size = sizeof(hs_watchdog_options)
 
 /* Options that make no sense, or no memory, are reported by the hook's begin, as are threads that cannot be started. Where
  * floors are below 20 seconds it looks more often, 20 times in the smallest of them. */
 HS_API hs_hook hs_watchdog_hook(const hs_watchdog_options *options);
-/* hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "model/heartbeat.json"). C only. */
-#define hs_watchdog(...) hs_watchdog_hook(&(const hs_watchdog_options){HS_WATCHDOG, __VA_ARGS__})
+/* hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "model/heartbeat.json") */
+#define hs_watchdog(...) hs_watchdog_hook(HS_OPTIONS(hs_watchdog_options, __VA_ARGS__))
 
 HS_END_DECLS
 

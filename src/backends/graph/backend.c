@@ -139,33 +139,14 @@ static hs_code graph_graph_def(void *self, hs_bytes *out, hs_error *err)
     return hs__graph_make_def(self, out, err);
 }
 
-const hs_backend_ops hs__graph_backend_ops = {
-    HS_BACKEND_OPS,
-    .name = "graph",
-    .flags = HS_BACKEND_KEEPS_VIEWS,
-    .env = graph_env,
-    .status = graph_status,
-    .find = graph_find,
-    .finalize = graph_finalize,
-    .finalized = graph_finalized,
-    .global_step_name = graph_step_name,
-    .collection = graph_collection,
-    .add_to_collection = graph_add_to_collection,
-    .default_op = graph_default_op,
-    .variable = graph_variable,
-    .state = graph_state,
-    .graph_def = graph_graph_def,
-    .open = hs__graph_session_open,
-    .run = hs__graph_session_run,
-    .close = hs__graph_session_close,
-    .read_variable = hs__graph_read_variable,
-    .write_variable = hs__graph_write_variable,
-    .global_step = hs__graph_read_step,
-    .advance_step = hs__graph_advance_step,
-    .guard = hs__graph_guard,
-    .lend_variable = hs__graph_lend_variable,
-    .fork = hs__graph_session_fork,
-};
+const hs_backend_ops hs__graph_backend_ops = HS_INIT(
+    hs_backend_ops, .name = "graph", .flags = HS_BACKEND_KEEPS_VIEWS, .env = graph_env, .status = graph_status,
+    .find = graph_find, .finalize = graph_finalize, .finalized = graph_finalized, .global_step_name = graph_step_name,
+    .collection = graph_collection, .add_to_collection = graph_add_to_collection, .default_op = graph_default_op,
+    .variable = graph_variable, .state = graph_state, .graph_def = graph_graph_def, .open = hs__graph_session_open,
+    .run = hs__graph_session_run, .close = hs__graph_session_close, .read_variable = hs__graph_read_variable,
+    .write_variable = hs__graph_write_variable, .global_step = hs__graph_read_step, .advance_step = hs__graph_advance_step,
+    .guard = hs__graph_guard, .lend_variable = hs__graph_lend_variable, .fork = hs__graph_session_fork);
 
 /* What hs_graph_backend gives where there is no graph: opening a session on it says why. */
 
@@ -193,10 +174,9 @@ static hs_code nothing_run(void *session, hs_backend_call *call, hs_error *err)
     return nothing_status(session, err);
 }
 
-static const hs_backend_ops nothing_ops = {
-    HS_BACKEND_OPS,       .name = "no graph", .status = nothing_status, .find = nothing_find,
-    .open = nothing_open, .run = nothing_run, .close = nothing_status,
-};
+static const hs_backend_ops nothing_ops =
+    HS_INIT(hs_backend_ops, .name = "no graph", .status = nothing_status, .find = nothing_find, .open = nothing_open,
+            .run = nothing_run, .close = nothing_status);
 
 hs_backend hs_graph_backend(hs_graph *graph)
 {

@@ -81,8 +81,8 @@ static hs__graph_node *new_node(const hs_graph *graph, hs__node_kind kind, hs_er
 static hs_code check_memory(const char *what, const char *name, const hs_memory *memory, hs_error *err)
 {
     if (memory && (memory->size < sizeof *memory || !memory->to_host || !memory->from_host))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its hs_memory needs HS_MEMORY, to_host and from_host", what,
-                            name);
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s '%s': its memory needs HS_INIT(hs_memory, ...), to_host and from_host", what, name);
     return HS_OK;
 }
 
@@ -113,7 +113,7 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL");
-    if ((code = hs_struct_take(&def, sizeof def, given, "hs_variable_def", "HS_VARIABLE_DEF", err)) ||
+    if ((code = hs_struct_take(&def, sizeof def, given, "hs_variable_def", err)) ||
         (code = hs__graph_check_name(graph, "variable", def.name, err)) ||
         (code = check_tensor("variable", def.name, def.dtype, &def.shape, false, err)) ||
         (code = check_memory("variable", def.name, def.memory, err)))
@@ -131,7 +131,7 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
     hs__graph_node *node = new_node(graph, HS__VARIABLE, err);
     if (!node)
         return HS_RESOURCE_EXHAUSTED;
-    node->dtype = (hs_dtype)def.dtype;
+    node->dtype = def.dtype;
     node->shape = def.shape;
     node->data = def.data;
     node->memory = def.memory;
@@ -159,7 +159,8 @@ hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def)
 
 hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data)
 {
-    const hs_variable_def def = {HS_VARIABLE_DEF, .name = name, .dtype = (int64_t)dtype, .shape = shape, .data = data};
+    const hs_variable_def def =
+        HS_INIT(hs_variable_def, .name = name, .dtype = (int64_t)dtype, .shape = shape, .data = data);
     hs_code code = hs__graph_check_open(graph, "variable", name);
     if (code)
         return code;
@@ -212,7 +213,7 @@ static hs_code add_global_step(hs_graph *graph, const char *name, int64_t *data,
     if (graph->global_step)
         return hs_error_set(err, HS_ALREADY_EXISTS, "global step '%s': the graph has one already, '%s'", name,
                             graph->global_step->name);
-    hs_variable_def def = {HS_VARIABLE_DEF, .name = name, .dtype = HS_INT64, .shape = HS_SCALAR, .data = data};
+    hs_variable_def def = HS_INIT(hs_variable_def, .name = name, .dtype = HS_INT64, .shape = HS_SCALAR, .data = data);
     hs_code code = add_variable(graph, &def, false, err);
     if (!code)
         graph->global_step = hs__graph_node_of(graph, name);
@@ -286,7 +287,7 @@ hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
     size_t n_outputs = 0;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_op: the definition is NULL");
-    if ((code = hs_struct_take(&def, sizeof def, given, "hs_op_def", "HS_OP_DEF", err)) ||
+    if ((code = hs_struct_take(&def, sizeof def, given, "hs_op_def", err)) ||
         (code = hs__graph_check_name(graph, "op", def.name, err)) ||
         (code = check_outputs(def.name, def.outputs, &n_outputs, err)))
         return code;
@@ -342,7 +343,7 @@ hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, c
                               const char **given, hs_error *err)
 {
     hs__graph_node *node;
-    const hs_op_def def = {HS_OP_DEF, .name = name, .run = run, .self = graph, .outputs = outputs};
+    const hs_op_def def = HS_INIT(hs_op_def, .name = name, .run = run, .self = graph, .outputs = outputs);
     hs_code code = hs__graph_add_unique(graph, &def, &node, err);
     if (!code) {
         node->builtin = true;
@@ -388,8 +389,7 @@ hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider)
 
 hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self)
 {
-    return hs_graph_add_state(
-        graph, &(hs_state_provider){HS_STATE_PROVIDER, .name = name, .save = save, .load = load, .self = self});
+    return hs_graph_add_state(graph, HS_STATE_PROVIDER(.name = name, .save = save, .load = load, .self = self));
 }
 
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),

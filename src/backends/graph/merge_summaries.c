@@ -116,9 +116,8 @@ static hs_code make_merge(hs_graph *graph, hs_error *err)
 {
     static const char *const none[] = {NULL};
     static const hs_output_def string[] = {{.dtype = HS_STRING}, {.dtype = HS_DTYPE_NONE}};
-    const hs_op_def def = {
-        HS_OP_DEF,     .name = "Merge/MergeSummary", .type = "MergeSummary", .run = run_merge, .outputs = string,
-        .writes = none};
+    const hs_op_def def = HS_INIT(hs_op_def, .name = "Merge/MergeSummary", .type = "MergeSummary", .run = run_merge,
+                                  .outputs = string, .writes = none);
     hs__graph_node *made;
     hs_code code = hs__graph_add_unique(graph, &def, &made, err);
     if (code)

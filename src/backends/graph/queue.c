@@ -114,8 +114,8 @@ static hs_code add_op(hs__queue_def *def, const char *what, hs_op_fn run, const 
     if (!name)
         return hs__no_memory(err, strlen(def->name), "a name");
     hs_code code = hs__graph_add_op(def->graph,
-                                    &(hs_op_def){HS_OP_DEF, .name = name, .run = run, .self = def, .inputs = inputs,
-                                                 .outputs = outputs, .writes = (const char *const[]){NULL}},
+                                    HS_OP_DEF(.name = name, .run = run, .self = def, .inputs = inputs, .outputs = outputs,
+                                              .writes = (const char *const[]){NULL}),
                                     err);
     if (!code)
         *node = hs__graph_node_of(def->graph, name);
@@ -167,9 +167,8 @@ static hs_code add_runner(const hs__queue_def *def, int64_t threads, hs_error *e
         return hs__no_memory(err, n * sizeof *names, "a queue runner");
     for (size_t i = 0; i < n; i++)
         names[i] = def->enqueue->name;
-    hs_queue_runner *runner = hs_queue_runner_new(
-        &(hs_queue_runner_options){HS_QUEUE_RUNNER_OPTIONS, .queue = def->name, .enqueue_ops = names, .env = &graph->env},
-        err);
+    hs_queue_runner *runner =
+        hs_queue_runner_new(HS_QUEUE_RUNNER_OPTIONS(.queue = def->name, .enqueue_ops = names, .env = &graph->env), err);
     hs__free(&graph->env, names);
     if (!runner)
         return err->code;
@@ -187,7 +186,7 @@ static hs_code add_queue(hs_graph *graph, const hs_queue_def *given, hs_error *e
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_queue: the definition is NULL");
-    if ((code = hs_struct_take(&def, sizeof def, given, "hs_queue_def", "HS_QUEUE_DEF", err)) ||
+    if ((code = hs_struct_take(&def, sizeof def, given, "hs_queue_def", err)) ||
         (code = hs__graph_check_name(graph, "queue", def.name, err)) || (code = check_components(&def, &n, err)) ||
         (code = check_filling(&def, n, err)) || (code = check_numbers(&def, err)) ||
         (code = new_def(graph, &def, n, &made, err)))

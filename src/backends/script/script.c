@@ -396,8 +396,8 @@ static void describe(hs_script *script, const hs_backend_call *call)
                     (long long)options->trace_level, (long long)options->timeout_ms,
                     (long long)options->inter_op_thread_pool, options->output_partition_graphs,
                     options->report_tensor_allocations_upon_oom, options->reset_disk_byte_usage);
-    for (size_t i = 0; i < options->n_debug_watches; i++)
-        hs__buffer_text(text, " %s", options->debug_watches[i].node_name);
+    for (const hs_debug_watch *watch = options->debug_watches; watch && watch->node_name; watch++)
+        hs__buffer_text(text, " %s", watch->node_name);
 }
 
 static const hs_tensor *feed_of(const hs_backend_call *call, const item *fetched)
@@ -461,23 +461,11 @@ static hs_code backend_run(void *session, hs_backend_call *call, hs_error *err)
 
 hs_backend hs_script_backend(hs_script *script)
 {
-    static const hs_backend_ops ops = {
-        HS_BACKEND_OPS,
-        .name = "script",
-        .env = backend_env,
-        .find = backend_find,
-        .finalize = backend_finalize,
-        .finalized = backend_finalized,
-        .global_step_name = backend_step_name,
-        .collection = backend_collection,
-        .add_to_collection = backend_add_to_collection,
-        .variable = backend_variable,
-        .open = backend_open,
-        .run = backend_run,
-        .close = backend_close,
-        .read_variable = backend_read,
-        .write_variable = backend_write,
-        .global_step = backend_step,
-    };
+    static const hs_backend_ops ops =
+        HS_INIT(hs_backend_ops, .name = "script", .env = backend_env, .find = backend_find, .finalize = backend_finalize,
+                .finalized = backend_finalized, .global_step_name = backend_step_name, .collection = backend_collection,
+                .add_to_collection = backend_add_to_collection, .variable = backend_variable, .open = backend_open,
+                .run = backend_run, .close = backend_close, .read_variable = backend_read, .write_variable = backend_write,
+                .global_step = backend_step);
     return (hs_backend){&ops, script};
 }

@@ -95,7 +95,7 @@ static void watch_destroy(void *self)
 {
     watch *w = self;
     hs_env env = *hs_script_env(w->script);
-    hs_hooks_destroy(&w->hook, 1);
+    hs_hooks_destroy(HS_HOOKS(w->hook));
     hs__free(&env, w->label);
     hs__free(&env, w);
 }
@@ -105,8 +105,7 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
     const hs_env *env = hs_script_env(script);
     watch *w = hs__alloc(env, 1, sizeof *w);
     char *copy = w && label ? hs__strdup(env, label) : NULL;
-    if (!w || (label && !copy) || !hook.ops ||
-        hs_struct_take(&w->inner, sizeof w->inner, hook.ops, "hs_hook_ops", "HS_HOOK_OPS", NULL)) {
+    if (!w || (label && !copy) || !hook.ops || hs_struct_take(&w->inner, sizeof w->inner, hook.ops, "hs_hook_ops", NULL)) {
         hs__free(env, copy);
         hs__free(env, w);
         return hook; /* unwatched; what is wrong with it, the session says */
@@ -114,22 +113,12 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
     w->script = script;
     w->label = copy;
     w->hook = hook;
-    w->ops = (hs_hook_ops){
-        HS_HOOK_OPS,
-        .name = w->inner.name,
-        .begin = watch_begin,
-        .after_create_session = watch_create,
-        .before_run = watch_before,
-        .after_run = watch_after,
-        .boundary = w->inner.boundary ? watch_boundary : NULL,
-        .end = watch_end,
-        .close = watch_close,
-        .save_state = w->inner.save_state ? watch_save : NULL,
-        .load_state = w->inner.load_state ? watch_load : NULL,
-        .destroy = watch_destroy,
-        .state_version = w->inner.state_version,
-        .state_identity = w->inner.state_identity ? watch_identity : NULL,
-        .state_bytes = w->inner.state_bytes,
-    };
+    w->ops = (hs_hook_ops)HS_INIT(
+        hs_hook_ops, .name = w->inner.name, .begin = watch_begin, .after_create_session = watch_create,
+        .before_run = watch_before, .after_run = watch_after, .boundary = w->inner.boundary ? watch_boundary : NULL,
+        .end = watch_end, .close = watch_close, .save_state = w->inner.save_state ? watch_save : NULL,
+        .load_state = w->inner.load_state ? watch_load : NULL, .destroy = watch_destroy,
+        .state_version = w->inner.state_version, .state_identity = w->inner.state_identity ? watch_identity : NULL,
+        .state_bytes = w->inner.state_bytes);
     return (hs_hook){.ops = &w->ops, .self = w, .flags = hook.flags & ~(uint64_t)HS_HOOK_HELD};
 }

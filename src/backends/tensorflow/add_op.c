@@ -97,7 +97,7 @@ static hs_code add_op(hs__tf_backend *backend, const hs_tensorflow_op_def *def, 
 
 hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *given, hs_error *err)
 {
-    hs_tensorflow_op_def def = {HS_TENSORFLOW_OP_DEF};
+    hs_tensorflow_op_def def = HS_INIT(hs_tensorflow_op_def);
     hs__tf_backend *self = hs__tf_of(backend);
     hs_error_clear(err);
     if (!self || !given)
@@ -105,7 +105,7 @@ hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *giv
                             self ? "there is no op" : "this is no backend of TensorFlow's");
     if (self->error.code)
         return hs__error_copy(err, &self->error);
-    hs_code code = hs_struct_take(&def, sizeof def, given, "hs_tensorflow_op_def", "HS_TENSORFLOW_OP_DEF", err);
+    hs_code code = hs_struct_take(&def, sizeof def, given, "hs_tensorflow_op_def", err);
     if (code)
         return code;
     if (!def.type || !def.name || !*def.type || !*def.name)

@@ -29,60 +29,60 @@ static hs_code add_tensor(hs__tf_builder *builder, TF_OperationDescription *op, 
 static void add_types(const hs__tf_api *tf, TF_OperationDescription *op, const hs_tensorflow_attr *attr, void *room)
 {
     TF_DataType *types = room;
-    for (size_t i = 0; i < attr->n; i++)
+    for (size_t i = 0; i < attr->n_values; i++)
         types[i] = (TF_DataType)attr->types[i];
-    tf->SetAttrTypeList(op, attr->name, types, (int)attr->n);
+    tf->SetAttrTypeList(op, attr->name, types, (int)attr->n_values);
 }
 
 static void add_floats(const hs__tf_api *tf, TF_OperationDescription *op, const hs_tensorflow_attr *attr, void *room)
 {
     float *reals = room;
-    for (size_t i = 0; i < attr->n; i++)
+    for (size_t i = 0; i < attr->n_values; i++)
         reals[i] = (float)attr->reals[i];
-    tf->SetAttrFloatList(op, attr->name, reals, (int)attr->n);
+    tf->SetAttrFloatList(op, attr->name, reals, (int)attr->n_values);
 }
 
 static void add_bools(const hs__tf_api *tf, TF_OperationDescription *op, const hs_tensorflow_attr *attr, void *room)
 {
     unsigned char *truths = room;
-    for (size_t i = 0; i < attr->n; i++)
+    for (size_t i = 0; i < attr->n_values; i++)
         truths[i] = attr->truths[i];
-    tf->SetAttrBoolList(op, attr->name, truths, (int)attr->n);
+    tf->SetAttrBoolList(op, attr->name, truths, (int)attr->n_values);
 }
 
 /* A text that is left out is an empty one, as it is by itself. */
 static void add_strings(const hs__tf_api *tf, TF_OperationDescription *op, const hs_tensorflow_attr *attr, void *room)
 {
     const void **texts = room;
-    size_t *lengths = (size_t *)(void *)(texts + attr->n);
-    for (size_t i = 0; i < attr->n; i++) {
+    size_t *lengths = (size_t *)(void *)(texts + attr->n_values);
+    for (size_t i = 0; i < attr->n_values; i++) {
         texts[i] = attr->texts[i] ? attr->texts[i] : "";
         lengths[i] = strlen(texts[i]);
     }
-    tf->SetAttrStringList(op, attr->name, texts, lengths, (int)attr->n);
+    tf->SetAttrStringList(op, attr->name, texts, lengths, (int)attr->n_values);
 }
 
 static void add_shapes(const hs__tf_api *tf, TF_OperationDescription *op, const hs_tensorflow_attr *attr, void *room)
 {
     const int64_t **dims = room;
-    int *ranks = (int *)(void *)(dims + attr->n);
-    for (size_t i = 0; i < attr->n; i++) {
+    int *ranks = (int *)(void *)(dims + attr->n_values);
+    for (size_t i = 0; i < attr->n_values; i++) {
         dims[i] = attr->shapes[i].dims;
         ranks[i] = attr->shapes[i].rank;
     }
-    tf->SetAttrShapeList(op, attr->name, dims, ranks, (int)attr->n);
+    tf->SetAttrShapeList(op, attr->name, dims, ranks, (int)attr->n_values);
 }
 
 static hs_code check_list(const hs_tensorflow_attr *attr, hs_error *err)
 {
     if (attr->kind < HS_TENSORFLOW_TYPES || attr->kind > HS_TENSORFLOW_SHAPES)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "there is no kind %d", (int)attr->kind);
-    if (attr->n && !attr->types) /* the pointers share their place */
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a list of %zu is not there", attr->n);
-    if (attr->n > INT_MAX)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a list of %zu is too long", attr->n);
+    if (attr->n_values && !attr->types) /* the pointers share their place */
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a list of %zu is not there", attr->n_values);
+    if (attr->n_values > INT_MAX)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a list of %zu is too long", attr->n_values);
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && attr->kind == HS_TENSORFLOW_SHAPES && i < attr->n; i++)
+    for (size_t i = 0; !code && attr->kind == HS_TENSORFLOW_SHAPES && i < attr->n_values; i++)
         code = hs__tf_check_shape(&attr->shapes[i], err);
     return code;
 }
@@ -101,12 +101,12 @@ static hs_code add_list(hs__tf_builder *builder, TF_OperationDescription *op, co
     if (code)
         return code;
     if (attr->kind == HS_TENSORFLOW_INTS) {
-        tf->SetAttrIntList(op, attr->name, attr->numbers, (int)attr->n);
+        tf->SetAttrIntList(op, attr->name, attr->numbers, (int)attr->n_values);
         return HS_OK;
     }
-    void *room = hs__alloc(env, attr->n, sizeof(void *) + sizeof(size_t));
+    void *room = hs__alloc(env, attr->n_values, sizeof(void *) + sizeof(size_t));
     if (!room)
-        return hs__no_memory(builder->err, attr->n, "an attribute");
+        return hs__no_memory(builder->err, attr->n_values, "an attribute");
     adders[attr->kind](tf, op, attr, room);
     hs__free(env, room);
     return HS_OK;

@@ -38,7 +38,7 @@ hs_code hs__tf_take_env(hs_env *env, const hs_env *given, hs_error *err)
 {
     const hs_env *core = hs_env_default();
     hs_env filled = *core;
-    hs_code code = given ? hs_struct_take(&filled, sizeof filled, given, "hs_env", "HS_ENV", err) : HS_OK;
+    hs_code code = given ? hs_struct_take(&filled, sizeof filled, given, "hs_env", err) : HS_OK;
     if (!filled.allocator.alloc && !filled.allocator.realloc && !filled.allocator.free)
         filled.allocator = core->allocator;
     if (!filled.clock.monotonic_ns && !filled.clock.realtime_ns && !filled.clock.sleep_ns)
@@ -146,12 +146,10 @@ static hs_code read_bytes(hs__tf_backend *backend, hs_bytes bytes, hs_error *err
 /* A file or bytes. What goes wrong is kept, for whoever opens a session. */
 static hs_backend open_backend(const char *path, const hs_bytes *bytes, const hs_tensorflow_options *given, hs_error *err)
 {
-    hs_tensorflow_options options = {HS_TENSORFLOW_OPTIONS};
+    hs_tensorflow_options options = HS_INIT(hs_tensorflow_options);
     hs_env env;
     hs_error error = {0};
-    hs_code code =
-        given ? hs_struct_take(&options, sizeof options, given, "hs_tensorflow_options", "HS_TENSORFLOW_OPTIONS", &error)
-              : HS_OK;
+    hs_code code = given ? hs_struct_take(&options, sizeof options, given, "hs_tensorflow_options", &error) : HS_OK;
     if (!code)
         code = hs__tf_take_env(&env, options.env, &error);
     hs__tf_backend *backend = make_backend(code ? hs_env_default() : &env, &error);

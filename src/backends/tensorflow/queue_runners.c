@@ -58,11 +58,11 @@ static hs_code add_runner(hs__tf_backend *backend, const Hs__Pb__QueueRunnerDef 
     hs_error error = {0};
     hs_queue_runner *runner = NULL;
     if (!hs__tf_cancel_all(backend, ops, cancel_op, remote, &cancel_op, &error))
-        runner = hs_queue_runner_new(
-            &(hs_queue_runner_options){HS_QUEUE_RUNNER_OPTIONS, .queue = def->queue_name, .enqueue_ops = ops,
-                                       .close_op = *def->close_op_name ? def->close_op_name : NULL, .cancel_op = cancel_op,
-                                       .closed_codes = n ? codes : NULL, .env = &backend->env},
-            &error);
+        runner = hs_queue_runner_new(HS_QUEUE_RUNNER_OPTIONS(.queue = def->queue_name, .enqueue_ops = ops,
+                                                             .close_op = *def->close_op_name ? def->close_op_name : NULL,
+                                                             .cancel_op = cancel_op, .closed_codes = n ? codes : NULL,
+                                                             .env = &backend->env),
+                                     &error);
     hs__free(&backend->env, (void *)ops);
     return runner ? keep_runner(backend, runner, err) : hs__error_copy(err, &error);
 }

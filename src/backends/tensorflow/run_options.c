@@ -50,8 +50,8 @@ static void put_debugging(hs__buffer *out, const hs_run_options *options)
 {
     hs__buffer debug;
     hs__buffer_init(&debug, out->env);
-    for (size_t i = 0; i < options->n_debug_watches; i++)
-        put_watch(&debug, &options->debug_watches[i], out->env);
+    for (const hs_debug_watch *watch = options->debug_watches; watch && watch->node_name; watch++)
+        put_watch(&debug, watch, out->env);
     put_number(&debug, DEBUG_RESET_DISK_USAGE, options->reset_disk_byte_usage);
     out->failed |= debug.failed;
     if (debug.size)

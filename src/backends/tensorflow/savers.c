@@ -16,14 +16,10 @@ static void release_saver(void *saver)
 static hs_code add_saver(hs__tf_backend *backend, const Hs__Pb__SaverDef *def, hs_bytes packed, hs_error *err)
 {
     const float never = 10000; /* TensorFlow's word for it */
-    hs_saver_options options = {
-        HS_SAVER_OPTIONS,
-        .env = &backend->env,
-        .max_to_keep = def->max_to_keep > 0 ? def->max_to_keep : HS_NEVER,
-        .saver_def = *def->restore_op_name ? packed : (hs_bytes){NULL, 0},
-        .graph_saves = backend->graph_saves,
-        .graph_restores = backend->graph_restores,
-    };
+    hs_saver_options options =
+        HS_INIT(hs_saver_options, .env = &backend->env, .max_to_keep = def->max_to_keep > 0 ? def->max_to_keep : HS_NEVER,
+                .saver_def = *def->restore_op_name ? packed : (hs_bytes){NULL, 0}, .graph_saves = backend->graph_saves,
+                .graph_restores = backend->graph_restores);
     if (def->keep_checkpoint_every_n_hours > 0 && def->keep_checkpoint_every_n_hours < never)
         options.keep_checkpoint_every_n_hours = (double)def->keep_checkpoint_every_n_hours;
     hs_error error = {0};

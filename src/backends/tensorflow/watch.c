@@ -78,11 +78,10 @@ static void free_watch(struct hs__tf_watch *watch)
 static hs_code start(struct hs__tf_watch *watch, hs_error *err)
 {
     hs_error error = {0};
-    watch->coordinator = hs_coordinator_new(&(hs_coordinator_options){HS_COORDINATOR_OPTIONS, .env = &watch->env}, &error);
+    watch->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &watch->env), &error);
     if (watch->coordinator)
-        watch->thread = hs_looper_new(&(hs_looper_options){HS_LOOPER_OPTIONS, .coordinator = watch->coordinator,
-                                                           .name = "tensorflow stop", .interval_secs = INTERVAL_SECS,
-                                                           .loop = look, .user = watch},
+        watch->thread = hs_looper_new(HS_LOOPER_OPTIONS(.coordinator = watch->coordinator, .name = "tensorflow stop",
+                                                        .interval_secs = INTERVAL_SECS, .loop = look, .user = watch),
                                       &error);
     if (watch->thread)
         hs_thread_start(watch->thread, &error);
@@ -118,7 +117,7 @@ void hs__tf_watch_end(hs__tf_link *link)
     if (!watch)
         return;
     hs_coordinator_request_stop(watch->coordinator, NULL);
-    hs_coordinator_join(watch->coordinator, &(hs_join_options){HS_JOIN_OPTIONS, .stop_grace_secs = HS_NEVER}, NULL);
+    hs_coordinator_join(watch->coordinator, HS_JOIN_OPTIONS(.stop_grace_secs = HS_NEVER), NULL);
     free_watch(watch);
 }
 

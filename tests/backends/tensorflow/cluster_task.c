@@ -68,7 +68,7 @@ static void train(hs_session *session, hs_error *err)
         batch b;
         led = led && read(STDIN_FILENO, &byte, 1) > 0;
         fill_batch(&b, hs_session_step(session));
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds};
+        hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
         if (hs_session_run_args(session, &args, NULL, err) != HS_OK)
             return;
         say("step", hs_session_step(session));
@@ -78,16 +78,15 @@ static void train(hs_session *session, hs_error *err)
 static int work(char **arguments, bool is_worker)
 {
     hs_error err = {0};
-    const hs_env env = {HS_ENV, .logger = {tell_losses, NULL}};
-    const hs_recovery recovery = {HS_RECOVERY, .max_attempts = 100, .backoff_secs = 0.1};
-    hs_backend tf = hs_tensorflow_open(
-        arguments[4], &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env, .server = server}, &err);
+    const hs_env env = HS_INIT(hs_env, .logger = {tell_losses, NULL});
+    const hs_recovery recovery = HS_INIT(hs_recovery, .max_attempts = 100, .backoff_secs = 0.1);
+    hs_backend tf = hs_tensorflow_open(arguments[4], HS_TENSORFLOW_OPTIONS(.env = &env, .server = server), &err);
     hs_hook stop = hs_stop_at_step(.last_step = strtoll(arguments[6], NULL, 10));
     hs_session *session = hs_training_session_open(
         tf,
-        &(hs_training_options){HS_TRAINING_OPTIONS, .hooks = &stop, .n_hooks = 1, .checkpoint_dir = arguments[5],
-                               .save_checkpoint_steps = 5, .is_worker = is_worker, .recovery = &recovery,
-                               .max_wait_secs = LONGEST_SECS, .recovery_wait_secs = 0.1},
+        HS_TRAINING_OPTIONS(.hooks = HS_HOOKS(stop), .checkpoint_dir = arguments[5], .save_checkpoint_steps = 5,
+                            .is_worker = is_worker, .recovery = &recovery, .max_wait_secs = LONGEST_SECS,
+                            .recovery_wait_secs = 0.1),
         &err);
     if (session) {
         say("open", hs_session_step(session));
@@ -110,10 +109,8 @@ int main(int n, char **arguments)
     alarm(LONGEST_SECS);
     bool serves = strcmp(arguments[2], "ps") == 0;
     int64_t task = strtoll(arguments[3], NULL, 10);
-    server =
-        hs_tensorflow_server_start(&(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .cluster = arguments[1],
-                                                                   .job = arguments[2], .task = task},
-                                   &err);
+    server = hs_tensorflow_server_start(
+        HS_TENSORFLOW_SERVER_OPTIONS(.cluster = arguments[1], .job = arguments[2], .task = task), &err);
     if (!server) {
         fprintf(stderr, "%d: %s: %s\n", (int)getpid(), hs_code_name(err.code), err.message);
         return PORT_IS_TAKEN;

@@ -25,9 +25,8 @@ static void quiet_log(void *user, hs_log_level level, const char *text)
 hs_backend open_graph(const char *name)
 {
     hs_error err = {0};
-    hs_env env = {HS_ENV, .logger = {quiet_log, NULL}};
-    hs_backend backend =
-        hs_tensorflow_open(graph_path(name), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
+    hs_env env = HS_INIT(hs_env, .logger = {quiet_log, NULL});
+    hs_backend backend = hs_tensorflow_open(graph_path(name), HS_TENSORFLOW_OPTIONS(.env = &env), &err);
     assert_ok(err.code, &err);
     assert_non_null(backend.ops);
     return backend;

@@ -16,22 +16,19 @@ int main(int n, char **arguments)
     if (n != 4)
         return 2;
     hs_error err = {0};
-    hs_env env = {HS_ENV, .logger = {no_log, NULL}};
-    hs_run_options options = {HS_RUN_OPTIONS, .output_partition_graphs = true, .timeout_ms = 60000};
-    hs_backend tf = hs_tensorflow_open(arguments[1], &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
-    hs_hook hooks[] = {
-        hs_stop_at_step(.last_step = strtoll(arguments[3], NULL, 10)),
-        hs_profiler(.save_steps = 3, .output_dir = arguments[2], .show_memory = true),
-    };
-    hs_session *session =
-        hs_training_session_open(tf,
-                                 &(hs_training_options){HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = 2,
-                                                        .checkpoint_dir = arguments[2], .save_summaries_steps = 1},
-                                 &err);
+    hs_env env = HS_INIT(hs_env, .logger = {no_log, NULL});
+    hs_run_options options = HS_INIT(hs_run_options, .output_partition_graphs = true, .timeout_ms = 60000);
+    hs_backend tf = hs_tensorflow_open(arguments[1], HS_TENSORFLOW_OPTIONS(.env = &env), &err);
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = strtoll(arguments[3], NULL, 10)),
+                       hs_profiler(.save_steps = 3, .output_dir = arguments[2], .show_memory = true),
+                       {.ops = NULL}};
+    hs_session *session = hs_training_session_open(
+        tf, HS_TRAINING_OPTIONS(.hooks = hooks, .checkpoint_dir = arguments[2], .save_summaries_steps = 1), &err);
     while (!hs_session_should_stop(session)) {
         batch b;
         fill_batch(&b, hs_session_step(session));
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds, .options = &options};
+        hs_run_args args =
+            HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds, .options = &options);
         if (hs_session_run_args(session, &args, NULL, &err) != HS_OK)
             break;
     }

@@ -25,8 +25,8 @@ static bool has(char **words, const char *word)
 /* As a hook may: an op, in a collection of its own and in one that is there. */
 static hs_code add_nodes(hs_backend tf, hs_error *err)
 {
-    const hs_tensorflow_op_def identity = {HS_TENSORFLOW_OP_DEF, .type = "Identity", .name = "added/scalar",
-                                           .inputs = HS_NAMES("scalar/Read/ReadVariableOp:0")};
+    const hs_tensorflow_op_def identity = HS_INIT(hs_tensorflow_op_def, .type = "Identity", .name = "added/scalar",
+                                                  .inputs = HS_NAMES("scalar/Read/ReadVariableOp:0"));
     hs_error none = {0};
     if (hs_tensorflow_add_op(tf, &identity, &none) != HS_OK)
         return HS_OK; /* a graph of ref variables */
@@ -36,16 +36,14 @@ static hs_code add_nodes(hs_backend tf, hs_error *err)
 
 static hs_session *open_session(hs_backend tf, char **words, hs_scaffold *scaffold, hs_error *err)
 {
-    hs_hook hooks[] = {
-        hs_stop_at_step(.last_step = strtoll(words[2], NULL, 10)),
-        hs_checkpoint_saver(.checkpoint_dir = words[1], .save_steps = 2, .scaffold = scaffold,
-                            .background = has(words, "background")),
-    };
-    return hs_training_session_open(
-        tf,
-        &(hs_training_options){HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = words[1],
-                               .scaffold = scaffold, .save_checkpoint_secs = HS_NEVER, .log_step_count_steps = HS_NEVER},
-        err);
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = strtoll(words[2], NULL, 10)),
+                       hs_checkpoint_saver(.checkpoint_dir = words[1], .save_steps = 2, .scaffold = scaffold,
+                                           .background = has(words, "background")),
+                       {.ops = NULL}};
+    return hs_training_session_open(tf,
+                                    HS_TRAINING_OPTIONS(.hooks = hooks, .checkpoint_dir = words[1], .scaffold = scaffold,
+                                                        .save_checkpoint_secs = HS_NEVER, .log_step_count_steps = HS_NEVER),
+                                    err);
 }
 
 int main(int n, char **words)
@@ -54,17 +52,17 @@ int main(int n, char **words)
         return 2;
     hs_error err = {0};
     words++;
-    hs_env env = {HS_ENV, .logger = {no_log, NULL}};
-    hs_tensorflow_options options = {HS_TENSORFLOW_OPTIONS, .env = &env, .graph_saves = has(words, "graph-saves"),
-                                     .graph_restores = has(words, "graph-restores"),
-                                     .config = {two_cpus, sizeof two_cpus - 1}};
+    hs_env env = HS_INIT(hs_env, .logger = {no_log, NULL});
+    hs_tensorflow_options options =
+        HS_INIT(hs_tensorflow_options, .env = &env, .graph_saves = has(words, "graph-saves"),
+                .graph_restores = has(words, "graph-restores"), .config = {two_cpus, sizeof two_cpus - 1});
     hs_backend tf = hs_tensorflow_open(words[0], &options, &err);
     hs_saver *saver = NULL;
     if (!err.code && has(words, "shards"))
-        saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = &env, .shards = 3}, &err);
+        saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env, .shards = 3), &err);
     if (!err.code)
         add_nodes(tf, &err);
-    hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .saver = saver}, NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), NULL);
     hs_session *session = open_session(tf, words, scaffold, &err);
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train_op", &err) != HS_OK)

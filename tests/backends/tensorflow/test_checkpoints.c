@@ -21,7 +21,7 @@ typedef struct {
 static void open_over(place *p, const char *graph, const hs_tensorflow_options *given, char *directory)
 {
     hs_error err = {0};
-    hs_tensorflow_options options = given ? *given : (hs_tensorflow_options){HS_TENSORFLOW_OPTIONS};
+    hs_tensorflow_options options = given ? *given : (hs_tensorflow_options)HS_INIT(hs_tensorflow_options);
     p->directory = directory;
     snprintf(p->prefix, sizeof p->prefix, "%s/model.ckpt", directory);
     p->tf = hs_tensorflow_open(graph_path(graph), &options, &err);
@@ -50,12 +50,12 @@ static void close_place(place *p)
     remove_directory(p->directory);
 }
 
-static const hs_tensorflow_options by_graph = {HS_TENSORFLOW_OPTIONS, .graph_saves = true, .graph_restores = true};
+static const hs_tensorflow_options by_graph = HS_INIT(hs_tensorflow_options, .graph_saves = true, .graph_restores = true);
 
-static const hs_tensorflow_options two_cpus = {HS_TENSORFLOW_OPTIONS,
-                                               .config = {"\x0a\x07\x0a\x03"
-                                                          "CPU\x10\x02",
-                                                          9}}; /* a ConfigProto with device_count {"CPU": 2} */
+static const hs_tensorflow_options two_cpus =
+    HS_INIT(hs_tensorflow_options, .config = {"\x0a\x07\x0a\x03"
+                                              "CPU\x10\x02",
+                                              9}); /* a ConfigProto with device_count {"CPU": 2} */
 
 static hs_saver *saver_of(const place *p)
 {
@@ -150,8 +150,8 @@ static void a_graph_without_fitting_ops_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_error err = {0};
-        hs_tensorflow_options options = {HS_TENSORFLOW_OPTIONS, .graph_saves = cases[i].saves,
-                                         .graph_restores = cases[i].restores};
+        hs_tensorflow_options options =
+            HS_INIT(hs_tensorflow_options, .graph_saves = cases[i].saves, .graph_restores = cases[i].restores);
         hs_backend tf = hs_tensorflow_open(graph_path(cases[i].graph), &options, &err);
         assert_says(&err, HS_INVALID_ARGUMENT, cases[i].says);
         hs_tensorflow_free(tf);
@@ -181,13 +181,13 @@ static void a_saver_refuses_what_does_not_fit(void **state)
         hs_saver_options options;
         const char *says;
     } cases[] = {
-        {{HS_SAVER_OPTIONS, .graph_saves = true}, "there is no saver_def"},
-        {{HS_SAVER_OPTIONS, .saver_def = {"\xff\xff\xff", 3}}, "no SaverDef"},
-        {{HS_SAVER_OPTIONS, .saver_def = {NULL, 3}}, "a size and no data"},
-        {{HS_SAVER_OPTIONS, .saver_def = {"\x38\x02", 2}, .graph_restores = true}, "filename_tensor_name"},
-        {{HS_SAVER_OPTIONS, .saver_def = {"\x0a\x01x\x38\x02", 5}, .graph_restores = true}, "restore_op_name"},
-        {{HS_SAVER_OPTIONS, .saver_def = def, .graph_saves = true, .variables = HS_NAMES("scalar")}, "`variables`"},
-        {{HS_SAVER_OPTIONS, .saver_def = def, .graph_restores = true, .names = HS_CHECKPOINT_NAMES({"scalar", "s"})},
+        {HS_INIT(hs_saver_options, .graph_saves = true), "there is no saver_def"},
+        {HS_INIT(hs_saver_options, .saver_def = {"\xff\xff\xff", 3}), "no SaverDef"},
+        {HS_INIT(hs_saver_options, .saver_def = {NULL, 3}), "a size and no data"},
+        {HS_INIT(hs_saver_options, .saver_def = {"\x38\x02", 2}, .graph_restores = true), "filename_tensor_name"},
+        {HS_INIT(hs_saver_options, .saver_def = {"\x0a\x01x\x38\x02", 5}, .graph_restores = true), "restore_op_name"},
+        {HS_INIT(hs_saver_options, .saver_def = def, .graph_saves = true, .variables = HS_NAMES("scalar")), "`variables`"},
+        {HS_INIT(hs_saver_options, .saver_def = def, .graph_restores = true, .names = HS_CHECKPOINT_NAMES({"scalar", "s"})),
          "`names`"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -250,12 +250,12 @@ static void what_is_not_finite_is_dealt_with_as_ever(void **state)
                  "'scalar' is not finite");
     assert_int_equal(count_names(&p, "model.ckpt-2"), 0);
     assert_true(exists(&p, "-1.index"));
-    hs_saver *aside = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ASIDE});
+    hs_saver *aside = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
     assert_fails(hs_saver_save(aside, p.raw, p.prefix, 3, NULL, &err), HS_FAILED_PRECONDITION, &err, "'scalar'");
     assert_true(exists(&p, "-3.nonfinite.index"));
     assert_false(exists(&p, "-3.index"));
     hs_saver_free(aside);
-    hs_saver *allow = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .nonfinite = HS_NONFINITE_ALLOW});
+    hs_saver *allow = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ALLOW));
     save(&p, allow, 4);
     set_scalar(&p, 1);
     assert_ok(hs_saver_restore(allow, p.raw, path_of(&p, "-4"), NULL, &err), &err);
@@ -294,7 +294,7 @@ static void as_many_are_kept_as_ever(void **state)
     hs_error err = {0};
     place p;
     open_place(&p, parted, NULL);
-    hs_saver *saver = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .max_to_keep = 2});
+    hs_saver *saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 2));
     for (int64_t step = 1; step <= 5; step++)
         save(&p, saver, step);
     assert_int_equal(count_names(&p, ".index"), 2);
@@ -314,7 +314,7 @@ static void a_save_in_the_background_is_made_at_once(void **state)
     int64_t step = 0;
     place p;
     open_place(&p, parted, &by_graph);
-    hs_save_options background = {HS_SAVE_OPTIONS, .background = true};
+    hs_save_options background = HS_INIT(hs_save_options, .background = true);
     assert_ok(hs_saver_save(saver_of(&p), p.raw, p.prefix, 9, &background, &err), &err);
     assert_true(exists(&p, "-9.index"));
     assert_true(hs_saver_finished(saver_of(&p), &step, &err));
@@ -338,8 +338,8 @@ static void state_is_saved_beside_what_the_graph_writes(void **state)
     (void)state;
     hs_error err = {0};
     int number = 41;
-    hs_state_provider provider = {HS_STATE_PROVIDER, .name = "number", .save = save_number, .load = load_number,
-                                  .self = &number};
+    hs_state_provider provider =
+        HS_INIT(hs_state_provider, .name = "number", .save = save_number, .load = load_number, .self = &number);
     place p;
     open_place(&p, parted, &by_graph);
     assert_ok(hs_raw_session_add_state(p.raw, &provider, &err), &err);
@@ -415,7 +415,7 @@ static hs_env env_of_failing_disk(bool dies)
     disk.ops.remove = failing_remove;
     disk.left = INT32_MAX;
     disk.dies = dies;
-    return (hs_env){HS_ENV, .logger = {quiet, NULL}, .files = {&disk.ops, disk.real->user}};
+    return (hs_env)HS_INIT(hs_env, .logger = {quiet, NULL}, .files = {&disk.ops, disk.real->user});
 }
 
 static void a_disk_that_fails_leaves_the_one_before(void **state)
@@ -426,7 +426,7 @@ static void a_disk_that_fails_leaves_the_one_before(void **state)
     int calls = 0;
     bool done = false;
     open_place(&p, parted, NULL);
-    hs_saver *saver = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+    hs_saver *saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
     save(&p, saver, 1);
     for (; !done; calls++) {
         hs_error err = {0};
@@ -454,13 +454,13 @@ static void a_save_that_dies_at_any_call_leaves_a_whole_one(void **state)
         hs_error err = {0};
         place p;
         open_place(&p, "kinds_sharded.meta", &two_cpus);
-        hs_saver *saver = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+        hs_saver *saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
         save(&p, saver, 1);
         disk.left = calls;
         done = hs_saver_save(saver, p.raw, p.prefix, 2, NULL, &err) == HS_OK && disk.left > 0;
         hs_saver_free(saver);
         disk.left = INT32_MAX;
-        saver = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+        saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
         char *newest = hs_latest_checkpoint(NULL, p.directory, NULL, &err);
         assert_ok(hs_saver_restore(saver, p.raw, newest, NULL, &err), &err);
         hs_env_free(NULL, newest);
@@ -528,7 +528,7 @@ static void parts_of_strings_are_verified(void **state)
     disk.ops.read = spoiling_read;
     place p;
     open_place(&p, "words_parts.meta", NULL);
-    hs_saver *saver = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+    hs_saver *saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
     assert_fails(hs_saver_save(saver, p.raw, p.prefix, 1, NULL, &err), HS_DATA_LOSS, &err, "checksum mismatch of 'words'");
     assert_int_equal(count_names(&p, "model.ckpt"), 0);
     hs_saver_free(saver);
@@ -556,10 +556,10 @@ static void memory_that_is_short_is_an_error(void **state)
     (void)state;
     memory.real = hs_env_default()->allocator;
     memory.left = -1;
-    hs_env env = {HS_ENV, .allocator = {failing_alloc, failing_realloc, counting_free, memory.real.user}};
+    hs_env env = HS_INIT(hs_env, .allocator = {failing_alloc, failing_realloc, counting_free, memory.real.user});
     place p;
     open_place(&p, parted, NULL);
-    hs_saver *saver = new_graph_saver(&p, (hs_saver_options){HS_SAVER_OPTIONS, .env = &env});
+    hs_saver *saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
     save(&p, saver, 1);
     int n = 0;
     while (!save_with(&p, saver, n))
@@ -603,10 +603,8 @@ static void other_shapes_are_told_before_the_graph_is_asked(void **state)
     hs_error err = {0};
     place p;
     open_place(&p, parted, &by_graph);
-    hs_saver *mixed =
-        hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS,
-                                         .names = HS_CHECKPOINT_NAMES({"scalar", "elsewhere"}, {"elsewhere", "scalar"})},
-                     &err);
+    hs_saver *mixed = hs_saver_new(
+        HS_SAVER_OPTIONS(.names = HS_CHECKPOINT_NAMES({"scalar", "elsewhere"}, {"elsewhere", "scalar"})), &err);
     save(&p, mixed, 1);
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_INVALID_ARGUMENT, &err,
                  "2 different");
@@ -620,8 +618,7 @@ static void what_the_op_misses_is_its_error(void **state)
     hs_error err = {0};
     place p;
     open_place(&p, parted, &by_graph);
-    hs_saver *few =
-        hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .variables = HS_NAMES("scalar", "global_step")}, &err);
+    hs_saver *few = hs_saver_new(HS_SAVER_OPTIONS(.variables = HS_NAMES("scalar", "global_step")), &err);
     save(&p, few, 1);
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_NOT_FOUND, &err,
                  "the graph's own restore op 'save/restore_all' failed");
@@ -654,7 +651,7 @@ static void a_restore_of_a_part_is_made_one_by_one(void **state)
     set_scalar(&p, 3);
     save(&p, saver_of(&p), 1);
     set_scalar(&p, 4);
-    hs_restore_options skip = {HS_RESTORE_OPTIONS, .skip = HS_NAMES("scalar")};
+    hs_restore_options skip = HS_INIT(hs_restore_options, .skip = HS_NAMES("scalar"));
     assert_ok(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), &skip, &err), &err);
     assert_true(first_of(&p, "scalar") == 4);
     assert_ok(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), &err);
@@ -678,14 +675,14 @@ static hs_code fail_once(void *self, hs_run_context *run, const hs_run_args **ar
 
 static int64_t train(hs_backend tf, const char *directory, int64_t steps, int *failures)
 {
-    static const hs_hook_ops ops = {HS_HOOK_OPS, .name = "fails once", .before_run = fail_once};
+    static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "fails once", .before_run = fail_once);
     hs_error err = {0};
-    hs_hook hooks[] = {hs_stop_at_step(.last_step = steps), {&ops, failures, HS_HOOK_TRAIN}};
-    hs_session *session = hs_training_session_open(
-        tf,
-        &(hs_training_options){HS_TRAINING_OPTIONS, .hooks = hooks, .n_hooks = 2, .checkpoint_dir = directory,
-                               .save_checkpoint_steps = 2, .log_step_count_steps = HS_NEVER},
-        &err);
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = steps), {&ops, failures, HS_HOOK_TRAIN}, {.ops = NULL}};
+    hs_session *session =
+        hs_training_session_open(tf,
+                                 HS_TRAINING_OPTIONS(.hooks = hooks, .checkpoint_dir = directory,
+                                                     .save_checkpoint_steps = 2, .log_step_count_steps = HS_NEVER),
+                                 &err);
     assert_ok(err.code, &err);
     int64_t begun = hs_session_step(session);
     while (!hs_session_should_stop(session))
@@ -760,7 +757,7 @@ static void parts_are_slices_of_one_tensor(void **state)
         float rows[7][4];
         place p;
         open_place(&p, parted, NULL);
-        hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .shards = shards}, &err);
+        hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.shards = shards), &err);
         save(&p, saver, 1);
         hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path_of(&p, "-1"), &err);
         assert_ok(err.code, &err);
@@ -784,9 +781,8 @@ static void the_whole_may_be_called_otherwise(void **state)
     place p;
     open_place(&p, parted, NULL);
     hs_saver *saver =
-        hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS,
-                                         .names = HS_CHECKPOINT_NAMES({"rows/part_0", "lines"}, {"rows/part_1", "lines"},
-                                                                      {"rows/part_2", "lines"})},
+        hs_saver_new(HS_SAVER_OPTIONS(.names = HS_CHECKPOINT_NAMES({"rows/part_0", "lines"}, {"rows/part_1", "lines"},
+                                                                   {"rows/part_2", "lines"})),
                      &err);
     save(&p, saver, 1);
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path_of(&p, "-1"), &err);
@@ -794,9 +790,9 @@ static void the_whole_may_be_called_otherwise(void **state)
     assert_int_equal(hs_checkpoint_find(reader, "rows", &info, NULL), HS_NOT_FOUND);
     hs_checkpoint_close(reader);
     assert_ok(hs_saver_restore(saver, p.raw, path_of(&p, "-1"), NULL, &err), &err);
-    hs_restore_options names = {
-        HS_RESTORE_OPTIONS,
-        .names = HS_CHECKPOINT_NAMES({"rows/part_0", "lines"}, {"rows/part_1", "lines"}, {"rows/part_2", "lines"})};
+    hs_restore_options names =
+        HS_INIT(hs_restore_options,
+                .names = HS_CHECKPOINT_NAMES({"rows/part_0", "lines"}, {"rows/part_1", "lines"}, {"rows/part_2", "lines"}));
     assert_ok(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), &names, &err), &err);
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_NOT_FOUND, &err,
                  "'rows' is missing");
@@ -808,8 +804,8 @@ static void a_whole_is_not_saved_in_part(void **state)
 {
     (void)state;
     const hs_saver_options cases[] = {
-        {HS_SAVER_OPTIONS, .variables = HS_NAMES("rows/part_0", "rows/part_2", "scalar")},
-        {HS_SAVER_OPTIONS, .names = HS_CHECKPOINT_NAMES({"rows/part_1", "lines"})},
+        HS_INIT(hs_saver_options, .variables = HS_NAMES("rows/part_0", "rows/part_2", "scalar")),
+        HS_INIT(hs_saver_options, .names = HS_CHECKPOINT_NAMES({"rows/part_1", "lines"})),
     };
     place p;
     open_place(&p, parted, NULL);
@@ -846,12 +842,11 @@ static void a_whole_of_another_shape_is_told(void **state)
     hs_error err = {0};
     place p;
     open_place(&p, parted, NULL);
-    hs_saver *mixed = hs_saver_new(
-        &(hs_saver_options){HS_SAVER_OPTIONS,
-                            .names = HS_CHECKPOINT_NAMES({"rows/part_0", "columns"}, {"rows/part_1", "columns"},
-                                                         {"rows/part_2", "columns"}, {"columns/part_0", "rows"},
-                                                         {"columns/part_1", "rows"}, {"columns/part_2", "rows"})},
-        &err);
+    hs_saver *mixed =
+        hs_saver_new(HS_SAVER_OPTIONS(.names = HS_CHECKPOINT_NAMES({"rows/part_0", "columns"}, {"rows/part_1", "columns"},
+                                                                   {"rows/part_2", "columns"}, {"columns/part_0", "rows"},
+                                                                   {"columns/part_1", "rows"}, {"columns/part_2", "rows"})),
+                     &err);
     save(&p, mixed, 1);
     assert_fails(hs_saver_restore(saver_of(&p), p.raw, path_of(&p, "-1"), NULL, &err), HS_INVALID_ARGUMENT, &err,
                  "(0 missing, 2 different): 'rows' is float [4,6] there and float [7,4] in the model; 'columns' is float");
@@ -867,15 +862,15 @@ static void parts_come_from_other_files_too(void **state)
     place p, q;
     open_place(&p, whole_graph, NULL);
     open_place(&q, parted, NULL);
-    hs_restore_options some = {HS_RESTORE_OPTIONS, .allow_missing = true};
-    hs_safetensors_options only = {HS_SAFETENSORS_OPTIONS, .variables = HS_NAMES("rows", "columns", "scalar")};
+    hs_restore_options some = HS_INIT(hs_restore_options, .allow_missing = true);
+    hs_safetensors_options only = HS_INIT(hs_safetensors_options, .variables = HS_NAMES("rows", "columns", "scalar"));
     assert_ok(hs_session_run(p.session, "train_op", &err), &err);
     assert_ok(hs_safetensors_save(p.raw, path_of(&p, ".safetensors"), &only, &err), &err);
     assert_ok(hs_safetensors_load(q.raw, path_of(&p, ".safetensors"), &some, &err), &err);
     assert_true(first_of(&q, "rows/part_2") == first_of(&p, "rows") + 20);
     assert_true(first_of(&q, "columns/part_1") == first_of(&p, "columns") + 2);
-    hs_safetensors_options parts = {HS_SAFETENSORS_OPTIONS,
-                                    .variables = HS_NAMES("rows/part_0", "rows/part_1", "rows/part_2")};
+    hs_safetensors_options parts =
+        HS_INIT(hs_safetensors_options, .variables = HS_NAMES("rows/part_0", "rows/part_1", "rows/part_2"));
     assert_ok(hs_safetensors_save(q.raw, path_of(&q, ".safetensors"), &parts, &err), &err);
     assert_ok(hs_session_run(q.session, "train_op", &err), &err);
     assert_ok(hs_safetensors_load(q.raw, path_of(&q, ".safetensors"), &some, &err), &err);

@@ -4,8 +4,7 @@
 
 static hs_backend open_text(const char *text, const char *library, hs_error *err)
 {
-    return hs_tensorflow_open_bytes((hs_bytes){text, strlen(text)},
-                                    &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .library = library}, err);
+    return hs_tensorflow_open_bytes((hs_bytes){text, strlen(text)}, HS_TENSORFLOW_OPTIONS(.library = library), err);
 }
 
 static void refused(const char *text, hs_code code, const char *said)

@@ -28,14 +28,13 @@ static char *read_graph(const char *name, size_t *bytes)
 static void open_and_free(const char *data, size_t bytes)
 {
     hs_error err = {0};
-    hs_env env = {HS_ENV, .logger = {no_log, NULL}};
+    hs_env env = HS_INIT(hs_env, .logger = {no_log, NULL});
     const void *items[4];
     const char *op;
     char *copy = malloc(bytes + 1); /* of that size, for tools that look at its ends */
     assert_non_null(copy);
     memcpy(copy, data, bytes);
-    hs_backend backend = hs_tensorflow_open_bytes((hs_bytes){copy, bytes},
-                                                  &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
+    hs_backend backend = hs_tensorflow_open_bytes((hs_bytes){copy, bytes}, HS_TENSORFLOW_OPTIONS(.env = &env), &err);
     free(copy);
     if (err.code)
         assert_true(strlen(err.message) > 10);

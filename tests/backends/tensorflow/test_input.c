@@ -3,12 +3,10 @@
 #include "backends/tensorflow/graphs.h"
 #include "backends/tensorflow/threads.h"
 
-static hs_session *open_training(hs_backend backend, const char *directory, hs_hook *hooks, size_t n)
+static hs_session *open_training(hs_backend backend, const char *directory)
 {
     hs_error err = {0};
-    hs_session *session = hs_training_session_open(
-        backend, &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = directory, .hooks = hooks, .n_hooks = n},
-        &err);
+    hs_session *session = hs_training_session_open(backend, HS_TRAINING_OPTIONS(.checkpoint_dir = directory), &err);
     assert_ok(err.code, &err);
     return session;
 }
@@ -18,7 +16,7 @@ static double total(hs_session *session)
 {
     hs_error err = {0};
     const hs_run_values *values;
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("total")};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("total"));
     assert_ok(hs_raw_session_run(hs_session_raw(session), &args, &values, &err), &err);
     return hs_values_number(values, 0);
 }
@@ -29,7 +27,7 @@ static void reads_all(const char *graph, int64_t steps, double sum)
     hs_error err = {0};
     char *directory = make_directory();
     hs_backend backend = open_graph(graph);
-    hs_session *session = open_training(backend, directory, NULL, 0);
+    hs_session *session = open_training(backend, directory);
     while (!hs_session_should_stop(session))
         hs_session_run(session, "train_op", &err);
     assert_says(&err, HS_OUT_OF_RANGE, "");
@@ -73,7 +71,7 @@ static void an_iterator_is_left_alone_by_checkpoints(void **state)
     for (size_t i = 0; hs_backend_variable(backend, i, &variable); i++)
         assert_true(strcmp(variable.name, "total") == 0 || strcmp(variable.name, "global_step") == 0);
     for (int64_t part = 1; part <= 2; part++) {
-        hs_session *session = open_training(backend, directory, NULL, 0);
+        hs_session *session = open_training(backend, directory);
         for (int i = 0; i < 3; i++)
             assert_ok(hs_session_run(session, "train_op", &err), &err);
         assert_true(total(session) == (double)part * (1 + 2 + 3));

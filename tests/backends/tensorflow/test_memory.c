@@ -52,10 +52,10 @@ static hs_code run_and_look(hs_session *session, hs_error *err)
     hs_code code = HS_OK;
     const hs_run_values *values;
     hs_raw_session *raw = hs_session_raw(session);
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_SOFTWARE};
+    hs_run_options options = HS_INIT(hs_run_options, .trace_level = HS_TRACE_SOFTWARE);
     for (int64_t step = 0; !code && step < 2; step++) {
         fill_batch(&b, step);
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train_op", "loss", "label", "x"), .feeds = b.feeds};
+        hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train_op", "loss", "label", "x"), .feeds = b.feeds);
         args.options = step ? &options : NULL;
         code = hs_session_run_args(session, &args, &values, err);
     }
@@ -66,7 +66,7 @@ static hs_code run_and_look(hs_session *session, hs_error *err)
 static hs_code use_variables(hs_backend backend, hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = hs_session_raw(session);
-    hs_saver *saver = hs_saver_new(&(hs_saver_options){HS_SAVER_OPTIONS, .env = hs_backend_env(backend)}, err);
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = hs_backend_env(backend)), err);
     if (!saver)
         return err->code;
     char *directory = make_directory(), prefix[1024];
@@ -83,14 +83,13 @@ static hs_code use_variables(hs_backend backend, hs_session *session, hs_error *
 static hs_code live(const char *graph, meter *m)
 {
     hs_error err = {0}, ignored = {0};
-    hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL}};
-    hs_backend backend = hs_tensorflow_open(
-        graph_path(graph), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env, .target = ""}, &err);
+    hs_env env = HS_INIT(hs_env, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL});
+    hs_backend backend = hs_tensorflow_open(graph_path(graph), HS_TENSORFLOW_OPTIONS(.env = &env, .target = ""), &err);
     hs_code code = err.code;
     if (!code)
         code = hs_tensorflow_add_op(backend,
-                                    &(hs_tensorflow_op_def){HS_TENSORFLOW_OP_DEF, .type = "Sqrt", .name = "root",
-                                                            .inputs = HS_NAMES("loss"), .control_inputs = HS_NAMES("x")},
+                                    HS_TENSORFLOW_OP_DEF(.type = "Sqrt", .name = "root", .inputs = HS_NAMES("loss"),
+                                                         .control_inputs = HS_NAMES("x")),
                                     &err);
     hs_session *session = code ? NULL : hs_session_open(backend, NULL, &err);
     if (!code && !(code = err.code) && !(code = run_and_look(session, &err)))
@@ -132,9 +131,8 @@ static void each_allocation_may_fail(void **state)
 static hs_code live_on_queues(const char *graph, meter *m)
 {
     hs_error err = {0}, end = {0};
-    hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL}};
-    hs_backend backend =
-        hs_tensorflow_open(graph_path(graph), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
+    hs_env env = HS_INIT(hs_env, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL});
+    hs_backend backend = hs_tensorflow_open(graph_path(graph), HS_TENSORFLOW_OPTIONS(.env = &env), &err);
     hs_session *session = err.code ? NULL : hs_session_open(backend, NULL, &err);
     hs_code code = err.code;
     for (int i = 0; !code && i < 3; i++)
@@ -169,11 +167,10 @@ static void each_allocation_of_queues_may_fail(void **state)
 static hs_code connect(const hs_tensorflow_server *server, const char *target, meter *m)
 {
     hs_error err = {0}, ignored = {0};
-    hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL}};
-    hs_backend backend = hs_tensorflow_open(graph_path("queue.meta"),
-                                            &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env, .server = server,
-                                                                     .target = target, .timeout_secs = 60},
-                                            &err);
+    hs_env env = HS_INIT(hs_env, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL});
+    hs_backend backend = hs_tensorflow_open(
+        graph_path("queue.meta"),
+        HS_TENSORFLOW_OPTIONS(.env = &env, .server = server, .target = target, .timeout_secs = 60), &err);
     hs_code code = err.code;
     void *session = NULL;
     if (!code)
@@ -187,9 +184,9 @@ static hs_code connect(const hs_tensorflow_server *server, const char *target, m
 static hs_code serve(meter *m)
 {
     hs_error err = {0};
-    hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL}};
-    hs_tensorflow_server_free(hs_tensorflow_server_start(
-        &(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .env = &env, .cluster = "alone=127.0.0.1:0"}, &err));
+    hs_env env = HS_INIT(hs_env, .allocator = {meter_alloc, meter_realloc, meter_free, m}, .logger = {no_log, NULL});
+    hs_tensorflow_server_free(
+        hs_tensorflow_server_start(HS_TENSORFLOW_SERVER_OPTIONS(.env = &env, .cluster = "alone=127.0.0.1:0"), &err));
     return err.code;
 }
 
@@ -197,8 +194,8 @@ static void each_allocation_of_a_server_may_fail(void **state)
 {
     (void)state;
     hs_error err = {0};
-    hs_tensorflow_server *server = hs_tensorflow_server_start(
-        &(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .cluster = "alone=127.0.0.1:0"}, &err);
+    hs_tensorflow_server *server =
+        hs_tensorflow_server_start(HS_TENSORFLOW_SERVER_OPTIONS(.cluster = "alone=127.0.0.1:0"), &err);
     assert_ok(err.code, &err);
     const char *target = hs_tensorflow_server_target(server);
     for (int way = 0; way < 3; way++) {
@@ -244,16 +241,15 @@ static void runs_take_no_more_and_more(void **state)
         hs_error err = {0};
         batch b;
         meter m = {.fails = 0};
-        hs_env env = {HS_ENV, .allocator = {meter_alloc, meter_realloc, meter_free, &m}, .logger = {no_log, NULL}};
-        hs_backend backend =
-            hs_tensorflow_open(graph_path(graphs[i]), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
+        hs_env env = HS_INIT(hs_env, .allocator = {meter_alloc, meter_realloc, meter_free, &m}, .logger = {no_log, NULL});
+        hs_backend backend = hs_tensorflow_open(graph_path(graphs[i]), HS_TENSORFLOW_OPTIONS(.env = &env), &err);
         hs_session *session = hs_session_open(backend, NULL, &err);
         assert_ok(err.code, &err);
         fill_batch(&b, 0);
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train_op", "loss", "layer/w"), .feeds = b.feeds};
+        hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train_op", "loss", "layer/w"), .feeds = b.feeds);
         const char *const *of_queue = HS_NAMES("train_op", "total");
         if (i == 2)
-            args = (hs_run_args){HS_RUN_ARGS, .names = of_queue};
+            args = (hs_run_args)HS_INIT(hs_run_args, .names = of_queue);
         size_t asked = 0;
         long before = 0;
         for (int run = 0; run < RUNS; run++) {

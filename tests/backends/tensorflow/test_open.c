@@ -157,9 +157,8 @@ static void nonsense_is_refused(void **state)
     hs_tensorflow_free(hs_tensorflow_open_bytes((hs_bytes){NULL, 0}, NULL, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "no bytes");
     hs_tensorflow_free(hs_tensorflow_open(graph_path("ref.meta"), &(hs_tensorflow_options){.size = 0}, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "HS_TENSORFLOW_OPTIONS");
-    hs_tensorflow_free(hs_tensorflow_open(graph_path("ref.meta"),
-                                          &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .config = {NULL, 3}}, &err));
+    assert_says(&err, HS_INVALID_ARGUMENT, "HS_INIT(hs_tensorflow_options");
+    hs_tensorflow_free(hs_tensorflow_open(graph_path("ref.meta"), HS_TENSORFLOW_OPTIONS(.config = {NULL, 3}), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "config");
     hs_tensorflow_free((hs_backend){NULL, NULL});
     hs_tensorflow_free(hs_tensorflow_open(graph_path("no_such_file.meta"), NULL, NULL));
@@ -172,9 +171,9 @@ static void a_configuration_that_makes_no_sense_is_refused(void **state)
     (void)state;
     hs_error err = {0};
     hs_backend backend = open_graph("ref.meta");
-    assert_null(hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .config = {"\xff\xff", 2}}, &err));
+    assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.config = {"\xff\xff", 2}), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "onfig");
-    assert_null(hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .target = "nowhere://x"}, &err));
+    assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.target = "nowhere://x"), &err));
     assert_int_not_equal(err.code, HS_OK);
     hs_tensorflow_free(backend);
 }
@@ -219,7 +218,7 @@ static void a_variable_that_nothing_reads_is_one(void **state)
     hs_session *session = hs_session_open(backend, NULL, &err);
     assert_ok(err.code, &err);
     const hs_run_values *values;
-    assert_ok(hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("v")}, &values, &err), &err);
+    assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("v")), &values, &err), &err);
     value = *hs_values_tensor(values, 0);
     assert_true(((const float *)value.data)[1] == 1);
     hs_session_close(session, &err);
@@ -235,14 +234,15 @@ static void a_configuration_of_nonsense_is_refused(void **state)
     hs_error err = {0};
     hs_bytes config = {fewer_than_none, sizeof fewer_than_none};
     hs_backend backend = open_graph("resource.meta");
-    hs_session_options options = {HS_SESSION_OPTIONS, .config = config};
+    hs_session_options options = HS_INIT(hs_session_options, .config = config);
     assert_null(hs_session_open(backend, &options, &err));
     assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "intra_op_parallelism_threads is -5");
     options.config = (hs_bytes){"\xff\xff", 2};
     assert_null(hs_session_open(backend, &options, &err));
     assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "no serialised ConfigProto");
     hs_tensorflow_free(backend);
-    hs_tensorflow_server_options server = {HS_TENSORFLOW_SERVER_OPTIONS, .cluster = "alone=127.0.0.1:0", .config = config};
+    hs_tensorflow_server_options server =
+        HS_INIT(hs_tensorflow_server_options, .cluster = "alone=127.0.0.1:0", .config = config);
     assert_null(hs_tensorflow_server_start(&server, &err));
     assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "intra_op_parallelism_threads is -5");
 }

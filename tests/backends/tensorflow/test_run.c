@@ -22,7 +22,7 @@ static const hs_tensor *fetch(hs_session *session, const char *name, const hs_fe
 {
     hs_error err = {0};
     const hs_run_values *values;
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(name), .feeds = feeds};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(name), .feeds = feeds);
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
     return hs_values_tensor(values, 0);
 }
@@ -110,7 +110,7 @@ static void feed_refused(hs_session *session, const char *fetched, hs_feed feed,
 {
     hs_error err = {0};
     const hs_feed feeds[] = {feed, {.name = NULL}};
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES(fetched), .feeds = feeds};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(fetched), .feeds = feeds);
     assert_fails(hs_session_run_args(session, &args, NULL, &err), code, &err, text);
     assert_null(strchr(err.message, '\n'));
 }
@@ -159,7 +159,7 @@ static void a_shape_that_tensorflow_cannot_have_is_refused(void **state)
     assert_fails(backend.ops->write_variable(raw, 0, &none, &err), HS_INVALID_ARGUMENT, &err, "1099511627776");
     assert_ok(backend.ops->close(raw, &err), &err);
     hs_session *session = open_session(backend);
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("out_float32"), .feeds = feeds};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("out_float32"), .feeds = feeds);
     assert_fails(hs_session_run_args(session, &args, NULL, &err), HS_INVALID_ARGUMENT, &err, "'in_float32:0'");
     end(session, backend);
 }
@@ -194,7 +194,7 @@ static void what_the_graph_keeps_is_not_the_callers_memory(void **state)
     hs_backend backend = open_graph("types.meta");
     hs_session *session = open_session(backend);
     const hs_feed feeds[] = {{"fed", hs_tensor_of(HS_FLOAT, HS_SHAPE(64), memory)}, {.name = NULL}};
-    hs_run_args keep = {HS_RUN_ARGS, .names = HS_NAMES("keep", "enqueue"), .feeds = feeds};
+    hs_run_args keep = HS_INIT(hs_run_args, .names = HS_NAMES("keep", "enqueue"), .feeds = feeds);
     fill(1);
     assert_ok(hs_session_run_args(session, &keep, NULL, &err), &err);
     fill(2);
@@ -211,7 +211,7 @@ static void what_is_fetched_is_not_the_callers_memory(void **state)
     hs_backend backend = open_graph("types.meta");
     hs_session *session = open_session(backend);
     const hs_feed feeds[] = {{"lent", hs_tensor_of(HS_FLOAT, HS_SHAPE(64), memory)}, {.name = NULL}};
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("product", "lent", "lent_again"), .feeds = feeds};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("product", "lent", "lent_again"), .feeds = feeds);
     fill(3);
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
     fill(4);
@@ -231,8 +231,8 @@ static hs_code meddle(void *self, hs_run_context *run, const hs_run_values *valu
 {
     (void)values;
     meddler *m = self;
-    hs_run_args train = {HS_RUN_ARGS, .names = HS_NAMES("train_op"), .feeds = m->b->feeds};
-    hs_run_args look = {HS_RUN_ARGS, .names = HS_NAMES("layer/w", "label")};
+    hs_run_args train = HS_INIT(hs_run_args, .names = HS_NAMES("train_op"), .feeds = m->b->feeds);
+    hs_run_args look = HS_INIT(hs_run_args, .names = HS_NAMES("layer/w", "label"));
     const hs_run_values *inner;
     hs_code code = hs_raw_session_run(hs_run_context_session(run), &train, NULL, err);
     if (!code && !(code = hs_raw_session_run(hs_run_context_session(run), &look, &inner, err)))
@@ -240,7 +240,7 @@ static hs_code meddle(void *self, hs_run_context *run, const hs_run_values *valu
     return code;
 }
 
-static const hs_hook_ops meddler_ops = {HS_HOOK_OPS, .name = "meddler", .after_run = meddle};
+static const hs_hook_ops meddler_ops = HS_INIT(hs_hook_ops, .name = "meddler", .after_run = meddle);
 
 static void values_outlive_runs_of_other_levels(void **state)
 {
@@ -254,9 +254,8 @@ static void values_outlive_runs_of_other_levels(void **state)
         meddler m = {.b = &b};
         hs_hook hook = {.ops = &meddler_ops, .self = &m};
         hs_backend backend = open_graph(graphs[i]);
-        hs_session *session =
-            hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .hooks = &hook, .n_hooks = 1}, &err);
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("layer/w", "layer/w/read", "label"), .feeds = b.feeds};
+        hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err);
+        hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("layer/w", "layer/w/read", "label"), .feeds = b.feeds);
         args.names = i ? HS_NAMES("layer/w", "layer/w/Read/ReadVariableOp", "label") : args.names;
         assert_ok(err.code, &err);
         assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
@@ -279,9 +278,9 @@ static void options_give_metadata(void **state)
     hs_backend backend = open_graph("resource.meta");
     hs_session *session = open_session(backend);
     fill_batch(&b, 0);
-    hs_run_options options = {HS_RUN_OPTIONS, .trace_level = HS_TRACE_FULL, .timeout_ms = 60000,
-                              .output_partition_graphs = true};
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("loss"), .feeds = b.feeds, .options = &options};
+    hs_run_options options =
+        HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL, .timeout_ms = 60000, .output_partition_graphs = true);
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss"), .feeds = b.feeds, .options = &options);
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
     assert_true(hs_values_metadata(values).size > 100);
     args.options = NULL;
@@ -296,8 +295,7 @@ static void a_run_that_takes_too_long_ends(void **state)
     hs_error err = {0};
     hs_backend backend = open_graph("types.meta");
     hs_session *session = open_session(backend);
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("dequeue"),
-                        .options = &(hs_run_options){HS_RUN_OPTIONS, .timeout_ms = 50}};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("dequeue"), .options = HS_RUN_OPTIONS(.timeout_ms = 50));
     assert_fails(hs_session_run_args(session, &args, NULL, &err), HS_DEADLINE_EXCEEDED, &err, "");
     end(session, backend);
 }

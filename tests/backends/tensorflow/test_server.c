@@ -10,8 +10,7 @@
 
 static hs_tensorflow_server *start(const char *text, const char *job, int64_t index, hs_error *err)
 {
-    return hs_tensorflow_server_start(
-        &(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .cluster = text, .job = job, .task = index}, err);
+    return hs_tensorflow_server_start(HS_TENSORFLOW_SERVER_OPTIONS(.cluster = text, .job = job, .task = index), err);
 }
 
 static void bad_clusters_are_refused(void **state)
@@ -87,11 +86,11 @@ static void bad_definitions_are_refused(void **state)
                                  "\x12\x01\x61\x18" MINUS_ONE;
 #undef MINUS_ONE
     (void)state;
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = {job, sizeof job - 1}},
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {job, sizeof job - 1}),
             HS_INVALID_ARGUMENT, "'a b' is no name of a job");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = {nobody, sizeof nobody - 1}},
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {nobody, sizeof nobody - 1}),
             HS_INVALID_ARGUMENT, "'' is no name of a job");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = {number, sizeof number - 1}},
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {number, sizeof number - 1}),
             HS_INVALID_ARGUMENT, "job 'a' has a task -1");
 }
 
@@ -103,23 +102,24 @@ static void bad_options_are_refused(void **state)
     const hs_bytes noise = {"\xff\xff\xff", 3};
     assert_null(hs_tensorflow_server_start(NULL, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "NULL");
-    refused((hs_tensorflow_server_options){.size = 0}, HS_INVALID_ARGUMENT, "HS_TENSORFLOW_SERVER_OPTIONS");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .config = {NULL, 2}}, HS_INVALID_ARGUMENT,
+    refused((hs_tensorflow_server_options){.size = 0}, HS_INVALID_ARGUMENT, "HS_INIT(hs_tensorflow_server_options");
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .config = {NULL, 2}), HS_INVALID_ARGUMENT,
             "no data");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = {NULL, 2}}, HS_INVALID_ARGUMENT,
-            "no data");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = noise}, HS_INVALID_ARGUMENT,
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {NULL, 2}),
+            HS_INVALID_ARGUMENT, "no data");
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = noise), HS_INVALID_ARGUMENT,
             "no serialised ServerDef");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .server_def = noise, .job = "ps"},
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = noise, .job = "ps"),
             HS_INVALID_ARGUMENT, "which it holds itself");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS,
-                                           .server_def = read_bytes("server_def_of_nobody", room, sizeof room)},
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options,
+                                                  .server_def = read_bytes("server_def_of_nobody", room, sizeof room)),
             HS_INVALID_ARGUMENT, "task 3 of job 'alone'");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS,
-                                           .server_def = read_bytes("server_def_of_nowhere", room, sizeof room)},
+    refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options,
+                                                  .server_def = read_bytes("server_def_of_nowhere", room, sizeof room)),
             HS_INVALID_ARGUMENT, "'somewhere' is no address");
-    refused((hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS, .cluster = "ps=localhost:0", .config = noise},
-            HS_INVALID_ARGUMENT, "");
+    refused(
+        (hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .cluster = "ps=localhost:0", .config = noise),
+        HS_INVALID_ARGUMENT, "");
     assert_null(hs_tensorflow_server_target(NULL));
     assert_fails(hs_tensorflow_server_join(NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     hs_error_clear(&err);
@@ -132,7 +132,7 @@ static hs_code step(hs_session *session, hs_error *err)
 {
     batch b;
     fill_batch(&b, 0);
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
     return hs_session_run_args(session, &args, NULL, err);
 }
 
@@ -140,8 +140,7 @@ static hs_backend open_on(const char *graph, const hs_tensorflow_server *server,
 {
     hs_error err = {0};
     hs_backend backend = hs_tensorflow_open(
-        graph_path(graph),
-        &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .server = server, .target = target, .timeout_secs = 5}, &err);
+        graph_path(graph), HS_TENSORFLOW_OPTIONS(.server = server, .target = target, .timeout_secs = 5), &err);
     assert_ok(err.code, &err);
     return backend;
 }
@@ -181,9 +180,7 @@ static void a_server_serves_its_own_process(void **state)
     assert_ok(err.code, &err);
     a_server_of_its_own_serves(server);
     server = hs_tensorflow_server_start(
-        &(hs_tensorflow_server_options){HS_TENSORFLOW_SERVER_OPTIONS,
-                                        .server_def = read_bytes("server_def", room, sizeof room)},
-        &err);
+        HS_TENSORFLOW_SERVER_OPTIONS(.server_def = read_bytes("server_def", room, sizeof room)), &err);
     assert_ok(err.code, &err);
     a_server_of_its_own_serves(server);
 }
@@ -209,19 +206,18 @@ static void a_dead_target_is_unavailable(void **state)
     char target[64];
     snprintf(target, sizeof target, "grpc://127.0.0.1:%d", free_port());
     hs_backend backend = open_on("resource.meta", NULL, NULL);
-    assert_null(hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .target = target}, &err));
+    assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.target = target), &err));
     assert_says(&err, HS_UNAVAILABLE, target);
     assert_contains(err.message, "does not answer");
-    const hs_recovery twice = {HS_RECOVERY, .max_attempts = 2, .backoff_secs = 0.01};
-    const hs_training_options options = {HS_TRAINING_OPTIONS, .target = target, .recovery = &twice};
+    const hs_recovery twice = HS_INIT(hs_recovery, .max_attempts = 2, .backoff_secs = 0.01);
+    const hs_training_options options = HS_INIT(hs_training_options, .target = target, .recovery = &twice);
     assert_null(hs_training_session_open(backend, &options, &err));
     assert_says(&err, HS_UNAVAILABLE, "2 recoveries brought it no further");
-    assert_null(hs_session_open(
-        backend, &(hs_session_options){HS_SESSION_OPTIONS, .target = "grpc://no-such-host.invalid:1"}, &err));
+    assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.target = "grpc://no-such-host.invalid:1"), &err));
     assert_says(&err, HS_UNAVAILABLE, "its host is not found");
     const char *const bad[] = {"grpc://", "grpc://localhost", "grpc://localhost:http", "grpc://a/b:1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_null(hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .target = bad[i]}, &err));
+        assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.target = bad[i]), &err));
         assert_says(&err, HS_INVALID_ARGUMENT, bad[i]);
     }
     hs_tensorflow_free(backend);
@@ -233,12 +229,11 @@ static void bad_timeouts_and_configurations_are_refused(void **state)
     const double bad[] = {-1, 1e10, (double)NAN};
     hs_error err = {0};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        hs_tensorflow_free(hs_tensorflow_open(
-            graph_path("ref.meta"), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .timeout_secs = bad[i]}, &err));
+        hs_tensorflow_free(hs_tensorflow_open(graph_path("ref.meta"), HS_TENSORFLOW_OPTIONS(.timeout_secs = bad[i]), &err));
         assert_says(&err, HS_INVALID_ARGUMENT, "timeout_secs");
     }
     hs_backend backend = open_on("ref.meta", NULL, NULL);
-    assert_null(hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .config = {"\xff\xff", 2}}, &err));
+    assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.config = {"\xff\xff", 2}), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "no serialised ConfigProto");
     hs_tensorflow_free(backend);
 }
@@ -262,8 +257,7 @@ static hs_tensorflow_server *start_with_parameters(cluster *c)
 static void needs(hs_backend backend, const char *config, const char *who)
 {
     hs_error err = {0};
-    hs_session *session =
-        hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .config = {config, strlen(config)}}, &err);
+    hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.config = {config, strlen(config)}), &err);
     if (who)
         assert_says(&err, HS_UNAVAILABLE, who);
     else

@@ -53,8 +53,8 @@ static hs_code before(void *self, hs_run_context *run, const hs_run_args **args,
     return HS_OK;
 }
 
-static const hs_hook_ops stopper_ops = {HS_HOOK_OPS, .name = "stopper", .after_create_session = created,
-                                        .before_run = before};
+static const hs_hook_ops stopper_ops =
+    HS_INIT(hs_hook_ops, .name = "stopper", .after_create_session = created, .before_run = before);
 
 static void begin(stopper *s, way by, int64_t from)
 {
@@ -74,18 +74,16 @@ static hs_session *open_session(hs_backend backend, const char *directory, stopp
 {
     hs_error err = {0};
     hs_hook hook = {.ops = &stopper_ops, .self = s};
-    s->session = hs_training_session_open(backend,
-                                          &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = directory,
-                                                                 .hooks = &hook, .n_hooks = 1, .signals = true},
-                                          &err);
+    s->session = hs_training_session_open(
+        backend, HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .hooks = HS_HOOKS(hook), .signals = true), &err);
     assert_ok(err.code, &err);
     return s->session;
 }
 
 static hs_code give(hs_session *session, float value, hs_error *err)
 {
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("give"), .kind = HS_RUN_AUX,
-                        .feeds = HS_FEEDS({"given", hs_tensor_of(HS_FLOAT, HS_SCALAR, &value)})};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("give"), .kind = HS_RUN_AUX,
+                               .feeds = HS_FEEDS({"given", hs_tensor_of(HS_FLOAT, HS_SCALAR, &value)}));
     return hs_session_run_args(session, &args, NULL, err);
 }
 
@@ -167,10 +165,9 @@ static void runners_that_wait_end_with_the_session(void **state)
     (void)state;
     hs_error err = {0};
     atomic_int left = 0;
-    hs_env env = {HS_ENV, .logger = {note_warning, &left}};
-    hs_backend backend =
-        hs_tensorflow_open(graph_path("starving.meta"), &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = &env}, &err);
-    hs_session *session = hs_session_open(backend, &(hs_session_options){HS_SESSION_OPTIONS, .stop_grace_secs = 30}, &err);
+    hs_env env = HS_INIT(hs_env, .logger = {note_warning, &left});
+    hs_backend backend = hs_tensorflow_open(graph_path("starving.meta"), HS_TENSORFLOW_OPTIONS(.env = &env), &err);
+    hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.stop_grace_secs = 30), &err);
     assert_ok(err.code, &err);
     assert_ok(give(session, 1, &err), &err);
     assert_ok(hs_session_run(session, "train_op", &err), &err);
@@ -284,15 +281,13 @@ static void a_timeout_is_named(void **state)
         hs_backend backend = open_graph(graphs[i]);
         hs_session *session = hs_session_open(backend, NULL, &err);
         assert_ok(err.code, &err);
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train_op"),
-                            .options = &(hs_run_options){HS_RUN_OPTIONS, .timeout_ms = 40}};
+        hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train_op"), .options = HS_RUN_OPTIONS(.timeout_ms = 40));
         assert_fails(hs_session_run_args(session, &args, NULL, &err), HS_DEADLINE_EXCEEDED, &err, "timeout_ms, 40 ms");
         assert_null(strchr(err.message, '\n'));
         assert_false(hs_session_should_stop(session));
         if (i == 0) {
             assert_ok(give(session, 1, &err), &err);
-            assert_ok(hs_session_run_args(session, &(hs_run_args){HS_RUN_ARGS, .names = HS_NAMES("train_op")}, NULL, &err),
-                      &err);
+            assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("train_op")), NULL, &err), &err);
         }
         hs_outcome outcome = hs_session_close(session, &err);
         assert_int_equal(outcome.reason, i == 0 ? HS_REASON_CLOSED : HS_REASON_FAILED);

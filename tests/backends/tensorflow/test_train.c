@@ -10,16 +10,15 @@ enum { GRAPHS = sizeof graphs / sizeof *graphs };
 static hs_session *open_training(hs_backend backend, const char *directory, int64_t steps)
 {
     hs_error err = {0};
-    hs_hook hooks[] = {
-        hs_stop_at_step(.last_step = steps),
-        hs_nan_tensor(.tensor = "loss"),
-        hs_logging_tensor(.every_n_iter = 5, .tensors = HS_NAMES("loss", "global_step")),
-    };
-    hs_session *session = hs_training_session_open(
-        backend,
-        &(hs_training_options){HS_TRAINING_OPTIONS, .checkpoint_dir = directory, .hooks = hooks, .n_hooks = 3,
-                               .save_checkpoint_steps = 5, .save_summaries_steps = 5},
-        &err);
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = steps),
+                       hs_nan_tensor(.tensor = "loss"),
+                       hs_logging_tensor(.every_n_iter = 5, .tensors = HS_NAMES("loss", "global_step")),
+                       {.ops = NULL}};
+    hs_session *session =
+        hs_training_session_open(backend,
+                                 HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .hooks = hooks,
+                                                     .save_checkpoint_steps = 5, .save_summaries_steps = 5),
+                                 &err);
     assert_ok(err.code, &err);
     return session;
 }
@@ -34,7 +33,7 @@ static size_t train(hs_backend backend, const char *directory, int64_t steps, do
     while (!hs_session_should_stop(session)) {
         int64_t step = hs_session_step(session);
         fill_batch(&b, step);
-        hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds};
+        hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
         const hs_run_values *values;
         assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
         losses[n++] = hs_values_number(values, 0);
@@ -122,7 +121,7 @@ static void a_nan_stops_the_training(void **state)
     hs_session *session = open_training(backend, NULL, 10);
     fill_batch(&b, 0);
     b.x[0][0] = NAN;
-    hs_run_args args = {HS_RUN_ARGS, .names = HS_NAMES("train_op"), .feeds = b.feeds};
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train_op"), .feeds = b.feeds);
     hs_code code = hs_session_run_args(session, &args, NULL, &err);
     assert_int_not_equal(code, HS_OK);
     assert_contains(err.message, "loss");
@@ -137,14 +136,12 @@ static void what_is_not_initialised_is_named(void **state)
     hs_error err = {0};
     for (size_t i = 0; i < 2; i++) {
         hs_backend backend = open_graph(graphs[i]);
-        hs_scaffold *scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_op = "x"}, &err);
-        assert_null(hs_session_open(
-            backend, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true}, &err));
+        hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_op = "x"), &err);
+        assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true), &err));
         hs_tensorflow_free(backend);
         backend = open_graph(graphs[i]);
-        scaffold = hs_scaffold_new(&(hs_scaffold_options){HS_SCAFFOLD_OPTIONS, .init_op = "layer/b/Assign"}, &err);
-        assert_null(hs_session_open(
-            backend, &(hs_session_options){HS_SESSION_OPTIONS, .scaffold = scaffold, .take_scaffold = true}, &err));
+        scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_op = "layer/b/Assign"), &err);
+        assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true), &err));
         assert_says(&err, HS_FAILED_PRECONDITION, "layer/w");
         assert_lacks(err.message, "layer/b,");
         hs_tensorflow_free(backend);

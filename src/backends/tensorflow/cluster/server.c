@@ -87,8 +87,8 @@ static hs_code serve(hs_tensorflow_server *server, const hs__buffer *def, hs_err
 
 static hs_code start(hs_tensorflow_server *server, const hs_tensorflow_server_options *options, hs_error *err)
 {
-    const hs_tensorflow_options loading = {HS_TENSORFLOW_OPTIONS, .env = &server->env, .library = options->library,
-                                           .show_log = options->show_log};
+    const hs_tensorflow_options loading =
+        HS_INIT(hs_tensorflow_options, .env = &server->env, .library = options->library, .show_log = options->show_log);
     hs__buffer def;
     hs__buffer_init(&def, &server->env);
     hs_code code = make_def(server, options, &def, err);
@@ -100,14 +100,13 @@ static hs_code start(hs_tensorflow_server *server, const hs_tensorflow_server_op
 
 hs_tensorflow_server *hs_tensorflow_server_start(const hs_tensorflow_server_options *given, hs_error *err)
 {
-    hs_tensorflow_server_options options = {HS_TENSORFLOW_SERVER_OPTIONS};
+    hs_tensorflow_server_options options = HS_INIT(hs_tensorflow_server_options);
     hs_env env;
     if (!given) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_server_options is NULL; it names the cluster");
         return NULL;
     }
-    if (hs_struct_take(&options, sizeof options, given, "hs_tensorflow_server_options", "HS_TENSORFLOW_SERVER_OPTIONS",
-                       err) ||
+    if (hs_struct_take(&options, sizeof options, given, "hs_tensorflow_server_options", err) ||
         hs__tf_take_env(&env, options.env, err))
         return NULL;
     hs_tensorflow_server *server = hs__alloc(&env, 1, sizeof *server);

@@ -23,8 +23,7 @@ static const char step_graph[] =
 
 hs_backend engine_open(const hs_env *env, hs_error *err)
 {
-    return hs_tensorflow_open_bytes((hs_bytes){step_graph, sizeof step_graph - 1},
-                                    &(hs_tensorflow_options){HS_TENSORFLOW_OPTIONS, .env = env}, err);
+    return hs_tensorflow_open_bytes((hs_bytes){step_graph, sizeof step_graph - 1}, HS_TENSORFLOW_OPTIONS(.env = env), err);
 }
 
 hs_code engine_add(hs_backend tf, const char *type, const char *name, const char *const *inputs, const char *type_attr,
@@ -32,8 +31,8 @@ hs_code engine_add(hs_backend tf, const char *type, const char *name, const char
 {
     const char *const *controls = strcmp(name, "init") == 0 ? HS_NAMES("global_step/Assign") : NULL;
     const hs_tensorflow_attr attrs[] = {{.name = type_attr, .kind = HS_TENSORFLOW_TYPE, .type = dtype}, {.name = NULL}};
-    const hs_tensorflow_op_def def = {HS_TENSORFLOW_OP_DEF,       .type = type,  .name = name, .inputs = inputs,
-                                      .control_inputs = controls, .attrs = attrs};
+    const hs_tensorflow_op_def def = HS_INIT(hs_tensorflow_op_def, .type = type, .name = name, .inputs = inputs,
+                                             .control_inputs = controls, .attrs = attrs);
     bool finalized = tf.ops->finalized(tf.self);
     if (finalized)
         tf.ops->finalize(tf.self, false, NULL);

@@ -315,30 +315,13 @@ static hs_code sg_step(void *reading, int64_t *step, hs_error *err)
     return s->g->tf.ops->global_step(s->tf, step, err);
 }
 
-static const hs_backend_ops graph_ops = {
-    HS_BACKEND_OPS,
-    .name = "graph of TensorFlow's",
-    .flags = HS_BACKEND_KEEPS_VALUES | HS_BACKEND_KEEPS_VIEWS,
-    .env = sg_env,
-    .status = sg_status,
-    .find = sg_find,
-    .finalize = sg_finalize,
-    .finalized = sg_finalized,
-    .global_step_name = sg_step_name,
-    .collection = sg_collection,
-    .add_to_collection = sg_collect,
-    .default_op = sg_default_op,
-    .variable = sg_variable,
-    .state = sg_state,
-    .graph_def = sg_graph_def,
-    .open = sg_open,
-    .run = sg_run,
-    .close = sg_close,
-    .read_variable = sg_read,
-    .write_variable = sg_write,
-    .global_step = sg_step,
-    .lend_variable = sg_lend,
-};
+static const hs_backend_ops graph_ops =
+    HS_INIT(hs_backend_ops, .name = "graph of TensorFlow's", .flags = HS_BACKEND_KEEPS_VALUES | HS_BACKEND_KEEPS_VIEWS,
+            .env = sg_env, .status = sg_status, .find = sg_find, .finalize = sg_finalize, .finalized = sg_finalized,
+            .global_step_name = sg_step_name, .collection = sg_collection, .add_to_collection = sg_collect,
+            .default_op = sg_default_op, .variable = sg_variable, .state = sg_state, .graph_def = sg_graph_def,
+            .open = sg_open, .run = sg_run, .close = sg_close, .read_variable = sg_read, .write_variable = sg_write,
+            .global_step = sg_step, .lend_variable = sg_lend);
 
 hs_backend __wrap_hs_graph_backend(hs_graph *graph)
 {

@@ -188,7 +188,7 @@ static hs_code import(stand_in *g, hs_error *err)
     if (g->graph->global_step)
         add_collection(&text, g, "global_step", false, true);
     if (!code && !(code = hs__buffer_check(&text, "a graph", &error))) {
-        const hs_tensorflow_options options = {HS_TENSORFLOW_OPTIONS, .env = &g->graph->env};
+        const hs_tensorflow_options options = HS_INIT(hs_tensorflow_options, .env = &g->graph->env);
         g->tf = hs_tensorflow_open_bytes((hs_bytes){text.data, text.size}, &options, &error);
         code = error.code;
     }
@@ -222,13 +222,8 @@ static void after(adding *a, const char *name)
 static hs_code add(adding *a, const char *type, const char *name, const char *const *inputs, bool is_list,
                    const hs_tensorflow_attr *attrs)
 {
-    const hs_tensorflow_op_def def = {HS_TENSORFLOW_OP_DEF,
-                                      .type = type,
-                                      .name = name,
-                                      .inputs = inputs,
-                                      .control_inputs = a->controls,
-                                      .attrs = attrs,
-                                      .inputs_are_a_list = is_list};
+    const hs_tensorflow_op_def def = HS_INIT(hs_tensorflow_op_def, .type = type, .name = name, .inputs = inputs,
+                                             .control_inputs = a->controls, .attrs = attrs, .inputs_are_a_list = is_list);
     hs_code code = hs_tensorflow_add_op(a->g->tf, &def, a->err);
     return code == HS_ALREADY_EXISTS ? HS_OK : code; /* by an attempt that there was no memory for */
 }

@@ -422,27 +422,12 @@ static hs_code sc_step(void *session, int64_t *step, hs_error *err)
 
 hs_backend __wrap_hs_script_backend(hs_script *script)
 {
-    static const hs_backend_ops ops = {
-        HS_BACKEND_OPS,
-        .name = "script of TensorFlow's",
-        .flags = HS_BACKEND_KEEPS_VALUES | HS_BACKEND_KEEPS_VIEWS,
-        .env = sc_env,
-        .status = sc_status,
-        .find = sc_find,
-        .finalize = sc_finalize,
-        .finalized = sc_finalized,
-        .global_step_name = sc_step_name,
-        .collection = sc_collection,
-        .add_to_collection = sc_collect,
-        .default_op = sc_default_op,
-        .variable = sc_variable,
-        .open = sc_open,
-        .run = sc_run,
-        .close = sc_close,
-        .read_variable = sc_read,
-        .write_variable = sc_write,
-        .global_step = sc_step,
-    };
+    static const hs_backend_ops ops =
+        HS_INIT(hs_backend_ops, .name = "script of TensorFlow's", .flags = HS_BACKEND_KEEPS_VALUES | HS_BACKEND_KEEPS_VIEWS,
+                .env = sc_env, .status = sc_status, .find = sc_find, .finalize = sc_finalize, .finalized = sc_finalized,
+                .global_step_name = sc_step_name, .collection = sc_collection, .add_to_collection = sc_collect,
+                .default_op = sc_default_op, .variable = sc_variable, .open = sc_open, .run = sc_run, .close = sc_close,
+                .read_variable = sc_read, .write_variable = sc_write, .global_step = sc_step);
     return (hs_backend){&ops, script};
 }
 

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lines DIRECTORY: programs in the lines that C11 and C++20 share, which lines.cpp compiles as C++. */
+#include <hooksess/hooksess.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(what)                                                                                                        \
+    do                                                                                                                     \
+        if (!(what)) {                                                                                                     \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what);                                                     \
+            exit(1);                                                                                                       \
+        }                                                                                                                  \
+    while (0)
+
+typedef struct {
+    float weights[10], loss;
+    uint64_t position; /* of the reader */
+} model;
+
+static void make_step(model *m)
+{
+    m->position++;
+    m->loss = 0;
+    for (int i = 0; i < 10; i++) {
+        m->weights[i] += 0.1f * (1 - m->weights[i]);
+        m->loss += fabsf(1 - m->weights[i]);
+    }
+}
+
+/* A loop that stays the program's, until the given step; how it ended. */
+static int own_loop(const char *directory, int64_t last_step, model *m)
+{
+    int64_t step = 0;
+    memset(m, 0, sizeof *m);
+    hs_graph *g = hs_graph_new(NULL);
+    hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(2, 5), m->weights);
+    hs_graph_variable(g, "reader", HS_UINT64, HS_SCALAR, &m->position);
+    hs_graph_global_step(g, NULL, &step);
+    hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m->loss);
+    hs_session *s = hs_training_session_open(
+        hs_graph_backend(g),
+        HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_steps = 2, .signals = true,
+                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = last_step), hs_nan_tensor(.tensor = "loss"),
+                                              hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = 100))),
+        NULL);
+    while (hs_step_begin(s)) {
+        make_step(m);
+        hs_step_end(s);
+    }
+    hs_outcome outcome = hs_session_close(s, NULL);
+    hs_graph_free(g);
+    CHECK(outcome.step == last_step);
+    return hs_outcome_exit_code(&outcome);
+}
+
+/* The step as an op, with a hook of the program's own. */
+
+static hs_code train(void *self, hs_op *op, hs_error *err)
+{
+    (void)op, (void)err;
+    make_step((model *)self);
+    return HS_OK;
+}
+
+typedef struct {
+    double best;
+    int patience, bad;
+} early_stop;
+
+static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    (void)self, (void)run, (void)err;
+    *args = &wanted;
+    return HS_OK;
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    early_stop *h = (early_stop *)self;
+    double loss = hs_values_number(values, 0);
+    (void)err;
+    h->bad = loss < h->best * 0.99 ? 0 : h->bad + 1;
+    h->best = loss < h->best ? loss : h->best;
+    if (h->bad == h->patience)
+        hs_run_context_request_stop(run);
+    return HS_OK;
+}
+
+static const hs_hook_ops early_stop_ops =
+    HS_INIT(hs_hook_ops, .name = "early_stop", .before_run = before_run, .after_run = after_run);
+
+static void stopped_by_a_hook(void)
+{
+    hs_error err;
+    model m;
+    memset(&m, 0, sizeof m);
+    early_stop h = {.best = INFINITY, .patience = 1, .bad = 0};
+    hs_hook hook = {.ops = &early_stop_ops, .self = &h, .flags = 0};
+    hs_graph *g = hs_graph_new(NULL);
+    hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(10), m.weights);
+    hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m.loss);
+    hs_graph_global_step(g, NULL, NULL);
+    hs_graph_op(g, .name = "train", .run = train, .self = &m, .writes = HS_NAMES("weights", "loss"), .advances_step = true);
+    hs_session *s = hs_session_open(hs_graph_backend(g), HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err);
+    while (!hs_session_should_stop(s))
+        if (hs_session_run(s, "train", &err) != HS_OK)
+            break;
+    hs_outcome outcome = hs_session_close(s, &err);
+    hs_graph_free(g);
+    CHECK(outcome.reason == HS_REASON_STOPPED && strcmp(outcome.hook, "early_stop") == 0);
+}
+
+/* Feeds, and nested fetches. */
+
+static hs_code add(void *self, hs_op *op, hs_error *err)
+{
+    const float *x = (const float *)hs_op_input(op, 0)->data;
+    const int64_t *y = (const int64_t *)hs_op_input(op, 1)->data;
+    float *sum = (float *)hs_op_output(op, 0)->data;
+    (void)self, (void)err;
+    *sum = x[0] + x[1] + (float)*y;
+    return HS_OK;
+}
+
+static void feeds_and_fetches(void)
+{
+    hs_error err;
+    const float images[2] = {1, 2};
+    const int64_t label = 4;
+    hs_graph *g = hs_graph_new(NULL);
+    hs_graph_placeholder(g, "images", HS_FLOAT, HS_SHAPE(1, 2));
+    hs_graph_placeholder(g, "labels", HS_INT64, HS_SCALAR);
+    hs_graph_op(g, .name = "sum", .run = add, .inputs = HS_NAMES("images", "labels"),
+                .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}));
+    hs_session *s = hs_session_open(hs_graph_backend(g), NULL, &err);
+    const hs_run_values *v;
+    hs_code code =
+        hs_session_run_args(s,
+                            HS_RUN_ARGS(.fetches = HS_DICT({"all", HS_LIST(HS_LEAF("sum"), HS_LEAF("labels"))},
+                                                           {"metrics", HS_DICT({"sum", HS_LEAF("sum:0")})}),
+                                        .feeds = HS_FEEDS({"images", hs_tensor_of(HS_FLOAT, HS_SHAPE(1, 2), images)},
+                                                          {"labels", hs_tensor_of(HS_INT64, HS_SCALAR, &label)})),
+                            &v, &err);
+    CHECK(code == HS_OK);
+    CHECK(hs_values_number_at(v, "metrics/sum") == 7);
+    hs_session_close(s, &err);
+    hs_graph_free(g);
+}
+
+int main(int argc, char **argv)
+{
+    model whole, resumed;
+    char directory[1024];
+    if (argc != 2)
+        return 2;
+    snprintf(directory, sizeof directory, "%s/whole", argv[1]);
+    CHECK(own_loop(directory, 6, &whole) == 0);
+    snprintf(directory, sizeof directory, "%s/resumed", argv[1]);
+    CHECK(own_loop(directory, 3, &resumed) == 0);
+    CHECK(own_loop(directory, 6, &resumed) == 0);
+    CHECK(memcmp(whole.weights, resumed.weights, sizeof whole.weights) == 0 && whole.position == resumed.position);
+    stopped_by_a_hook();
+    feeds_and_fetches();
+    return 0;
+}
