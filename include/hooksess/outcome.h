@@ -41,7 +41,7 @@ typedef struct hs_outcome {
  *   1       failed, or interrupted and not saved. Of NULL, too */
 HS_API int hs_outcome_exit_code(const hs_outcome *outcome);
 /* "failed", "closed", "stopped", "end of input", "already done". Static. */
-HS_API const char *hs_reason_name(int32_t reason);
+HS_API const char *hs_reason_name(hs_reason reason);
 
 HS_END_DECLS
 

@@ -43,7 +43,7 @@ static void call_closes(hs_session *session, const hs_outcome *outcome)
     hs__does(session, NULL);
 }
 
-static int32_t reason_of(const hs_session *session, hs_code last, const hs_error *error)
+static hs_reason reason_of(const hs_session *session, hs_code last, const hs_error *error)
 {
     if (error->code)
         return HS_REASON_FAILED;

@@ -16,7 +16,7 @@ int hs_outcome_exit_code(const hs_outcome *outcome)
     return failed || outcome->last_saved_step >= 0 ? FAILED : 0;
 }
 
-const char *hs_reason_name(int32_t reason)
+const char *hs_reason_name(hs_reason reason)
 {
     static const char *const names[] = {"failed", "closed", "stopped", "end of input", "already done"};
     return reason >= 0 && reason < (int32_t)(sizeof names / sizeof *names) ? names[reason] : "unknown";

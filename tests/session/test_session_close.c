@@ -344,7 +344,7 @@ static void the_exit_code_is_the_outcomes(void **state)
 {
     (void)state;
     for (int32_t reason = HS_REASON_FAILED; reason <= HS_REASON_ALREADY_DONE; reason++) {
-        hs_outcome outcome = {.reason = reason};
+        hs_outcome outcome = {.reason = (hs_reason)reason};
         assert_int_equal(hs_outcome_exit_code(&outcome), reason == HS_REASON_FAILED);
     }
     assert_int_equal(hs_outcome_exit_code(NULL), 1);
@@ -359,7 +359,7 @@ static void the_exit_code_is_the_outcomes(void **state)
     assert_string_equal(hs_reason_name(HS_REASON_FAILED), "failed");
     assert_string_equal(hs_reason_name(HS_REASON_ALREADY_DONE), "already done");
     assert_string_equal(hs_reason_name(5), "unknown");
-    assert_string_equal(hs_reason_name(-1), "unknown");
+    assert_string_equal(hs_reason_name((hs_reason)-1), "unknown");
 }
 
 static void closing_nothing_makes_an_outcome_of_the_error(void **state)
