@@ -146,7 +146,7 @@ int main(void)
         HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .save_checkpoint_steps = 1000, .signals = true,
                             .hooks = HS_HOOKS(hs_stop_at_step(.last_step = STEPS), hs_nan_tensor(.tensor = "loss"),
                                               hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"),
-                                                            .every_n_steps = 100, .output_dir = "run"))),
+                                                            .every_n_steps = 100, .summary_dir = "run"))),
         NULL);
     while (hs_step_begin(s)) {
         loss = train(&model, &reader, step + 1);

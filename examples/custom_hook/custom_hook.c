@@ -40,7 +40,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     early_stop *h = self;
-    double loss = hs_values_number(values, 0), average = h->seen.average;
+    double loss = hs_run_values_number(values, 0), average = h->seen.average;
     (void)err;
     h->seen.average = isnan(average) ? loss : h->decay * average + (1 - h->decay) * loss;
     if (h->seen.average < h->seen.best)
@@ -53,13 +53,13 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     early_stop *h = self;
-    return hs_state_write(out, &h->seen, sizeof h->seen, err);
+    return hs_state_writer_write(out, &h->seen, sizeof h->seen, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     early_stop *h = self;
-    return hs_state_read(in, &h->seen, sizeof h->seen, err);
+    return hs_state_reader_read(in, &h->seen, sizeof h->seen, err);
 }
 
 /* clang-format off */
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_variable(g, "x", HS_DOUBLE, HS_SCALAR, &m.x);
     hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &m.loss);
-    hs_graph_op(g, .name = "train", .run = train, .self = &m, .writes = HS_NAMES("x", "loss"), .advances_step = true);
+    hs_graph_op(g, .name = "train", .run = train, .user = &m, .writes = HS_NAMES("x", "loss"), .advances_step = true);
 
     early_stop h = {.decay = 0.9, .patience = 5, .seen = {.average = NAN, .best = INFINITY}};
     hs_hook hook = {.ops = &early_stop_ops, .self = &h};

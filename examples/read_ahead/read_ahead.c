@@ -41,12 +41,12 @@ static hs_code read_batch(void *self, hs_op *op, hs_error *err)
 
 static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, &((reader *)self)->position, sizeof(uint64_t), err);
+    return hs_state_writer_write(out, &((reader *)self)->position, sizeof(uint64_t), err);
 }
 
 static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, &((reader *)self)->position, sizeof(uint64_t), err);
+    return hs_state_reader_read(in, &((reader *)self)->position, sizeof(uint64_t), err);
 }
 
 /* The model: a line. */
@@ -92,12 +92,12 @@ static hs_graph *make_graph(line *m, reader *r)
                                          .load = load_position, .self = r, .identity = "the noisy line");
     hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(2), m->weights);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m->loss);
-    hs_graph_queue(g, .name = "input", .capacity = 8, .produce = read_batch, .self = r, .position = &position,
+    hs_graph_queue(g, .name = "input", .capacity = 8, .produce = read_batch, .user = r, .position = &position,
                    .components = HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(BATCH)},
                                             {.dtype = HS_FLOAT, .shape = HS_SHAPE(BATCH)}));
-    hs_graph_op(g, .name = "train", .run = train, .self = m, .writes = HS_NAMES("weights", "loss"), .advances_step = true,
+    hs_graph_op(g, .name = "train", .run = train, .user = m, .writes = HS_NAMES("weights", "loss"), .advances_step = true,
                 .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1"));
-    hs_graph_op(g, .name = "error", .run = test, .self = m, .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
+    hs_graph_op(g, .name = "error", .run = test, .user = m, .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     return g;
 }
 

@@ -41,7 +41,7 @@ static void make_hooks(struct run *run, hs_hook *hooks)
     if (options->loss)
         hooks[n++] = hs_nan_tensor(.tensor = options->loss);
     if (options->loss && options->log_steps)
-        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES(options->loss), .every_n_iter = options->log_steps);
+        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES(options->loss), .every_n_steps = options->log_steps);
     if (options->losses && !run->place.is_worker)
         hooks[n++] = losses_hook(&run->losses);
     hooks[n].ops = NULL; /* the end */

@@ -115,15 +115,15 @@ void trainer_add_parameters(hs_graph *graph, const struct mlp *model)
 /* Ops that are run together go in the order in which they are defined: after a step, its loss and what it made better. */
 static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const *parameters, const char *const *written)
 {
-    hs_graph_op(graph, .name = "train", .run = train, .self = trainer, .writes = written, .advances_step = true,
+    hs_graph_op(graph, .name = "train", .run = train, .user = trainer, .writes = written, .advances_step = true,
                 .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1", "input/dequeue:2"));
-    hs_graph_op(graph, .name = "test_accuracy", .run = test_accuracy, .self = trainer, .inputs = parameters,
+    hs_graph_op(graph, .name = "test_accuracy", .run = test_accuracy, .user = trainer, .inputs = parameters,
                 .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}));
-    hs_graph_op(graph, .name = "summary/loss", .run = trainer_summarize, .self = &trainer->loss_summary,
+    hs_graph_op(graph, .name = "summary/loss", .run = trainer_summarize, .user = &trainer->loss_summary,
                 .inputs = HS_NAMES("loss"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
-    hs_graph_op(graph, .name = "summary/test_accuracy", .run = trainer_summarize, .self = &trainer->accuracy_summary,
+    hs_graph_op(graph, .name = "summary/test_accuracy", .run = trainer_summarize, .user = &trainer->accuracy_summary,
                 .inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
-    hs_graph_op(graph, .name = "summary/report", .run = report_run, .self = &trainer->report,
+    hs_graph_op(graph, .name = "summary/report", .run = report_run, .user = &trainer->report,
                 .control_inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
 }
 
@@ -143,7 +143,7 @@ static void add_input(hs_graph *graph, struct input *input)
 {
     hs_state_provider position = input_state(input);
     int64_t rows = (int64_t)input->batch_size, pixels = (int64_t)input->data->pixels;
-    hs_graph_queue(graph, .name = "input", .capacity = 4, .produce = read_batch, .self = input, .position = &position,
+    hs_graph_queue(graph, .name = "input", .capacity = 4, .produce = read_batch, .user = input, .position = &position,
                    .components =
                        HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(rows, pixels)},
                                   {.dtype = HS_UINT8, .shape = HS_SHAPE(rows)}, {.dtype = HS_INT64, .shape = HS_SHAPE(2)}));

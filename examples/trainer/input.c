@@ -79,8 +79,8 @@ static hs_code save(void *self, hs_state_writer *out, hs_error *err)
 {
     const struct input *input = self;
     uint64_t numbers[] = {input->epoch, input->position};
-    hs_code code = hs_state_write(out, numbers, sizeof numbers, err);
-    return code ? code : hs_state_write(out, &input->begun, sizeof input->begun, err);
+    hs_code code = hs_state_writer_write(out, numbers, sizeof numbers, err);
+    return code ? code : hs_state_writer_write(out, &input->begun, sizeof input->begun, err);
 }
 
 static hs_code load(void *self, hs_state_reader *in, hs_error *err)
@@ -88,9 +88,9 @@ static hs_code load(void *self, hs_state_reader *in, hs_error *err)
     struct input *input = self;
     struct rng begun;
     uint64_t n = input->data->n, numbers[2];
-    hs_code code = hs_state_version(in) == 0 ? hs_state_read(in, &n, sizeof n, err) : HS_OK;
-    if (code || (code = hs_state_read(in, numbers, sizeof numbers, err)) ||
-        (code = hs_state_read(in, &begun, sizeof begun, err)))
+    hs_code code = hs_state_reader_version(in) == 0 ? hs_state_reader_read(in, &n, sizeof n, err) : HS_OK;
+    if (code || (code = hs_state_reader_read(in, numbers, sizeof numbers, err)) ||
+        (code = hs_state_reader_read(in, &begun, sizeof begun, err)))
         return code;
     if (n != input->data->n || numbers[1] > n)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "it was saved at image %llu of %llu; here are %zu",

@@ -21,7 +21,7 @@ void log_init(struct log *log)
 void log_free(struct log *log)
 {
     if (log->progress.ops)
-        hs_hook_destroy(log->progress);
+        hs_hook_free(log->progress);
     log->progress = (hs_hook){.ops = NULL};
 }
 

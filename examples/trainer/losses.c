@@ -86,7 +86,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     struct losses *losses = self;
     int64_t step;
     hs_code code = hs_run_context_step(run, &step, err);
-    if (!code && fprintf(losses->file, "%lld %a\n", (long long)step, hs_values_number(values, 0)) < 0)
+    if (!code && fprintf(losses->file, "%lld %a\n", (long long)step, hs_run_values_number(values, 0)) < 0)
         code = failed(losses, err);
     return code;
 }

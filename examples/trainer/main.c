@@ -41,7 +41,7 @@ static double measure(hs_session *session)
     const hs_run_values *values;
     hs_error err = {0};
     if (hs_raw_session_run(hs_session_raw(session), &args, &values, &err) == HS_OK)
-        return hs_values_number(values, 0);
+        return hs_run_values_number(values, 0);
     hs_session_fail(session, err.code, err.message);
     return 0;
 }
@@ -70,7 +70,7 @@ static hs_code make_trial(void *user, const hs_resume_trial *trial, hs_error *er
     struct run *run = user;
     double accuracy;
     run->trial = trial;
-    run->options.model_dir = trial->model_dir;
+    run->options.model_dir = trial->checkpoint_dir;
     run->options.epochs = 0;
     run->options.max_steps = trial->last_step;
     run->options.losses = NULL;

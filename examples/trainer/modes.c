@@ -36,28 +36,28 @@ static hs_estimator *make_estimator(struct model *model, hs_error *err)
 {
     const struct options *options = &model->run->options;
     return hs_estimator_new(
-        HS_ESTIMATOR_OPTIONS(.model_fn = model_fn, .user = model, .model_dir = options->model_dir,
+        HS_ESTIMATOR_OPTIONS(.model_fn = model_fn, .user = model, .checkpoint_dir = options->model_dir,
                              .save_checkpoint_steps = options->save_secs > 0 ? 0 : or_never(options->save_steps),
                              .save_checkpoint_secs = options->save_secs > 0 ? options->save_secs : 0,
                              .save_summaries_steps = or_never(options->summary_steps), .signals = true),
         err);
 }
 
-static void print_metrics(const hs_metrics *metrics)
+static void print_metrics(const hs_evaluation_result *metrics)
 {
-    printf("step %lld: test accuracy %.4f, loss %.4f\n", (long long)hs_metrics_step(metrics),
-           hs_metrics_value(metrics, "test_accuracy"), hs_metrics_value(metrics, "loss"));
+    printf("step %lld: test accuracy %.4f, loss %.4f\n", (long long)hs_evaluation_result_step(metrics),
+           hs_evaluation_result_value(metrics, "test_accuracy"), hs_evaluation_result_value(metrics, "loss"));
     fflush(stdout);
 }
 
 /* Evaluating, beside a process that trains. */
 
-static hs_code evaluated(void *user, const hs_metrics *metrics, hs_error *err)
+static hs_code evaluated(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     const struct run *run = user;
     (void)err;
     print_metrics(metrics);
-    return hs_metrics_step(metrics) >= run->options.last_step ? HS_STOP : HS_OK;
+    return hs_evaluation_result_step(metrics) >= run->options.last_step ? HS_STOP : HS_OK;
 }
 
 static hs_code evaluate(struct model *model, hs_error *err)
@@ -72,7 +72,7 @@ static hs_code evaluate(struct model *model, hs_error *err)
     if (snprintf(directory, sizeof directory, "%s/eval", options->model_dir) >= (int)sizeof directory)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "--model-dir is too long");
     const hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_dir = options->model_dir,
-                                                  .eval_op = "count", .metrics = tester_metrics, .output_dir = directory);
+                                                  .eval_op = "count", .metrics = tester_metrics, .summary_dir = directory);
     code = hs_evaluation_loop(hs_graph_backend(model->tester->graph),
                               HS_EVALUATION_LOOP_OPTIONS(.once = &once, .evaluated = evaluated, .user = model->run,
                                                          .timeout_secs = options->timeout_secs,
@@ -83,7 +83,7 @@ static hs_code evaluate(struct model *model, hs_error *err)
 
 /* Training and evaluating, in one process. */
 
-static hs_code show(void *user, const hs_metrics *metrics, hs_error *err)
+static hs_code show(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     (void)user, (void)err;
     print_metrics(metrics);
@@ -97,12 +97,12 @@ static hs_code train_and_evaluate(struct model *model, int *status, hs_error *er
     hs_estimator *estimator = code ? NULL : make_estimator(model, err);
     if (!estimator)
         return err->code;
-    const hs_evaluate_options evaluation = HS_INIT(hs_evaluate_options);
-    hs_outcome outcome =
-        hs_train_and_evaluate(estimator, NULL,
-                              HS_EVAL_SPEC(.evaluate = &evaluation, .evaluated = show, .start_delay_secs = HS_NEVER,
-                                           .throttle_secs = throttle > 0 ? throttle : HS_NEVER),
-                              err);
+    const hs_estimator_evaluate_options evaluation = HS_INIT(hs_estimator_evaluate_options);
+    hs_outcome outcome = hs_estimator_train_and_evaluate(
+        estimator, NULL,
+        HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluation, .evaluated = show, .start_delay_secs = HS_NEVER,
+                               .throttle_secs = throttle > 0 ? throttle : HS_NEVER),
+        err);
     hs_estimator_free(estimator);
     *status = hs_outcome_exit_code(&outcome);
     return outcome.error.code;
@@ -149,7 +149,7 @@ static hs_code predict(struct model *model, hs_error *err)
     if (!estimator)
         return err->code;
     tester->images = images;
-    code = hs_estimator_predict(estimator, HS_PREDICT_OPTIONS(.predicted = print_prediction), err);
+    code = hs_estimator_predict(estimator, HS_ESTIMATOR_PREDICT_OPTIONS(.predicted = print_prediction), err);
     hs_estimator_free(estimator);
     return code;
 }

@@ -40,12 +40,12 @@ static hs_code add_config(hs_summary *summary, const struct options *options, co
     hs_hparam_info infos[N_HPARAMS + 1] = {{.name = NULL}};
     for (int i = 0; i < N_HPARAMS; i++)
         infos[i] = (hs_hparam_info){.name = list[i].name, .type = list[i].type};
-    const hs_metric_info *metrics =
-        HS_METRIC_INFOS({.tag = "test_accuracy",
-                         .group = options->mode == MODE_TRAIN ? NULL : "eval",
-                         .display_name = "test accuracy",
-                         .dataset = HS_METRIC_VALIDATION},
-                        {.tag = "loss", .display_name = "loss of a batch", .dataset = HS_METRIC_TRAINING});
+    const hs_hparams_metric *metrics =
+        HS_HPARAMS_METRICS({.tag = "test_accuracy",
+                            .group = options->mode == MODE_TRAIN ? NULL : "eval",
+                            .display_name = "test accuracy",
+                            .dataset = HS_HPARAMS_DATASET_VALIDATION},
+                           {.tag = "loss", .display_name = "loss of a batch", .dataset = HS_HPARAMS_DATASET_TRAINING});
     return hs_hparams_config(summary, HS_HPARAMS_CONFIG_OPTIONS(.hparams = infos, .metrics = metrics), err);
 }
 
@@ -161,14 +161,14 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const struct note *note = self;
     const unsigned char told = note->told;
-    return hs_state_write(out, &told, sizeof told, err);
+    return hs_state_writer_write(out, &told, sizeof told, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     struct note *note = self;
     unsigned char told;
-    hs_code code = hs_state_read(in, &told, sizeof told, err);
+    hs_code code = hs_state_reader_read(in, &told, sizeof told, err);
     if (!code)
         note->told = told;
     return code;

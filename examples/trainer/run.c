@@ -96,16 +96,16 @@ static size_t show(struct run *run, hs_hook *hooks)
     size_t n = 0;
     if (options->log_steps) {
         hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .labels = HS_NAMES("step", "loss"),
-                                       .every_n_iter = options->log_steps);
+                                       .every_n_steps = options->log_steps);
         if (!run->trial)
             hooks[n++] = metrics(run);
     }
     if (options->eval_steps)
         hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy", "summary/report"),
-                                      .output_dir = options->model_dir, .save_steps = options->eval_steps);
+                                      .summary_dir = options->model_dir, .every_n_steps = options->eval_steps);
     if (options->histogram_steps)
-        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES(run->trainer.histograms), .output_dir = options->model_dir,
-                                      .save_steps = options->histogram_steps);
+        hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES(run->trainer.histograms), .summary_dir = options->model_dir,
+                                      .every_n_steps = options->histogram_steps);
     if (!run->trial)
         hooks[n++] = note_hook(&run->note);
     if (options->progress)

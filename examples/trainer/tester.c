@@ -102,12 +102,12 @@ static hs_graph *make_graph(struct tester *tester, const hs_env *env)
     hs_graph_global_step(graph, NULL, NULL);
     hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "counts", .dtype = HS_DOUBLE, .shape = HS_SHAPE(COUNTS),
                                                  .flags = HS_VARIABLE_LOCAL));
-    hs_graph_op(graph, .name = "count", .run = count, .self = tester, .writes = HS_NAMES("counts"));
+    hs_graph_op(graph, .name = "count", .run = count, .user = tester, .writes = HS_NAMES("counts"));
     hs_graph_op(graph, .name = "test_accuracy", .run = accuracy, .inputs = HS_NAMES("counts"),
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     hs_graph_op(graph, .name = "loss", .run = loss, .inputs = HS_NAMES("counts"),
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
-    hs_graph_op(graph, .name = "classify", .run = classify, .self = tester, .writes = HS_NAMES("counts"),
+    hs_graph_op(graph, .name = "classify", .run = classify, .user = tester, .writes = HS_NAMES("counts"),
                 .outputs =
                     HS_OUTPUTS({.dtype = HS_INT64, .shape = HS_SHAPE(-1)}, {.dtype = HS_INT64, .shape = HS_SHAPE(-1)},
                                {.dtype = HS_FLOAT, .shape = HS_SHAPE(-1)}));

@@ -63,10 +63,10 @@ typedef struct hs_backend_call {
     bool (*stop_requested)(void *user); /* asked by whoever waits in the run for something that may never come: true ends
                                          * the run with HS_STOP. Any thread, while the run lasts. NULL: nobody will stop it
                                          */
-    void *stop_user;
+    void *user;
     /* Told by the run's thread when it begins to wait for data (true), and when that is over (false), so that who watches
      * the session knows what it does not move for. NULL: nobody asks. */
-    void (*waits)(void *stop_user, bool waiting);
+    void (*waits)(void *user, bool waiting);
 } hs_backend_call;
 
 /* Results are kept as they are until the next run of that level, whatever other levels run. Without it the session copies

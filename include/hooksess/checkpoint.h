@@ -174,12 +174,12 @@ HS_API hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error 
 
 /* What became of a variable, a tensor or a checkpoint in a restore. */
 typedef enum hs_restore_event {
-    HS_RESTORE_TAKEN = 0,     /* the variable `name` was restored, from the tensor `detail` */
-    HS_RESTORE_SKIPPED = 1,   /* the variable was to be skipped */
-    HS_RESTORE_MISSING = 2,   /* the checkpoint has no tensor `name` */
-    HS_RESTORE_DIFFERENT = 3, /* the tensor `name` has another dtype or shape, which `detail` tells */
-    HS_RESTORE_EXTRA = 4,     /* no variable takes the tensor `name` */
-    HS_RESTORE_REJECTED = 5   /* the checkpoint `name` is damaged, as `detail` tells; the one before it is tried */
+    HS_RESTORE_EVENT_RESTORED = 0,   /* the variable `name` was restored, from the tensor `detail` */
+    HS_RESTORE_EVENT_SKIPPED = 1,    /* the variable was to be skipped */
+    HS_RESTORE_EVENT_MISSING = 2,    /* the checkpoint has no tensor `name` */
+    HS_RESTORE_EVENT_MISMATCHED = 3, /* the tensor `name` has another dtype or shape, which `detail` tells */
+    HS_RESTORE_EVENT_EXTRA = 4,      /* no variable takes the tensor `name` */
+    HS_RESTORE_EVENT_REJECTED = 5    /* the checkpoint `name` is damaged, as `detail` tells; the one before it is tried */
 } hs_restore_event;
 typedef void (*hs_restore_report_fn)(void *user, hs_restore_event event, const char *name, const char *detail);
 
@@ -191,7 +191,7 @@ typedef struct hs_restore_options {
     const hs_checkpoint_name *names; /* of variables that are called otherwise in this checkpoint; each at most once */
     const char *const *skip;         /* variables that keep what they have */
     hs_restore_report_fn report;     /* called for each variable, tensor and checkpoint; NULL: nobody is told */
-    void *report_user;
+    void *user;
     bool allow_missing; /* variables that the checkpoint lacks keep what they have */
     bool reshape;       /* tensors of another shape are taken if they have as many elements, in row-major order */
     bool any_identity;  /* state is taken also if it belongs to something else than its provider says (state.h) */
@@ -214,20 +214,20 @@ HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const 
 /* The prefix of the newest checkpoint that the state file of `directory` names and that exists, malloc'ed by `env`:
  * hs_env_free it. NULL: there is none; with an error if the state file is there but says nothing. TensorFlow:
  * latest_checkpoint. */
-HS_API char *hs_latest_checkpoint(const hs_env *env, const char *directory, const char *state_file, hs_error *err);
+HS_API char *hs_checkpoint_latest(const hs_env *env, const char *directory, const char *state_file, hs_error *err);
 HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
 
 /* When the checkpoint was finished, in nanoseconds since 1970. HS_NOT_FOUND. TensorFlow: get_checkpoint_mtimes. */
 HS_API hs_code hs_checkpoint_mtime(const hs_env *env, const char *prefix, int64_t *ns, hs_error *err);
 /* Deletes a checkpoint with all its files; one that is not there is fine. TensorFlow: remove_checkpoint. */
-HS_API hs_code hs_remove_checkpoint(const hs_env *env, const char *prefix, hs_error *err);
-/* Waits until hs_latest_checkpoint is another than `last` (NULL: any), at most so many seconds: HS_DEADLINE_EXCEEDED.
+HS_API hs_code hs_checkpoint_remove(const hs_env *env, const char *prefix, hs_error *err);
+/* Waits until hs_checkpoint_latest is another than `last` (NULL: any), at most so many seconds: HS_DEADLINE_EXCEEDED.
  * *found is malloc'ed by `env`. An evaluation of checkpoints as they come is a loop of these, each with what the one before
  * found as its `last`. TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
-HS_API hs_code hs_wait_for_checkpoint(const hs_env *env, const char *directory, const char *last, double timeout_secs,
-                                      char **found, hs_error *err);
+HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, const char *last, double timeout_secs,
+                                  char **found, hs_error *err);
 
-/* Reading a checkpoint without a session. `prefix` is one checkpoint's (hs_latest_checkpoint gives a directory's newest).
+/* Reading a checkpoint without a session. `prefix` is one checkpoint's (hs_checkpoint_latest gives a directory's newest).
  * TensorFlow: load_checkpoint. One thread at a time. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
@@ -277,15 +277,16 @@ HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *na
  * nothing was removed; HS_FAILED_PRECONDITION: another process saves to one of the directories, or the file `checkpoint` in
  * one names one of them as the newest; HS_RESOURCE_EXHAUSTED: no room for the copies. TensorFlow: the op
  * MergeV2Checkpoints. */
-HS_API hs_code hs_merge_checkpoints(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
+HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
 
 /* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialised; missing directories are made.
  * HS_UNIMPLEMENTED where the backend has none to show. TensorFlow: write_graph. */
-HS_API hs_code hs_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text, hs_error *err);
+HS_API hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text,
+                                      hs_error *err);
 /* The MetaGraphDef of the backend's graph, serialised and malloc'ed by the backend's env: hs_env_free its data. With what
  * the backend knows beside its graph (hs_backend_meta_graph), and the saver's SaverDef, where that names ops. `saver` may
  * be NULL. */
-HS_API hs_code hs_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);
+HS_API hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);
 
 HS_END_DECLS
 

@@ -9,7 +9,7 @@
  *
  *     int64_t step = 0; // a variable of the model
  *     hs_checkpoint_manager *manager = hs_checkpoint_manager_new(
- *         HS_CHECKPOINT_MANAGER_OPTIONS(.directory = "run", .interval = 100, .step = &step), &err);
+ *         HS_CHECKPOINT_MANAGER_OPTIONS(.checkpoint_dir = "run", .interval = 100, .step = &step), &err);
  *     hs_code code = hs_checkpoint_manager_restore_or_initialize(manager, session, NULL, NULL, &err);
  *     while (!code && step < 1000) {
  *         train(&step);
@@ -24,7 +24,7 @@ typedef struct hs_checkpoint_manager hs_checkpoint_manager;
 
 typedef struct hs_checkpoint_manager_options {
     size_t size;
-    const char *directory;         /* needed. It must exist, or its parent must: one level is made. Copied */
+    const char *checkpoint_dir;         /* needed. It must exist, or its parent must: one level is made. Copied */
     const char *name;              /* checkpoints are DIRECTORY/NAME-NUMBER; NULL: "ckpt". Copied */
     const hs_saver_options *saver; /* what is saved, and how much of it is kept; NULL: the defaults. Copied */
     int64_t interval;              /* 0: every save is made; else so many steps after the one before */
@@ -32,7 +32,7 @@ typedef struct hs_checkpoint_manager_options {
     int64_t last_step;             /* with has_last_step: as if a save had been made at this step */
     /* Called where there is nothing to restore; `session` has been initialised by its init op. NULL: nothing is done. */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
-    void *init_user;
+    void *user;
     bool has_last_step;
     unsigned char reserved[7];
 } hs_checkpoint_manager_options;

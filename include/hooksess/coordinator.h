@@ -58,8 +58,8 @@ typedef hs_code (*hs_thread_fn)(void *user, hs_coordinator *coordinator, hs_erro
 typedef struct hs_thread_options {
     size_t size;
     const char *name; /* (required) copied; join names who does not stop */
-    /* NULL: the program runs the thread itself. It counts as alive from hs_thread_start to hs_thread_end, which it calls
-     * at its end (in any thread). */
+    /* NULL: the program runs the thread itself. It counts as alive from hs_thread_start to hs_thread_mark_ended, which it
+     * calls at its end (in any thread). */
     hs_thread_fn run;
     void *user;
     /* Makes the thread look whether it should stop, if it is waiting for something: closes a queue, writes to a pipe.
@@ -75,7 +75,7 @@ HS_API hs_thread *hs_thread_new(const hs_thread_options *options, hs_error *err)
 /* HS_FAILED_PRECONDITION: it was started before. HS_RESOURCE_EXHAUSTED: the system has no more threads. */
 HS_API hs_code hs_thread_start(hs_thread *thread, hs_error *err);
 /* Of a thread that the program runs itself: it has ended. Nothing of it may be woken any more when this returns. */
-HS_API void hs_thread_end(hs_thread *thread);
+HS_API void hs_thread_mark_ended(hs_thread *thread);
 /* Was it started, and has it not ended? */
 HS_API bool hs_thread_alive(const hs_thread *thread);
 /* The thread's. */
@@ -85,7 +85,7 @@ HS_API bool hs_thread_wait(hs_thread *thread, double secs);
 /* What its body returned, copied to `err`; HS_OK before its end. */
 HS_API hs_code hs_thread_error(const hs_thread *thread, hs_error *err);
 /* Lets go of the handle. A thread that runs goes on, and what it needs of the library's stays until it has ended; one that
- * the program runs itself has ended with its handle (hs_thread_end). */
+ * the program runs itself has ended with its handle (hs_thread_mark_ended). */
 HS_API void hs_thread_free(hs_thread *thread);
 
 /* Registers a thread, which may have started: join waits for it. Registering it twice is registering it once; with another

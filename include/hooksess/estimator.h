@@ -22,19 +22,19 @@
  *
  *     static hs_code images(void *user, hs_mode mode, hs_backend backend, hs_hook *hook, hs_error *err)
  *     {
- *         return hs_graph_queue(hs_graph_of(backend), .name = "input", .produce = read_batch, .self = user, ...);
+ *         return hs_graph_queue(hs_graph_of(backend), .name = "input", .produce = read_batch, .user = user, ...);
  *     }
  *
- *     hs_estimator *e = hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = classifier, .user = &model, .model_dir = "run"),
+ *     hs_estimator *e = hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = classifier, .user = &model, .checkpoint_dir = "run"),
  *                                        &err);
- *     hs_outcome o = hs_estimator_train(e, HS_TRAIN_OPTIONS(.input = {images, &train}, .max_steps = 10000), &err);
+ *     hs_outcome o = hs_estimator_train(e, HS_ESTIMATOR_TRAIN_OPTIONS(.input = {images, &train}, .max_steps = 10000), &err);
  *     if (o.interrupted || o.reason == HS_REASON_FAILED)
  *         return hs_outcome_exit_code(&o);
- *     hs_metrics *m = hs_estimator_evaluate(e, HS_EVALUATE_OPTIONS(.input = {images, &test}), &err);
- *     printf("accuracy %g at step %lld\n", hs_metrics_value(m, "accuracy"), (long long)hs_metrics_step(m));
+ *     hs_evaluation_result *m = hs_estimator_evaluate(e, HS_ESTIMATOR_EVALUATE_OPTIONS(.input = {images, &test}), &err);
+ *     printf("accuracy %g at step %lld\n", hs_evaluation_result_value(m, "accuracy"), (long long)hs_evaluation_result_step(m));
  *
  * Each call asks the model function for a graph, opens one session on it, and has the graph released when that is closed:
- * nothing is carried from call to call but what checkpoints in model_dir hold. One thread at a time uses an estimator.
+ * nothing is carried from call to call but what checkpoints in checkpoint_dir hold. One thread at a time uses an estimator.
  * One that is NULL is HS_INVALID_ARGUMENT, and then nothing is taken of what the caller gives. */
 /* clang-format on */
 
@@ -58,8 +58,8 @@ typedef struct hs_estimator_spec {
     void *self;
 } hs_estimator_spec;
 
-/* Builds the graph for a mode, and fills in `spec`, whose size is set, all else zero. hs_train_and_evaluate asks for a
- * graph to evaluate while the one that trains is in use: the two must not lie in the same memory. */
+/* Builds the graph for a mode, and fills in `spec`, whose size is set, all else zero. hs_estimator_train_and_evaluate asks
+ * for a graph to evaluate while the one that trains is in use: the two must not lie in the same memory. */
 typedef hs_code (*hs_model_fn)(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error *err);
 
 /* Gives a session its data. It adds a queue, or ops, to the graph of the model function (hs_graph_of), whose ops may name
@@ -79,12 +79,12 @@ typedef struct hs_estimator_options {
     size_t size;
     hs_model_fn model_fn; /* (required) */
     void *user;
-    const char *model_dir; /* (required) checkpoints and event files; copied */
+    const char *checkpoint_dir; /* (required) checkpoints and event files; copied */
     double save_checkpoint_secs;
     int64_t save_checkpoint_steps;
     double save_summaries_secs;
     int64_t save_summaries_steps;
-    int64_t log_steps;   /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
+    int64_t log_step_count_steps;   /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
     int64_t max_to_keep; /* as in hs_saver_options; a saver of the scaffold's own comes before it */
     const hs_env *env;   /* the estimator's own memory, clock and files; copied; NULL: the system's own */
     bool signals; /* trainings heed signals, as in hs_session_options: look at hs_outcome.interrupted before the next call,
@@ -97,11 +97,11 @@ typedef struct hs_estimator_options {
 /* The caller's to free. HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. */
 HS_API hs_estimator *hs_estimator_new(const hs_estimator_options *options, hs_error *err);
 HS_API void hs_estimator_free(hs_estimator *estimator);
-HS_API const char *hs_estimator_model_dir(const hs_estimator *estimator);
-/* The newest checkpoint of model_dir, to be freed with hs_env_free; NULL: there is none. */
+HS_API const char *hs_estimator_checkpoint_dir(const hs_estimator *estimator);
+/* The newest checkpoint of checkpoint_dir, to be freed with hs_env_free; NULL: there is none. */
 HS_API char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *err);
 
-typedef struct hs_train_options {
+typedef struct hs_estimator_train_options {
     size_t size;
     hs_input input;
     int64_t steps;        /* so many more than those that are made; or */
@@ -109,26 +109,27 @@ typedef struct hs_train_options {
                            * At most one of the two; neither: until HS_OUT_OF_RANGE, or a hook asks to stop */
     const hs_hook *hooks; /* taken, also when it fails */
     const hs_saver_listener *listeners; /* told of each checkpoint */
-} hs_train_options;
-#define HS_TRAIN_OPTIONS(...) HS_OPTIONS(hs_train_options, __VA_ARGS__)
+} hs_estimator_train_options;
+#define HS_ESTIMATOR_TRAIN_OPTIONS(...) HS_OPTIONS(hs_estimator_train_options, __VA_ARGS__)
 
-/* Goes on from the newest checkpoint of model_dir, if there is one. Hooks come in this order: the input's, the model
+/* Goes on from the newest checkpoint of checkpoint_dir, if there is one. Hooks come in this order: the input's, the model
  * function's, the caller's, the stop, the NaN check, the line of the loss, and those of a training session. TensorFlow:
  * Estimator.train. */
-HS_API hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *options, hs_error *err);
+HS_API hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_options *options, hs_error *err);
 
-typedef struct hs_evaluate_options {
+typedef struct hs_estimator_evaluate_options {
     size_t size;
     hs_input input;
     int64_t steps;               /* batches; 0: until HS_OUT_OF_RANGE */
-    const char *name;            /* NULL: metrics are written to model_dir/eval, else to model_dir/eval_NAME */
-    const char *checkpoint_path; /* NULL: the newest of model_dir */
+    const char *name;            /* NULL: metrics are written to checkpoint_dir/eval, else to checkpoint_dir/eval_NAME */
+    const char *checkpoint_prefix; /* NULL: the newest of checkpoint_dir */
     const hs_hook *hooks;        /* taken, also when it fails */
-} hs_evaluate_options;
-#define HS_EVALUATE_OPTIONS(...) HS_OPTIONS(hs_evaluate_options, __VA_ARGS__)
+} hs_estimator_evaluate_options;
+#define HS_ESTIMATOR_EVALUATE_OPTIONS(...) HS_OPTIONS(hs_estimator_evaluate_options, __VA_ARGS__)
 
-/* As hs_evaluate_once. Nothing is written to model_dir itself. `options` may be NULL. TensorFlow: Estimator.evaluate. */
-HS_API hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_options *options, hs_error *err);
+/* As hs_evaluate_once. Nothing is written to checkpoint_dir itself. `options` may be NULL. TensorFlow: Estimator.evaluate. */
+HS_API hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_estimator_evaluate_options *options,
+                                                   hs_error *err);
 
 /* One batch of predictions, or one example of it: views, in the order of the keys, that are
  * good until it returns, where the backend has them (hs_tensor_host). `index`
@@ -136,34 +137,35 @@ HS_API hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evalu
  */
 typedef hs_code (*hs_prediction_fn)(void *user, int64_t index, const hs_tensor *values, size_t n, hs_error *err);
 
-typedef struct hs_predict_options {
+typedef struct hs_estimator_predict_options {
     size_t size;
     hs_input input;
     const char *const *keys;     /* tensors, ended by NULL; NULL: all predictions of the model function */
-    const char *checkpoint_path; /* NULL: the newest of model_dir */
+    const char *checkpoint_prefix; /* NULL: the newest of checkpoint_dir */
     const hs_hook *hooks;        /* taken, also when it fails */
     hs_prediction_fn predicted;  /* (required) */
     void *user;
     bool whole_batches; /* a call for each batch, instead of one for each example */
     unsigned char reserved[7];
-} hs_predict_options;
-#define HS_PREDICT_OPTIONS(...) HS_OPTIONS(hs_predict_options, __VA_ARGS__)
+} hs_estimator_predict_options;
+#define HS_ESTIMATOR_PREDICT_OPTIONS(...) HS_OPTIONS(hs_estimator_predict_options, __VA_ARGS__)
 
 /* Until the end of the input (HS_OUT_OF_RANGE), or HS_STOP. Example by example, all predictions of a batch must have as
  * many rows: HS_INVALID_ARGUMENT names the one that has not. HS_NOT_FOUND: no checkpoint, or no tensor of that name.
  * TensorFlow: Estimator.predict. */
-HS_API hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *options, hs_error *err);
+HS_API hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict_options *options, hs_error *err);
 
 /* When to evaluate in the course of a training. */
-typedef struct hs_eval_spec {
+typedef struct hs_estimator_eval_spec {
     size_t size;
-    const hs_evaluate_options *evaluate; /* (required) without a checkpoint_path. The hooks are begun anew for each */
-    double start_delay_secs;             /* none before; 0: 120; HS_NEVER: at once */
-    double throttle_secs; /* from the beginning of one to that of the next at least; 0: 600; HS_NEVER: each checkpoint */
-    hs_evaluated_fn evaluated; /* told of each; HS_STOP breaks the training off, well. NULL: nobody is */
+    const hs_estimator_evaluate_options
+        *evaluate;           /* (required) without a checkpoint_prefix. The hooks are begun anew for each */
+    double start_delay_secs; /* none before; 0: 120; HS_NEVER: at once */
+    double throttle_secs;    /* from the beginning of one to that of the next at least; 0: 600; HS_NEVER: each checkpoint */
+    hs_evaluation_done_fn evaluated; /* told of each; HS_STOP breaks the training off, well. NULL: nobody is */
     void *user;
-} hs_eval_spec;
-#define HS_EVAL_SPEC(...) HS_OPTIONS(hs_eval_spec, __VA_ARGS__)
+} hs_estimator_eval_spec;
+#define HS_ESTIMATOR_EVAL_SPEC(...) HS_OPTIONS(hs_estimator_eval_spec, __VA_ARGS__)
 
 /* Trains up to max_steps, evaluates new checkpoints on the way, in the thread that trains, and the last one once the
  * training is over, also where no step was left to make. That of step 0 is passed over on the way: nothing is trained yet.
@@ -174,22 +176,24 @@ typedef struct hs_eval_spec {
  * when `evaluated` has had enough, and when it is interrupted (hs_outcome.interrupted: a signal, a limit of time) or
  * stopped by way of its coordinator: then its last step is saved, and the call returns without a last evaluation.
  * TensorFlow: train_and_evaluate, run locally. */
-HS_API hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options *train, const hs_eval_spec *eval,
-                                        hs_error *err);
+HS_API hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_estimator_train_options *train,
+                                                  const hs_estimator_eval_spec *eval, hs_error *err);
 
 /* A training loop around a graph, or a step function of the caller's. TensorFlow: slim.learning.train. */
-typedef struct hs_train_loop_options {
+typedef struct hs_estimator_train_loop_options {
     size_t size;
     const char *train_op; /* run again and again; or */
-    hs_step_fn step;      /* called again and again; HS_STOP (hs_step_context_request_stop) ends the loop. Exactly one */
-    void *step_user;
+    hs_session_run_step_fn
+        step; /* called again and again; HS_STOP (hs_step_context_request_stop) ends the loop. Exactly one */
+    void *user;
     const hs_training_options *training; /* its session: directory, hooks, rhythms. NULL: the defaults */
-} hs_train_loop_options;
-#define HS_TRAIN_LOOP_OPTIONS(...) HS_OPTIONS(hs_train_loop_options, __VA_ARGS__)
+} hs_estimator_train_loop_options;
+#define HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(...) HS_OPTIONS(hs_estimator_train_loop_options, __VA_ARGS__)
 
 /* Opens a training session, makes steps until it should stop (hs_stop_at_step, the end of the input), and closes it. The
  * hooks of `training` are taken, also when it fails. */
-HS_API hs_outcome hs_train_loop(hs_backend backend, const hs_train_loop_options *options, hs_error *err);
+HS_API hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_loop_options *options,
+                                          hs_error *err);
 
 HS_END_DECLS
 

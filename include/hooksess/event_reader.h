@@ -58,7 +58,7 @@ typedef struct hs_event {
     double wall_time; /* seconds since 1970 */
     int64_t step;
     hs_event_kind kind;
-    hs_session_status status;           /* of a session log */
+    hs_session_log_status status;       /* of a session log */
     hs_string checkpoint_path, message; /* of a session log; `message` also of a log message */
     hs_string text;                     /* the file version ("brain.Event:2"), or the tag of run metadata */
     hs_bytes bytes;                     /* serialised: the graph, meta graph, summary, run metadata */

@@ -64,8 +64,8 @@ typedef struct hs_variable_def {
     void *data;
     const void *initial; /* bytes of the whole variable, host memory */
     /* Sets the first value in `value`, a view of the variable's memory. Run by the init op; not when it is restored. */
-    hs_code (*initialize)(void *self, const hs_tensor *value, hs_error *err);
-    void *self;
+    hs_code (*initialize)(void *user, const hs_tensor *value, hs_error *err);
+    void *user;
     const hs_memory *memory; /* of `data`, where that is not the host's; must outlive the graph */
     uint64_t flags;          /* HS_VARIABLE_LOCAL: not saved, set by the local init op */
 } hs_variable_def;
@@ -93,7 +93,7 @@ HS_API hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *
 /* An op's function. Returns HS_OK, or a code with a message; HS_OUT_OF_RANGE is the end of the input. A failing op ends the
  * run: later ops are not executed. The global step has counted those before it all the same, as what they did is done: let
  * an op that reads the input come before the one that trains (control_inputs). */
-typedef hs_code (*hs_op_fn)(void *self, hs_op *op, hs_error *err);
+typedef hs_code (*hs_op_fn)(void *user, hs_op *op, hs_error *err);
 
 /* An output of an op. With `data`, the program's memory, at least as large as the shape says. Without, and with a shape
  * without -1, memory of the session's, for the function to write into (hs_op_output). Without, and with an open shape or
@@ -114,7 +114,7 @@ typedef struct hs_op_def {
     size_t size;
     const char *name;
     hs_op_fn run; /* NULL: does nothing but bring its inputs and control inputs about (a group) */
-    void *self;
+    void *user;
     const char *const *inputs;         /* tensors that the function reads; ended by NULL */
     const char *const *control_inputs; /* ops that are executed before it */
     const hs_output_def *outputs;      /* ended by dtype HS_DTYPE_NONE */
@@ -127,7 +127,7 @@ typedef struct hs_op_def {
 #define HS_OP_DEF(...) HS_OPTIONS(hs_op_def, __VA_ARGS__)
 
 HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
-/* hs_graph_op(g, .name = "train", .run = train, .self = &m, .advances_step = true) */
+/* hs_graph_op(g, .name = "train", .run = train, .user = &m, .advances_step = true) */
 #define hs_graph_op(graph, ...) hs_graph_add_op((graph), HS_OP_DEF(__VA_ARGS__))
 
 /* Inside an op's function. Views are good until it returns. NULL past the last. */
@@ -159,7 +159,7 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
 
 /* A queue: what threads of the session's produce ahead of the steps that consume it. TensorFlow: FIFOQueue, QueueRunner.
  *
- *     hs_graph_queue(g, .name = "input", .capacity = 4, .produce = read_batch, .self = &reader,
+ *     hs_graph_queue(g, .name = "input", .capacity = 4, .produce = read_batch, .user = &reader,
  *                    .components = HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(128, 784)},
  *                                             {.dtype = HS_INT64, .shape = HS_SHAPE(128)}));
  *     hs_graph_op(g, .name = "train", .run = train, .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1"));
@@ -188,7 +188,7 @@ typedef struct hs_queue_def {
      * several threads call it at once, one alone never does, even if it has outlived a session. It reads and writes no
      * variables. Or: */
     hs_op_fn produce;
-    void *self;
+    void *user;
     const char *const *inputs; /* what an element is copied from: outputs of other ops, one a component; ended by NULL.
                                 * Placeholders too, for programs that run NAME/enqueue themselves: the runner then is left
                                 * out with threads HS_NEVER. Ops on the way are executed by the runner's threads */

@@ -60,7 +60,7 @@ typedef struct hs_run_context hs_run_context;
  *
  * A hook that changes a variable of 64 KiB or more does it by an op that lists the variable in its writes:
  *
- *     hs_graph_op(graph, .name = "scale", .run = scale, .self = &hook, .writes = HS_NAMES("weights"));
+ *     hs_graph_op(graph, .name = "scale", .run = scale, .user = &hook, .writes = HS_NAMES("weights"));
  *     ...
  *     static const hs_run_args scaled = HS_INIT(hs_run_args, .names = HS_NAMES("scale"));
  *     return hs_raw_session_run(hs_run_context_session(run), &scaled, NULL, err);
@@ -113,14 +113,14 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
 /* The same hook, without which the training can do: a logger, say. Where one of its callbacks fails, what it asked for
  * cannot be fetched, or its state cannot be saved, the training goes on as if the hook were not there; it is called again
  * after 1, 2, 4 ... 64 seconds (after_create_session first, if that is what failed; what there was to do meanwhile, such as
- * rows of a file, is left out), and the log and the outcome say how often that was so. After `most_failures` in a row it is
+ * rows of a file, is left out), and the log and the outcome say how often that was so. After `max_failures` in a row it is
  * left alone for good; 0: never. A begin that fails is final. What it fetches is a part of the run: an op of its own that
  * fails in there fails the run. At most 2^31 - 1 failures; a negative number is 0. */
-HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t most_failures);
+HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
 /* Destroys a hook that was held, or never came to a session. */
-HS_API void hs_hook_destroy(hs_hook hook);
+HS_API void hs_hook_free(hs_hook hook);
 /* Destroys a list of hooks as a session does: each self once, and none that is held. */
-HS_API void hs_hooks_destroy(const hs_hook *hooks);
+HS_API void hs_hooks_free(const hs_hook *hooks);
 
 /* The run that is being made. The same context for before_run, after_run and boundary of one run, and for all hooks. */
 
@@ -195,9 +195,9 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
 /* How many restores there were: whoever remembers what was saved, and finds another number, has to think again. */
 HS_API uint64_t hs_raw_session_restores(const hs_raw_session *session);
 /* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
-HS_API void hs_raw_session_saved(hs_raw_session *session, int64_t step);
+HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
 /* The newest step that is durable, restored or saved; -1: none. */
-HS_API int64_t hs_raw_session_saved_step(const hs_raw_session *session);
+HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
 /* How long a save takes that training has to wait for, in seconds: what savers have measured, the longest of the last few;
  * before the first of them, what was said of an earlier run. 0: not known. Setting it is for savers, and whoever knows
  * better before. */
@@ -217,7 +217,7 @@ HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
  * hs_saver_restore or hs_raw_session_restore_copy brings back may be saved again. */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);
 /* Why; NULL: saves are welcome. */
-HS_API const char *hs_raw_session_saves_refused(const hs_raw_session *session);
+HS_API const char *hs_raw_session_save_refusal(const hs_raw_session *session);
 /* Failures that the training gets over: of hooks of best effort, which the session counts itself, and of others who say so,
  * such as savers on a full disk. They are counted by `who`, and belong to the outcome. */
 HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);

@@ -37,32 +37,32 @@ typedef struct hs_hparam_info {
     const char *name;
     const char *display_name, *description;
     hs_hparam_type type;
-    const hs_hparam *values; /* HS_HPARAMS(...), whose names do not matter. NULL: any, or between `least` and `most` */
-    double least, most;      /* of a number; both 0: any */
+    const hs_hparam *values; /* HS_HPARAMS(...), whose names do not matter. NULL: any, or between `min` and `max` */
+    double min, max;      /* of a number; both 0: any */
     void *reserved[2];       /* NULL */
 } hs_hparam_info;
 #define HS_HPARAM_INFOS(...) HS__LIST(hs_hparam_info, __VA_ARGS__, {.name = NULL})
 
-typedef enum hs_metric_dataset {
-    HS_METRIC_DATASET_UNKNOWN = 0,
-    HS_METRIC_TRAINING = 1,
-    HS_METRIC_VALIDATION = 2
-} hs_metric_dataset;
+typedef enum hs_hparams_dataset {
+    HS_HPARAMS_DATASET_UNKNOWN = 0,
+    HS_HPARAMS_DATASET_TRAINING = 1,
+    HS_HPARAMS_DATASET_VALIDATION = 2
+} hs_hparams_dataset;
 
 /* What the runs are compared by: a scalar. Frozen. */
-typedef struct hs_metric_info {
+typedef struct hs_hparams_metric {
     const char *tag;   /* the scalar's */
     const char *group; /* the directory below the run's where it is; NULL: the run's own */
     const char *display_name, *description;
-    hs_metric_dataset dataset;
+    hs_hparams_dataset dataset;
     void *reserved[2]; /* NULL */
-} hs_metric_info;
-#define HS_METRIC_INFOS(...) HS__LIST(hs_metric_info, __VA_ARGS__, {.tag = NULL})
+} hs_hparams_metric;
+#define HS_HPARAMS_METRICS(...) HS__LIST(hs_hparams_metric, __VA_ARGS__, {.tag = NULL})
 
 typedef struct hs_hparams_config_options {
     size_t size;
-    const hs_hparam_info *hparams; /* HS_HPARAM_INFOS(...). NULL: none */
-    const hs_metric_info *metrics; /* HS_METRIC_INFOS(...). NULL: none */
+    const hs_hparam_info *hparams;    /* HS_HPARAM_INFOS(...). NULL: none */
+    const hs_hparams_metric *metrics; /* HS_HPARAMS_METRICS(...). NULL: none */
     const char *name, *description, *user;
     double created_secs; /* since 1970; 0: now */
 } hs_hparams_config_options;

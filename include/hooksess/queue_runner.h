@@ -60,7 +60,7 @@ HS_API size_t hs_queue_runner_errors(hs_queue_runner *runner, const hs_error **e
 
 /* The same for all runners of the backend's collection HS_QUEUE_RUNNERS. None there: a warning in the log, and an empty
  * list. A session's own raw session (hs_session_raw), whose runners the session has started: an empty list. */
-HS_API hs_code hs_start_queue_runners(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
+HS_API hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
                                       hs_error *err);
 
 HS_END_DECLS

@@ -122,19 +122,19 @@ HS_API void hs_run_args_clear(hs_run_args *args);
 typedef struct hs_run_values hs_run_values;
 
 /* The number of leaves. They are counted in the order in which they were written, depth first. */
-HS_API size_t hs_values_count(const hs_run_values *values);
+HS_API size_t hs_run_values_count(const hs_run_values *values);
 /* A leaf by position, or by path: "metrics/loss" in a tree ("0/1" in lists), the name itself in a flat list. NULL if there
  * is no such leaf, or it is an op, which has no value. The tensor may be device memory (hs_tensor_host). */
-HS_API const hs_tensor *hs_values_tensor(const hs_run_values *values, size_t index);
-HS_API const hs_tensor *hs_values_tensor_at(const hs_run_values *values, const char *path);
+HS_API const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index);
+HS_API const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path);
 /* The first element of a leaf as a double; NaN where there is no such leaf, no value, or no number. Device memory is read.
  */
-HS_API double hs_values_number(const hs_run_values *values, size_t index);
-HS_API double hs_values_number_at(const hs_run_values *values, const char *path);
+HS_API double hs_run_values_number(const hs_run_values *values, size_t index);
+HS_API double hs_run_values_number_at(const hs_run_values *values, const char *path);
 /* The merged options of the run (NULL: none), and its metadata as a serialised TensorFlow RunMetadata (size 0: none was
  * asked for). */
-HS_API const hs_run_options *hs_values_options(const hs_run_values *values);
-HS_API hs_bytes hs_values_metadata(const hs_run_values *values);
+HS_API const hs_run_options *hs_run_values_options(const hs_run_values *values);
+HS_API hs_bytes hs_run_values_metadata(const hs_run_values *values);
 
 HS_END_DECLS
 

@@ -8,7 +8,7 @@
  *
  * It is for exchange, not for going on from: a file has no checksums, so that a byte of the data that has changed is not
  * noticed (a damaged header is, and a length that does not fit), it is called the newest by nobody, and the state of hooks
- * and backend is not exported. Checkpoints (checkpoint.h) are for that, and hs_convert_checkpoint makes one of the other.
+ * and backend is not exported. Checkpoints (checkpoint.h) are for that, and hs_checkpoint_convert makes one of the other.
  *
  * dtypes: HS_DOUBLE is F64, HS_FLOAT F32, HS_HALF F16, HS_BFLOAT16 BF16, HS_INT64 to HS_INT8 I64, I32, I16, I8, HS_UINT64
  * to HS_UINT8 U64, U32, U16, U8, HS_BOOL BOOL and HS_COMPLEX64 C64 (which readers older than its making refuse). The format
@@ -67,7 +67,7 @@ HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, co
  * that holds it keeps its hold. On failure nothing is left but what was there: HS_INVALID_ARGUMENT for the names, or naming
  * a tensor that the other format cannot hold; HS_NOT_FOUND, HS_DATA_LOSS, HS_UNIMPLEMENTED for what cannot be read;
  * HS_FAILED_PRECONDITION for a directory that another process saves to. `env` NULL: the system's own. */
-HS_API hs_code hs_convert_checkpoint(const hs_env *env, const char *from, const char *to, hs_error *err);
+HS_API hs_code hs_checkpoint_convert(const hs_env *env, const char *from, const char *to, hs_error *err);
 
 HS_END_DECLS
 

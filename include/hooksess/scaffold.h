@@ -19,7 +19,7 @@ typedef struct hs_scaffold_options {
     const char *init_op;
     const hs_feed *init_feeds; /* for init_op; ended by a NULL name */
     hs_init_fn init_fn;
-    void *init_user;
+    void *user;
     /* An op whose output is a vector of HS_STRING, of shape HS_SHAPE(-1) (hs_op_set_output): the names of what is not
      * initialised. All is ready when there are none. */
     const char *ready_op;

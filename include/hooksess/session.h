@@ -64,7 +64,7 @@ typedef struct hs_recovery {
 typedef struct hs_session_options {
     size_t size;
     const char *checkpoint_dir;  /* restore the newest valid checkpoint that is there, if any; "" and NULL: do not */
-    const char *checkpoint_path; /* restore this one, which must exist. Not together with checkpoint_dir */
+    const char *checkpoint_prefix; /* restore this one, which must exist. Not together with checkpoint_dir */
     /* How to restore; NULL: everything. Must live as long as the session if it recovers */
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* what to do about checkpoint_dir */
@@ -116,11 +116,11 @@ HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args,
 /* A step function makes one step's runs itself. It returns HS_OK, HS_STOP (from hs_step_context_request_stop), or a
  * failure's code with a message. TensorFlow: run_step_fn. */
 typedef struct hs_step_context hs_step_context;
-typedef hs_code (*hs_step_fn)(void *user, hs_step_context *step, hs_error *err);
+typedef hs_code (*hs_session_run_step_fn)(void *user, hs_step_context *step, hs_error *err);
 
 /* Calls `step` and returns what it returns. HS_STOP: it asked to stop; hs_session_should_stop is then true. In a session
  * that recovers, HS_ABORTED and HS_UNAVAILABLE have it called again, from its beginning. */
-HS_API hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs_error *err);
+HS_API hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err);
 HS_API hs_raw_session *hs_step_context_session(const hs_step_context *step);
 /* One run with hooks. Values are borrowed until the session's next run. HS_STOP if a hook asked to stop in an earlier run
  * of the same step: return it. */

@@ -37,10 +37,10 @@ typedef struct hs_prepare_options {
     const char *init_op; /* run if nothing was restored */
     const hs_feed *init_feeds;
     hs_init_fn init_fn; /* called after it; its scaffold is NULL */
-    void *init_user;
+    void *user;
     hs_saver *saver;             /* NULL: nothing is restored */
     const char *checkpoint_dir;  /* restore its newest valid checkpoint, if there is one; or */
-    const char *checkpoint_path; /* restore this one. Both are HS_INVALID_ARGUMENT; "" is NULL */
+    const char *checkpoint_prefix; /* restore this one. Both are HS_INVALID_ARGUMENT; "" is NULL */
     const hs_restore_options *restore_options;
     double max_wait_secs;     /* 0: 7200; HS_NEVER: for ever */
     bool wait_for_checkpoint; /* wait for one to come to checkpoint_dir. What none has come to by then is initialised */

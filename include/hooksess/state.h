@@ -18,16 +18,16 @@ typedef struct hs_state_writer hs_state_writer;
 typedef struct hs_state_reader hs_state_reader;
 
 /* Appends bytes (copied). HS_RESOURCE_EXHAUSTED. After a failure further writes fail too. */
-HS_API hs_code hs_state_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err);
+HS_API hs_code hs_state_writer_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err);
 
 /* The next bytes. HS_DATA_LOSS if fewer are left; then nothing is copied. */
-HS_API hs_code hs_state_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err);
+HS_API hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err);
 
 /* How many bytes are left. */
-HS_API size_t hs_state_left(const hs_state_reader *in);
+HS_API size_t hs_state_reader_remaining(const hs_state_reader *in);
 
 /* The version of what is read: that of the provider that wrote it. Never later than the reading provider's own. */
-HS_API int64_t hs_state_version(const hs_state_reader *in);
+HS_API int64_t hs_state_reader_version(const hs_state_reader *in);
 
 /* A save that fails makes the checkpoint fail. A load that fails, or leaves bytes unread, makes the restore fail. */
 typedef hs_code (*hs_save_state_fn)(void *self, hs_state_writer *out, hs_error *err);
@@ -44,7 +44,7 @@ typedef struct hs_state_provider {
     hs_load_state_fn load;
     void *self;
     /* Of the form of the bytes, 0 or more: make it one more when that changes. load gets what any version up to this one
-     * has written (hs_state_version); a later one is refused. */
+     * has written (hs_state_reader_version); a later one is refused. */
     int64_t version;
     /* What the state belongs to, in a line of text: the name, length and checksum of the data set that it is a position in,
      * say. The state of another is refused, unless hs_restore_options.any_identity is set; where the checkpoint or the

@@ -98,7 +98,7 @@ HS_API hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_
 HS_API hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err);
 
 /* How it does. Frozen. */
-typedef struct hs_summary_writer_status {
+typedef struct hs_writer_status {
     int64_t events;   /* that were added; those that were dropped are among them */
     int64_t dropped;  /* that found the queue full, or that a disk did not take until the end */
     int64_t failures; /* attempts of the disk that failed */
@@ -107,9 +107,9 @@ typedef struct hs_summary_writer_status {
     bool goes_on;     /* HS_WRITER_GOES_ON: a failure is to be counted, not to end the training */
     unsigned char reserved[30];
     hs_error last_error; /* of the last attempt that failed */
-} hs_summary_writer_status;
+} hs_writer_status;
 /* Of NULL: all zero. */
-HS_API hs_summary_writer_status hs_summary_writer_get_status(const hs_summary_writer *writer);
+HS_API hs_writer_status hs_summary_writer_status(const hs_summary_writer *writer);
 
 /* Each adds one event, stamped with the time of the call. HS_RESOURCE_EXHAUSTED if there is no memory, or, with
  * HS_WRITER_FAILS, the error that stopped the writer. An event that is dropped is no error. HS_INVALID_ARGUMENT
@@ -131,10 +131,14 @@ HS_API hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes event
 HS_API hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata,
                                               int64_t step, hs_error *err);
 
-typedef enum hs_session_status { HS_SESSION_START = 1, HS_SESSION_STOP = 2, HS_SESSION_CHECKPOINT = 3 } hs_session_status;
+typedef enum hs_session_log_status {
+    HS_SESSION_LOG_START = 1,
+    HS_SESSION_LOG_STOP = 2,
+    HS_SESSION_LOG_CHECKPOINT = 3
+} hs_session_log_status;
 /* A session log. START tells TensorBoard to drop what it has at `step` and above: it is given the first step of the new
  * run, and is never dropped. `checkpoint_path` and `message` may be NULL; what is not UTF-8 in them is written as ?. */
-HS_API hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_status status,
+HS_API hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_log_status status,
                                              const char *checkpoint_path, const char *message, int64_t step, hs_error *err);
 
 HS_END_DECLS

@@ -41,10 +41,10 @@ typedef struct hs_supervisor_options {
     const char *init_op;                 /* the chief's, for what is not restored */
     const hs_feed *init_feeds;           /* for it; ended by a NULL name; borrowed */
     hs_init_fn init_fn;                  /* the chief's, after it; its scaffold is NULL */
-    void *init_user;
+    void *user;
     const char *local_init_op;
     const hs_run_options *local_init_run_options; /* borrowed */
-    const char *logdir;     /* the chief's: where checkpoints and events go. NULL and HS_NONE: neither is written */
+    const char *checkpoint_dir;     /* the chief's: where checkpoints and events go. NULL and HS_NONE: neither is written */
     const char *summary_op; /* gives a serialised Summary. NULL: the collection's, or what merges the graph's summaries
                              * (HS_SUMMARIES), or none */
     hs_saver *saver; /* borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services'
@@ -58,7 +58,7 @@ typedef struct hs_supervisor_options {
     double stop_grace_secs;     /* as in hs_join_options; 0: 120 */
     const char *checkpoint_basename;     /* NULL: "model.ckpt" */
     hs_session_manager *session_manager; /* borrowed. NULL: one of the supervisor's, made of the ops above */
-    /* One of the program's, which it closes after the supervisor is freed. NULL: one of the supervisor's, for the logdir */
+    /* One of the program's, which it closes after the supervisor is freed. NULL: one of the supervisor's, for the checkpoint_dir */
     hs_summary_writer *summary_writer;
     bool is_worker; /* not the chief: somebody else initialises, restores, saves and writes */
     bool no_saver;
@@ -82,7 +82,7 @@ typedef struct hs_supervised_options {
     const char *target; /* as in hs_session_options */
     hs_bytes config;
     double max_wait_secs;      /* for a checkpoint, or as a worker; 0: 7200; HS_NEVER: for ever */
-    bool wait_for_checkpoint;  /* the chief waits for one to come to the logdir, and initialises after max_wait_secs */
+    bool wait_for_checkpoint;  /* the chief waits for one to come to the checkpoint_dir, and initialises after max_wait_secs */
     bool no_standard_services; /* start neither the services nor the graph's queue runners */
     unsigned char reserved[6];
     const hs_recovery *recovery; /* hs_basic_train_loop's attempts and pauses; NULL: as if all in it were 0 */
@@ -90,7 +90,7 @@ typedef struct hs_supervised_options {
 #define HS_SUPERVISED_OPTIONS(...) HS_OPTIONS(hs_supervised_options, __VA_ARGS__)
 
 /* Takes an earlier stop back, and gives a session in which all is ready. A chief restores the newest checkpoint of the
- * logdir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A worker
+ * checkpoint_dir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A worker
  * waits. Then the graph's queue runners are started. NULL after a failure, with all stopped and closed that was begun (but
  * for a session that threads may still run, as they did not stop in the grace period: it stays open for good, and the log
  * says so). Errors as of hs_session_manager_prepare and _wait; HS_FAILED_PRECONDITION: services of an earlier session still
@@ -104,9 +104,9 @@ HS_API hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs
 
 typedef struct hs_supervisor_stop_options {
     size_t size;
-    hs_thread *const *threads; /* waited for in addition to the registered threads: HS_THREADS(...). NULL: none */
-    bool keep_summary_writer;  /* neither write STOP to it, nor close it */
-    bool ignore_live_threads;  /* threads that do not stop are no error, but a warning in the log */
+    hs_thread *const *threads;    /* waited for in addition to the registered threads: HS_THREADS(...). NULL: none */
+    bool no_summary_writer_close; /* neither write STOP to it, nor close it */
+    bool ignore_live_threads;     /* threads that do not stop are no error, but a warning in the log */
     unsigned char reserved[6];
     size_t *left_behind; /* as in hs_join_options: how many threads did not end. NULL: not asked for */
 } hs_supervisor_stop_options;
@@ -138,8 +138,8 @@ HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, h
  * when a session begins at a later step than all before it). If threads do not stop in the grace period, no other session
  * is made: the last one stays open, as hs_supervisor_leave has it, and is the caller's to close; `step` was called with it.
  * TensorFlow: basic_train_loop, which tries for ever, without a pause. */
-typedef hs_code (*hs_train_step_fn)(void *user, hs_raw_session *session, hs_error *err);
-HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_train_step_fn step,
+typedef hs_code (*hs_supervisor_step_fn)(void *user, hs_raw_session *session, hs_error *err);
+HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_supervisor_step_fn step,
                                    void *user, hs_error *err);
 
 /* Threads. */
@@ -147,13 +147,13 @@ HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_option
 /* Starts those of the three services that there is something for: summaries (a summary op, a writer), the step counter,
  * "STEP/sec" (a global step, a writer), and checkpoints (a saver); each works at once, and then every so many seconds. An
  * error of theirs stops the coordinator. Checkpoints are copied under the session's lock, and written beside its runs. With
- * a global step and a writer, the session log has a START, at the next step. Without a logdir: a warning in the log, and
+ * a global step and a writer, the session log has a START, at the next step. Without a checkpoint_dir: a warning in the log, and
  * none is started. Preparing a session does this already. HS_FAILED_PRECONDITION: a worker's supervisor, or there are some.
  */
 HS_API hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
 /* The services that were started last, *n of them; NULL: none were. The supervisor's, until the next start. */
 HS_API hs_thread *const *hs_supervisor_services(const hs_supervisor *sv, size_t *n);
-/* hs_start_queue_runners with the supervisor's coordinator: those of the collection. For one that is in no collection there
+/* hs_queue_runners_start with the supervisor's coordinator: those of the collection. For one that is in no collection there
  * is hs_queue_runner_create_threads, between hs_raw_session_enter and leave. */
 HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads,
                                                  hs_error *err);
@@ -175,10 +175,10 @@ HS_API hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body,
 HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
                                               hs_error *err);
 /* Saves now, as the service does; durable when this returns. Others run the session meanwhile, but while it is copied, or
- * if the caller has entered it. HS_FAILED_PRECONDITION: a worker, no logdir, no saver. */
+ * if the caller has entered it. HS_FAILED_PRECONDITION: a worker, no checkpoint_dir, no saver. */
 HS_API hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
 
-/* What it works with; NULL, or 0 seconds: none. The supervisor's, but for what the program gave. A worker has no logdir,
+/* What it works with; NULL, or 0 seconds: none. The supervisor's, but for what the program gave. A worker has no checkpoint_dir,
  * save path, writer and intervals, whatever it was given. The writer is opened with the session. */
 HS_API bool hs_supervisor_is_chief(const hs_supervisor *sv);
 HS_API hs_session_manager *hs_supervisor_session_manager(const hs_supervisor *sv);
@@ -192,7 +192,7 @@ HS_API const char *hs_supervisor_summary_op(const hs_supervisor *sv);
 HS_API const char *hs_supervisor_global_step(const hs_supervisor *sv);
 HS_API hs_saver *hs_supervisor_saver(const hs_supervisor *sv);
 HS_API hs_summary_writer *hs_supervisor_summary_writer(const hs_supervisor *sv);
-HS_API const char *hs_supervisor_logdir(const hs_supervisor *sv);
+HS_API const char *hs_supervisor_checkpoint_dir(const hs_supervisor *sv);
 HS_API const char *hs_supervisor_save_path(const hs_supervisor *sv);
 HS_API double hs_supervisor_save_summaries_secs(const hs_supervisor *sv);
 HS_API double hs_supervisor_save_model_secs(const hs_supervisor *sv);

@@ -10,7 +10,7 @@
  * steps and seconds, of which one may be given. Beyond TensorFlow.
  *
  *     hs_checkpoint_saver(.checkpoint_dir = directory,
- *                         .trigger = HS_TRIGGER(.every_steps = 1000, .every_secs = 600,
+ *                         .trigger = HS_TRIGGER(.every_n_steps = 1000, .every_n_secs = 600,
  *                                               .at_steps = HS_AT_STEPS(1, 10, 100)))
  *
  * Any of its conditions fires, and several at once fire once. A pair is a trigger with one of the two intervals, and with
@@ -24,10 +24,10 @@ typedef struct hs_trigger {
     /* Every so many global steps (logging_tensor: its own runs), from the step at which the session began; or with `first`,
      * from the first run. What else fires does not shift it. It rides in the checkpoint: a resumed run fires where the run
      * that it resumes would have. */
-    int64_t every_steps;
+    int64_t every_n_steps;
     /* So many seconds after it fired last, whatever made it fire, or after the session began. At most 1e9.
      * checkpoint_saver and evaluation: if the global step is still the same then, the next step fires. */
-    double every_secs;
+    double every_n_secs;
     /* When the global step has reached or passed one of these; in any order. A step that was passed before the session was
      * created does not fire, and one that has fired does not again when a run is resumed; the very step at which the
      * session begins, such as 0, fires in the first run (checkpoint_saver: at the creation). The list ends with -1:

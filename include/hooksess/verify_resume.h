@@ -12,7 +12,7 @@
  *         struct model *m = user;
  *         hs_session *s = hs_training_session_open(
  *             hs_graph_backend(m->graph),
- *             HS_TRAINING_OPTIONS(.checkpoint_dir = trial->model_dir, .hooks = HS_HOOKS(trial->hook)), err);
+ *             HS_TRAINING_OPTIONS(.checkpoint_dir = trial->checkpoint_dir, .hooks = HS_HOOKS(trial->hook)), err);
  *         while (!hs_session_should_stop(s) && hs_session_run(s, "train", err) == HS_OK)
  *             continue;
  *         return hs_session_close(s, err).error.code;
@@ -59,7 +59,7 @@ HS_BEGIN_DECLS
 /* One run that is to be made, as the program makes its runs. */
 typedef struct hs_resume_trial {
     size_t size;
-    const char *model_dir; /* the session's checkpoint_dir: to be resumed from, and saved to. Give the run no other place */
+    const char *checkpoint_dir; /* the session's checkpoint_dir: to be resumed from, and saved to. Give the run no other place */
     int64_t last_step;     /* the hook below stops the session there */
     hs_hook hook;          /* to be added to the session's hooks, last of the program's own; not the session's to destroy */
 } hs_resume_trial;

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-hs_code hs_state_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err)
+hs_code hs_state_writer_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err)
 {
     hs_error_clear(err);
     hs__buffer_append(&out->buffer, data, bytes);
     return hs__buffer_check(&out->buffer, "state", err);
 }
 
-hs_code hs_state_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err)
+hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err)
 {
     hs_error_clear(err);
     if (bytes > in->left)
@@ -23,12 +23,12 @@ hs_code hs_state_read(hs_state_reader *in, void *data, size_t bytes, hs_error *e
     return HS_OK;
 }
 
-size_t hs_state_left(const hs_state_reader *in)
+size_t hs_state_reader_remaining(const hs_state_reader *in)
 {
     return in->left;
 }
 
-int64_t hs_state_version(const hs_state_reader *in)
+int64_t hs_state_reader_version(const hs_state_reader *in)
 {
     return in->version;
 }

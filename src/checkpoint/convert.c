@@ -178,12 +178,12 @@ static bool is_safetensors(const char *path)
     return length >= n && strcmp(path + length - n, ending) == 0;
 }
 
-hs_code hs_convert_checkpoint(const hs_env *given, const char *from, const char *to, hs_error *err)
+hs_code hs_checkpoint_convert(const hs_env *given, const char *from, const char *to, hs_error *err)
 {
     hs_env env;
     hs_error_clear(err);
     if (!from || !to || !*hs__path_base(from) || !*hs__path_base(to))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_convert_checkpoint: %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_convert: %s",
                             from && *hs__path_base(from) ? "nothing is named to convert to" : "no checkpoint is named");
     if (is_safetensors(from) == is_safetensors(to))
         return hs_error_set(err, HS_INVALID_ARGUMENT,

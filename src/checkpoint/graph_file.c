@@ -22,7 +22,7 @@ static hs_code graph_text(const hs_env *env, hs_bytes graph, hs__buffer *text, h
     return hs__buffer_check(text, "the graph's text", err);
 }
 
-hs_code hs_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text, hs_error *err)
+hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text, hs_error *err)
 {
     hs_env env;
     hs_bytes graph;
@@ -30,7 +30,7 @@ hs_code hs_write_graph(hs_backend backend, const char *directory, const char *na
     if (code || (code = hs_backend_graph_def(backend, &graph, err)))
         return code;
     if (!directory || !name || !*name)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_write_graph: directory or name is missing");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_write_graph: directory or name is missing");
     hs__buffer text;
     hs__buffer_init(&text, &env);
     char *path = hs__path_join(&env, directory, name);
@@ -95,11 +95,11 @@ static hs_code build_meta(hs_backend backend, const hs_saver *saver, hs__buffer 
     return hs__buffer_check(out, "the meta graph", err);
 }
 
-hs_code hs_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
+hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err)
 {
     hs_env env;
     if (!out)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_export_meta_graph: no place for the graph");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_backend_export_meta_graph: no place for the graph");
     *out = (hs_bytes){NULL, 0};
     hs_code code = hs__env_take(&env, hs_backend_env(backend), err);
     if (code)

@@ -205,7 +205,7 @@ static void take_guard_away(hs__image *image)
 static hs_code take_meta(hs__image *image, const hs_saver *saver, const hs_raw_session *session, hs_error *err)
 {
     hs_bytes meta;
-    hs_code code = hs_export_meta_graph(session->backend, saver, &meta, err);
+    hs_code code = hs_backend_export_meta_graph(session->backend, saver, &meta, err);
     if (code == HS_UNIMPLEMENTED) {
         hs_error_clear(err);
         return HS_OK; /* a backend without a graph to show */

@@ -29,11 +29,11 @@ hs_code hs_checkpoint_mtime(const hs_env *given, const char *prefix, int64_t *ns
     return code;
 }
 
-hs_code hs_remove_checkpoint(const hs_env *given, const char *prefix, hs_error *err)
+hs_code hs_checkpoint_remove(const hs_env *given, const char *prefix, hs_error *err)
 {
     hs_env env;
     if (!prefix || !*prefix)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_remove_checkpoint: no checkpoint is named");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_remove: no checkpoint is named");
     hs_code code = hs__env_take(&env, given, err);
     if (code)
         return code;
@@ -47,20 +47,20 @@ hs_code hs_remove_checkpoint(const hs_env *given, const char *prefix, hs_error *
 /* *found is a newer one than `last`, or NULL. A state file that cannot be read just now may be in the midst of a copy. */
 static void look(const hs_env *env, const char *directory, const char *last, char **found)
 {
-    *found = hs_latest_checkpoint(env, directory, NULL, NULL);
+    *found = hs_checkpoint_latest(env, directory, NULL, NULL);
     if (*found && last && strcmp(*found, last) == 0) {
         hs__free(env, *found);
         *found = NULL;
     }
 }
 
-hs_code hs_wait_for_checkpoint(const hs_env *given, const char *directory, const char *last, double timeout_secs,
-                               char **found, hs_error *err)
+hs_code hs_checkpoint_wait(const hs_env *given, const char *directory, const char *last, double timeout_secs, char **found,
+                           hs_error *err)
 {
     const int64_t POLL_NS = 1000000000;
     hs_env env;
     if (!directory || !found || !(timeout_secs >= 0 && timeout_secs <= 1e9))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_wait_for_checkpoint: %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_wait: %s",
                             !directory ? "the directory is NULL"
                             : !found   ? "there is no place for the path"
                                        : "the timeout is not 0 to 1e9 seconds");

@@ -18,13 +18,13 @@ struct hs_checkpoint_manager {
     int64_t highest;          /* number of a checkpoint */
     bool looked;              /* for numbers in the directory */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
-    void *init_user;
+    void *user;
 };
 
 static hs_code check_options(const hs_checkpoint_manager_options *options, hs_error *err)
 {
-    if (!options->directory || !*options->directory)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.directory is not given");
+    if (!options->checkpoint_dir || !*options->checkpoint_dir)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.checkpoint_dir is not given");
     if (options->name && (!*options->name || strchr(options->name, '/')))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.name '%s' is not the name of a file",
                             options->name);
@@ -37,10 +37,10 @@ static hs_code check_options(const hs_checkpoint_manager_options *options, hs_er
 static hs_code name_files(hs_checkpoint_manager *manager, const hs_checkpoint_manager_options *options, hs_error *err)
 {
     const hs_env *env = &manager->saver->env;
-    manager->directory = hs__strdup(env, options->directory);
-    manager->prefix = hs__path_join(env, options->directory, options->name ? options->name : "ckpt");
+    manager->directory = hs__strdup(env, options->checkpoint_dir);
+    manager->prefix = hs__path_join(env, options->checkpoint_dir, options->name ? options->name : "ckpt");
     if (!manager->directory || !manager->prefix)
-        return hs__no_memory(err, strlen(options->directory), "a path");
+        return hs__no_memory(err, strlen(options->checkpoint_dir), "a path");
     return HS_OK;
 }
 
@@ -65,7 +65,7 @@ hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_opt
         .last_step = options.last_step,
         .has_last_step = options.has_last_step && options.interval,
         .init_fn = options.init_fn,
-        .init_user = options.init_user,
+        .user = options.user,
     };
     if (name_files(manager, &options, err)) {
         hs_checkpoint_manager_free(manager);
@@ -132,7 +132,7 @@ static hs_code initialize(const hs_checkpoint_manager *manager, hs_raw_session *
 {
     if (!manager->init_fn)
         return HS_OK;
-    hs_code code = manager->init_fn(manager->init_user, session, err);
+    hs_code code = manager->init_fn(manager->user, session, err);
     if (hs__settle(code, "it", err))
         hs_error_prefix(err, "the init function");
     return code;
@@ -178,7 +178,7 @@ static bool is_time(const hs_checkpoint_manager *manager, int64_t step, bool now
 
 static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)
 {
-    const char *why = hs_raw_session_saves_refused(session);
+    const char *why = hs_raw_session_save_refusal(session);
     return why ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is not saved: %s", manager->prefix, why) : HS_OK;
 }
 
@@ -227,7 +227,7 @@ static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, 
     manager->path = path;
     note_number(manager, path);
     if (!options->background && hs_raw_session_step(session, &step, NULL) == HS_OK)
-        hs_raw_session_saved(session, step);
+        hs_raw_session_record_save(session, step);
     return HS_OK;
 }
 

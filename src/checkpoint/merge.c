@@ -41,11 +41,11 @@ typedef struct {
 static hs_code check_arguments(const char *const *prefixes, const char *merged, hs_error *err)
 {
     if (!merged || !*merged || !prefixes || !prefixes[0])
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_merge_checkpoints: %s",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: %s",
                             merged && *merged ? "there is nothing to merge" : "the merged checkpoint has no name");
     for (size_t i = 0; prefixes[i]; i++)
         if (!*prefixes[i])
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_merge_checkpoints: '' cannot be merged into '%s'", merged);
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: '' cannot be merged into '%s'", merged);
     return HS_OK;
 }
 
@@ -87,7 +87,7 @@ static bool same_place(const place *a, const place *b)
 
 static hs_code own_source(const merge *m, size_t i, hs_error *err)
 {
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_merge_checkpoints: '%s' cannot be merged into '%s'", m->prefixes[i],
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_merge: '%s' cannot be merged into '%s'", m->prefixes[i],
                         m->merged);
 }
 
@@ -424,7 +424,7 @@ static void release(merge *m)
     hs__free(m->env, m->index_aside);
 }
 
-hs_code hs_merge_checkpoints(const hs_env *given, const char *const *prefixes, const char *merged, hs_error *err)
+hs_code hs_checkpoint_merge(const hs_env *given, const char *const *prefixes, const char *merged, hs_error *err)
 {
     hs_env env;
     hs_code code = check_arguments(prefixes, merged, err);

@@ -165,7 +165,7 @@ static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidat
             hs__error_copy(err, &cause);
             return code;
         }
-        hs__tell(options, HS_RESTORE_REJECTED, all->paths[i], cause.message);
+        hs__tell(options, HS_RESTORE_EVENT_REJECTED, all->paths[i], cause.message);
         hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' is passed over: %s", all->paths[i], cause.message);
         if (!first.code)
             first = cause;

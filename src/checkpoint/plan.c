@@ -7,7 +7,7 @@
 void hs__tell(const hs_restore_options *options, hs_restore_event event, const char *name, const char *detail)
 {
     if (options->report)
-        options->report(options->report_user, event, name, detail);
+        options->report(options->user, event, name, detail);
 }
 
 /* Everything that does not fit, in one message. */
@@ -33,7 +33,7 @@ static void describe(char *text, size_t size, const hs_variable *variable, const
 
 static void add_missing(misfits *all, const char *name, const hs_restore_options *options)
 {
-    hs__tell(options, HS_RESTORE_MISSING, name, "");
+    hs__tell(options, HS_RESTORE_EVENT_MISSING, name, "");
     if (options->allow_missing)
         return;
     separate(all);
@@ -46,7 +46,7 @@ static void add_different(misfits *all, const char *name, const hs_variable *var
 {
     char text[2 * HS_SHAPE_TEXT_SIZE + 128];
     describe(text, sizeof text, variable, stored);
-    hs__tell(options, HS_RESTORE_DIFFERENT, name, text);
+    hs__tell(options, HS_RESTORE_EVENT_MISMATCHED, name, text);
     separate(all);
     all->different++;
     hs__buffer_text(&all->text, "'%s' %s", name, text);
@@ -76,7 +76,7 @@ static void add_extra(misfits *all, const hs__plan *plan, const hs__archive *arc
         hs__stored stored = hs__archive_tensor(archive, i);
         if (plan->taken[i] || strncmp(stored.name, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0)
             continue;
-        hs__tell(options, HS_RESTORE_EXTRA, stored.name, "");
+        hs__tell(options, HS_RESTORE_EVENT_EXTRA, stored.name, "");
         if (all->missing + all->different == 0)
             continue; /* no harm is done by them alone */
         separate(all);
@@ -157,7 +157,7 @@ static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *it
     hs_variable wanted;
     const char *name = find_tensor(from, item, &wanted);
     if (is_skipped(options, item->variable.name)) {
-        hs__tell(options, HS_RESTORE_SKIPPED, item->variable.name, "");
+        hs__tell(options, HS_RESTORE_EVENT_SKIPPED, item->variable.name, "");
         return HS_OK;
     }
     if (item->is_part && wrong->told && strcmp(wrong->told, name) == 0)
@@ -176,7 +176,7 @@ static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *it
     }
     hs_code code = add_planned(plan, item, err);
     if (!code)
-        hs__tell(options, HS_RESTORE_TAKEN, item->variable.name, name);
+        hs__tell(options, HS_RESTORE_EVENT_RESTORED, item->variable.name, name);
     return code;
 }
 

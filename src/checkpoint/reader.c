@@ -161,13 +161,13 @@ hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_
     return code;
 }
 
-char *hs_latest_checkpoint(const hs_env *given, const char *directory, const char *state_file, hs_error *err)
+char *hs_checkpoint_latest(const hs_env *given, const char *directory, const char *state_file, hs_error *err)
 {
     hs_env env;
     hs__checkpoint_state state;
     hs_error cause = {0};
     if (!directory) {
-        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_latest_checkpoint: the directory is NULL");
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_latest: the directory is NULL");
         return NULL;
     }
     if (hs__env_take(&env, given, err))

@@ -226,7 +226,7 @@ static hs_code write_meta(save *s, hs_error *err)
                    ? hs__file_write_synced(s->env, s->files.meta_aside, s->image->meta.data, s->image->meta.size, err)
                    : HS_OK;
     }
-    hs_code code = hs_export_meta_graph(s->session->backend, s->saver, &meta, err);
+    hs_code code = hs_backend_export_meta_graph(s->session->backend, s->saver, &meta, err);
     if (code == HS_UNIMPLEMENTED) {
         hs_error_clear(err);
         return HS_OK; /* a backend without a graph to show */

@@ -21,19 +21,19 @@ hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
     if (hs_struct_take(&options, sizeof options, given, "hs_estimator_options", err) ||
         hs__env_take(&env, options.env, err))
         return NULL;
-    if (!options.model_fn || !options.model_dir || !*options.model_dir) {
+    if (!options.model_fn || !options.checkpoint_dir || !*options.checkpoint_dir) {
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_options: %s is not given",
-                     options.model_fn ? "model_dir" : "model_fn");
+                     options.model_fn ? "checkpoint_dir" : "model_fn");
         return NULL;
     }
-    size_t bytes = strlen(options.model_dir) + 1;
+    size_t bytes = strlen(options.checkpoint_dir) + 1;
     hs_estimator *estimator = hs__alloc(&env, 1, sizeof *estimator + bytes);
     if (!estimator) {
         hs__no_memory(err, sizeof *estimator + bytes, "an estimator");
         return NULL;
     }
     *estimator = (hs_estimator){.env = env, .options = options};
-    estimator->options.model_dir = memcpy(estimator->model_dir, options.model_dir, bytes);
+    estimator->options.checkpoint_dir = memcpy(estimator->checkpoint_dir, options.checkpoint_dir, bytes);
     return estimator;
 }
 
@@ -48,16 +48,16 @@ bool hs__estimator_missing(const hs_estimator *estimator, hs_error *err)
     return !estimator && hs_error_set(err, HS_INVALID_ARGUMENT, "the estimator is NULL");
 }
 
-const char *hs_estimator_model_dir(const hs_estimator *estimator)
+const char *hs_estimator_checkpoint_dir(const hs_estimator *estimator)
 {
-    return estimator ? estimator->options.model_dir : NULL;
+    return estimator ? estimator->options.checkpoint_dir : NULL;
 }
 
 char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_error *err)
 {
     return hs__estimator_missing(estimator, err)
                ? NULL
-               : hs_latest_checkpoint(&estimator->env, estimator->options.model_dir, NULL, err);
+               : hs_checkpoint_latest(&estimator->env, estimator->options.checkpoint_dir, NULL, err);
 }
 
 /* Building. */
@@ -90,7 +90,7 @@ hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode,
 
 void hs__release(hs__built *built)
 {
-    hs_hooks_destroy(built->hooks);
+    hs_hooks_free(built->hooks);
     hs__free(&built->estimator->env, built->hooks);
     hs_scaffold_free(built->scaffold);
     hs_saver_free(built->saver);
@@ -100,18 +100,19 @@ void hs__release(hs__built *built)
 
 /* Training. */
 
-hs_outcome hs_train_loop(hs_backend backend, const hs_train_loop_options *given, hs_error *err)
+hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_loop_options *given, hs_error *err)
 {
-    hs_train_loop_options options = HS_INIT(hs_train_loop_options);
+    hs_estimator_train_loop_options options = HS_INIT(hs_estimator_train_loop_options);
     hs_error error = {0};
     hs_session *session = NULL;
-    if (!hs_struct_take(&options, sizeof options, given, "hs_train_loop_options", &error) &&
+    if (!hs_struct_take(&options, sizeof options, given, "hs_estimator_train_loop_options", &error) &&
         (session = hs_training_session_open(backend, options.training, &error)) && !options.train_op == !options.step)
-        hs_session_fail(session,
-                        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_train_loop: give exactly one of train_op and step"),
-                        error.message);
+        hs_session_fail(
+            session,
+            hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_estimator_train_loop: give exactly one of train_op and step"),
+            error.message);
     while (!error.code && !hs_session_should_stop(session)) {
-        hs_code code = options.step ? hs_session_run_step(session, options.step, options.step_user, &error)
+        hs_code code = options.step ? hs_session_run_step(session, options.step, options.user, &error)
                                     : hs_session_run(session, options.train_op, &error);
         if (code == HS_ABORTED && session->restored && !hs_session_should_stop(session))
             hs__clear(&error); /* the batch is to be made anew (hs_recovery.return_aborted) */
@@ -121,18 +122,19 @@ hs_outcome hs_train_loop(hs_backend backend, const hs_train_loop_options *given,
     return outcome;
 }
 
-static void add_own_hooks(hs__built *built, const hs_train_options *options)
+static void add_own_hooks(hs__built *built, const hs_estimator_train_options *options)
 {
     const hs_env *env = &built->estimator->env;
     const char *loss = built->spec.loss;
-    int64_t every = built->estimator->options.log_steps ? built->estimator->options.log_steps : LOG_STEPS;
+    int64_t every =
+        built->estimator->options.log_step_count_steps ? built->estimator->options.log_step_count_steps : LOG_STEPS;
     hs_hook *next = built->hooks + hs__hooks_count(built->hooks);
     if (options->steps || options->max_steps)
         *next++ = hs_stop_at_step(.num_steps = options->steps, .last_step = options->max_steps, .env = env);
     if (loss)
         *next++ = hs_nan_tensor(.tensor = loss, .env = env);
     if (loss && every > 0)
-        *next++ = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_iter = every, .env = env);
+        *next++ = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_steps = every, .env = env);
 }
 
 /* The model function's scaffold, with a saver of the estimator's where it has none, and the estimator wants one. */
@@ -149,43 +151,43 @@ static hs_code make_scaffold(hs__built *built, hs_error *err)
     return built->scaffold ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
-static hs_code check_train(const hs__built *built, const hs_train_options *options, hs_error *err)
+static hs_code check_train(const hs__built *built, const hs_estimator_train_options *options, hs_error *err)
 {
     if (!built->spec.train_op)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "the model function gave nothing to train with (hs_estimator_spec.train_op)");
     if ((options->steps && options->max_steps) || options->steps < 0 || options->max_steps < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_train_options: steps is %lld and max_steps %lld; give at most one, at least 1",
+                            "hs_estimator_train_options: steps is %lld and max_steps %lld; give at most one, at least 1",
                             (long long)options->steps, (long long)options->max_steps);
     return HS_OK;
 }
 
-static hs_outcome run_training(hs__built *built, const hs_train_options *options, hs_error *err)
+static hs_outcome run_training(hs__built *built, const hs_estimator_train_options *options, hs_error *err)
 {
     const hs_estimator_options *settings = &built->estimator->options;
     add_own_hooks(built, options);
     const hs_training_options training = HS_INIT(
         hs_training_options, .hooks = built->hooks, .scaffold = built->scaffold ? built->scaffold : built->spec.scaffold,
-        .checkpoint_dir = settings->model_dir, .save_checkpoint_secs = settings->save_checkpoint_secs,
+        .checkpoint_dir = settings->checkpoint_dir, .save_checkpoint_secs = settings->save_checkpoint_secs,
         .save_checkpoint_steps = settings->save_checkpoint_steps, .save_summaries_secs = settings->save_summaries_secs,
-        .save_summaries_steps = settings->save_summaries_steps, .log_step_count_steps = settings->log_steps,
+        .save_summaries_steps = settings->save_summaries_steps, .log_step_count_steps = settings->log_step_count_steps,
         .listeners = options->listeners, .signals = settings->signals, .signal_grace_secs = settings->signal_grace_secs);
-    const hs_train_loop_options loop =
-        HS_INIT(hs_train_loop_options, .train_op = built->spec.train_op, .training = &training);
-    hs_outcome outcome = hs_train_loop(built->spec.backend, &loop, err);
+    const hs_estimator_train_loop_options loop =
+        HS_INIT(hs_estimator_train_loop_options, .train_op = built->spec.train_op, .training = &training);
+    hs_outcome outcome = hs_estimator_train_loop(built->spec.backend, &loop, err);
     built->hooks[0].ops = NULL; /* they were the session's */
     return outcome;
 }
 
-hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *given, hs_error *err)
+hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_options *given, hs_error *err)
 {
-    hs_train_options options = HS_INIT(hs_train_options);
+    hs_estimator_train_options options = HS_INIT(hs_estimator_train_options);
     hs__built built = {.estimator = estimator};
     hs_error error = {0};
     if (hs__estimator_missing(estimator, &error))
         return hs__error_copy(err, &error), hs_session_close(NULL, &error);
-    bool failed = (given && hs_struct_take(&options, sizeof options, given, "hs_train_options", &error)) ||
+    bool failed = (given && hs_struct_take(&options, sizeof options, given, "hs_estimator_train_options", &error)) ||
                   hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
                   check_train(&built, &options, &error) || make_scaffold(&built, &error);
     hs_outcome outcome = failed ? hs_session_close(NULL, &error) : run_training(&built, &options, &error);
@@ -196,34 +198,36 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_train_options *g
 
 /* Evaluating. */
 
-hs_evaluate_once_options hs__built_evaluation(const hs__built *built, const char *checkpoint_path)
+hs_evaluate_once_options hs__built_evaluation(const hs__built *built, const char *checkpoint_prefix)
 {
-    return (hs_evaluate_once_options)HS_INIT(hs_evaluate_once_options, .checkpoint_path = checkpoint_path,
-                                             .checkpoint_dir = checkpoint_path ? NULL : built->estimator->options.model_dir,
+    return (hs_evaluate_once_options)HS_INIT(hs_evaluate_once_options, .checkpoint_prefix = checkpoint_prefix,
+                                             .checkpoint_dir =
+                                                 checkpoint_prefix ? NULL : built->estimator->options.checkpoint_dir,
                                              .eval_op = built->spec.eval_op, .metrics = built->spec.metrics,
                                              .hooks = built->hooks, .scaffold = built->spec.scaffold);
 }
 
-hs_metrics *hs_estimator_evaluate(hs_estimator *estimator, const hs_evaluate_options *given, hs_error *err)
+hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_estimator_evaluate_options *given,
+                                            hs_error *err)
 {
-    hs_evaluate_options options = HS_INIT(hs_evaluate_options);
+    hs_estimator_evaluate_options options = HS_INIT(hs_estimator_evaluate_options);
     hs__built built;
-    hs_metrics *metrics = NULL;
+    hs_evaluation_result *metrics = NULL;
     hs_error error = {0};
     if (hs__estimator_missing(estimator, err) ||
-        (given && hs_struct_take(&options, sizeof options, given, "hs_evaluate_options", err)))
+        (given && hs_struct_take(&options, sizeof options, given, "hs_estimator_evaluate_options", err)))
         return NULL;
     hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, &error);
     const char *const loss[] = {built.spec.loss, NULL};
     const char *name = options.name ? options.name : "";
-    char *directory = hs__format(&estimator->env, "%s/eval%s%s", estimator->options.model_dir, *name ? "_" : "", name);
+    char *directory = hs__format(&estimator->env, "%s/eval%s%s", estimator->options.checkpoint_dir, *name ? "_" : "", name);
     if (!code && !directory)
         hs__no_memory(&error, strlen(name), "a path");
     else if (!code) {
-        hs_evaluate_once_options once = hs__built_evaluation(&built, options.checkpoint_path);
+        hs_evaluate_once_options once = hs__built_evaluation(&built, options.checkpoint_prefix);
         once.steps = options.steps;
         once.means = loss;
-        once.output_dir = directory;
+        once.summary_dir = directory;
         metrics = hs_evaluate_once(built.spec.backend, &once, &error);
         built.hooks[0].ops = NULL; /* they are destroyed */
     }

@@ -8,8 +8,8 @@
 
 struct hs_estimator {
     hs_env env;
-    hs_estimator_options options; /* model_dir is what follows */
-    char model_dir[];
+    hs_estimator_options options; /* checkpoint_dir is what follows */
+    char checkpoint_dir[];
 };
 
 /* A graph that was built for one call, with the hooks that belong to it: the input's, the model function's, the caller's,
@@ -31,6 +31,6 @@ hs_code hs__build(hs__built *built, const hs_estimator *estimator, hs_mode mode,
                   const hs_hook *hooks, hs_error *err);
 void hs__release(hs__built *built);
 /* What opens a session to read a checkpoint (NULL: the newest) with it. The hooks stay those of `built`. */
-hs_evaluate_once_options hs__built_evaluation(const hs__built *built, const char *checkpoint_path);
+hs_evaluate_once_options hs__built_evaluation(const hs__built *built, const char *checkpoint_prefix);
 
 #endif

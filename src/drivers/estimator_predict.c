@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct {
-    const hs_predict_options *options;
+    const hs_estimator_predict_options *options;
     const char *const *keys;
     size_t n;
     hs_tensor *values; /* of one call */
@@ -18,9 +18,9 @@ typedef struct {
 /* Where the batch is to be taken apart, each has a row for each example. */
 static hs_code check_batch(const prediction *p, const hs_run_values *values, hs_error *err)
 {
-    const hs_tensor *first = hs_values_tensor(values, 0);
+    const hs_tensor *first = hs_run_values_tensor(values, 0);
     for (size_t i = 0; i < p->n; i++) {
-        const hs_tensor *value = hs_values_tensor(values, i);
+        const hs_tensor *value = hs_run_values_tensor(values, i);
         if (!value)
             return hs_error_set(err, HS_INVALID_ARGUMENT, "the prediction '%s' is an op without a value", p->keys[i]);
         if (!p->options->whole_batches && (value->rank < 1 || value->dims[0] != first->dims[0]))
@@ -41,12 +41,12 @@ static void take_row(hs_tensor *batch, int64_t row)
 
 static hs_code give(prediction *p, const hs_run_values *values, hs_error *err)
 {
-    const hs_predict_options *options = p->options;
-    int64_t rows = options->whole_batches ? 1 : hs_values_tensor(values, 0)->dims[0];
+    const hs_estimator_predict_options *options = p->options;
+    int64_t rows = options->whole_batches ? 1 : hs_run_values_tensor(values, 0)->dims[0];
     hs_code code = HS_OK;
     for (int64_t row = 0; !code && row < rows; row++) {
         for (size_t i = 0; i < p->n; i++)
-            p->values[i] = *hs_values_tensor(values, i);
+            p->values[i] = *hs_run_values_tensor(values, i);
         for (size_t i = 0; i < p->n && !options->whole_batches; i++)
             take_row(&p->values[i], row);
         code = hs__settle(options->predicted(options->user, p->calls++, p->values, p->n, err), "predicted", err);
@@ -76,19 +76,19 @@ static hs_code make_prediction(prediction *p, const hs__built *built, hs_error *
     return p->values ? HS_OK : hs__no_memory(err, p->n * sizeof *p->values, "the predictions");
 }
 
-hs_code hs_estimator_predict(hs_estimator *estimator, const hs_predict_options *given, hs_error *err)
+hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict_options *given, hs_error *err)
 {
-    hs_predict_options options = HS_INIT(hs_predict_options);
+    hs_estimator_predict_options options = HS_INIT(hs_estimator_predict_options);
     prediction p = {.options = &options};
     hs__built built = {.estimator = estimator};
     char *path = NULL;
     hs_error error = {0};
     if (hs__estimator_missing(estimator, err))
         return HS_INVALID_ARGUMENT;
-    if (!hs_struct_take(&options, sizeof options, given, "hs_predict_options", &error) &&
+    if (!hs_struct_take(&options, sizeof options, given, "hs_estimator_predict_options", &error) &&
         !hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
         !make_prediction(&p, &built, &error)) {
-        const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_path);
+        const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_prefix);
         hs_session *session = hs__restored_open(built.spec.backend, &opening, &path, &error);
         predict_all(&p, session, &error);
         hs_session_close(session, &error);

@@ -12,7 +12,7 @@ enum { LINE = 1500 };
 
 /* What an evaluation has found. */
 
-struct hs_metrics {
+struct hs_evaluation_result {
     hs_env env;
     char *checkpoint;
     int64_t step, batches;
@@ -21,23 +21,23 @@ struct hs_metrics {
     double values[]; /* of both; sums, while the batches are run */
 };
 
-static hs_metrics *new_metrics(const hs_env *env, const hs_evaluate_once_options *options, hs_error *err)
+static hs_evaluation_result *new_metrics(const hs_env *env, const hs_evaluate_once_options *options, hs_error *err)
 {
     size_t n_means = hs__names_count(options->means), n_metrics = hs__names_count(options->metrics);
-    hs_metrics *made = hs__alloc(env, 1, sizeof *made + (n_means + n_metrics) * sizeof *made->values);
+    hs_evaluation_result *made = hs__alloc(env, 1, sizeof *made + (n_means + n_metrics) * sizeof *made->values);
     if (made) {
-        *made = (hs_metrics){.env = *env, .n_means = n_means, .n_metrics = n_metrics};
+        *made = (hs_evaluation_result){.env = *env, .n_means = n_means, .n_metrics = n_metrics};
         made->means = hs__names_copy(env, options->means);
         made->metrics = hs__names_copy(env, options->metrics);
         if (made->means && made->metrics)
             return made;
     }
-    hs_metrics_free(made);
+    hs_evaluation_result_free(made);
     hs__no_memory(err, sizeof *made, "the metrics");
     return NULL;
 }
 
-void hs_metrics_free(hs_metrics *metrics)
+void hs_evaluation_result_free(hs_evaluation_result *metrics)
 {
     if (!metrics)
         return;
@@ -47,24 +47,24 @@ void hs_metrics_free(hs_metrics *metrics)
     hs__free(&metrics->env, metrics);
 }
 
-const char *hs_metrics_name(const hs_metrics *metrics, size_t index)
+const char *hs_evaluation_result_name(const hs_evaluation_result *metrics, size_t index)
 {
     if (!metrics || index >= metrics->n_means + metrics->n_metrics)
         return NULL;
     return index < metrics->n_means ? metrics->means[index] : metrics->metrics[index - metrics->n_means];
 }
 
-double hs_metrics_value(const hs_metrics *metrics, const char *name)
+double hs_evaluation_result_value(const hs_evaluation_result *metrics, const char *name)
 {
     const char *one;
-    for (size_t i = 0; name && (one = hs_metrics_name(metrics, i)); i++)
+    for (size_t i = 0; name && (one = hs_evaluation_result_name(metrics, i)); i++)
         if (strcmp(one, name) == 0)
             return metrics->values[i];
     return NAN;
 }
 
 #define GETTER(type, name, none)                                                                                           \
-    type hs_metrics_##name(const hs_metrics *metrics)                                                                      \
+    type hs_evaluation_result_##name(const hs_evaluation_result *metrics)                                                  \
     {                                                                                                                      \
         return metrics ? metrics->name : none;                                                                             \
     }
@@ -85,12 +85,12 @@ bool hs__is_gone(const hs_env *env, const char *path)
 
 static char *find(const hs_env *env, const hs_evaluate_once_options *options, hs_error *err)
 {
-    char *path = options->checkpoint_path ? hs__strdup(env, options->checkpoint_path)
-                                          : hs_latest_checkpoint(env, options->checkpoint_dir, NULL, err);
-    if (!path && options->checkpoint_path)
-        hs__no_memory(err, strlen(options->checkpoint_path), "a path");
+    char *path = options->checkpoint_prefix ? hs__strdup(env, options->checkpoint_prefix)
+                                            : hs_checkpoint_latest(env, options->checkpoint_dir, NULL, err);
+    if (!path && options->checkpoint_prefix)
+        hs__no_memory(err, strlen(options->checkpoint_prefix), "a path");
     else if (!path && err->code == HS_OK)
-        hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint; train first, or name one by checkpoint_path",
+        hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint; train first, or name one by checkpoint_prefix",
                      options->checkpoint_dir);
     return path;
 }
@@ -105,9 +105,9 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
     *path = NULL;
     do {
         hs__free(env, *path);
-        opening.checkpoint_path = *path = hooks ? find(env, options, err) : NULL;
+        opening.checkpoint_prefix = *path = hooks ? find(env, options, err) : NULL;
         session = *path ? hs_session_open(backend, &opening, err) : NULL;
-    } while (*path && !session && !options->checkpoint_path && hs__is_gone(env, *path));
+    } while (*path && !session && !options->checkpoint_prefix && hs__is_gone(env, *path));
     hs__free(env, hooks);
     return session;
 }
@@ -115,7 +115,8 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
 /* One evaluation. */
 
 /* What is averaged, and the op: both in each run. */
-static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options, hs_error *err)
+static hs_code run_batches(hs_evaluation_result *metrics, hs_session *session, const hs_evaluate_once_options *options,
+                           hs_error *err)
 {
     hs_run_args batch = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL);
     const hs_run_values *values;
@@ -131,7 +132,7 @@ static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_ev
            !(code = hs_session_run_args(session, &batch, &values, err))) {
         metrics->batches++;
         for (size_t i = 0; i < metrics->n_means; i++)
-            metrics->values[i] += hs_values_number(values, i);
+            metrics->values[i] += hs_run_values_number(values, i);
     }
     hs_run_args_clear(&batch);
     if (code && code != HS_OUT_OF_RANGE && code != HS_STOP)
@@ -145,7 +146,7 @@ static hs_code run_batches(hs_metrics *metrics, hs_session *session, const hs_ev
     return HS_OK;
 }
 
-static hs_code fetch_metrics(hs_metrics *metrics, hs_session *session, hs_error *err)
+static hs_code fetch_metrics(hs_evaluation_result *metrics, hs_session *session, hs_error *err)
 {
     const hs_run_args args = HS_INIT(hs_run_args, .names = metrics->metrics, .kind = HS_RUN_EVAL);
     const hs_run_values *values;
@@ -157,12 +158,12 @@ static hs_code fetch_metrics(hs_metrics *metrics, hs_session *session, hs_error 
         err->code = code = HS_FAILED_PRECONDITION;
     }
     for (size_t i = 0; !code && i < metrics->n_metrics; i++)
-        metrics->values[metrics->n_means + i] = hs_values_number(values, i);
+        metrics->values[metrics->n_means + i] = hs_run_values_number(values, i);
     return code;
 }
 
 /* In events, where they are wanted, and in a line of the log. */
-static hs_code publish(const hs_metrics *metrics, hs_session *session, const hs_evaluate_once_options *options,
+static hs_code publish(const hs_evaluation_result *metrics, hs_session *session, const hs_evaluate_once_options *options,
                        hs_error *err)
 {
     hs_summary_writer *writer = options->summary_writer;
@@ -170,9 +171,9 @@ static hs_code publish(const hs_metrics *metrics, hs_session *session, const hs_
     char line[LINE] = "";
     size_t used = 0;
     hs_code code = HS_OK;
-    if (options->output_dir)
-        code = hs_raw_session_summary_writer(hs_session_raw(session), options->output_dir, &writer, err);
-    for (size_t i = 0; !code && (name = hs_metrics_name(metrics, i)); i++) {
+    if (options->summary_dir)
+        code = hs_raw_session_summary_writer(hs_session_raw(session), options->summary_dir, &writer, err);
+    for (size_t i = 0; !code && (name = hs_evaluation_result_name(metrics, i)); i++) {
         if (writer)
             code = hs_summary_writer_scalar(writer, name, metrics->values[i], metrics->step, err);
         if (used < sizeof line)
@@ -186,9 +187,9 @@ static hs_code publish(const hs_metrics *metrics, hs_session *session, const hs_
     return code;
 }
 
-hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err)
+hs_evaluation_result *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err)
 {
-    hs_metrics *metrics = new_metrics(hs_backend_env(backend), options, err);
+    hs_evaluation_result *metrics = new_metrics(hs_backend_env(backend), options, err);
     hs_session *session = metrics ? hs__restored_open(backend, options, &metrics->checkpoint, err) : NULL;
     hs_code code;
     if (session && ((code = run_batches(metrics, session, options, err)) || (code = fetch_metrics(metrics, session, err)) ||
@@ -196,16 +197,16 @@ hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *opt
         hs_session_fail(session, code, err->message);
     if (hs_session_close(session, err).reason != HS_REASON_FAILED)
         return metrics;
-    hs_metrics_free(metrics);
+    hs_evaluation_result_free(metrics);
     return NULL;
 }
 
-hs_code hs__told(hs_metrics *metrics, hs_evaluated_fn evaluated, void *user, hs_error *err)
+hs_code hs__told(hs_evaluation_result *metrics, hs_evaluation_done_fn evaluated, void *user, hs_error *err)
 {
     if (!metrics)
         return err->code;
     hs_code code = evaluated ? hs__settle(evaluated(user, metrics, err), "evaluated", err) : HS_OK;
-    hs_metrics_free(metrics);
+    hs_evaluation_result_free(metrics);
     return code;
 }
 
@@ -214,25 +215,25 @@ hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate
     if (hs_struct_take(options, sizeof *options, given, "hs_evaluate_once_options", err))
         return HS_INVALID_ARGUMENT;
     const char *wrong = NULL;
-    if (!options->checkpoint_path == !options->checkpoint_dir)
-        wrong = "give exactly one of checkpoint_path and checkpoint_dir";
+    if (!options->checkpoint_prefix == !options->checkpoint_dir)
+        wrong = "give exactly one of checkpoint_prefix and checkpoint_dir";
     else if (!options->eval_op && !hs__names_count(options->means) && !hs__names_count(options->metrics))
         wrong = "none of eval_op, means and metrics is given";
-    else if (options->output_dir && options->summary_writer)
-        wrong = "give at most one of output_dir and summary_writer";
+    else if (options->summary_dir && options->summary_writer)
+        wrong = "give at most one of summary_dir and summary_writer";
     else if (options->steps < 0)
         wrong = "steps is below 0; 0 is all there are";
     return wrong ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: %s", wrong) : HS_OK;
 }
 
-hs_metrics *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *given, hs_error *err)
+hs_evaluation_result *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *given, hs_error *err)
 {
     hs_evaluate_once_options options = HS_INIT(hs_evaluate_once_options);
     hs_error error = {0};
-    hs_metrics *metrics = NULL;
+    hs_evaluation_result *metrics = NULL;
     if (!hs__evaluation_take(&options, given, &error))
         metrics = hs__evaluate(backend, &options, &error);
-    hs_hooks_destroy(options.hooks);
+    hs_hooks_free(options.hooks);
     hs__error_copy(err, &error);
     return metrics;
 }

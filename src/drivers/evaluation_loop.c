@@ -12,7 +12,7 @@ typedef struct {
     const hs_env *env;
     hs_evaluation_loop_options options;
     hs_evaluate_once_options once;
-    hs_summary_writer *writer; /* for the output_dir: one event file for all evaluations */
+    hs_summary_writer *writer; /* for the summary_dir: one event file for all evaluations */
     char *last;                /* the checkpoint that was evaluated */
     int64_t made;              /* evaluations */
     int64_t due_ns;            /* when the next one may begin */
@@ -21,9 +21,9 @@ typedef struct {
 /* `found` is the last one from now on, unless it is passed over: then the one before may be the newest again. */
 static hs_code evaluate(loop *l, char *found, hs_error *err)
 {
-    l->once.checkpoint_path = found;
+    l->once.checkpoint_prefix = found;
     l->due_ns = hs_env_monotonic_ns(l->env) + (int64_t)(l->options.min_wait_secs * 1e9);
-    hs_metrics *metrics = hs__evaluate(l->backend, &l->once, err);
+    hs_evaluation_result *metrics = hs__evaluate(l->backend, &l->once, err);
     if (!metrics && (err->code == HS_NOT_FOUND || err->code == HS_DATA_LOSS) && hs__is_gone(l->env, found)) {
         hs__free(l->env, found);
         return HS_OK;
@@ -44,7 +44,7 @@ static hs_code run(loop *l, hs_error *err)
         int64_t wait = l->made ? l->due_ns - hs_env_monotonic_ns(l->env) : 0;
         if (wait > 0)
             hs_env_sleep_ns(l->env, wait);
-        if ((code = hs_wait_for_checkpoint(l->env, l->once.checkpoint_dir, l->last, timeout, &found, err)))
+        if ((code = hs_checkpoint_wait(l->env, l->once.checkpoint_dir, l->last, timeout, &found, err)))
             return code;
         code = evaluate(l, found, err);
     }
@@ -59,15 +59,15 @@ static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *
     if (!l->once.checkpoint_dir)
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
-            "hs_evaluation_loop: give checkpoint_dir, which the checkpoints come to, and no checkpoint_path");
+            "hs_evaluation_loop: give checkpoint_dir, which the checkpoints come to, and no checkpoint_prefix");
     if (!(l->options.min_wait_secs >= 0 && l->options.min_wait_secs <= LONGEST_WAIT_SECS))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: min_wait_secs is %g; none is 0",
                             l->options.min_wait_secs);
-    if (!l->once.output_dir)
+    if (!l->once.summary_dir)
         return HS_OK;
     const hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = l->env);
-    l->once.summary_writer = l->writer = hs_summary_writer_open(l->once.output_dir, &options, err);
-    l->once.output_dir = NULL;
+    l->once.summary_writer = l->writer = hs_summary_writer_open(l->once.summary_dir, &options, err);
+    l->once.summary_dir = NULL;
     return l->writer ? HS_OK : err->code;
 }
 
@@ -82,6 +82,6 @@ hs_code hs_evaluation_loop(hs_backend backend, const hs_evaluation_loop_options 
     if (hs_summary_writer_close(l.writer, &late) && !error.code)
         error = late;
     hs__free(l.env, l.last);
-    hs_hooks_destroy(l.once.hooks);
+    hs_hooks_free(l.once.hooks);
     return hs__error_copy(err, &error);
 }

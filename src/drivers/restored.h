@@ -11,9 +11,9 @@ hs_session *hs__restored_open(hs_backend backend, const hs_evaluate_once_options
 /* The options, checked; `options` stays as it was if they cannot be read. */
 hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err);
 /* Evaluates once; the hooks stay the caller's. */
-hs_metrics *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err);
+hs_evaluation_result *hs__evaluate(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err);
 /* Frees the metrics (NULL: the evaluation failed, with `err`) when whoever wants to know (NULL: nobody) was told. */
-hs_code hs__told(hs_metrics *metrics, hs_evaluated_fn evaluated, void *user, hs_error *err);
+hs_code hs__told(hs_evaluation_result *metrics, hs_evaluation_done_fn evaluated, void *user, hs_error *err);
 /* Was the checkpoint deleted, so that its not being restored is no failure? The log hears of it. */
 bool hs__is_gone(const hs_env *env, const char *path);
 

@@ -108,7 +108,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
                    ? HS_OK
                    : hs_error_set(err, HS_FAILED_PRECONDITION,
                                   "the run begins at step %lld, and not at %lld, of which it was left a checkpoint; give "
-                                  "its session the trial's directory (hs_resume_trial.model_dir)",
+                                  "its session the trial's directory (hs_resume_trial.checkpoint_dir)",
                                   (long long)step, (long long)order->middle);
     if (step >= order->middle && r->last < 0)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
@@ -133,9 +133,9 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     lines fetched = {.to = &r->fetched, .kind = "fetch"};
     hs_code code = hs_run_context_step(run, &fetched.step, err);
     hs__buffer_clear(&r->fetched);
-    for (size_t i = 0; !code && i < hs_values_count(values); i++) {
+    for (size_t i = 0; !code && i < hs_run_values_count(values); i++) {
         hs_tensor host;
-        const hs_tensor *value = hs_values_tensor(values, i);
+        const hs_tensor *value = hs_run_values_tensor(values, i);
         if (!(code = hs_tensor_host(value, &r->copy, &host, err)))
             code = add_line(&fetched, r->fetches[i], &host, err);
     }

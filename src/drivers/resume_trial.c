@@ -65,7 +65,7 @@ static hs_code make_trial(const hs_verify_resume_options *options, const hs_env 
         hs__recorder_open(&recorder, env, order, options->fetches, p->record, (const char *const *)p->models_to_leave, err);
     if (!code) {
         hs_resume_trial trial = {.size = sizeof trial,
-                                 .model_dir = p->model,
+                                 .checkpoint_dir = p->model,
                                  .last_step = order->last_step,
                                  .hook = hs__recorder_hook(&recorder)};
         code = options->train(options->user, &trial, err);

@@ -37,15 +37,15 @@ static hs_code check(const hs_supervisor_options *o, hs_error *err)
         {o->no_saver && o->saver, "there is a saver, and no_saver is set: leave out one of the two"},
         {o->no_summary_writer && o->summary_writer,
          "there is a summary_writer, and no_summary_writer is set: leave out one of the two"},
-        {checkpoints && !named(o->logdir),
-         "save_model_secs asks for a service, and there is no logdir for it: name one, or leave save_model_secs out"},
-        {summaries && !named(o->logdir),
-         "save_summaries_secs asks for a service, and there is no logdir for it: name one, or leave save_summaries_secs out"},
+        {checkpoints && !named(o->checkpoint_dir),
+         "save_model_secs asks for a service, and there is no checkpoint_dir for it: name one, or leave save_model_secs out"},
+        {summaries && !named(o->checkpoint_dir),
+         "save_summaries_secs asks for a service, and there is no checkpoint_dir for it: name one, or leave save_summaries_secs out"},
         {checkpoints && o->no_saver, "save_model_secs asks for checkpoints, and no_saver is set: leave out one of the two"},
         {summaries && o->no_summary_writer,
          "save_summaries_secs asks for summaries, and no_summary_writer is set: leave out one of the two"},
         {o->checkpoint_basename && strchr(o->checkpoint_basename, '/'),
-         "checkpoint_basename is the name of a file: directories go into logdir"},
+         "checkpoint_basename is the name of a file: directories go into checkpoint_dir"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].wrong)
@@ -150,20 +150,20 @@ static hs_code take_logdir(hs_supervisor *sv, const hs_supervisor_options *o, hs
     sv->save_summaries_secs = o->save_summaries_secs == 0 ? SAVE_SUMMARIES_SECS : fmax(o->save_summaries_secs, 0);
     sv->save_model_secs = o->save_model_secs == 0 ? SAVE_MODEL_SECS : fmax(o->save_model_secs, 0); /* HS_NEVER is below */
     sv->writer = sv->given_writer = o->summary_writer;
-    sv->no_writer = o->no_summary_writer || (!o->summary_writer && !named(o->logdir));
-    if (!named(o->logdir))
+    sv->no_writer = o->no_summary_writer || (!o->summary_writer && !named(o->checkpoint_dir));
+    if (!named(o->checkpoint_dir))
         return HS_OK;
     const char *base = named(o->checkpoint_basename) ? o->checkpoint_basename : "model.ckpt";
-    sv->logdir = hs__strdup(&sv->env, o->logdir);
-    sv->save_path = hs__format(&sv->env, "%s/%s", o->logdir, base);
-    return sv->logdir && sv->save_path ? HS_OK : hs__no_memory(err, strlen(o->logdir), "a path");
+    sv->checkpoint_dir = hs__strdup(&sv->env, o->checkpoint_dir);
+    sv->save_path = hs__format(&sv->env, "%s/%s", o->checkpoint_dir, base);
+    return sv->checkpoint_dir && sv->save_path ? HS_OK : hs__no_memory(err, strlen(o->checkpoint_dir), "a path");
 }
 
 static hs_code fill(hs_supervisor *sv, const hs_supervisor_options *o, hs_error *err)
 {
     sv->is_worker = sv->no_writer = o->is_worker;
     sv->init_fn = o->init_fn;
-    sv->init_user = o->init_user;
+    sv->user = o->user;
     sv->stop_grace_secs = o->stop_grace_secs;
     sv->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &sv->env), err);
     if (!sv->coordinator || make_scaffold(sv, o, err) || take_step(sv, o->global_step, err) || take_manager(sv, o, err))
@@ -223,7 +223,7 @@ void hs_supervisor_free(hs_supervisor *sv)
     pthread_mutex_destroy(&sv->writing);
     pthread_mutex_destroy(&sv->saving);
     hs__free(&env, sv->global_step);
-    hs__free(&env, sv->logdir);
+    hs__free(&env, sv->checkpoint_dir);
     hs__free(&env, sv->save_path);
     hs__free(&env, sv);
 }
@@ -248,7 +248,7 @@ GETTER(const char *, summary_op, named(hs_scaffold_summary_op(sv->scaffold)))
 GETTER(const char *, global_step, sv->global_step)
 GETTER(hs_saver *, saver, sv->saves ? hs_scaffold_saver(sv->scaffold) : NULL)
 GETTER(hs_summary_writer *, summary_writer, sv->writer)
-GETTER(const char *, logdir, sv->logdir)
+GETTER(const char *, checkpoint_dir, sv->checkpoint_dir)
 GETTER(const char *, save_path, sv->save_path)
 GETTER(double, save_summaries_secs, sv->save_summaries_secs)
 GETTER(double, save_model_secs, sv->save_model_secs)

@@ -21,11 +21,11 @@ struct hs_supervisor {
     bool saves; /* with the scaffold's saver */
     char *global_step;
     hs_init_fn init_fn;
-    void *init_user;
+    void *user;
     hs_coordinator *coordinator;
     hs_session_manager *manager;
     bool owns_manager;
-    char *logdir, *save_path; /* NULL: none */
+    char *checkpoint_dir, *save_path; /* NULL: none */
     double save_summaries_secs, save_model_secs,
         stop_grace_secs; /* of the intervals 0: none; of the grace as in the join */
     hs_summary_writer *given_writer, *writer;

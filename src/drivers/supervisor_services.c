@@ -22,7 +22,7 @@ hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t 
         return hs_raw_session_step(session, step, err);
     hs_raw_session_enter(session); /* the values stay while they are looked at */
     hs_code code = hs__run_aside(session, HS_RUN_ARGS(.names = HS_NAMES(sv->global_step)), &values, err);
-    double value = code ? 0 : hs_values_number(values, 0);
+    double value = code ? 0 : hs_run_values_number(values, 0);
     hs_raw_session_leave(session);
     if (!(value >= 0 && value < MOST))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the global step '%s' is %g, no step", sv->global_step, value);
@@ -37,7 +37,7 @@ hs_code hs__supervisor_open_writer(hs_supervisor *sv, hs_error *err)
     hs_error error = {0};
     pthread_mutex_lock(&sv->writing);
     if (!sv->writer && !(sv->writer = sv->given_writer) && !sv->no_writer)
-        sv->writer = hs_summary_writer_open(sv->logdir, HS_SUMMARY_WRITER_OPTIONS(.env = &sv->env), &error);
+        sv->writer = hs_summary_writer_open(sv->checkpoint_dir, HS_SUMMARY_WRITER_OPTIONS(.env = &sv->env), &error);
     pthread_mutex_unlock(&sv->writing);
     return hs__error_copy(err, &error);
 }
@@ -49,7 +49,7 @@ hs_code hs__supervisor_end_writer(hs_supervisor *sv, bool logs_stop, hs_error *e
     hs_summary_writer *writer = sv->writer;
     sv->writer = NULL;
     if (writer && logs_stop)
-        hs_summary_writer_session_log(writer, HS_SESSION_STOP, NULL, NULL, sv->step, &error);
+        hs_summary_writer_session_log(writer, HS_SESSION_LOG_STOP, NULL, NULL, sv->step, &error);
     if (writer && writer == sv->given_writer)
         hs_summary_writer_flush(writer, false, &late);
     else {
@@ -73,13 +73,13 @@ static void end_event(hs_supervisor *sv, int64_t step)
     pthread_mutex_unlock(&sv->writing);
 }
 
-static hs_code log_session(hs_supervisor *sv, hs_session_status status, const char *path, int64_t step, hs_error *err)
+static hs_code log_session(hs_supervisor *sv, hs_session_log_status status, const char *path, int64_t step, hs_error *err)
 {
     if (!sv->global_step)
         return HS_OK;
     hs_summary_writer *writer = begin_event(sv);
     hs_code code = writer ? hs_summary_writer_session_log(writer, status, path, NULL, step, err) : HS_OK;
-    end_event(sv, status == HS_SESSION_START ? step - 1 : step);
+    end_event(sv, status == HS_SESSION_LOG_START ? step - 1 : step);
     return code;
 }
 
@@ -93,7 +93,7 @@ hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *sessio
     if (sv->no_writer) /* a worker has none */
         return hs_error_set(err, HS_FAILED_PRECONDITION, "writing a summary requires %s",
                             sv->is_worker ? "a chief, and this is a worker's supervisor: leave it to the chief's"
-                                          : "a summary writer: give the supervisor a logdir or a summary_writer");
+                                          : "a summary writer: give the supervisor a checkpoint_dir or a summary_writer");
     if (step < 0 && (code = hs__supervisor_step(sv, session, &step, err)))
         return code;
     hs_summary_writer *writer = begin_event(sv);
@@ -131,7 +131,7 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
     if (sv->is_worker || !sv->save_path || !saver)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "there is nothing to save with: %s",
                             sv->is_worker    ? "this is a worker's supervisor, and the chief's saves"
-                            : !sv->save_path ? "give the supervisor a logdir"
+                            : !sv->save_path ? "give the supervisor a checkpoint_dir"
                                              : "the supervisor has no saver, or the graph no variables to be saved");
     enter_with_saver(sv, session);
     if (!hs__supervisor_step(sv, session, &step, &error))
@@ -141,7 +141,7 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
     if (!error.code)
         hs_saver_finished(saver, &(int64_t){0}, &error);
     if (!error.code)
-        log_session(sv, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), step, &error);
+        log_session(sv, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), step, &error);
     pthread_mutex_unlock(&sv->saving);
     return hs__error_copy(err, &error);
 }
@@ -178,7 +178,7 @@ static hs_code compute_summary(void *user, hs_error *err)
     hs_raw_session_enter(sv->session);
     hs_code code = hs__supervisor_step(sv, sv->session, &step, err);
     if (!code && !(code = hs_raw_session_run(sv->session, &args, &values, err)))
-        code = write_summary(sv, hs_values_tensor(values, 0), step, err);
+        code = write_summary(sv, hs_run_values_tensor(values, 0), step, err);
     hs_raw_session_leave(sv->session);
     return code;
 }
@@ -273,15 +273,15 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the standard services run already: end them by hs_supervisor_stop first");
     hs__supervisor_await_services(sv); /* they have ended */
-    if (!sv->logdir) {
-        hs_log(&sv->env, HS_LOG_WARNING, "the standard services need a logdir: none of them is started");
+    if (!sv->checkpoint_dir) {
+        hs_log(&sv->env, HS_LOG_WARNING, "the standard services need a checkpoint_dir: none of them is started");
         return hs__error_copy(err, NULL);
     }
     sv->session = session;
     if (!hs_raw_session_share(session, &error) && !hs__supervisor_open_writer(sv, &error) &&
         !hs__supervisor_step(sv, session, &step, &error) &&
         /* what TensorBoard has from there on is of another run: this one goes on with the step after what was restored */
-        !log_session(sv, HS_SESSION_START, NULL, step + 1, &error)) {
+        !log_session(sv, HS_SESSION_LOG_START, NULL, step + 1, &error)) {
         sv->rate_step = step;
         sv->rate_ns = hs_env_monotonic_ns(&sv->env);
         start_services(sv, &error);

@@ -30,7 +30,7 @@ static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervised_optio
         HS_INIT(hs_prepare_options, .target = options->target, .config = options->config,
                 .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
                 .init_op = hs_supervisor_init_op(sv), .init_feeds = hs_supervisor_init_feeds(sv), .init_fn = sv->init_fn,
-                .init_user = sv->init_user, .saver = hs_supervisor_saver(sv), .checkpoint_dir = sv->logdir,
+                .user = sv->user, .saver = hs_supervisor_saver(sv), .checkpoint_dir = sv->checkpoint_dir,
                 .wait_for_checkpoint = options->wait_for_checkpoint);
     return (sv->is_worker ? hs_session_manager_wait : hs_session_manager_prepare)(sv->manager, sv->backend, &prepare, err);
 }
@@ -41,7 +41,7 @@ static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, 
     hs_code code = hs_raw_session_share(session, err);
     if (!code && !sv->is_worker) {
         hs_summary_writer *writer = sv->graph_written ? NULL : sv->writer; /* the events once a file */
-        code = hs__show_graph(sv->backend, hs_supervisor_saver(sv), sv->logdir, writer, 0, err);
+        code = hs__show_graph(sv->backend, hs_supervisor_saver(sv), sv->checkpoint_dir, writer, 0, err);
         sv->graph_written = true;
     }
     if (!code && !sv->is_worker && services)
@@ -60,10 +60,10 @@ static hs_code check(const hs_supervisor *sv, const hs_supervised_options *optio
 {
     if (!sv)
         return no_supervisor(err);
-    if (options->wait_for_checkpoint && !sv->is_worker && !(sv->logdir && sv->saves))
+    if (options->wait_for_checkpoint && !sv->is_worker && !(sv->checkpoint_dir && sv->saves))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "wait_for_checkpoint, and there is no %s: give the supervisor one, or do not wait",
-                            sv->logdir ? "saver" : "logdir");
+                            sv->checkpoint_dir ? "saver" : "checkpoint_dir");
     if (hs__supervisor_serves(sv))
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the services of an earlier session still run: end them by hs_supervisor_stop first");
@@ -102,7 +102,7 @@ hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_superv
 hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads, hs_error *err)
 {
     hs_raw_session_enter(session); /* a fork is made by whoever may run the session */
-    hs_code code = hs_start_queue_runners(sv ? session : NULL, hs_supervisor_coordinator(sv), true, threads, err);
+    hs_code code = hs_queue_runners_start(sv ? session : NULL, hs_supervisor_coordinator(sv), true, threads, err);
     hs_raw_session_leave(session);
     return code;
 }
@@ -143,7 +143,7 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
     hs__coordinator_join(sv->coordinator, &join, sv->services, patiently ? sv->n_services : 0, error.code ? NULL : &error);
     if (options.left_behind)
         *options.left_behind = *left;
-    if (!options.keep_summary_writer && hs__supervisor_end_writer(sv, true, &late) && error.code)
+    if (!options.no_summary_writer_close && hs__supervisor_end_writer(sv, true, &late) && error.code)
         hs_log(&sv->env, HS_LOG_WARNING, "%s", late.message);
     return hs__error_copy(err, error.code ? &error : &late);
 }
@@ -193,7 +193,7 @@ static bool goes_on(hs_supervisor *sv, const hs_recovery *recovery, int64_t *att
     return !hs_coordinator_wait_for_stop(sv->coordinator, hs__backoff(recovery, *attempts));
 }
 
-hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_train_step_fn step, void *user,
+hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_supervisor_step_fn step, void *user,
                             hs_error *err)
 {
     hs_supervised_options o = HS_INIT(hs_supervised_options);

@@ -9,9 +9,9 @@ enum { START_DELAY_SECS = 120, THROTTLE_SECS = 600 };
 
 typedef struct {
     hs_estimator *estimator;
-    hs_eval_spec spec;
-    hs_train_options train;
-    hs_evaluate_options evaluate;
+    hs_estimator_eval_spec spec;
+    hs_estimator_train_options train;
+    hs_estimator_evaluate_options evaluate;
     hs_hook *held;                /* those of `evaluate`, which serve every evaluation */
     hs_saver_listener *listeners; /* the caller's, and one that evaluates */
     int64_t due_ns;               /* when the next one may begin */
@@ -67,26 +67,28 @@ static hs_code check(const course *c, hs_error *err)
     const int64_t save_steps = c->estimator->options.save_checkpoint_steps;
     for (int i = 0; i < 2; i++)
         if (!(secs[i] >= 0 && secs[i] <= 1e9) && secs[i] != HS_NEVER)
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_eval_spec: %s is %g; none is HS_NEVER",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_estimator_eval_spec: %s is %g; none is HS_NEVER",
                                 i ? "throttle_secs" : "start_delay_secs", secs[i]);
-    if (c->evaluate.checkpoint_path)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_eval_spec: checkpoint_path is one checkpoint; those of the training are evaluated");
+    if (c->evaluate.checkpoint_prefix)
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "hs_estimator_eval_spec: checkpoint_prefix is one checkpoint; those of the training are evaluated");
     if (save_secs <= 0 && save_steps <= 0 && (save_secs < 0 || save_steps < 0))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_train_and_evaluate: the estimator saves no checkpoint that could be evaluated: its "
-                            "save_checkpoint_secs is %g and save_checkpoint_steps %lld; give one of them, or 0 for both",
-                            save_secs, (long long)save_steps);
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "hs_estimator_train_and_evaluate: the estimator saves no checkpoint that could be evaluated: its "
+            "save_checkpoint_secs is %g and save_checkpoint_steps %lld; give one of them, or 0 for both",
+            save_secs, (long long)save_steps);
     return HS_OK;
 }
 
 /* The options of both, as far as they can be read, also after a failure. */
-static hs_code take(course *c, const hs_eval_spec *given, const hs_train_options *train, hs_error *err)
+static hs_code take(course *c, const hs_estimator_eval_spec *given, const hs_estimator_train_options *train, hs_error *err)
 {
-    hs_code code = hs_struct_take(&c->spec, sizeof c->spec, given, "hs_eval_spec", err);
+    hs_code code = hs_struct_take(&c->spec, sizeof c->spec, given, "hs_estimator_eval_spec", err);
     if (!code)
-        code = hs_struct_take(&c->evaluate, sizeof c->evaluate, c->spec.evaluate, "hs_evaluate_options", err);
-    if (train && hs_struct_take(&c->train, sizeof c->train, train, "hs_train_options", code ? NULL : err))
+        code = hs_struct_take(&c->evaluate, sizeof c->evaluate, c->spec.evaluate, "hs_estimator_evaluate_options", err);
+    if (train && hs_struct_take(&c->train, sizeof c->train, train, "hs_estimator_train_options", code ? NULL : err))
         return HS_INVALID_ARGUMENT;
     return code ? code : check(c, err);
 }
@@ -109,10 +111,10 @@ static hs_code listen(course *c, hs_error *err)
     return HS_OK;
 }
 
-hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options *train, const hs_eval_spec *given,
-                                 hs_error *err)
+hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_estimator_train_options *train,
+                                           const hs_estimator_eval_spec *given, hs_error *err)
 {
-    course c = {.estimator = estimator, .train = HS_INIT(hs_train_options), .evaluated_step = -1};
+    course c = {.estimator = estimator, .train = HS_INIT(hs_estimator_train_options), .evaluated_step = -1};
     hs_error error = {0};
     hs_outcome outcome;
     if (!estimator) /* which says so */
@@ -120,13 +122,13 @@ hs_outcome hs_train_and_evaluate(hs_estimator *estimator, const hs_train_options
     hs_code code = take(&c, given, train, &error);
     const hs_hook *hooks = c.evaluate.hooks;
     if (code || listen(&c, &error)) {
-        hs_hooks_destroy(c.train.hooks);
+        hs_hooks_free(c.train.hooks);
         outcome = hs_session_close(NULL, &error);
     } else {
         outcome = hs_estimator_train(estimator, &c.train, &error);
         evaluate_last(&c, &outcome, &error);
     }
-    hs_hooks_destroy(hooks);
+    hs_hooks_free(hooks);
     hs__free(&estimator->env, c.held);
     hs__free(&estimator->env, c.listeners);
     hs__error_copy(err, &error);

@@ -64,10 +64,10 @@ static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *opti
     if (!directory || !*directory)
         return 0;
     if (count > 0)
-        hooks[n++] = hs_step_counter(.every_n_steps = count, .output_dir = directory, .env = env);
+        hooks[n++] = hs_step_counter(.every_n_steps = count, .summary_dir = directory, .env = env);
     if (!summaries.off)
-        hooks[n++] = hs_summary_saver(.scaffold = scaffold, .output_dir = directory, .save_secs = summaries.secs,
-                                      .save_steps = summaries.steps, .trigger = summaries.trigger, .env = env);
+        hooks[n++] = hs_summary_saver(.scaffold = scaffold, .summary_dir = directory, .every_n_secs = summaries.secs,
+                                      .every_n_steps = summaries.steps, .trigger = summaries.trigger, .env = env);
     return n;
 }
 
@@ -77,8 +77,8 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
     rhythm save = checkpoints(options);
     if (!directory || !*directory || save.off)
         return;
-    *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold, .save_secs = save.secs,
-                                .save_steps = save.steps, .trigger = save.trigger, .no_graph_def = options->no_graph_def,
+    *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold, .every_n_secs = save.secs,
+                                .every_n_steps = save.steps, .trigger = save.trigger, .no_graph_def = options->no_graph_def,
                                 .listeners = options->listeners, .env = env);
 }
 
@@ -86,7 +86,7 @@ static size_t make_status_hook(hs_hook *hook, const hs_training_options *options
 {
     if (options->is_worker || options->no_run_status || !options->checkpoint_dir || !*options->checkpoint_dir)
         return 0;
-    *hook = hs_run_status(.directory = options->checkpoint_dir, .env = env);
+    *hook = hs_run_status(.status_dir = options->checkpoint_dir, .env = env);
     return 1;
 }
 
@@ -152,7 +152,7 @@ static void destroy_chief_only(const hs_training_options *options)
 static void destroy_all(const hs_training_options *options)
 {
     destroy_chief_only(options);
-    hs_hooks_destroy(options->hooks);
+    hs_hooks_free(options->hooks);
 }
 
 /* As hs_session_open does: what kept a session from starting is in the log, too. */

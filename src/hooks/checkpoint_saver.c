@@ -149,9 +149,9 @@ static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver
     hook->left = false;
     hook->policy.tries = 0;
     hs__save_time_end(&hook->time, run);
-    hs_raw_session_saved(hs_run_context_session(run), step);
+    hs_raw_session_record_save(hs_run_context_session(run), step);
     hs_code code =
-        hs_summary_writer_session_log(hook->writer, HS_SESSION_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
+        hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
     return code ? code : hs__listeners_after_save(&hook->listeners, run, step, err);
 }
 
@@ -181,7 +181,7 @@ static hs_code take_metric(checkpoint_saver *hook, hs_raw_session *session, int6
     hs_code code = hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES(hook->metric)), &values, err);
     if (code)
         return code;
-    options->metric = hs_values_number(values, 0);
+    options->metric = hs_run_values_number(values, 0);
     options->has_metric = true;
     return HS_OK;
 }
@@ -371,7 +371,7 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
 static bool is_refused(const hs_run_context *run, int64_t step)
 {
     const hs_raw_session *session = hs_run_context_session(run);
-    const char *why = hs_raw_session_saves_refused(session);
+    const char *why = hs_raw_session_save_refusal(session);
     if (why)
         hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING, "step %lld is not saved: %s",
                (long long)step, why);
@@ -479,11 +479,11 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
 
 static hs_code set_timer(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->save_secs,
-                               .steps = options->save_steps,
+    const hs__timing timing = {.secs = options->every_n_secs,
+                               .steps = options->every_n_steps,
                                .trigger = options->trigger,
-                               .secs_name = "save_secs",
-                               .steps_name = "save_steps",
+                               .secs_name = "every_n_secs",
+                               .steps_name = "every_n_steps",
                                .first = true,
                                .on_request = true};
     return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);

@@ -172,7 +172,7 @@ hs_code hs__knobs_save(const hs__knobs *knobs, hs_state_writer *out, hs_error *e
     uint64_t n = 0;
     for (size_t i = 0; i < knobs->n; i++)
         n += knobs->list[i].is_set;
-    hs_code code = hs_state_write(out, &n, sizeof n, err);
+    hs_code code = hs_state_writer_write(out, &n, sizeof n, err);
     for (size_t i = 0; !code && i < knobs->n; i++) {
         const hs__knob *knob = &knobs->list[i];
         uint64_t length = strlen(knob->name);
@@ -180,10 +180,10 @@ hs_code hs__knobs_save(const hs__knobs *knobs, hs_state_writer *out, hs_error *e
         if (!knob->is_set)
             continue;
         value_of(knob, &value);
-        if ((code = hs_state_write(out, &length, sizeof length, err)) ||
-            (code = hs_state_write(out, knob->name, length, err)))
+        if ((code = hs_state_writer_write(out, &length, sizeof length, err)) ||
+            (code = hs_state_writer_write(out, knob->name, length, err)))
             return code;
-        code = hs_state_write(out, &value, sizeof value, err);
+        code = hs_state_writer_write(out, &value, sizeof value, err);
     }
     return code;
 }
@@ -191,17 +191,17 @@ hs_code hs__knobs_save(const hs__knobs *knobs, hs_state_writer *out, hs_error *e
 static hs_code read_one(hs_state_reader *in, char *name, double *value, hs_error *err)
 {
     uint64_t length;
-    hs_code code = hs_state_read(in, &length, sizeof length, err);
+    hs_code code = hs_state_reader_read(in, &length, sizeof length, err);
     if (code)
         return code;
     if (!length || length > HS__KNOB_NAME)
         return hs_error_set(err, HS_DATA_LOSS, "a knob's name has %llu bytes", (unsigned long long)length);
-    if ((code = hs_state_read(in, name, length, err)))
+    if ((code = hs_state_reader_read(in, name, length, err)))
         return code;
     name[length] = '\0';
     if (!is_name(name) || strlen(name) != length)
         return hs_error_set(err, HS_DATA_LOSS, "a knob's name is none");
-    return hs_state_read(in, value, sizeof *value, err);
+    return hs_state_reader_read(in, value, sizeof *value, err);
 }
 
 /* What does not fit any more is the program's change, and no damage. */
@@ -241,7 +241,7 @@ static void undo(hs__knob *knob, const hs_env *env)
 hs_code hs__knobs_load(hs__knobs *knobs, const hs_env *env, hs_state_reader *in, hs_error *err)
 {
     uint64_t n;
-    hs_code code = hs_state_read(in, &n, sizeof n, err);
+    hs_code code = hs_state_reader_read(in, &n, sizeof n, err);
     if (code)
         return code;
     for (size_t i = 0; i < knobs->n; i++)

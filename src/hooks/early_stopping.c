@@ -149,7 +149,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hs_code code = hs_run_context_step(run, &step, err);
     if (code)
         return code;
-    if (take(hook, hs_values_number(values, 0), step) && keeps_copies(hook)) {
+    if (take(hook, hs_run_values_number(values, 0), step) && keeps_copies(hook)) {
         hook->copies = true;
         hs_run_context_request_boundary(run);
     }
@@ -246,14 +246,14 @@ static void close_hook(void *self, const hs_outcome *outcome)
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const record *known = &((const early_stopping *)self)->known;
-    return hs_state_write(out, known, sizeof *known, err);
+    return hs_state_writer_write(out, known, sizeof *known, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     early_stopping *hook = self;
     record loaded;
-    hs_code code = hs_state_read(in, &loaded, sizeof loaded, err);
+    hs_code code = hs_state_reader_read(in, &loaded, sizeof loaded, err);
     if (code)
         return code;
     if (loaded.bad < 0 || loaded.bad == INT64_MAX || loaded.gave_up < 0 || loaded.best_step < NO_STEP ||

@@ -14,7 +14,7 @@ typedef struct {
     hs__timer timer;
     bool at_end, due;
     bool loaded; /* the state was, and the timer is still to be started */
-    char *name, *eval_op, *output_dir;
+    char *name, *eval_op, *summary_dir;
     const char *const *metrics, *const *reset_ops;
     char *tags; /* "NAME/METRIC", one behind the other with their zeros */
     double *values;
@@ -63,8 +63,8 @@ static hs_code open_writer(evaluation *hook, hs_raw_session *session, hs_error *
     hook->writer = hook->given_writer;
     if (hook->writer)
         code = hs_raw_session_use_writer(session, hook->writer, err);
-    else if (hook->output_dir)
-        code = hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err);
+    else if (hook->summary_dir)
+        code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
     if (!code && hook->writer)
         code = hs_raw_session_log_start(session, hook->writer, err);
     return code;
@@ -111,7 +111,7 @@ static hs_code fetch(const pass *p, hs_error *err)
     const hs_run_values *values;
     hs_code code = run_part(p, HS_RUN_ARGS(.names = hook->metrics), &values, "the run of the metrics", err);
     for (size_t i = 0; !code && hook->metrics[i]; i++)
-        hook->values[i] = hs_values_number(values, i);
+        hook->values[i] = hs_run_values_number(values, i);
     return code;
 }
 
@@ -276,7 +276,7 @@ static void destroy(void *self)
     hs__timer_free(&hook->timer, env);
     hs_env_free(env, hook->name);
     hs_env_free(env, hook->eval_op);
-    hs_env_free(env, hook->output_dir);
+    hs_env_free(env, hook->summary_dir);
     hs_env_free(env, (void *)hook->metrics);
     hs_env_free(env, (void *)hook->reset_ops);
     hs_env_free(env, hook->tags);
@@ -296,14 +296,14 @@ static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
     if (metrics == (options->evaluate != NULL))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of metrics and evaluate is given; give exactly one of the two",
                             metrics ? "each" : "none");
-    if (options->evaluate && (options->reset_ops || options->eval_op || options->output_dir || options->summary_writer))
+    if (options->evaluate && (options->reset_ops || options->eval_op || options->summary_dir || options->summary_writer))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "with evaluate, ops and writers are the function's own");
     if (options->n_batches < 0 || (options->n_batches && !options->eval_op))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "n_batches is %lld%s", (long long)options->n_batches,
                             options->eval_op ? "" : ", and there is no eval_op");
-    if (options->output_dir && options->summary_writer)
+    if (options->summary_dir && options->summary_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "both output_dir and summary_writer are given; give at most one of the two");
+                            "both summary_dir and summary_writer are given; give at most one of the two");
     return HS_OK;
 }
 
@@ -352,7 +352,7 @@ static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_e
     hook->user = options->user;
     if (!(hook->name = hs__hook_text(hook, options->name ? options->name : "eval", err)) ||
         (options->eval_op && !(hook->eval_op = hs__hook_text(hook, options->eval_op, err))) ||
-        (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err))) ||
+        (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err))) ||
         (options->reset_ops && !(hook->reset_ops = hs__hook_names(hook, options->reset_ops, err))) ||
         (options->metrics && !(hook->metrics = hs__hook_names(hook, options->metrics, err))))
         return HS_RESOURCE_EXHAUSTED;

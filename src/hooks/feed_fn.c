@@ -5,8 +5,8 @@
 
 typedef struct {
     hs__hook_base base;
-    hs_feed_fn_callback feeds;
-    void *feeds_user;
+    hs_feeds_fn feeds;
+    void *user;
     hs_run_args args;
 } feed_fn;
 
@@ -15,7 +15,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     feed_fn *hook = self;
     hook->args = (hs_run_args)HS_INIT(hs_run_args);
     (void)run;
-    hs_code code = hook->feeds(hook->feeds_user, &hook->args.feeds, err);
+    hs_code code = hook->feeds(hook->user, &hook->args.feeds, err);
     if (!code && hook->args.feeds)
         *args = &hook->args;
     return code;
@@ -37,6 +37,6 @@ hs_hook hs_feed_fn_hook(const hs_feed_fn_options *given)
     if (!hook)
         return hs__broken_hook(ops.name, &error);
     hook->feeds = options.feeds;
-    hook->feeds_user = options.feeds_user;
+    hook->user = options.user;
     return (hs_hook){.ops = &ops, .self = hook};
 }

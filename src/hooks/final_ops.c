@@ -8,7 +8,7 @@ typedef struct {
     const char *const *names; /* a copy; NULL: the tree, or nothing */
     hs_run_args args;
     hs_final_values_fn done;
-    void *done_user;
+    void *user;
 } final_ops;
 
 /* A name that is not there is told of before the training, not after it. */
@@ -33,7 +33,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING,
                "final_ops: the final ops came to the end of the input; they should read what the training has left, and "
                "depend on no op that takes the next batch");
-    return code || !hook->done ? code : hook->done(hook->done_user, values, err);
+    return code || !hook->done ? code : hook->done(hook->user, values, err);
 }
 
 static void destroy(void *self)
@@ -57,7 +57,7 @@ static hs_code check(const hs_final_ops_options *options, hs_error *err)
 static hs_code fill(final_ops *hook, const hs_final_ops_options *options, hs_error *err)
 {
     hook->done = options->done;
-    hook->done_user = options->done_user;
+    hook->user = options->user;
     if (options->names && !(hook->names = hs__hook_names(hook, options->names, err)))
         return HS_RESOURCE_EXHAUSTED;
     hook->args =

@@ -39,12 +39,12 @@ static hs_code check_rollback(const hs_finite_guard_options *o, hs_error *err)
     hs_code code;
     if (o->policy != HS_GUARD_ROLLBACK)
         return REFUSE_IDLE("HS_GUARD_ROLLBACK", err, {"saver", o->saver}, {"scaffold", o->scaffold},
-                           {"most_rollbacks", o->most_rollbacks}, {"learning_rate", is_there(o->learning_rate)},
+                           {"max_rollbacks", o->max_rollbacks}, {"learning_rate", is_there(o->learning_rate)},
                            {"learning_rate_factor", o->learning_rate_factor != 0}, {"skip_op", is_there(o->skip_op)},
                            {"skip_batches", o->skip_batches}, {"copy_limit", o->copy_limit});
     if (o->saver && o->scaffold)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
-    if ((code = check_count("most_rollbacks", o->most_rollbacks, true, err)) ||
+    if ((code = check_count("max_rollbacks", o->max_rollbacks, true, err)) ||
         (code = check_count("copy_limit", o->copy_limit, true, err)) ||
         (code = check_count("skip_batches", o->skip_batches, false, err)))
         return code;
@@ -62,7 +62,7 @@ static hs_code check_rollback(const hs_finite_guard_options *o, hs_error *err)
 static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
 {
     if (o->policy != HS_GUARD_SKIP_STEP)
-        return REFUSE_IDLE("HS_GUARD_SKIP_STEP", err, {"update_op", is_there(o->update_op)}, {"most_skips", o->most_skips});
+        return REFUSE_IDLE("HS_GUARD_SKIP_STEP", err, {"update_op", is_there(o->update_op)}, {"max_skips", o->max_skips});
     if (!is_there(o->update_op))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
@@ -74,7 +74,7 @@ static hs_code check_skip(const hs_finite_guard_options *o, hs_error *err)
                             o->trigger         ? "trigger"
                             : o->every_n_steps ? "every_n_steps"
                                                : "every_n_secs");
-    return check_count("most_skips", o->most_skips, true, err);
+    return check_count("max_skips", o->max_skips, true, err);
 }
 
 static bool has_names(const char *const *names)
@@ -91,9 +91,9 @@ hs_code hs__finite_check(const hs_finite_guard_options *o, hs_error *err)
     if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_SKIP_STEP)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, no hs_guard_policy", (int)o->policy);
     if (!is_there(o->dump_dir) &&
-        (code = REFUSE_IDLE("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"most_dumps", o->most_dumps})))
+        (code = REFUSE_IDLE("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"max_dumps", o->max_dumps})))
         return code;
-    if ((code = check_count("most_dumps", o->most_dumps, true, err)) || (code = check_rollback(o, err)))
+    if ((code = check_count("max_dumps", o->max_dumps, true, err)) || (code = check_rollback(o, err)))
         return code;
     return check_skip(o, err);
 }

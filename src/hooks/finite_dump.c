@@ -45,7 +45,7 @@ static hs_code lend(loan *l, const hs_env *env, const hs__watched *watched, cons
     if (!(l->graph = hs_graph_new(env)))
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for what is dumped");
     for (size_t i = 0; i < watched->ends[HS__DUMP_ALSO]; i++) { /* the graph keeps its first error */
-        const hs_tensor *value = hs_values_tensor(values, i);
+        const hs_tensor *value = hs_run_values_tensor(values, i);
         hs_graph_add_variable(l->graph, HS_VARIABLE_DEF(.name = l->names[i].variable, .dtype = value->dtype,
                                                         .shape = hs_tensor_shape(value), .data = value->data,
                                                         .memory = value->memory));

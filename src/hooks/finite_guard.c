@@ -28,7 +28,7 @@ typedef struct {
     hs_guard_policy policy;
     bool periodic, started;
     hs__timer timer;
-    int64_t runs, skips, most_skips;
+    int64_t runs, skips, max_skips;
     char *update_op;
     bool looks_now;
     bool goes_back; /* at the boundary */
@@ -123,7 +123,7 @@ static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
     hs_raw_session *session = hs_run_context_session(run);
     if (hook->found.has_bad_parameter)
         return fail(hook, run, "; a parameter is bad, and to leave an update out does not mend it", err);
-    if (hook->most_skips != HS_NEVER && hook->skips >= hook->most_skips)
+    if (hook->max_skips != HS_NEVER && hook->skips >= hook->max_skips)
         return hs_error_set(err, fail(hook, run, "", err), "%s; %lld updates in a row were left out before",
                             hook->found.first, (long long)hook->skips);
     hook->skips++;
@@ -199,7 +199,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const finite_guard *hook = self;
     const record now = {hook->rollback.count, hook->skips, hook->runs};
-    hs_code code = hs_state_write(out, &now, sizeof now, err);
+    hs_code code = hs_state_writer_write(out, &now, sizeof now, err);
     return code ? code : hs__timer_save(&hook->timer, out, err);
 }
 
@@ -207,7 +207,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     finite_guard *hook = self;
     record loaded;
-    hs_code code = hs_state_read(in, &loaded, sizeof loaded, err);
+    hs_code code = hs_state_reader_read(in, &loaded, sizeof loaded, err);
     if (code)
         return code;
     if (loaded.skips < 0 || loaded.skips > MOST_RUNS || loaded.runs < 0 || loaded.runs > MOST_RUNS)
@@ -285,12 +285,12 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
                                .steps_name = "every_n_steps",
                                .first = true};
     hook->periodic = o->every_n_steps || o->every_n_secs != 0 || o->trigger;
-    hook->most_skips = or_default(o->most_skips, MOST_SKIPS);
-    hook->dump.most = or_default(o->most_dumps, MOST_DUMPS);
+    hook->max_skips = or_default(o->max_skips, MOST_SKIPS);
+    hook->dump.most = or_default(o->max_dumps, MOST_DUMPS);
     hook->copy.env = &hook->base.env;
     hook->rollback = (hs__rollback){.saver = o->saver,
                                     .scaffold = o->scaffold,
-                                    .most = or_default(o->most_rollbacks, MOST_ROLLBACKS),
+                                    .most = or_default(o->max_rollbacks, MOST_ROLLBACKS),
                                     .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
                                     .skip_batches = o->skip_batches,
                                     .copy_limit = or_default(o->copy_limit, COPY_LIMIT)};

@@ -127,7 +127,7 @@ hs_code hs__look(const hs__watched *watched, hs_run_context *run, const hs_run_v
     found->has_bad_parameter = false;
     found->further[0] = '\0';
     for (size_t i = 0; i < watched->ends[HS__PARAMETERS]; i++) {
-        const hs_tensor *value = hs_values_tensor(values, i);
+        const hs_tensor *value = hs_run_values_tensor(values, i);
         hs_tensor host;
         if (!is_watchable(value->dtype))
             return not_watchable(watched->names[i], value->dtype, err);

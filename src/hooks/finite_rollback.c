@@ -91,7 +91,7 @@ hs_code hs__rollback_prepare(hs__rollback *rollback, hs_raw_session *session, hs
 
 static bool is_copy_outdated(const hs__rollback *rollback, const hs_raw_session *session)
 {
-    return hs_raw_session_saved_step(session) > hs_state_copy_step(rollback->copy);
+    return hs_raw_session_last_saved_step(session) > hs_state_copy_step(rollback->copy);
 }
 
 void hs__rollback_release(hs__rollback *rollback, const hs_raw_session *session)
@@ -138,7 +138,7 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
         return code;
     if (rollback->copy && !is_copy_outdated(rollback, session))
         return hs_raw_session_restore_copy(session, rollback->copy, err);
-    int64_t saved = hs_raw_session_saved_step(session);
+    int64_t saved = hs_raw_session_last_saved_step(session);
     if (saved >= 0) /* to begin again would be worse than to fail */
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "step %lld was saved, but the guard's saver has no checkpoint that can be read; give the guard "

@@ -11,8 +11,8 @@ hs_code hs__show_graph(hs_backend backend, const hs_saver *saver, const char *di
         return HS_OK;
     }
     if (code || (writer && (code = hs_summary_writer_graph(writer, graph, step, err))) ||
-        (directory && (code = hs_write_graph(backend, directory, "graph.pbtxt", true, err))) || !writer ||
-        (code = hs_export_meta_graph(backend, saver, &meta, err)))
+        (directory && (code = hs_backend_write_graph(backend, directory, "graph.pbtxt", true, err))) || !writer ||
+        (code = hs_backend_export_meta_graph(backend, saver, &meta, err)))
         return code;
     code = hs_summary_writer_meta_graph(writer, meta, step, err);
     hs_env_free(hs_backend_env(backend), (void *)meta.data);

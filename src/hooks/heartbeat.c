@@ -15,7 +15,7 @@ struct hs__heartbeat {
     hs_env env;
     hs__pulse pulse;
     hs_thread *thread;
-    double every_secs;
+    double every_n_secs;
     bool failed;      /* and somebody was told */
     atomic_bool left; /* nobody waits for it any more: what it writes with may be gone */
     char *tmp;        /* "PATH.tmp" */
@@ -79,7 +79,7 @@ static hs_code run(void *user, hs_coordinator *coordinator, hs_error *err)
     make_directory(h);
     do
         beat(h, false);
-    while (!hs_coordinator_wait_for_stop(coordinator, h->every_secs));
+    while (!hs_coordinator_wait_for_stop(coordinator, h->every_n_secs));
     if (!atomic_load(&h->left))
         beat(h, true);
     return HS_OK;
@@ -97,7 +97,7 @@ static hs_code start(hs__heartbeat *h, hs_coordinator *threads, hs_error *err)
     return code;
 }
 
-hs__heartbeat *hs__heartbeat_start(const hs_env *env, const char *path, double every_secs, hs_coordinator *threads,
+hs__heartbeat *hs__heartbeat_start(const hs_env *env, const char *path, double every_n_secs, hs_coordinator *threads,
                                    hs_error *err)
 {
     static const char ending[] = ".tmp";
@@ -108,7 +108,7 @@ hs__heartbeat *hs__heartbeat_start(const hs_env *env, const char *path, double e
         return NULL;
     }
     h->env = *env;
-    h->every_secs = every_secs;
+    h->every_n_secs = every_n_secs;
     atomic_init(&h->left, false);
     h->tmp = h->path + bytes;
     memcpy(h->path, path, bytes);

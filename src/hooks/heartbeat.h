@@ -20,7 +20,7 @@ typedef struct hs__pulse {
 } hs__pulse;
 
 /* `env` and `path` are copied. `threads` is told to stop before hs__heartbeat_end, and outlives it. */
-hs__heartbeat *hs__heartbeat_start(const hs_env *env, const char *path, double every_secs, hs_coordinator *threads,
+hs__heartbeat *hs__heartbeat_start(const hs_env *env, const char *path, double every_n_secs, hs_coordinator *threads,
                                    hs_error *err);
 /* The thread reads these. */
 hs__pulse *hs__heartbeat_pulse(hs__heartbeat *heartbeat);

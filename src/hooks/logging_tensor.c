@@ -14,8 +14,8 @@ static const int64_t MOST_RUNS = INT64_MAX / 2;
 typedef struct {
     hs__hook_base base;
     const char *const *tensors, *const *labels;
-    hs_logging_formatter formatter;
-    void *formatter_user;
+    hs_logging_format_fn formatter;
+    void *user;
     bool at_end;
     hs__timer timer;
     int64_t runs;   /* what the timer counts */
@@ -71,14 +71,14 @@ static void log_values(const logging_tensor *hook, const hs_run_values *values, 
     size_t used = 0;
     line[0] = '\0';
     if (hook->formatter) {
-        hook->formatter(hook->formatter_user, values, line, sizeof line);
+        hook->formatter(hook->user, values, line, sizeof line);
         hs_log(hook->session_env, HS_LOG_INFO, "%s", line);
         return;
     }
     for (size_t i = 0; hook->labels[i] && used < sizeof line; i++) {
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = ", i ? ", " : "", hook->labels[i]);
         if (used < sizeof line)
-            append_value(line, &used, hs_values_tensor(values, i));
+            append_value(line, &used, hs_run_values_tensor(values, i));
     }
     if (elapsed)
         hs_log(hook->session_env, HS_LOG_INFO, "%s (%.3f sec)", line, *elapsed);
@@ -130,7 +130,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const logging_tensor *hook = self;
-    hs_code code = hs_state_write(out, &hook->runs, sizeof hook->runs, err);
+    hs_code code = hs_state_writer_write(out, &hook->runs, sizeof hook->runs, err);
     return code ? code : hs__timer_save(&hook->timer, out, err);
 }
 
@@ -138,7 +138,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     logging_tensor *hook = self;
     int64_t runs;
-    hs_code code = hs_state_read(in, &runs, sizeof runs, err);
+    hs_code code = hs_state_reader_read(in, &runs, sizeof runs, err);
     if (code)
         return code;
     if (runs < 0 || runs > MOST_RUNS)
@@ -174,19 +174,19 @@ static hs_code check(const hs_logging_tensor_options *options, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "no tensors are named");
     if (options->labels && labels != tensors)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "there are %zu labels for %zu tensors", labels, tensors);
-    if (!options->every_n_iter && options->every_n_secs == 0 && !options->trigger && !options->at_end)
+    if (!options->every_n_steps && options->every_n_secs == 0 && !options->trigger && !options->at_end)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "none of every_n_iter, every_n_secs and at_end is given, and no trigger");
+                            "none of every_n_steps, every_n_secs and at_end is given, and no trigger");
     return HS_OK;
 }
 
 static hs_code set_timer(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
 {
     const hs__timing timing = {.secs = options->every_n_secs,
-                               .steps = options->every_n_iter,
+                               .steps = options->every_n_steps,
                                .trigger = options->trigger,
                                .secs_name = "every_n_secs",
-                               .steps_name = "every_n_iter",
+                               .steps_name = "every_n_steps",
                                .first = true,
                                .optional = options->at_end};
     hs_code code = hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
@@ -197,7 +197,7 @@ static hs_code set_timer(logging_tensor *hook, const hs_logging_tensor_options *
 static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
 {
     hook->formatter = options->formatter;
-    hook->formatter_user = options->formatter_user;
+    hook->user = options->user;
     hook->at_end = options->at_end;
     hs_code code = set_timer(hook, options, err);
     if (code)

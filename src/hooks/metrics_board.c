@@ -37,20 +37,20 @@ bool hs__metrics_board_take(hs__metrics_board *board, size_t index, double *valu
 hs_code hs__metrics_board_save(const hs__metrics_board *board, hs_state_writer *out, hs_error *err)
 {
     int64_t n = (int64_t)board->n;
-    hs_code code = hs_state_write(out, &n, sizeof n, err);
-    return code ? code : hs_state_write(out, board->said, board->n * sizeof *board->said, err);
+    hs_code code = hs_state_writer_write(out, &n, sizeof n, err);
+    return code ? code : hs_state_writer_write(out, board->said, board->n * sizeof *board->said, err);
 }
 
 hs_code hs__metrics_board_load(hs__metrics_board *board, hs_state_reader *in, hs_error *err)
 {
     hs__metric_said read;
     int64_t n;
-    hs_code code = hs_state_read(in, &n, sizeof n, err);
+    hs_code code = hs_state_reader_read(in, &n, sizeof n, err);
     if (!code && (n < 0 || n > MOST_METRICS))
         code = hs_error_set(err, HS_DATA_LOSS, "it has %lld metrics", (long long)n);
     hs__metrics_board_clear(board);
     for (int64_t i = 0; !code && i < n; i++) {
-        code = hs_state_read(in, &read, sizeof read, err);
+        code = hs_state_reader_read(in, &read, sizeof read, err);
         if (!code && n == (int64_t)board->n)
             board->said[i] = (hs__metric_said){read.known != 0, read.shown != 0, read.step, read.value};
     }

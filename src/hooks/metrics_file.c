@@ -126,7 +126,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 static hs_code put_tensors(metrics_file *hook, const hs_run_values *values, hs_error *err)
 {
     for (size_t i = 0; i < hook->n_tensors; i++) {
-        const hs_tensor *value = hs_values_tensor(values, i);
+        const hs_tensor *value = hs_run_values_tensor(values, i);
         hs_tensor host;
         hs_code code = value ? hs_tensor_host(value, &hook->copy, &host, err) : HS_OK;
         if (code)
@@ -250,7 +250,8 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     if (hook->session)
         hs__metrics_board_look(&hook->board, hook->session);
     const int64_t head[] = {(int64_t)hs__line_file_bytes(hook->file), hook->row_step, hook->per_run};
-    if ((code = hs_state_write(out, head, sizeof head, err)) || (code = hs__metrics_board_save(&hook->board, out, err)))
+    if ((code = hs_state_writer_write(out, head, sizeof head, err)) ||
+        (code = hs__metrics_board_save(&hook->board, out, err)))
         return code;
     return hs__timer_save(&hook->timer, out, err);
 }
@@ -259,7 +260,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     metrics_file *hook = self;
     int64_t head[3];
-    hs_code code = hs_state_read(in, head, sizeof head, err);
+    hs_code code = hs_state_reader_read(in, head, sizeof head, err);
     if (code)
         return code;
     if (head[0] < 0 || head[2] < 1 || head[2] > MOST_PER_RUN)
@@ -421,7 +422,7 @@ static hs_code fill(metrics_file *hook, const hs_metrics_file_options *options, 
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
-    hook->wall_time = !options->without_wall_time;
+    hook->wall_time = !options->no_wall_time;
     hook->row.json = format_of(options) == HS_METRICS_JSON_LINES;
     hook->copy.env = &hook->base.env;
     if (!(code = copy_names(hook, options, err)) && !(code = name_columns(hook, err)))

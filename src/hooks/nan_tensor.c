@@ -60,7 +60,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     nan_tensor *hook = self;
     hs_tensor copy;
-    const hs_tensor *value = hs_values_tensor(values, 0);
+    const hs_tensor *value = hs_run_values_tensor(values, 0);
     if (!has_nonfinite_values(value->dtype))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "tensor '%s' is of type %s, which has no NaN to look for",
                             hook->tensor, hs_dtype_name(value->dtype));

@@ -14,7 +14,7 @@ static const size_t DEFAULT_BYTES = (size_t)64 << 20;
 typedef struct {
     hs__hook_base base;
     hs__timer timer; /* not marked: the first run is still to come */
-    char *output_dir;
+    char *trace_dir;
     size_t max_bytes;
     bool show_memory;
     const hs_env *session_env;
@@ -79,7 +79,7 @@ static void skip_profile(const profiler *hook, const char *why)
 /* Keeps what the boundary needs. */
 static void keep(profiler *hook, hs_run_context *run, const hs_run_values *values)
 {
-    hs_bytes metadata = hs_values_metadata(values);
+    hs_bytes metadata = hs_run_values_metadata(values);
     drop_metadata(hook);
     if (metadata.size) {
         if (!(hook->metadata = hs_env_alloc(&hook->base.env, metadata.size))) {
@@ -119,7 +119,7 @@ static hs_code add_event(const profiler *hook, hs_raw_session *session, hs_error
     hs_summary_writer *writer;
     hs_bytes metadata = {hook->metadata, hook->metadata_bytes};
     snprintf(tag, sizeof tag, "step_%lld", (long long)hook->step);
-    hs_code code = hs_raw_session_summary_writer(session, hook->output_dir, &writer, err);
+    hs_code code = hs_raw_session_summary_writer(session, hook->trace_dir, &writer, err);
     return code ? code : hs_summary_writer_run_metadata(writer, tag, metadata, hook->step, err);
 }
 
@@ -131,7 +131,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (!hook->writes_now || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     hs__trace_file file = {
-        .directory = hook->output_dir,
+        .directory = hook->trace_dir,
         .step = hook->step,
         .metadata = {hook->metadata, hook->metadata_bytes},
         .memory = hook->show_memory,
@@ -148,7 +148,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const profiler *hook = self;
-    hs_code code = hs_state_write(out, &hook->per_run, sizeof hook->per_run, err);
+    hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
     return code ? code : hs__timer_save(&hook->timer, out, err);
 }
 
@@ -156,7 +156,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     profiler *hook = self;
     int64_t per_run;
-    hs_code code = hs_state_read(in, &per_run, sizeof per_run, err);
+    hs_code code = hs_state_reader_read(in, &per_run, sizeof per_run, err);
     if (code)
         return code;
     if (per_run < 1 || per_run > MOST_PER_RUN)
@@ -171,7 +171,7 @@ static void destroy(void *self)
     profiler *hook = self;
     drop_metadata(hook);
     hs__timer_free(&hook->timer, &hook->base.env);
-    hs_env_free(&hook->base.env, hook->output_dir);
+    hs_env_free(&hook->base.env, hook->trace_dir);
     hs__hook_free(hook);
 }
 
@@ -189,11 +189,11 @@ static hs_code check(const hs_profiler_options *options, hs_error *err)
 
 static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->save_secs,
-                               .steps = options->save_steps,
+    const hs__timing timing = {.secs = options->every_n_secs,
+                               .steps = options->every_n_steps,
                                .trigger = options->trigger,
-                               .secs_name = "save_secs",
-                               .steps_name = "save_steps"};
+                               .secs_name = "every_n_secs",
+                               .steps_name = "every_n_steps"};
     hs_code code = hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
     if (!code && hook->timer.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -203,14 +203,14 @@ static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_
 
 static hs_code fill(profiler *hook, const hs_profiler_options *options, hs_error *err)
 {
-    bool somewhere = options->output_dir && *options->output_dir;
+    bool somewhere = options->trace_dir && *options->trace_dir;
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
     hook->max_bytes = options->max_bytes ? (size_t)options->max_bytes : DEFAULT_BYTES;
     hook->show_memory = options->show_memory;
-    hook->output_dir = hs__hook_text(hook, somewhere ? options->output_dir : ".", err);
-    return hook->output_dir ? HS_OK : HS_RESOURCE_EXHAUSTED;
+    hook->trace_dir = hs__hook_text(hook, somewhere ? options->trace_dir : ".", err);
+    return hook->trace_dir ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
 hs_hook hs_profiler_hook(const hs_profiler_options *given)

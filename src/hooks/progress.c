@@ -142,7 +142,7 @@ static void show(progress *hook, int64_t step, const hs_run_values *values)
         append(text, &used, " left");
     }
     for (size_t i = 0; hook->tensors && hook->tensors[i]; i++)
-        append(text, &used, ", %s = %.4g", hook->tensors[i], hs_values_number(values, i));
+        append(text, &used, ", %s = %.4g", hook->tensors[i], hs_run_values_number(values, i));
     hs__progress_line_show(&hook->line, text);
 }
 

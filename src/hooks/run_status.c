@@ -55,7 +55,7 @@ static void get_over(run_status *hook, const char *name, const hs_error *error)
 static void write_status(run_status *hook, hs_phase phase, int64_t step, bool synced)
 {
     hs_error error = {0};
-    hs__run_status status = {step, hs_raw_session_saved_step(hook->session), hs_phase_name(phase),
+    hs__run_status status = {step, hs_raw_session_last_saved_step(hook->session), hs_phase_name(phase),
                              hs_raw_session_save_secs(hook->session)};
     hook->told_saved_step = status.last_durable_step;
     if (!hook->is_others && hs__status_write(hook->session_env, hook->directory, &status, synced, &error))
@@ -72,7 +72,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 {
     run_status *hook = self;
     (void)args, (void)err;
-    if (hs_raw_session_saved_step(hook->session) != hook->told_saved_step)
+    if (hs_raw_session_last_saved_step(hook->session) != hook->told_saved_step)
         write_status(hook, HS_PHASE_STEP, step_of(run), false);
     return HS_OK;
 }
@@ -113,8 +113,8 @@ static const hs_hook_ops ops =
 
 static hs_code check(const hs_run_status_options *options, hs_error *err)
 {
-    if (!options->directory || !*options->directory)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "no directory is given; name that of the checkpoints");
+    if (!options->status_dir || !*options->status_dir)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "no status_dir is given; name that of the checkpoints");
     return HS_OK;
 }
 
@@ -125,7 +125,7 @@ hs_hook hs_run_status_hook(const hs_run_status_options *given)
     hs_error error = {0};
     if (!hs_struct_take(&options, sizeof options, given, "hs_run_status_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (hook && !(hook->directory = hs__hook_text(hook, options.directory, &error))) {
+    if (hook && !(hook->directory = hs__hook_text(hook, options.status_dir, &error))) {
         destroy(hook);
         hook = NULL;
     }

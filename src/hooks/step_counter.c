@@ -11,7 +11,7 @@ enum { TAG = 512, DEFAULT_STEPS = 100 };
 typedef struct {
     hs__hook_base base;
     hs__timer timer;
-    char *output_dir;
+    char *summary_dir;
     hs_summary_writer *given_writer, *writer; /* writer NULL: the log alone */
     char tag[TAG];
     const hs_env *session_env;
@@ -48,8 +48,8 @@ static hs_code find_writer(step_counter *hook, hs_raw_session *session, hs_error
     hook->writer = hook->given_writer;
     if (hook->writer)
         code = hs_raw_session_use_writer(session, hook->writer, err);
-    else if (hook->output_dir)
-        code = hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err);
+    else if (hook->summary_dir)
+        code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
     return code || !hook->writer ? code : hs_raw_session_log_start(session, hook->writer, err);
 }
 
@@ -148,7 +148,7 @@ static void destroy(void *self)
 {
     step_counter *hook = self;
     hs__timer_free(&hook->timer, &hook->base.env);
-    hs_env_free(&hook->base.env, hook->output_dir);
+    hs_env_free(&hook->base.env, hook->summary_dir);
     hs__hook_free(hook);
 }
 
@@ -170,9 +170,9 @@ static hs_code set_timer(step_counter *hook, const hs_step_counter_options *opti
 
 static hs_code check(const hs_step_counter_options *options, hs_error *err)
 {
-    if (options->output_dir && options->summary_writer)
+    if (options->summary_dir && options->summary_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "each of output_dir and summary_writer is given; give at most one of the two");
+                            "each of summary_dir and summary_writer is given; give at most one of the two");
     return HS_OK;
 }
 
@@ -182,7 +182,7 @@ static hs_code fill(step_counter *hook, const hs_step_counter_options *options, 
     if (code)
         return code;
     hook->given_writer = options->summary_writer;
-    if (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err)))
+    if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))
         return HS_RESOURCE_EXHAUSTED;
     return HS_OK;
 }

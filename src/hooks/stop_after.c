@@ -187,10 +187,10 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
         now.longest_ns = hook->resumed.longest_ns;
     if (!(now.save_secs > 0)) /* nor any save */
         now.save_secs = hook->resumed.save_secs;
-    hs_code code = hs_state_write(out, &now.used_ns, sizeof now.used_ns, err);
-    if (code || (code = hs_state_write(out, &now.longest_ns, sizeof now.longest_ns, err)))
+    hs_code code = hs_state_writer_write(out, &now.used_ns, sizeof now.used_ns, err);
+    if (code || (code = hs_state_writer_write(out, &now.longest_ns, sizeof now.longest_ns, err)))
         return code;
-    return hs_state_write(out, &now.save_secs, sizeof now.save_secs, err);
+    return hs_state_writer_write(out, &now.save_secs, sizeof now.save_secs, err);
 }
 
 /* Time that has passed since the checkpoint was saved has passed all the same, where the same process goes back to it. */
@@ -198,9 +198,9 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     stop_after *hook = self;
     record then = {0, 0, 0};
-    hs_code code = hs_state_read(in, &then.used_ns, sizeof then.used_ns, err);
-    if (code || (code = hs_state_read(in, &then.longest_ns, sizeof then.longest_ns, err)) ||
-        (code = hs_state_read(in, &then.save_secs, sizeof then.save_secs, err)))
+    hs_code code = hs_state_reader_read(in, &then.used_ns, sizeof then.used_ns, err);
+    if (code || (code = hs_state_reader_read(in, &then.longest_ns, sizeof then.longest_ns, err)) ||
+        (code = hs_state_reader_read(in, &then.save_secs, sizeof then.save_secs, err)))
         return code;
     if (then.used_ns < 0 || then.used_ns > FAR_NS || then.longest_ns < 0 || !(then.save_secs >= 0) || isinf(then.save_secs))
         return hs_error_set(err, HS_DATA_LOSS, "%lld s are used, and a step takes %lld s",

@@ -9,7 +9,7 @@ static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 typedef struct {
     hs__hook_base base;
     hs__timer timer;
-    char *output_dir;
+    char *summary_dir;
     hs_summary_writer *given_writer, *writer;
     hs_scaffold *scaffold;
     const char *const *summary_ops; /* copies; NULL: the scaffold's */
@@ -49,7 +49,7 @@ static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err
     if (hook->writer)
         code = hs_raw_session_use_writer(session, hook->writer, err);
     else
-        code = hs_raw_session_summary_writer(session, hook->output_dir, &hook->writer, err);
+        code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
     if (!code && !(code = hs_raw_session_log_start(session, hook->writer, err)))
         hook->started = true;
     return code;
@@ -99,8 +99,8 @@ static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, 
 static hs_code write_summaries(const summary_saver *hook, const hs_run_values *values, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < hs_values_count(values); i++)
-        code = write_summary(hook, hs_values_tensor(values, i), i, err);
+    for (size_t i = 0; !code && i < hs_run_values_count(values); i++)
+        code = write_summary(hook, hs_run_values_tensor(values, i), i, err);
     return code;
 }
 
@@ -144,7 +144,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const summary_saver *hook = self;
-    hs_code code = hs_state_write(out, &hook->per_run, sizeof hook->per_run, err);
+    hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
     return code ? code : hs__timer_save(&hook->timer, out, err);
 }
 
@@ -152,7 +152,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     summary_saver *hook = self;
     int64_t per_run;
-    hs_code code = hs_state_read(in, &per_run, sizeof per_run, err);
+    hs_code code = hs_state_reader_read(in, &per_run, sizeof per_run, err);
     if (code)
         return code;
     if (per_run < 1 || per_run > MOST_PER_RUN)
@@ -166,7 +166,7 @@ static void destroy(void *self)
 {
     summary_saver *hook = self;
     hs__timer_free(&hook->timer, &hook->base.env);
-    hs_env_free(&hook->base.env, hook->output_dir);
+    hs_env_free(&hook->base.env, hook->summary_dir);
     hs_env_free(&hook->base.env, (void *)hook->summary_ops);
     hs__hook_free(hook);
 }
@@ -184,20 +184,20 @@ static hs_code check(const hs_summary_saver_options *options, hs_error *err)
                             options->scaffold ? "each" : "none");
     if (options->summary_ops && !options->summary_ops[0])
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary_ops is an empty list");
-    if (!options->output_dir == !options->summary_writer)
+    if (!options->summary_dir == !options->summary_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s of output_dir and summary_writer is given; give exactly one of the two",
-                            options->output_dir ? "each" : "none");
+                            "%s of summary_dir and summary_writer is given; give exactly one of the two",
+                            options->summary_dir ? "each" : "none");
     return HS_OK;
 }
 
 static hs_code set_timer(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->save_secs,
-                               .steps = options->save_steps,
+    const hs__timing timing = {.secs = options->every_n_secs,
+                               .steps = options->every_n_steps,
                                .trigger = options->trigger,
-                               .secs_name = "save_secs",
-                               .steps_name = "save_steps",
+                               .secs_name = "every_n_secs",
+                               .steps_name = "every_n_steps",
                                .first = true};
     return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
 }
@@ -209,7 +209,7 @@ static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options
         return code;
     hook->given_writer = options->summary_writer;
     hook->scaffold = options->scaffold;
-    if (options->output_dir && !(hook->output_dir = hs__hook_text(hook, options->output_dir, err)))
+    if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))
         return HS_RESOURCE_EXHAUSTED;
     if (options->summary_ops && !(hook->summary_ops = hs__hook_names(hook, options->summary_ops, err)))
         return HS_RESOURCE_EXHAUSTED;

@@ -25,21 +25,21 @@ static hs_code as_trigger(hs_trigger *trigger, const hs__timing *timing, hs_erro
     if (!secs && !steps && !timing->optional)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "none of %s and %s is given; give one of the two, or a trigger",
                             timing->secs_name, timing->steps_name);
-    *trigger =
-        (hs_trigger){.every_secs = timing->secs, .every_steps = timing->steps, .first = timing->first && (secs || steps)};
+    *trigger = (hs_trigger){
+        .every_n_secs = timing->secs, .every_n_steps = timing->steps, .first = timing->first && (secs || steps)};
     return HS_OK;
 }
 
 static hs_code check_intervals(const hs_trigger *trigger, const hs__timing *timing, hs_error *err)
 {
-    const char *secs_name = timing->trigger ? "trigger: every_secs" : timing->secs_name;
-    const char *steps_name = timing->trigger ? "trigger: every_steps" : timing->steps_name;
-    if (trigger->every_steps < 0)
+    const char *secs_name = timing->trigger ? "trigger: every_n_secs" : timing->secs_name;
+    const char *steps_name = timing->trigger ? "trigger: every_n_steps" : timing->steps_name;
+    if (trigger->every_n_steps < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 1", steps_name,
-                            (long long)trigger->every_steps);
-    if (trigger->every_secs != 0 && !(trigger->every_secs > 0 && trigger->every_secs <= 1e9))
+                            (long long)trigger->every_n_steps);
+    if (trigger->every_n_secs != 0 && !(trigger->every_n_secs > 0 && trigger->every_n_secs <= 1e9))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be above 0 and at most 1e9", secs_name,
-                            trigger->every_secs);
+                            trigger->every_n_secs);
     return HS_OK;
 }
 
@@ -62,14 +62,14 @@ static hs_code check_list(const hs_trigger *trigger, hs_error *err)
 
 static hs_code check(const hs_trigger *trigger, const hs__timing *timing, hs_error *err)
 {
-    bool fires = trigger->every_steps || trigger->every_secs != 0 || count_steps(trigger) || trigger->on_request ||
+    bool fires = trigger->every_n_steps || trigger->every_n_secs != 0 || count_steps(trigger) || trigger->on_request ||
                  trigger->first || trigger->last;
     hs_code code = check_intervals(trigger, timing, err);
     if (code || (code = check_list(trigger, err)))
         return code;
     if (timing->trigger && !fires)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "trigger: a trigger that never fires; give it a condition, such as every_steps");
+                            "trigger: a trigger that never fires; give it a condition, such as every_n_steps");
     return HS_OK;
 }
 
@@ -99,9 +99,9 @@ hs_code hs__timer_init(hs__timer *timer, const hs__timing *timing, const hs_env 
     *timer = (hs__timer){0};
     if (code || (code = check(&trigger, timing, err)) || (code = copy_list(timer, &trigger, env, err)))
         return code;
-    timer->every_steps = trigger.every_steps;
-    timer->every_ns = (int64_t)(trigger.every_secs * 1e9);
-    if (trigger.every_secs > 0 && !timer->every_ns)
+    timer->every_n_steps = trigger.every_n_steps;
+    timer->every_ns = (int64_t)(trigger.every_n_secs * 1e9);
+    if (trigger.every_n_secs > 0 && !timer->every_ns)
         timer->every_ns = 1;
     timer->on_request = trigger.on_request || timing->on_request;
     timer->first = trigger.first;
@@ -201,8 +201,8 @@ static bool is_due_by_steps(const hs__timer *timer, int64_t step)
 {
     if (!timer->marked)
         return timer->first;
-    return timer->every_steps && step >= timer->last_step &&
-           (uint64_t)step - (uint64_t)timer->last_step >= (uint64_t)timer->every_steps;
+    return timer->every_n_steps && step >= timer->last_step &&
+           (uint64_t)step - (uint64_t)timer->last_step >= (uint64_t)timer->every_n_steps;
 }
 
 bool hs__timer_is_listed(const hs__timer *timer, int64_t step)
@@ -212,7 +212,7 @@ bool hs__timer_is_listed(const hs__timer *timer, int64_t step)
 
 bool hs__timer_goes_by_steps(const hs__timer *timer)
 {
-    return timer->every_steps || timer->n_at;
+    return timer->every_n_steps || timer->n_at;
 }
 
 static bool is_due_otherwise(const hs__timer *timer, hs_run_context *run)
@@ -222,7 +222,7 @@ static bool is_due_otherwise(const hs__timer *timer, hs_run_context *run)
 
 bool hs__timer_may_be_due(const hs__timer *timer, hs_run_context *run)
 {
-    return !timer->marked || timer->every_steps || timer->listed != NO_STEP || is_due_otherwise(timer, run);
+    return !timer->marked || timer->every_n_steps || timer->listed != NO_STEP || is_due_otherwise(timer, run);
 }
 
 bool hs__timer_due(const hs__timer *timer, int64_t step, int64_t now_ns, uint32_t requests)
@@ -255,7 +255,7 @@ bool hs__timer_mark(hs__timer *timer, int64_t step, int64_t now_ns, double *elap
 
 bool hs__timer_mark_in(hs__timer *timer, hs_run_context *run, int64_t step, double *elapsed_secs)
 {
-    bool shifts = !timer->marked || !timer->every_steps || timer->by_steps;
+    bool shifts = !timer->marked || !timer->every_n_steps || timer->by_steps;
     int64_t rhythm = shifts ? step : timer->last_step;
     int64_t now = timer->every_ns || elapsed_secs ? hs_run_context_now(run) : timer->last_ns;
     bool before = hs__timer_mark(timer, step, now, elapsed_secs, NULL);
@@ -292,8 +292,8 @@ hs_code hs__timer_save(const hs__timer *timer, hs_state_writer *out, hs_error *e
     int64_t last = timer->marked && hs__timer_goes_by_steps(timer) ? timer->last_step : NO_MARK;
     if (timer->from_zero && last >= 0)
         last = last ? last - 1 : MARK_BEFORE_ZERO;
-    hs_code code = hs_state_write(out, &last, sizeof last, err);
-    return code || !timer->n_at ? code : hs_state_write(out, &timer->listed, sizeof timer->listed, err);
+    hs_code code = hs_state_writer_write(out, &last, sizeof last, err);
+    return code || !timer->n_at ? code : hs_state_writer_write(out, &timer->listed, sizeof timer->listed, err);
 }
 
 static void restore_mark(hs__timer *timer, int64_t last, int64_t now_ns)
@@ -307,8 +307,8 @@ static void restore_mark(hs__timer *timer, int64_t last, int64_t now_ns)
 hs_code hs__timer_load(hs__timer *timer, int64_t now_ns, hs_state_reader *in, hs_error *err)
 {
     int64_t last, listed = UNKNOWN;
-    hs_code code = hs_state_read(in, &last, sizeof last, err);
-    if (code || (hs_state_left(in) && (code = hs_state_read(in, &listed, sizeof listed, err))))
+    hs_code code = hs_state_reader_read(in, &last, sizeof last, err);
+    if (code || (hs_state_reader_remaining(in) && (code = hs_state_reader_read(in, &listed, sizeof listed, err))))
         return code;
     forget(timer);
     restore_mark(timer, last, now_ns);

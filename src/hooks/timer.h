@@ -7,8 +7,8 @@
 
 /* When something that is done from time to time is due. TensorFlow: SecondOrStepTimer, for one interval. */
 typedef struct hs__timer {
-    int64_t every_ns, every_steps; /* 0: not so */
-    int64_t *at;                   /* the listed steps, ascending; owned */
+    int64_t every_ns, every_n_steps; /* 0: not so */
+    int64_t *at;                     /* the listed steps, ascending; owned */
     size_t n_at;
     bool on_request, first, last; /* first: due while it is not marked. last is for the hook to heed */
     bool from_zero;               /* the state counts from 0 what the hook counts from 1 */

@@ -247,7 +247,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     int64_t secs[N_PHASES];
     for (int i = 0; i < N_PHASES; i++)
         secs[i] = (int64_t)ceil(slowest_secs(w, (hs_phase)i));
-    return hs_state_write(out, secs, sizeof secs, err);
+    return hs_state_writer_write(out, secs, sizeof secs, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -255,7 +255,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     const int64_t MOST = INT64_MAX / 1000000000;
     watchdog *w = self;
     int64_t secs[N_PHASES];
-    hs_code code = hs_state_read(in, secs, sizeof secs, err);
+    hs_code code = hs_state_reader_read(in, secs, sizeof secs, err);
     for (int i = 0; !code && i < N_PHASES; i++) {
         if (secs[i] < 0 || secs[i] > MOST)
             return hs_error_set(err, HS_DATA_LOSS, "phase '%s' is said to have taken %lld s", hs_phase_name((hs_phase)i),

@@ -181,7 +181,7 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session->failures);
     hs__free(&env, session->spans);
     hs__free(&env, session->creation.checkpoint_dir);
-    hs__free(&env, session->creation.checkpoint_path);
+    hs__free(&env, session->creation.checkpoint_prefix);
     hs__free(&env, session->hooks);
     hs__free(&env, session->rests);
     hs__free(&env, session->given_hooks);
@@ -206,7 +206,7 @@ hs_outcome hs__shut(hs_session *session, hs_code last, hs_error *error)
     close_backend(session, error);
     if (session->finalized_graph)
         session->raw.ops.finalize(session->raw.backend.self, false, NULL);
-    hs_hooks_destroy(session->given_hooks);
+    hs_hooks_free(session->given_hooks);
     hs__signals_end(session);
     hs__session_free(session);
     if (error->code && !outcome.error.code) {

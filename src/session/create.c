@@ -65,10 +65,10 @@ static void fill_startup(const struct hs_session *session, hs__startup *startup)
         .init_op = hs_scaffold_init_op(scaffold),
         .init_feeds = hs_scaffold_init_feeds(scaffold),
         .init_fn = hs_scaffold_init_fn(scaffold),
-        .init_user = hs_scaffold_init_user(scaffold),
+        .user = hs_scaffold_init_user(scaffold),
         .scaffold = scaffold,
         .saver = hs_scaffold_saver(scaffold),
-        .checkpoint_path = creation->checkpoint_path,
+        .checkpoint_prefix = creation->checkpoint_prefix,
         .checkpoint_dir = creation->checkpoint_dir,
         .restore = creation->restore,
         .restore_options = &creation->restore_options,
@@ -93,7 +93,7 @@ static hs_code restore_again(struct hs_session *session, hs__startup *startup, h
 {
     hs_raw_session *raw = &session->raw;
     char *path = NULL;
-    bool copied = session->opening && (startup->checkpoint_path || hs__leaves_out(startup->restore_options));
+    bool copied = session->opening && (startup->checkpoint_prefix || hs__leaves_out(startup->restore_options));
     if (!copied && (raw->saved_step >= 0 || startup->restore != HS_RESTORE_NEVER)) {
         startup->restore = HS_RESTORE_IF_PRESENT;
         hs_code code = hs__startup_restore(raw, startup, &path, err);
@@ -155,7 +155,7 @@ static hs_code start_queues(struct hs_session *session, hs_error *err)
     hs_threads threads = {NULL, 0, NULL};
     if (hs_backend_collection(raw->backend, HS_QUEUE_RUNNERS, NULL, 0) == 0)
         return HS_OK;
-    hs_code code = hs_start_queue_runners(raw, session->coordinator, true, &threads, err);
+    hs_code code = hs_queue_runners_start(raw, session->coordinator, true, &threads, err);
     raw->runs_queues = true;
     hs_threads_free(&threads);
     return code;

@@ -84,7 +84,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     session->n_failing += hook->rest->in_a_row++ == 0;
     hook->rest->failing = callback;
     hook->kinds = 0;
-    bool for_good = hook->rest->most_failures && hook->rest->in_a_row >= hook->rest->most_failures;
+    bool for_good = hook->rest->max_failures && hook->rest->in_a_row >= hook->rest->max_failures;
     hook->rest->back_ns = for_good ? INT64_MAX : hs_env_monotonic_ns(&session->env) + quiet_ns(hook->rest->in_a_row);
     if (!was_muted && !for_good)
         session->n_muted++;

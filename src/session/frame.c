@@ -180,7 +180,7 @@ hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session
         .level = level,
         .values = frame->values,
         .stop_requested = frame->stop_requested,
-        .stop_user = frame->stop_user,
+        .user = frame->user,
         .waits = frame->waits,
     };
     hs_code code = ops->run(session, &call, err);

@@ -40,7 +40,7 @@ typedef struct hs__frame {
     hs_bytes metadata;
     bool (*stop_requested)(void *user); /* for whoever waits in the run */
     void (*waits)(void *user, bool waiting);
-    void *stop_user;
+    void *user;
     bool in_use;  /* somebody may still read the values */
     void *copies; /* of values that another run would have changed */
     size_t copies_capacity;

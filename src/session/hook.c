@@ -10,9 +10,9 @@ hs_hook hs_hook_hold(hs_hook hook)
     return hook;
 }
 
-hs_hook hs_hook_best_effort(hs_hook hook, int64_t most_failures)
+hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures)
 {
-    uint64_t most = most_failures < 0 ? 0 : most_failures > INT32_MAX ? INT32_MAX : (uint64_t)most_failures;
+    uint64_t most = max_failures < 0 ? 0 : max_failures > INT32_MAX ? INT32_MAX : (uint64_t)max_failures;
     hook.flags |= HS_HOOK_BEST_EFFORT | most << HS__MOST_FAILURES;
     return hook;
 }
@@ -23,7 +23,7 @@ static void destroy(const hs_hook_ops *ops, void *self)
         ops->destroy(self);
 }
 
-void hs_hook_destroy(hs_hook hook)
+void hs_hook_free(hs_hook hook)
 {
     destroy(hook.ops, hook.self);
 }
@@ -36,7 +36,7 @@ size_t hs__hooks_count(const hs_hook *hooks)
     return n;
 }
 
-void hs_hooks_destroy(const hs_hook *hooks)
+void hs_hooks_free(const hs_hook *hooks)
 {
     const size_t n = hs__hooks_count(hooks);
     for (size_t i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ void hs_hooks_destroy(const hs_hook *hooks)
         for (size_t k = 0; !skip && hooks[i].self && k < n; k++)
             skip = hooks[k].self == hooks[i].self && (k < i || (hooks[k].flags & HS_HOOK_HELD));
         if (!skip)
-            hs_hook_destroy(hooks[i]);
+            hs_hook_free(hooks[i]);
     }
 }
 
@@ -57,7 +57,7 @@ void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others)
         for (size_t k = 0; hooks[i].self && k < i; k++)
             skip |= hooks[k].self == hooks[i].self;
         if (!skip)
-            hs_hook_destroy(hooks[i]);
+            hs_hook_free(hooks[i]);
     }
 }
 

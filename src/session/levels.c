@@ -44,7 +44,7 @@ static hs_code new_frame(struct hs_session *session, hs_error *err)
     hs__frame_init(made, &session->env);
     made->stop_requested = stop_requested;
     made->waits = waits;
-    made->stop_user = session;
+    made->user = session;
     for (size_t i = 0; i < session->n_hooks && session->n_frames == 0; i++)
         session->hooks[i].values.frame = made; /* hooks are called at level 0 */
     session->frames[session->n_frames++] = made;

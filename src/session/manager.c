@@ -50,10 +50,10 @@ static void tell_restored(const hs_raw_session *session, const char *path)
 
 static hs_code restore_path(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
 {
-    char *copy = hs__strdup(&session->env, startup->checkpoint_path);
+    char *copy = hs__strdup(&session->env, startup->checkpoint_prefix);
     if (!copy)
-        return hs__no_memory(err, strlen(startup->checkpoint_path), "a path");
-    hs_code code = hs_saver_restore(startup->saver, session, startup->checkpoint_path, startup->restore_options, err);
+        return hs__no_memory(err, strlen(startup->checkpoint_prefix), "a path");
+    hs_code code = hs_saver_restore(startup->saver, session, startup->checkpoint_prefix, startup->restore_options, err);
     if (code)
         hs__free(&session->env, copy);
     else
@@ -82,7 +82,7 @@ hs_code hs__startup_restore(hs_raw_session *session, const hs__startup *startup,
     *path = NULL;
     if (!startup->saver)
         return HS_OK;
-    if (startup->checkpoint_path && *startup->checkpoint_path)
+    if (startup->checkpoint_prefix && *startup->checkpoint_prefix)
         return restore_path(session, startup, path, err);
     if (!startup->checkpoint_dir || !*startup->checkpoint_dir || startup->restore == HS_RESTORE_NEVER)
         return HS_OK;
@@ -93,7 +93,7 @@ hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *start
 {
     hs_code code = startup->init_op ? run_op(session, startup->init_op, startup->init_feeds, NULL, err) : HS_OK;
     if (!code && startup->init_fn) {
-        code = startup->init_fn(startup->init_user, startup->scaffold, session, err);
+        code = startup->init_fn(startup->user, startup->scaffold, session, err);
         if (hs__settle(code, "it", err))
             hs_error_prefix(err, "the init function");
     }
@@ -131,7 +131,7 @@ static hs_code check(hs_raw_session *session, const char *op, const char *what, 
         *ready = false;
         return code == HS_FAILED_PRECONDITION ? HS_OK : code;
     }
-    const hs_tensor *list = hs_values_tensor(values, 0);
+    const hs_tensor *list = hs_run_values_tensor(values, 0);
     if (!list || list->dtype != HS_STRING || list->memory || !list->bytes)
         return HS_OK;
     char text[HS_MESSAGE_SIZE / 2];

@@ -18,11 +18,11 @@ typedef struct hs__startup {
     const char *init_op;
     const hs_feed *init_feeds;
     hs_init_fn init_fn;
-    void *init_user;
+    void *user;
     const hs_scaffold *scaffold; /* for init_fn */
 
     hs_saver *saver;                           /* NULL: nothing is restored */
-    const char *checkpoint_path;               /* this one, */
+    const char *checkpoint_prefix;             /* this one, */
     const char *checkpoint_dir;                /* or the newest valid one of this directory; NULL and "": neither */
     hs_restore_policy restore;                 /* what to do about checkpoint_dir */
     const hs_restore_options *restore_options; /* complete; NULL: everything */

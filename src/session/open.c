@@ -32,7 +32,7 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     to->self = from->self;
     to->kinds = to->rest->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
     to->rest->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
-    to->rest->most_failures = (int64_t)(from->flags >> HS__MOST_FAILURES);
+    to->rest->max_failures = (int64_t)(from->flags >> HS__MOST_FAILURES);
     to->before_run = to->rest->ops.before_run;
     to->after_run = to->rest->ops.after_run;
     return HS_OK;
@@ -67,7 +67,7 @@ static hs_code begin_hooks(hs_session *session, hs_error *err)
         hs_code code = hook->rest->ops.begin ? hook->rest->ops.begin(hook->self, session->raw.backend, err) : HS_OK;
         if (code) {
             code = hs__hook_failed(session, hook, "begin", code, err);
-            hook->rest->most_failures = 1; /* a hook has one begin */
+            hook->rest->max_failures = 1; /* a hook has one begin */
             if (!hook->rest->best_effort || (code = hs__mute(session, hook, "begin", err)))
                 return code;
         }
@@ -114,7 +114,7 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.stop_grace_secs is %g; no limit is HS_NEVER",
                             grace);
     if ((code = take_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
-        (code = take_path(session, &creation->checkpoint_path, options->checkpoint_path, err)) ||
+        (code = take_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
         (code = hs__seconds(&creation->max_wait_secs, options->max_wait_secs, 1800, "hs_session_options.max_wait_secs",
                             err)) ||
         (code = hs__seconds(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,
@@ -129,10 +129,10 @@ static hs_code take_options(hs_session *session, const hs_session_options *optio
 {
     if (options->group)
         return hs_error_set(err, HS_UNIMPLEMENTED, "hs_session_options.group: there are no groups of replicas yet");
-    if (options->checkpoint_dir && *options->checkpoint_dir && options->checkpoint_path && *options->checkpoint_path)
+    if (options->checkpoint_dir && *options->checkpoint_dir && options->checkpoint_prefix && *options->checkpoint_prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "both checkpoint_dir '%s' and checkpoint_path '%s' are given; give one of the two",
-                            options->checkpoint_dir, options->checkpoint_path);
+                            "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give one of the two",
+                            options->checkpoint_dir, options->checkpoint_prefix);
     if (options->restore < HS_RESTORE_IF_PRESENT || options->restore > HS_RESTORE_NEVER)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_options.restore is %d, no hs_restore_policy",
                             (int)options->restore);
@@ -222,7 +222,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     if (!hs__backend_take(&ops, backend, &error))
         session = hs__session_new(backend, &ops, &error);
     if (!session || take_hooks(session, &options, &error)) {
-        hs_hooks_destroy(options.hooks);
+        hs_hooks_free(options.hooks);
         if (options.take_scaffold)
             hs_scaffold_free(options.scaffold);
         if (session)

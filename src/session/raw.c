@@ -110,7 +110,7 @@ uint64_t hs_raw_session_restores(const hs_raw_session *session)
     return session ? session->restores : 0;
 }
 
-void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
+void hs_raw_session_record_save(hs_raw_session *raw, int64_t step)
 {
     if (!raw)
         return;
@@ -118,7 +118,7 @@ void hs_raw_session_saved(hs_raw_session *raw, int64_t step)
     hs__forget_opening(raw->owner);
 }
 
-int64_t hs_raw_session_saved_step(const hs_raw_session *raw)
+int64_t hs_raw_session_last_saved_step(const hs_raw_session *raw)
 {
     return raw ? raw->saved_step : -1;
 }
@@ -164,7 +164,7 @@ void hs_raw_session_refuse_saves(hs_raw_session *raw, const char *why)
         snprintf(raw->saves_refused, sizeof raw->saves_refused, "%s", why && *why ? why : "a hook refuses it");
 }
 
-const char *hs_raw_session_saves_refused(const hs_raw_session *raw)
+const char *hs_raw_session_save_refusal(const hs_raw_session *raw)
 {
     if (raw && atomic_load_explicit(&raw->owner->stop_request, memory_order_relaxed) == HS__STOPS_UNSAVED)
         return "a second signal asked to stop at once";

@@ -60,11 +60,11 @@ bool hs__leaves_out(const hs_restore_options *options)
 static char *newest_checkpoint(const struct hs_session *session)
 {
     const char *directory = session->creation.checkpoint_dir;
-    return directory ? hs_latest_checkpoint(&session->env, directory, NULL, NULL) : NULL;
+    return directory ? hs_checkpoint_latest(&session->env, directory, NULL, NULL) : NULL;
 }
 
 /* Would a recovery restore all that there is now from checkpoint_dir? An init function may have restored another one, hooks
- * may have saved elsewhere, and nothing keeps the one of checkpoint_path from being deleted. */
+ * may have saved elsewhere, and nothing keeps the one of checkpoint_prefix from being deleted. */
 static bool is_in_checkpoint(const struct hs_session *session)
 {
     if ((!session->raw.restored_from && session->raw.saved_step < 0) || hs__leaves_out(&session->creation.restore_options))

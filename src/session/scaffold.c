@@ -15,7 +15,7 @@ struct hs_scaffold {
     char *ops[OPS];
     const hs_feed *init_feeds, *local_init_feeds;
     hs_init_fn init_fn;
-    void *init_user;
+    void *user;
     hs_saver *saver;
     hs_backend backend; /* that its defaults are of; ops NULL: none yet */
     bool owns_saver;    /* where the backend keeps no collections */
@@ -35,7 +35,7 @@ static void copy_defaults(hs_scaffold_options *options)
         options->local_init_feeds = from->local_init_feeds;
     if (!options->init_fn) {
         options->init_fn = from->init_fn;
-        options->init_user = from->init_user;
+        options->user = from->user;
     }
     if (!options->saver)
         options->saver = from->saver;
@@ -67,7 +67,7 @@ hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
     scaffold->init_feeds = options.init_feeds;
     scaffold->local_init_feeds = options.local_init_feeds;
     scaffold->init_fn = options.init_fn;
-    scaffold->init_user = options.init_user;
+    scaffold->user = options.user;
     scaffold->saver = options.saver;
     hs_error_clear(err);
     return scaffold;
@@ -188,7 +188,7 @@ hs_init_fn hs_scaffold_init_fn(const hs_scaffold *scaffold)
 
 void *hs_scaffold_init_user(const hs_scaffold *scaffold)
 {
-    return scaffold ? scaffold->init_user : NULL;
+    return scaffold ? scaffold->user : NULL;
 }
 
 const char *hs_scaffold_ready_op(const hs_scaffold *scaffold)

@@ -235,7 +235,7 @@ hs_code hs_step_context_request_stop(hs_step_context *step)
 }
 
 /* Calls a step function once. */
-static hs_code call_step(hs_session *session, hs_step_fn step, void *user, hs_error *error)
+static hs_code call_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *error)
 {
     hs_step_context context = {.session = session};
     bool outer = session->in_step;
@@ -254,7 +254,7 @@ static hs_code call_step(hs_session *session, hs_step_fn step, void *user, hs_er
     return blame_threads(session, code, error);
 }
 
-hs_code hs_session_run_step(hs_session *session, hs_step_fn step, void *user, hs_error *err)
+hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err)
 {
     hs_code code = check_runnable(session, __builtin_frame_address(0), err);
     if (code)

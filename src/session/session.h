@@ -49,8 +49,8 @@ typedef struct hs__hook_rest {
         const char *slowest;
     } cost;
     bool best_effort;
-    bool uncreated;        /* its after_create_session failed, and is to be called again */
-    int64_t most_failures; /* in a row; 0: any number */
+    bool uncreated;       /* its after_create_session failed, and is to be called again */
+    int64_t max_failures; /* in a row; 0: any number */
     int64_t in_a_row;
     const char *failing;   /* the callback that failed last */
     int64_t back_ns;       /* when it is called again, if it is not called now; INT64_MAX: never */
@@ -91,7 +91,7 @@ struct hs_run_context {
 
 /* What a session is created from, again after it was lost. */
 typedef struct hs__creation {
-    char *checkpoint_dir, *checkpoint_path; /* NULL: none */
+    char *checkpoint_dir, *checkpoint_prefix; /* NULL: none */
     hs_restore_policy restore;
     hs_restore_options restore_options;
     bool is_worker;

@@ -71,10 +71,10 @@ static bool given_path(const char *path)
 static hs_code take_options(hs__startup *startup, const hs_session_manager *manager, const hs_prepare_options *options,
                             hs_restore_options *restoring, double standard_wait, hs_error *err)
 {
-    if (given_path(options->checkpoint_dir) && given_path(options->checkpoint_path))
+    if (given_path(options->checkpoint_dir) && given_path(options->checkpoint_prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "both checkpoint_dir '%s' and checkpoint_path '%s' are given; give one of the two",
-                            options->checkpoint_dir, options->checkpoint_path);
+                            "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give one of the two",
+                            options->checkpoint_dir, options->checkpoint_prefix);
     if (options->config.size && !options->config.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_prepare_options.config has a size and no data");
     *startup = (hs__startup){
@@ -86,9 +86,9 @@ static hs_code take_options(hs__startup *startup, const hs_session_manager *mana
         .init_op = options->init_op,
         .init_feeds = options->init_feeds,
         .init_fn = options->init_fn,
-        .init_user = options->init_user,
+        .user = options->user,
         .saver = options->saver,
-        .checkpoint_path = options->checkpoint_path,
+        .checkpoint_prefix = options->checkpoint_prefix,
         .checkpoint_dir = options->checkpoint_dir,
         .restore_options = restoring,
         .wait_for_checkpoint = options->wait_for_checkpoint,

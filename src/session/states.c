@@ -107,7 +107,8 @@ static hs_code load_if_it_can(void *self, hs_state_reader *in, hs_error *err)
 {
     hs__hook *hook = self;
     hs_error error = {0};
-    hs_code code = hs_state_left(in) && !is_left_alone(hook) ? hook->rest->ops.load_state(hook->self, in, &error) : HS_OK;
+    hs_code code =
+        hs_state_reader_remaining(in) && !is_left_alone(hook) ? hook->rest->ops.load_state(hook->self, in, &error) : HS_OK;
     in->left = 0;
     hs__clear(err);
     if (!code)

@@ -5,25 +5,25 @@
 #include <math.h>
 #include <string.h>
 
-size_t hs_values_count(const hs_run_values *values)
+size_t hs_run_values_count(const hs_run_values *values)
 {
     return values && values->fragment ? values->fragment->n_leaves : 0;
 }
 
-const hs_tensor *hs_values_tensor(const hs_run_values *values, size_t index)
+const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
 {
-    if (index >= hs_values_count(values))
+    if (index >= hs_run_values_count(values))
         return NULL;
     const hs__frame *frame = values->frame;
     const hs__seating *seat = &frame->seating[values->fragment->leaves[index]];
     return frame->fetches[seat->fetch].output < 0 ? NULL : &frame->values[seat->fetch];
 }
 
-const hs_tensor *hs_values_tensor_at(const hs_run_values *values, const char *path)
+const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path)
 {
-    for (size_t i = 0; path && i < hs_values_count(values); i++)
+    for (size_t i = 0; path && i < hs_run_values_count(values); i++)
         if (strcmp(values->fragment->paths[i], path) == 0)
-            return hs_values_tensor(values, i);
+            return hs_run_values_tensor(values, i);
     return NULL;
 }
 
@@ -42,22 +42,22 @@ static double number_of(const hs_tensor *tensor)
     return hs_tensor_number(&host, 0);
 }
 
-double hs_values_number(const hs_run_values *values, size_t index)
+double hs_run_values_number(const hs_run_values *values, size_t index)
 {
-    return number_of(hs_values_tensor(values, index));
+    return number_of(hs_run_values_tensor(values, index));
 }
 
-double hs_values_number_at(const hs_run_values *values, const char *path)
+double hs_run_values_number_at(const hs_run_values *values, const char *path)
 {
-    return number_of(hs_values_tensor_at(values, path));
+    return number_of(hs_run_values_tensor_at(values, path));
 }
 
-const hs_run_options *hs_values_options(const hs_run_values *values)
+const hs_run_options *hs_run_values_options(const hs_run_values *values)
 {
     return values && values->frame ? values->frame->options : NULL;
 }
 
-hs_bytes hs_values_metadata(const hs_run_values *values)
+hs_bytes hs_run_values_metadata(const hs_run_values *values)
 {
     return values && values->frame ? values->frame->metadata : (hs_bytes){NULL, 0};
 }

@@ -108,7 +108,7 @@ static void put_readable(hs__buffer *out, uint32_t field, const char *text)
             *at = '?';
 }
 
-void hs__encode_session_log(hs__buffer *out, hs_session_status status, const char *checkpoint_path, const char *message)
+void hs__encode_session_log(hs__buffer *out, hs_session_log_status status, const char *checkpoint_path, const char *message)
 {
     put_tag(out, 1, VARINT);
     hs__buffer_varint(out, (uint64_t)status);

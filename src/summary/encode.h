@@ -33,6 +33,7 @@ unsigned char *hs__put_scalar_event(unsigned char *to, int64_t realtime_ns, int6
 /* Appends what every Event begins with. */
 void hs__encode_event(hs__buffer *out, int64_t realtime_ns, int64_t step);
 /* Appends the body of a SessionLog. */
-void hs__encode_session_log(hs__buffer *out, hs_session_status status, const char *checkpoint_path, const char *message);
+void hs__encode_session_log(hs__buffer *out, hs_session_log_status status, const char *checkpoint_path,
+                            const char *message);
 
 #endif

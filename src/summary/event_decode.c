@@ -155,7 +155,8 @@ static bool decode_session_log(hs_bytes message, hs_event *event)
     hs__field field;
     while (hs__fields_next(&fields, &field)) {
         if (hs__field_is(&field, 1, HS__WIRE_VARINT))
-            event->status = field.value <= HS_SESSION_CHECKPOINT ? (hs_session_status)field.value : (hs_session_status)0;
+            event->status =
+                field.value <= HS_SESSION_LOG_CHECKPOINT ? (hs_session_log_status)field.value : (hs_session_log_status)0;
         else if (hs__field_is(&field, 2, HS__WIRE_BYTES))
             event->checkpoint_path = hs__field_text(&field);
         else if (hs__field_is(&field, 3, HS__WIRE_BYTES))

@@ -94,7 +94,7 @@ static hs_code add_op(hs_graph *graph, hs__summary_op *made, const hs_graph_summ
 {
     static const char *const none[] = {NULL};
     static const hs_output_def string[] = {{.dtype = HS_STRING}, {.dtype = HS_DTYPE_NONE}};
-    const hs_op_def op = HS_INIT(hs_op_def, .name = def->name, .type = made->maker->type, .run = run_summary, .self = made,
+    const hs_op_def op = HS_INIT(hs_op_def, .name = def->name, .type = made->maker->type, .run = run_summary, .user = made,
                                  .inputs = (const char *const[]){def->tensor, NULL}, .control_inputs = def->control_inputs,
                                  .outputs = string, .writes = none);
     hs_code code = hs__graph_add_op(graph, &op, err);

@@ -131,16 +131,16 @@ static void put_info(hs__buffer *out, const hs_hparam_info *info)
         for (size_t i = 0; info->values[i].type; i++)
             put_value(out, 1, &info->values[i]);
         hs__end_field(out, values);
-    } else if (info->least != 0 || info->most != 0) {
+    } else if (info->min != 0 || info->max != 0) {
         size_t interval = hs__begin_field(out, INFO_INTERVAL);
-        hs__put_double(out, 1, info->least);
-        hs__put_double(out, 2, info->most);
+        hs__put_double(out, 1, info->min);
+        hs__put_double(out, 2, info->max);
         hs__end_field(out, interval);
     }
     hs__end_field(out, begun);
 }
 
-static void put_metric(hs__buffer *out, const hs_metric_info *metric)
+static void put_metric(hs__buffer *out, const hs_hparams_metric *metric)
 {
     size_t begun = hs__begin_field(out, EXPERIMENT_METRIC), name = hs__begin_field(out, METRIC_NAME);
     hs__put_string(out, 1, metric->group);
@@ -161,9 +161,9 @@ static hs_code check_info(const hs_hparam_info *info, size_t i, hs_error *err)
     if (info->type < HS_HPARAM_UNSET || info->type > HS_HPARAM_NUMBER)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' has type %d, which there is not", info->name,
                             (int)info->type);
-    if (!isfinite(info->least) || !isfinite(info->most) || info->least > info->most)
+    if (!isfinite(info->min) || !isfinite(info->max) || info->min > info->max)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hyperparameter '%s' is to lie between %g and %g", info->name,
-                            info->least, info->most);
+                            info->min, info->max);
     for (size_t k = 0; !code && info->values && info->values[k].type; k++) {
         code = check_hparam(&info->values[k], info->name, err);
         if (!code && info->type && info->values[k].type != info->type)
@@ -173,12 +173,12 @@ static hs_code check_info(const hs_hparam_info *info, size_t i, hs_error *err)
     return code;
 }
 
-static hs_code check_metric(const hs_metric_info *metric, size_t i, hs_error *err)
+static hs_code check_metric(const hs_hparams_metric *metric, size_t i, hs_error *err)
 {
-    static const char *const names[] = {"hs_metric_info.group", "hs_metric_info.display_name",
-                                        "hs_metric_info.description"};
+    static const char *const names[] = {"hs_hparams_metric.group", "hs_hparams_metric.display_name",
+                                        "hs_hparams_metric.description"};
     hs_code code = check_name(metric->tag, "hs_hparams_config_options.metrics", i, err);
-    if (!code && (metric->dataset < HS_METRIC_DATASET_UNKNOWN || metric->dataset > HS_METRIC_VALIDATION))
+    if (!code && (metric->dataset < HS_HPARAMS_DATASET_UNKNOWN || metric->dataset > HS_HPARAMS_DATASET_VALIDATION))
         code = hs_error_set(err, HS_INVALID_ARGUMENT, "metric '%s' has data set %d, which there is not", metric->tag,
                             (int)metric->dataset);
     const char *const texts[] = {metric->group, metric->display_name, metric->description};

@@ -201,9 +201,9 @@ const char *hs_summary_writer_path(const hs_summary_writer *writer)
     return path;
 }
 
-hs_summary_writer_status hs_summary_writer_get_status(const hs_summary_writer *writer)
+hs_writer_status hs_summary_writer_status(const hs_summary_writer *writer)
 {
-    hs_summary_writer_status status = {0};
+    hs_writer_status status = {0};
     if (!writer)
         return status;
     pthread_mutex_lock(lock_of(writer));
@@ -215,7 +215,7 @@ hs_summary_writer_status hs_summary_writer_get_status(const hs_summary_writer *w
 /* Is there nothing to wait for any more, or no use in it? `failures` is how many there were at the beginning. */
 static bool is_over(const hs_summary_writer *writer, uint64_t wanted, bool sync, int64_t failures)
 {
-    const hs_summary_writer_status *status = &writer->status;
+    const hs_writer_status *status = &writer->status;
     if (status->failing && writer->on_error == HS_WRITER_FAILS)
         return true;
     return (writer->written >= wanted && (!sync || writer->synced >= wanted)) || status->failures != failures ||

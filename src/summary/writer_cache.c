@@ -16,7 +16,7 @@ static hs_code add(hs__writer_cache *cache, char *directory, hs_summary_writer *
     hs_code code = hs__reserve(cache->env, &cache->items, &cache->capacity, cache->n + 1, sizeof *cache->items, err);
     if (!code)
         cache->items[cache->n++] =
-            (struct hs__cached_writer){directory, writer, 0, hs_summary_writer_get_status(writer).failures};
+            (struct hs__cached_writer){directory, writer, 0, hs_summary_writer_status(writer).failures};
     return code;
 }
 
@@ -70,7 +70,7 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
             "the session does not know this writer (hs_raw_session_summary_writer, hs_raw_session_use_writer)");
     if (cache->items[i].started == creation)
         return HS_OK;
-    hs_code code = hs_summary_writer_session_log(writer, HS_SESSION_START, NULL, NULL, step, err);
+    hs_code code = hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, step, err);
     if (!code)
         cache->items[i].started = creation;
     return code;
@@ -79,7 +79,7 @@ hs_code hs__writer_cache_start(hs__writer_cache *cache, hs_summary_writer *write
 /* Was there a failure that it goes on from, and that nobody has heard of? */
 static void report_new(hs_summary_writer *writer, int64_t *reported, hs__writer_report report, void *user)
 {
-    hs_summary_writer_status status = hs_summary_writer_get_status(writer);
+    hs_writer_status status = hs_summary_writer_status(writer);
     if (report && status.goes_on && status.failures != *reported)
         report(user, &status.last_error);
     *reported = status.failures;
@@ -89,7 +89,7 @@ static hs_code flush(struct hs__cached_writer *item, bool sync, hs__writer_repor
 {
     hs_code code = hs_summary_writer_flush(item->writer, sync, err);
     report_new(item->writer, &item->failures, report, user);
-    if (!code || !hs_summary_writer_get_status(item->writer).goes_on)
+    if (!code || !hs_summary_writer_status(item->writer).goes_on)
         return code;
     if (err)
         hs__clear(err);
@@ -110,7 +110,7 @@ hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *w
                                    void *user, hs_error *err)
 {
     struct hs__cached_writer unknown = {.writer = writer};
-    unknown.failures = hs_summary_writer_get_status(writer).failures;
+    unknown.failures = hs_summary_writer_status(writer).failures;
     for (size_t i = 0; i < cache->n; i++)
         if (cache->items[i].writer == writer)
             return flush(&cache->items[i], sync, report, user, err);
@@ -120,7 +120,7 @@ hs_code hs__writer_cache_flush_one(hs__writer_cache *cache, hs_summary_writer *w
 static hs_code close_one(struct hs__cached_writer *item, hs__writer_report report, void *user, hs_error *err)
 {
     hs_error error = {0};
-    bool goes_on = hs_summary_writer_get_status(item->writer).goes_on;
+    bool goes_on = hs_summary_writer_status(item->writer).goes_on;
     report_new(item->writer, &item->failures, report, user);
     hs_summary_writer_close(item->writer, &error);
     if (!error.code || !goes_on)

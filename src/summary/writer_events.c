@@ -180,10 +180,10 @@ hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *ta
     return end_with_log(&event, HS__EVENT_TAGGED_RUN_METADATA, step, err);
 }
 
-hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_status status, const char *checkpoint_path,
+hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_log_status status, const char *checkpoint_path,
                                       const char *message, int64_t step, hs_error *err)
 {
-    addition event = {.is_kept = status == HS_SESSION_START}; /* what comes after it means nothing without it */
+    addition event = {.is_kept = status == HS_SESSION_LOG_START}; /* what comes after it means nothing without it */
     hs_code code = begin(&event, writer, err);
     if (code || !event.out)
         return code;

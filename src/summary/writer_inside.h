@@ -46,7 +46,7 @@ struct hs_summary_writer {
     uint64_t added, written, synced; /* bytes since it was opened; what is given up counts as written */
     uint64_t reopens_wanted, reopened;
     int64_t flushed_ns; /* when a flush was last due, by the time stamps */
-    hs_summary_writer_status status;
+    hs_writer_status status;
 
     bool is_shared; /* from the beginning, or never */
     /* Under the lock of those that are. */

@@ -65,7 +65,7 @@ static hs_code take_runners(hs_raw_session *session, hs_queue_runner ***runners,
     return HS_OK;
 }
 
-hs_code hs_start_queue_runners(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
+hs_code hs_queue_runners_start(hs_raw_session *session, hs_coordinator *coordinator, bool start, hs_threads *threads,
                                hs_error *err)
 {
     hs_threads made = {0};
@@ -75,12 +75,12 @@ hs_code hs_start_queue_runners(hs_raw_session *session, hs_coordinator *coordina
     if (threads)
         *threads = made;
     if (!session || !session->handle)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_start_queue_runners: there is no session");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_queue_runners_start: there is no session");
     hs_error_clear(err);
     if (session->runs_queues)
         return HS_OK;
     if (!take_runners(session, &runners, &n, &error) && !n)
-        hs_log(&session->env, HS_LOG_WARNING, "hs_start_queue_runners: the graph has no queue runners");
+        hs_log(&session->env, HS_LOG_WARNING, "hs_queue_runners_start: the graph has no queue runners");
     if (!error.code && n && !fill_all(runners, n, session, coordinator, &made, &error) && start)
         hs__start_filling(&made, session, coordinator, &error);
     hs__free(&session->env, runners);

@@ -102,7 +102,7 @@ void hs_thread_free(hs_thread *thread)
 {
     if (!thread)
         return;
-    hs_thread_end(thread); /* nobody else could say it, if the program runs it itself */
+    hs_thread_mark_ended(thread); /* nobody else could say it, if the program runs it itself */
     hs__thread_release(thread);
 }
 
@@ -161,7 +161,7 @@ static void finish_end(hs_thread *thread)
         destroy(thread);
 }
 
-void hs_thread_end(hs_thread *thread)
+void hs_thread_mark_ended(hs_thread *thread)
 {
     if (thread && !thread->run && begin_end(thread))
         finish_end(thread);

@@ -36,7 +36,7 @@ int checkpoint_convert(const struct call *call)
         return TROUBLE;
     if (!ends_in(from, ".safetensors") && !(prefix = find_checkpoint(from)))
         return TROUBLE;
-    hs_code code = hs_convert_checkpoint(tool_env(), prefix ? prefix : from, to, &err);
+    hs_code code = hs_checkpoint_convert(tool_env(), prefix ? prefix : from, to, &err);
     if (code)
         say("%s", err.message);
     hs_env_free(tool_env(), prefix);

@@ -55,7 +55,7 @@ static void put_head(const hs_event *event)
     printf("%lld  %.6f  %s", (long long)event->step, event->wall_time, hs_event_kind_name(event->kind));
 }
 
-static const char *status_name(hs_session_status status)
+static const char *status_name(hs_session_log_status status)
 {
     static const char *const names[] = {"unspecified", "start", "stop", "checkpoint"};
     return names[status];

@@ -118,7 +118,7 @@ static void note_event(compaction *c, const hs_event *event)
     if (event->kind == HS_EVENT_SUMMARY && event->step > c->last_summary)
         c->last_summary = event->step;
     c->first_step = event->step < c->first_step ? event->step : c->first_step;
-    if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_START)
+    if (event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START)
         note_start(c, event->step);
     for (size_t i = 0; i < event->n_values; i++)
         note_value(c, &event->values[i]);
@@ -177,7 +177,7 @@ static hs_code write_head(const compaction *c, const hs_event *first, hs_record_
 {
     static const unsigned char version[] = "\x1a\x0d"
                                            "brain.Event:2";
-    static const unsigned char log[] = {7 << 3 | 2, 2, 1 << 3, HS_SESSION_START};
+    static const unsigned char log[] = {7 << 3 | 2, 2, 1 << 3, HS_SESSION_LOG_START};
     hs_code code = first->kind == HS_EVENT_FILE_VERSION
                        ? hs_record_writer_write(writer, first->record.data, first->record.size, err)
                        : write_event(c, writer, 0, version, sizeof version - 1, err);

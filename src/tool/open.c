@@ -38,7 +38,7 @@ bool is_directory(const char *path)
 static char *newest_of(const char *directory)
 {
     hs_error err = {0};
-    char *prefix = hs_latest_checkpoint(tool_env(), directory, NULL, &err);
+    char *prefix = hs_checkpoint_latest(tool_env(), directory, NULL, &err);
     if (!prefix && err.code)
         say("%s", err.message);
     else if (!prefix)

@@ -46,7 +46,7 @@ hs_code bare_bump(void *self, hs_op *op, hs_error *err);
 hs_code bare_fail(void *self, hs_op *op, hs_error *err);
 
 /* A traced op without outputs. */
-#define bare_op(b, ...) hs_graph_op((b)->graph, .run = bare_traced, .self = (b), __VA_ARGS__)
+#define bare_op(b, ...) hs_graph_op((b)->graph, .run = bare_traced, .user = (b), __VA_ARGS__)
 
 #define BARE_SCALAR HS_OUTPUTS({.dtype = HS_DOUBLE})
 

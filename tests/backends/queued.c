@@ -29,7 +29,7 @@ hs_code counter_save(void *self, hs_state_writer *out, hs_error *err)
 {
     counter *c = self;
     enter(c);
-    hs_code code = hs_state_write(out, &c->at, sizeof c->at, err);
+    hs_code code = hs_state_writer_write(out, &c->at, sizeof c->at, err);
     atomic_store(&c->inside, false);
     return code;
 }
@@ -38,7 +38,7 @@ hs_code counter_load(void *self, hs_state_reader *in, hs_error *err)
 {
     counter *c = self;
     enter(c);
-    hs_code code = hs_state_read(in, &c->at, sizeof c->at, err);
+    hs_code code = hs_state_reader_read(in, &c->at, sizeof c->at, err);
     atomic_store(&c->inside, false);
     return code;
 }
@@ -71,7 +71,7 @@ int queued_setup(void **state)
 void queued_add(bare *b, counter *c, int64_t capacity)
 {
     hs_graph_queue(b->graph, .name = "q", .capacity = capacity, .components = QUEUED_NUMBER, .produce = counter_produce,
-                   .self = c, .threads = HS_NEVER);
+                   .user = c, .threads = HS_NEVER);
 }
 
 void queued_add_position(bare *b, counter *c, int64_t capacity)
@@ -79,7 +79,7 @@ void queued_add_position(bare *b, counter *c, int64_t capacity)
     hs_state_provider position =
         HS_INIT(hs_state_provider, .name = "reader", .save = counter_save, .load = counter_load, .self = c);
     hs_graph_queue(b->graph, .name = "q", .capacity = capacity, .components = QUEUED_NUMBER, .produce = counter_produce,
-                   .self = c, .threads = HS_NEVER, .position = &position);
+                   .user = c, .threads = HS_NEVER, .position = &position);
 }
 
 static hs_code run(const hs_backend_ops *ops, void *session, const hs_node *node, hs_tensor *value, hs_error *err)

@@ -313,7 +313,7 @@ static Hs__Pb__RunMetadata *metadata_of(bare *b, const char *op, const hs_run_op
 static void a_traced_run_tells_how_long_each_op_took(void **state)
 {
     bare *b = *state;
-    hs_graph_op(b->graph, .name = "slow", .run = wait, .self = &b->t);
+    hs_graph_op(b->graph, .name = "slow", .run = wait, .user = &b->t);
     bare_op(b, .name = "train", .control_inputs = HS_NAMES("slow"));
     bare_op(b, .name = "unused");
     hs_graph_op(b->graph, .name = "group", .control_inputs = HS_NAMES("train"));

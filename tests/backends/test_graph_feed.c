@@ -105,7 +105,7 @@ static hs_code two_outputs(void *self, hs_op *op, hs_error *err)
 static void a_fed_output_stays_where_its_op_is_executed(void **state)
 {
     bare *b = *state;
-    hs_graph_op(b->graph, .name = "pair", .run = two_outputs, .self = b,
+    hs_graph_op(b->graph, .name = "pair", .run = two_outputs, .user = b,
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_DOUBLE}));
     bare_open(b);
     assert_ok(bare_run(b, HS_NAMES("pair:0", "pair:1"), HS_FEEDS({"pair:0", scalar(&two)}), NULL), &b->err);

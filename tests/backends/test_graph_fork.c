@@ -87,7 +87,7 @@ static void a_fork_does_not_know_the_step(void **state)
     bare *b = *state;
     int64_t seen = 0;
     hs_graph_global_step(b->graph, NULL, NULL);
-    hs_graph_op(b->graph, .name = "look", .run = keep_step, .self = &seen);
+    hs_graph_op(b->graph, .name = "look", .run = keep_step, .user = &seen);
     bare_open(b);
     void *fork = queued_fork(b);
     assert_ok(queued_run(b, fork, "look", NULL, &b->err), &b->err);
@@ -171,7 +171,7 @@ static void threads_that_wait_for_an_element_end_with_the_session(void **state)
     bare *b = *state;
     counter c = COUNTER(9);
     filler f;
-    hs_graph_queue(b->graph, .name = "first", .components = QUEUED_NUMBER, .produce = counter_produce, .self = &c);
+    hs_graph_queue(b->graph, .name = "first", .components = QUEUED_NUMBER, .produce = counter_produce, .user = &c);
     hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .inputs = HS_NAMES("first/dequeue"));
     bare_open(b);
     filler_start(&f, b);
@@ -185,7 +185,7 @@ static void a_thread_that_produces_may_outlive_session_and_graph(void **state)
     bare *b = *state;
     gate g = {.c = COUNTER(9)};
     filler f;
-    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = gate_produce, .self = &g);
+    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = gate_produce, .user = &g);
     bare_open(b);
     filler_start(&f, b);
     gate_await(&g);

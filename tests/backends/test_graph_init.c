@@ -41,7 +41,7 @@ static void the_librarys_variables_start_as_they_are_told(void **state)
     add_owned(b, "zero", NULL, 0);
     add_owned(b, "three", &initial, 0);
     hs_variable_def seven =
-        HS_INIT(hs_variable_def, .name = "seven", .dtype = HS_DOUBLE, .initialize = set_to_seven, .self = &called);
+        HS_INIT(hs_variable_def, .name = "seven", .dtype = HS_DOUBLE, .initialize = set_to_seven, .user = &called);
     hs_graph_add_variable(b->graph, &seven);
     bare_open(b);
     initial = 4; /* what counts is the moment of the init op */
@@ -72,7 +72,7 @@ static void the_programs_memory_may_be_initialised_too(void **state)
         HS_INIT(hs_variable_def, .name = "given", .dtype = HS_DOUBLE, .data = &given, .initial = &initial);
     hs_graph_add_variable(b->graph, &def);
     def = (hs_variable_def)HS_INIT(hs_variable_def, .name = "called", .dtype = HS_DOUBLE, .data = &called,
-                                   .initialize = set_to_seven, .self = &calls);
+                                   .initialize = set_to_seven, .user = &calls);
     hs_graph_add_variable(b->graph, &def);
     bare_open(b);
     bare_number(b, "init");

@@ -24,7 +24,7 @@ static hs_code give(void *self, hs_op *op, hs_error *err)
 
 static void add_giver(bare *b, giver *g)
 {
-    hs_graph_op(b->graph, .name = "give", .run = give, .self = g,
+    hs_graph_op(b->graph, .name = "give", .run = give, .user = g,
                 .outputs = HS_OUTPUTS({.dtype = HS_INT64, .shape = HS_SHAPE(-1)}));
 }
 
@@ -94,7 +94,7 @@ static hs_code ask(void *self, hs_op *op, hs_error *err)
 static void refuses(bare *b, const hs_output_def *outputs, size_t index, size_t bytes, hs_code code, const char *message)
 {
     size_t asked[2] = {index, bytes};
-    hs_graph_op(b->graph, .name = "ask", .run = ask, .self = asked, .outputs = outputs);
+    hs_graph_op(b->graph, .name = "ask", .run = ask, .user = asked, .outputs = outputs);
     bare_open(b);
     assert_fails(bare_run(b, HS_NAMES("ask"), NULL, NULL), code, &b->err, message);
 }

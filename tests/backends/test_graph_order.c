@@ -153,7 +153,7 @@ static void add_random(bare *b, random_graph *r)
         for (int k = 0; k < r->ops[i].n_before; k++)
             names[k] = r->ops[r->ops[i].before[k]].name;
         const char *input[] = {names[0], NULL};
-        hs_graph_op(b->graph, .name = r->ops[i].name, .run = record, .self = r, .outputs = BARE_SCALAR, .inputs = input,
+        hs_graph_op(b->graph, .name = r->ops[i].name, .run = record, .user = r, .outputs = BARE_SCALAR, .inputs = input,
                     .control_inputs = names[0] ? names + 1 : NULL);
     }
 }

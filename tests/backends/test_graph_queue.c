@@ -54,7 +54,7 @@ static void a_queue_brings_its_runner(void **state)
     queued_add(b, &c, 1); /* HS_NEVER: none */
     assert_int_equal(b->ops->collection(b->graph, HS_QUEUE_RUNNERS, items, 2), 0);
     assert_ok(hs_graph_queue(b->graph, .name = "input/batch", .components = QUEUED_NUMBER, .produce = counter_produce,
-                             .self = &c, .threads = 3),
+                             .user = &c, .threads = 3),
               hs_graph_error(b->graph));
     assert_int_equal(b->ops->collection(b->graph, HS_QUEUE_RUNNERS, items, 2), 1);
     assert_string_equal(hs_queue_runner_name(items[0]), "input/batch");
@@ -177,7 +177,7 @@ static void strings_and_open_shapes_are_copied(void **state)
 {
     bare *b = *state;
     int n = 0;
-    hs_graph_queue(b->graph, .name = "q", .produce = produce_words, .self = &n, .threads = HS_NEVER,
+    hs_graph_queue(b->graph, .name = "q", .produce = produce_words, .user = &n, .threads = HS_NEVER,
                    .components = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_ANY_SHAPE}, {.dtype = HS_STRING}));
     bare_open(b);
     queued_enqueue(b, 3);
@@ -307,7 +307,7 @@ static void many_threads_fill_a_queue(void **state)
     atomic_int_fast64_t last = 0;
     int64_t n = 0, sum = 0;
     hs_graph_queue(b->graph, .name = "q", .capacity = 3, .components = QUEUED_NUMBER, .produce = count_atomically,
-                   .self = &last, .threads = FILLERS);
+                   .user = &last, .threads = FILLERS);
     bare_open(b);
     for (size_t i = 0; i < FILLERS; i++)
         filler_start(&fillers[i], b);
@@ -353,7 +353,7 @@ static void one_thread_produces_alone_even_beside_one_of_a_former_session(void *
     bare *b = *state;
     room r = {.inside = 0};
     filler former, present;
-    hs_graph_queue(b->graph, .name = "q", .capacity = 2, .components = QUEUED_NUMBER, .produce = produce_alone, .self = &r);
+    hs_graph_queue(b->graph, .name = "q", .capacity = 2, .components = QUEUED_NUMBER, .produce = produce_alone, .user = &r);
     bare_open(b);
     filler_start(&former, b);
     while (!atomic_load(&r.entered))
@@ -375,8 +375,8 @@ static void a_closed_queue_waits_for_what_is_being_made(void **state)
 {
     bare *b = *state;
     gate g = {.c = COUNTER(1)};
-    hs_graph_op(b->graph, .name = "open", .run = open_gate, .self = &g);
-    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = gate_produce, .self = &g);
+    hs_graph_op(b->graph, .name = "open", .run = open_gate, .user = &g);
+    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = gate_produce, .user = &g);
     for (int i = 0; i < 100; i++) {
         filler f;
         g = (gate){.c = COUNTER(1)};
@@ -395,7 +395,7 @@ static void what_is_being_made_when_the_queue_is_cancelled_is_dropped(void **sta
     bare *b = *state;
     gate g = {.c = COUNTER(9)};
     filler f;
-    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = gate_produce, .self = &g);
+    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = gate_produce, .user = &g);
     bare_open(b);
     filler_start(&f, b);
     gate_await(&g);
@@ -427,7 +427,7 @@ static void a_queue_may_be_filled_from_another(void **state)
     counter c = COUNTER(500);
     filler f;
     hs_graph_queue(b->graph, .name = "first", .capacity = 2, .components = QUEUED_NUMBER, .produce = counter_produce,
-                   .self = &c);
+                   .user = &c);
     hs_graph_queue(b->graph, .name = "q", .capacity = 2, .components = QUEUED_NUMBER, .inputs = HS_NAMES("first/dequeue"));
     bare_open(b);
     filler_start(&f, b);

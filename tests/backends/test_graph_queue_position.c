@@ -127,7 +127,7 @@ static void an_older_position_is_saved_in_the_form_of_today(void **state)
     counter c = COUNTER(99);
     hs_state_provider position = HS_INIT(hs_state_provider, .name = "reader", .save = counter_save, .load = counter_load,
                                          .self = &c, .version = 3, .identity = "digits", .bytes = 8);
-    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = counter_produce, .self = &c,
+    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = counter_produce, .user = &c,
                    .threads = HS_NEVER, .position = &position);
     assert_int_equal(provider(b)->version, 3);
     assert_string_equal(provider(b)->identity, "digits");
@@ -214,7 +214,7 @@ static void failures_of_the_position_are_reported(void **state)
     counter c = COUNTER(9);
     int64_t at;
     hs_state_provider position = HS_INIT(hs_state_provider, .name = "reader", .save = fail_save, .load = fail_load);
-    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = counter_produce, .self = &c,
+    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = counter_produce, .user = &c,
                    .threads = HS_NEVER, .position = &position);
     bare_open(b);
     assert_fails(try_save(b, &at), HS_ABORTED, &b->err, "no luck");
@@ -303,7 +303,7 @@ static void stragglers_do_not_move_the_next_sessions_position(void **state)
     filler first, second;
     hs_state_provider position =
         HS_INIT(hs_state_provider, .name = "reader", .save = counter_save, .load = counter_load, .self = &g.c);
-    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = gate_produce, .self = &g,
+    hs_graph_queue(b->graph, .name = "q", .components = QUEUED_NUMBER, .produce = gate_produce, .user = &g,
                    .position = &position);
     bare_open(b);
     filler_start(&first, b);

@@ -17,7 +17,7 @@ static hs_code traced_one(void *self, hs_op *op, hs_error *err)
     return bare_traced(self, op, err);
 }
 
-#define value_op(b, ...) hs_graph_op((b)->graph, .run = traced_one, .self = (b), .outputs = BARE_SCALAR, __VA_ARGS__)
+#define value_op(b, ...) hs_graph_op((b)->graph, .run = traced_one, .user = (b), .outputs = BARE_SCALAR, __VA_ARGS__)
 
 static void independent_ops_go_in_the_order_of_definition(void **state)
 {
@@ -182,8 +182,8 @@ static void references_that_lead_nowhere_are_named(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_graph *graph = hs_graph_new(&b->t.env);
         hs_graph_value(graph, "v", HS_DOUBLE, HS_SCALAR, &v);
-        hs_graph_op(graph, .name = "one", .run = traced_one, .self = b, .outputs = BARE_SCALAR);
-        hs_graph_op(graph, .name = "none", .run = bare_traced, .self = b);
+        hs_graph_op(graph, .name = "one", .run = traced_one, .user = b, .outputs = BARE_SCALAR);
+        hs_graph_op(graph, .name = "none", .run = bare_traced, .user = b);
         assert_int_equal(hs_graph_add_op(graph, &cases[i].def), HS_OK); /* it might still be defined */
         assert_null(hs_session_open(hs_graph_backend(graph), NULL, &b->err));
         assert_says(&b->err, cases[i].code, cases[i].says);
@@ -208,7 +208,7 @@ static void names_resolve_to_ops_and_outputs(void **state)
     hs_backend backend = hs_graph_backend(b->graph);
     hs_node bare_name, output, second;
     value_op(b, .name = "one");
-    hs_graph_op(b->graph, .name = "two", .run = traced_one, .self = b,
+    hs_graph_op(b->graph, .name = "two", .run = traced_one, .user = b,
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64}));
     assert_ok(hs_backend_find(backend, "one", &bare_name, &b->err), &b->err);
     assert_ok(hs_backend_find(backend, "one:0", &output, &b->err), &b->err);

@@ -150,7 +150,7 @@ static void a_view_is_good_for_one_run(void **state)
 {
     bare *b = *state;
     bool done = false;
-    hs_graph_op(b->graph, .name = "lazy", .run = set_once, .self = &done,
+    hs_graph_op(b->graph, .name = "lazy", .run = set_once, .user = &done,
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_SHAPE(-1)}));
     bare_op(b, .name = "reader", .inputs = HS_NAMES("lazy"));
     bare_open(b);
@@ -180,7 +180,7 @@ static void an_open_output_is_a_view_set_each_time(void **state)
     bare *b = *state;
     double numbers[] = {1, 2, 3};
     hs_tensor view = hs_tensor_of(HS_DOUBLE, HS_SHAPE(2), numbers);
-    hs_graph_op(b->graph, .name = "batch", .run = set_output, .self = &view,
+    hs_graph_op(b->graph, .name = "batch", .run = set_output, .user = &view,
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_SHAPE(-1)}));
     bare_open(b);
     bare_number(b, "batch");
@@ -195,7 +195,7 @@ static void a_view_that_does_not_fit_is_refused(void **state)
     bare *b = *state;
     double numbers[4] = {0};
     hs_tensor view;
-    hs_graph_op(b->graph, .name = "batch", .run = set_output, .self = &view,
+    hs_graph_op(b->graph, .name = "batch", .run = set_output, .user = &view,
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_SHAPE(-1, 2)}));
     bare_open(b);
     const hs_tensor bad[] = {
@@ -218,7 +218,7 @@ static void an_output_with_memory_of_its_own_is_not_set(void **state)
     bare *b = *state;
     double own = 7, other = 8;
     hs_tensor view = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &other);
-    hs_graph_op(b->graph, .name = "loss", .run = set_output, .self = &view,
+    hs_graph_op(b->graph, .name = "loss", .run = set_output, .user = &view,
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .data = &own}));
     bare_open(b);
     assert_fails(bare_run(b, HS_NAMES("loss"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "has memory of its own");
@@ -258,7 +258,7 @@ static void an_op_sees_its_inputs_outputs_and_the_step_before(void **state)
     bare *b = *state;
     double x = 3;
     hs_graph_value(b->graph, "x", HS_DOUBLE, HS_SCALAR, &x);
-    hs_graph_op(b->graph, .name = "look", .run = look_around, .self = b, .inputs = HS_NAMES("x"), .writes = HS_NAMES("x"),
+    hs_graph_op(b->graph, .name = "look", .run = look_around, .user = b, .inputs = HS_NAMES("x"), .writes = HS_NAMES("x"),
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64, .shape = HS_SHAPE(2)}),
                 .advances_step = true);
     bare_op(b, .name = "train", .advances_step = true);
@@ -278,8 +278,8 @@ static hs_code wait(void *self, hs_op *op, hs_error *err)
 static void a_run_that_takes_too_long_fails(void **state)
 {
     bare *b = *state;
-    hs_graph_op(b->graph, .name = "slow", .run = wait, .self = &b->t);
-    hs_graph_op(b->graph, .name = "slower", .run = wait, .self = &b->t, .advances_step = true,
+    hs_graph_op(b->graph, .name = "slow", .run = wait, .user = &b->t);
+    hs_graph_op(b->graph, .name = "slower", .run = wait, .user = &b->t, .advances_step = true,
                 .control_inputs = HS_NAMES("slow"));
     bare_op(b, .name = "late", .control_inputs = HS_NAMES("slower"));
     open_initialized(b);
@@ -296,7 +296,7 @@ static void a_run_that_takes_too_long_fails(void **state)
 static void the_longest_timeout_is_none(void **state)
 {
     bare *b = *state;
-    hs_graph_op(b->graph, .name = "slow", .run = wait, .self = &b->t);
+    hs_graph_op(b->graph, .name = "slow", .run = wait, .user = &b->t);
     bare_open(b);
     hs_run_options options = HS_INIT(hs_run_options, .timeout_ms = INT64_MAX);
     assert_ok(bare_run(b, HS_NAMES("slow"), NULL, &options), &b->err);

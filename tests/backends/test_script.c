@@ -46,13 +46,13 @@ static void train_advances_the_step(void **state)
 {
     played *p = *state;
     assert_ok(run(p, HS_NAMES("train", "global_step"), NULL), &p->err);
-    assert_true(hs_values_number(p->values, 1) == 1);
+    assert_true(hs_run_values_number(p->values, 1) == 1);
     hs_script_steps_per_run(p->script, 5);
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
     assert_int_equal(hs_session_step(p->session), 6);
     hs_script_set_step(p->script, 100);
     assert_ok(run(p, HS_NAMES("global_step"), NULL), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 100);
+    assert_true(hs_run_values_number(p->values, 0) == 100);
 }
 
 static void a_series_plays_one_value_a_run(void **state)
@@ -62,9 +62,9 @@ static void a_series_plays_one_value_a_run(void **state)
     assert_int_equal(hs_script_series(p->script, "loss", values, 2), HS_OK);
     values[0] = 9; /* it was copied */
     assert_ok(run(p, HS_NAMES("loss"), NULL), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 3);
+    assert_true(hs_run_values_number(p->values, 0) == 3);
     assert_ok(run(p, HS_NAMES("loss:0"), NULL), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 2);
+    assert_true(hs_run_values_number(p->values, 0) == 2);
     assert_fails(run(p, HS_NAMES("loss"), NULL), HS_OUT_OF_RANGE, &p->err, "'loss' has 2 values, and this is run 3");
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err); /* who does not fetch it goes on */
 }
@@ -75,7 +75,7 @@ static void a_series_is_replaced_by_another(void **state)
     hs_script_series(p->script, "loss", (double[]){1}, 1);
     hs_script_series(p->script, "loss", (double[]){7, 8, 9}, 3);
     assert_ok(run(p, HS_NAMES("loss"), NULL), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 7);
+    assert_true(hs_run_values_number(p->values, 0) == 7);
     assert_int_equal(hs_script_series(p->script, "empty", NULL, 0), HS_OK);
     assert_int_equal(run(p, HS_NAMES("empty"), NULL), HS_OUT_OF_RANGE);
 }
@@ -88,9 +88,9 @@ static void constants_and_placeholders_give_what_they_are_given(void **state)
     hs_script_constant(p->script, "c", &constant);
     hs_script_placeholder(p->script, "x");
     assert_ok(run(p, HS_NAMES("c", "x"), HS_FEEDS({"x", fed})), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 3 && hs_values_number(p->values, 1) == 4);
+    assert_true(hs_run_values_number(p->values, 0) == 3 && hs_run_values_number(p->values, 1) == 4);
     assert_ok(run(p, HS_NAMES("c"), HS_FEEDS({"c", fed})), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 4);
+    assert_true(hs_run_values_number(p->values, 0) == 4);
     assert_fails(run(p, HS_NAMES("x"), NULL), HS_INVALID_ARGUMENT, &p->err, "placeholder 'x' has to be fed");
 }
 
@@ -133,9 +133,9 @@ static void metadata_is_played(void **state)
     played *p = *state;
     hs_script_metadata_at(p->script, 1, (hs_bytes){"abc", 3});
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
-    assert_int_equal(hs_values_metadata(p->values).size, 3);
+    assert_int_equal(hs_run_values_metadata(p->values).size, 3);
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
-    assert_int_equal(hs_values_metadata(p->values).size, 0);
+    assert_int_equal(hs_run_values_metadata(p->values).size, 0);
 }
 
 static void the_last_run_is_described(void **state)
@@ -162,7 +162,7 @@ static void names_that_are_not_there_are_not_found(void **state)
     played *p = *state;
     hs_script_op(p->script, "op");
     assert_ok(run(p, HS_NAMES("op"), NULL), &p->err);
-    assert_null(hs_values_tensor(p->values, 0));
+    assert_null(hs_run_values_tensor(p->values, 0));
     assert_fails(run(p, HS_NAMES("lost"), NULL), HS_NOT_FOUND, &p->err, "'lost'");
     assert_int_equal(run(p, HS_NAMES("global_step:1"), NULL), HS_NOT_FOUND);
 }
@@ -238,9 +238,9 @@ static void a_held_hook_outlives_its_watch(void **state)
     hs_hook held = hs_hook_hold((hs_hook){&counting, &destroyed, HS_HOOK_EVAL});
     hs_hook watched = hs_script_watch(p->script, NULL, held);
     assert_int_equal(watched.flags, HS_HOOK_EVAL); /* the watch itself is not held */
-    hs_hook_destroy(watched);
+    hs_hook_free(watched);
     assert_int_equal(destroyed, 0);
-    hs_hook_destroy(held);
+    hs_hook_free(held);
     assert_int_equal(destroyed, 1);
 }
 
@@ -255,12 +255,12 @@ static void a_hook_without_functions_is_not_watched(void **state)
 
 static hs_code save_int(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, self, sizeof(int), err);
+    return hs_state_writer_write(out, self, sizeof(int), err);
 }
 
 static hs_code load_int(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, self, sizeof(int), err);
+    return hs_state_reader_read(in, self, sizeof(int), err);
 }
 
 /* The state of a watched hook rides in the checkpoint as ever. */
@@ -280,7 +280,7 @@ static void a_watched_hook_keeps_its_state(void **state)
     hs_session_close(p->session, NULL);
     remembered = 0;
     hook = hs_script_watch(p->script, NULL, (hs_hook){&stateful, &remembered, 0});
-    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_path = prefix);
+    hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_prefix = prefix);
     p->session = hs_session_open(hs_script_backend(p->script), &options, &p->err);
     assert_int_equal(p->err.code, HS_OK);
     assert_int_equal(remembered, 41);

@@ -24,7 +24,7 @@ static int tear_down(void **state)
 static void write_state(const void *data, size_t bytes)
 {
     hs_error err = {0};
-    assert_ok(hs_state_write(&out, data, bytes, &err), &err);
+    assert_ok(hs_state_writer_write(&out, data, bytes, &err), &err);
 }
 
 static hs_state_reader reader(void)
@@ -41,13 +41,13 @@ static void what_is_written_is_read_in_its_order(void **state)
     write_state(&position, sizeof position);
     write_state(&loss, sizeof loss);
     hs_state_reader in = reader();
-    assert_int_equal(hs_state_left(&in), 16);
-    assert_ok(hs_state_read(&in, &found_position, sizeof position, &err), &err);
-    assert_int_equal(hs_state_left(&in), 8);
-    assert_ok(hs_state_read(&in, &found_loss, sizeof loss, &err), &err);
+    assert_int_equal(hs_state_reader_remaining(&in), 16);
+    assert_ok(hs_state_reader_read(&in, &found_position, sizeof position, &err), &err);
+    assert_int_equal(hs_state_reader_remaining(&in), 8);
+    assert_ok(hs_state_reader_read(&in, &found_loss, sizeof loss, &err), &err);
     assert_int_equal(found_position, position);
     assert_true(found_loss == loss);
-    assert_int_equal(hs_state_left(&in), 0);
+    assert_int_equal(hs_state_reader_remaining(&in), 0);
 }
 
 static void pieces_need_not_be_those_that_were_written(void **state)
@@ -58,8 +58,8 @@ static void pieces_need_not_be_those_that_were_written(void **state)
     write_state("ab", 2);
     write_state("cd", 2);
     hs_state_reader in = reader();
-    assert_ok(hs_state_read(&in, found, 1, &err), &err);
-    assert_ok(hs_state_read(&in, found + 1, 3, &err), &err);
+    assert_ok(hs_state_reader_read(&in, found, 1, &err), &err);
+    assert_ok(hs_state_reader_read(&in, found + 1, 3, &err), &err);
     assert_string_equal(found, "abcd");
 }
 
@@ -70,10 +70,10 @@ static void reading_beyond_the_end_copies_nothing(void **state)
     char found[8] = "before.";
     write_state("abc", 3);
     hs_state_reader in = reader();
-    assert_fails(hs_state_read(&in, found, 4, &err), HS_DATA_LOSS, &err, "3 more bytes");
+    assert_fails(hs_state_reader_read(&in, found, 4, &err), HS_DATA_LOSS, &err, "3 more bytes");
     assert_string_equal(found, "before.");
-    assert_int_equal(hs_state_left(&in), 3);
-    assert_ok(hs_state_read(&in, found, 3, &err), &err);
+    assert_int_equal(hs_state_reader_remaining(&in), 3);
+    assert_ok(hs_state_reader_read(&in, found, 3, &err), &err);
     assert_memory_equal(found, "abc", 3);
 }
 
@@ -83,9 +83,9 @@ static void no_bytes_are_fine(void **state)
     hs_error err = {0};
     write_state(NULL, 0);
     hs_state_reader in = reader();
-    assert_int_equal(hs_state_left(&in), 0);
-    assert_ok(hs_state_read(&in, NULL, 0, &err), &err);
-    assert_fails(hs_state_read(&in, &err, 1, &err), HS_DATA_LOSS, &err, "");
+    assert_int_equal(hs_state_reader_remaining(&in), 0);
+    assert_ok(hs_state_reader_read(&in, NULL, 0, &err), &err);
+    assert_fails(hs_state_reader_read(&in, &err, 1, &err), HS_DATA_LOSS, &err, "");
 }
 
 static void after_a_failure_further_writes_fail(void **state)
@@ -93,9 +93,9 @@ static void after_a_failure_further_writes_fail(void **state)
     (void)state;
     hs_error err = {0};
     t.fail_alloc_at = 1;
-    assert_fails(hs_state_write(&out, "a", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
-    assert_fails(hs_state_write(&out, "b", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
-    assert_fails(hs_state_write(&out, NULL, 0, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
+    assert_fails(hs_state_writer_write(&out, "a", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
+    assert_fails(hs_state_writer_write(&out, "b", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
+    assert_fails(hs_state_writer_write(&out, NULL, 0, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
 }
 
 static void success_clears_the_error(void **state)
@@ -103,11 +103,11 @@ static void success_clears_the_error(void **state)
     (void)state;
     hs_error err = {HS_INTERNAL, 1, "old"};
     char found;
-    assert_ok(hs_state_write(&out, "a", 1, &err), &err);
+    assert_ok(hs_state_writer_write(&out, "a", 1, &err), &err);
     assert_int_equal(err.code, HS_OK);
     hs_state_reader in = reader();
     hs_error_set(&err, HS_INTERNAL, "old");
-    assert_ok(hs_state_read(&in, &found, 1, &err), &err);
+    assert_ok(hs_state_reader_read(&in, &found, 1, &err), &err);
     assert_int_equal(err.code, HS_OK);
 }
 
@@ -179,7 +179,7 @@ static void a_reader_tells_the_version(void **state)
 {
     (void)state;
     hs_state_reader in = {.version = 7};
-    assert_int_equal(hs_state_version(&in), 7);
+    assert_int_equal(hs_state_reader_version(&in), 7);
 }
 
 int main(void)

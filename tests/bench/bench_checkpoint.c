@@ -95,8 +95,8 @@ static hs_code update(void *self, hs_op *op, hs_error *err)
 
 static void add_step(model *m, const char *const *written)
 {
-    hs_graph_op(m->graph, .name = "compute", .run = compute, .self = m, .writes = HS_NAMES(NULL));
-    hs_graph_op(m->graph, .name = "update", .run = update, .self = m, .control_inputs = HS_NAMES("compute"),
+    hs_graph_op(m->graph, .name = "compute", .run = compute, .user = m, .writes = HS_NAMES(NULL));
+    hs_graph_op(m->graph, .name = "update", .run = update, .user = m, .control_inputs = HS_NAMES("compute"),
                 .writes = written);
 }
 
@@ -234,7 +234,7 @@ enum { BUFFERED, DIRECT, UNCHECKED, SAVE, WRITERS };
 static double time_writer(int which, const model *m, const char *prefix, const char *plain)
 {
     unlink(plain);
-    hs_remove_checkpoint(NULL, prefix, NULL);
+    hs_checkpoint_remove(NULL, prefix, NULL);
     most = live;
     switch (which) {
     case BUFFERED:
@@ -315,15 +315,15 @@ static void bench_restoring(const model *m, const char *prefix, char *spare)
 static void bench_stalls(model *m, const char *prefix, char *spare)
 {
     double stalls[ROUNDS], over[2][ROUNDS];
-    hs_remove_checkpoint(NULL, prefix, NULL);
+    hs_checkpoint_remove(NULL, prefix, NULL);
     save(m, prefix, BACKGROUND);
     for (int i = 0; i < ROUNDS; i++) {
         double memcpy_secs = copy(spare, (char *)m->data, m->bytes);
-        hs_remove_checkpoint(NULL, prefix, NULL);
+        hs_checkpoint_remove(NULL, prefix, NULL);
         stalls[i] = save(m, prefix, BACKGROUND);
         over[0][i] = stalls[i] / memcpy_secs;
         m->compute_secs = 2 * memcpy_secs;
-        hs_remove_checkpoint(NULL, prefix, NULL);
+        hs_checkpoint_remove(NULL, prefix, NULL);
         over[1][i] = save(m, prefix, OVERLAP) / memcpy_secs;
     }
     bench_print("stall_over_memcpy", bench_median(over[0], ROUNDS), "1");
@@ -341,7 +341,7 @@ static void bench_large(model *m, const char *directory, char *spare)
     bench_restoring(m, prefix, spare);
     bench_stalls(m, prefix, spare);
     close_model(m);
-    hs_remove_checkpoint(NULL, prefix, NULL);
+    hs_checkpoint_remove(NULL, prefix, NULL);
 }
 
 /* 10,000 tensors of 4 KiB, and one of their bytes. */
@@ -360,7 +360,7 @@ static void bench_small(model *m, const char *directory)
         double secs[2];
         for (int k = 0; k < 2; k++) { /* they take turns at being first */
             int which = (i + k) % 2;
-            hs_remove_checkpoint(NULL, prefix[which], NULL);
+            hs_checkpoint_remove(NULL, prefix[which], NULL);
             secs[which] = save(which ? &one : &small, prefix[which], FOREGROUND);
         }
         ratios[i] = secs[0] / secs[1];
@@ -373,8 +373,8 @@ static void bench_small(model *m, const char *directory)
     bench_print("small_restore_gb_per_s", gigabytes / bench_median(restores, SMALL_ROUNDS), "GB/s");
     close_model(&small);
     close_model(&one);
-    hs_remove_checkpoint(NULL, prefix[0], NULL);
-    hs_remove_checkpoint(NULL, prefix[1], NULL);
+    hs_checkpoint_remove(NULL, prefix[0], NULL);
+    hs_checkpoint_remove(NULL, prefix[1], NULL);
 }
 
 int main(int argc, char **argv)

@@ -153,7 +153,7 @@ static hs_graph *make_graph(uint64_t *count)
     static hs_string nothing;
     hs_graph *graph = hs_graph_new(&env);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &loss);
-    hs_graph_op(graph, .name = "train", .run = train, .self = count, .writes = HS_NAMES("loss"), .advances_step = true);
+    hs_graph_op(graph, .name = "train", .run = train, .user = count, .writes = HS_NAMES("loss"), .advances_step = true);
     hs_graph_op(graph, .name = "summary", .run = summarize, .outputs = HS_OUTPUTS({.dtype = HS_STRING, .data = &nothing}));
     return graph;
 }
@@ -187,10 +187,10 @@ static double hooked_loop(hs_session *session, long steps)
 static void make_five(hs_hook *hooks, const char *directory)
 {
     hooks[0] = hs_stop_at_step(.last_step = INT64_MAX);
-    hooks[1] = hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 1e6);
-    hooks[2] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = INT64_MAX);
+    hooks[1] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 1e6);
+    hooks[2] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = INT64_MAX);
     hooks[3] = hs_nan_tensor(.tensor = "loss");
-    hooks[4] = hs_summary_saver(.save_steps = INT64_MAX / 2, .output_dir = directory, .summary_ops = HS_NAMES("summary"));
+    hooks[4] = hs_summary_saver(.every_n_steps = INT64_MAX / 2, .summary_dir = directory, .summary_ops = HS_NAMES("summary"));
 }
 
 static void bench_five(const char *directory)
@@ -239,7 +239,7 @@ static hs_code fetch_before(void *self, hs_run_context *run, const hs_run_args *
 static hs_code fetch_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)run, (void)err;
-    ((fetcher *)self)->seen += hs_values_number(values, 0);
+    ((fetcher *)self)->seen += hs_run_values_number(values, 0);
     return HS_OK;
 }
 

@@ -110,10 +110,10 @@ static hs_session *open_hooked(hs_backend backend, const char *directory)
     hs_error err = {0};
     hs_hook hooks[] = {
         hs_stop_at_step(.last_step = INT64_MAX),
-        hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 1e6),
-        hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = INT64_MAX),
+        hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 1e6),
+        hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = INT64_MAX),
         hs_nan_tensor(.tensor = "loss"),
-        hs_summary_saver(.save_steps = INT64_MAX / 2, .output_dir = directory, .summary_ops = HS_NAMES("loss_summary")),
+        hs_summary_saver(.every_n_steps = INT64_MAX / 2, .summary_dir = directory, .summary_ops = HS_NAMES("loss_summary")),
         {.ops = NULL}};
     hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = hooks), &err);
     check(session ? HS_OK : HS_UNKNOWN, "a session", &err);

@@ -46,9 +46,9 @@ static hs_session *open_hooked(hs_graph *graph, const char *directory)
     hs_hook hooks[] = {
         hs_stop_at_step(.last_step = INT64_MAX),
         hs_nan_tensor(.tensor = "loss"),
-        hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .every_n_iter = 100),
-        hs_summary_saver(.summary_ops = HS_NAMES("summary/loss"), .output_dir = directory, .save_steps = 100),
-        hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 1e6),
+        hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .every_n_steps = 100),
+        hs_summary_saver(.summary_ops = HS_NAMES("summary/loss"), .summary_dir = directory, .every_n_steps = 100),
+        hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 1e6),
         {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks);
     hs_session *session = hs_session_open(hs_graph_backend(graph), &options, &err);
@@ -175,9 +175,9 @@ static void bench_hooks(struct trainer *trainer, const char *directory, double s
         fail(&err);
     hs_graph *graph = hs_graph_new(&env);
     hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &trainer->loss);
-    hs_graph_op(graph, .name = "train", .run = timed_step, .self = &timed, .writes = HS_NAMES("loss"),
+    hs_graph_op(graph, .name = "train", .run = timed_step, .user = &timed, .writes = HS_NAMES("loss"),
                 .advances_step = true);
-    hs_graph_op(graph, .name = "summary/loss", .run = trainer_summarize, .self = &trainer->loss_summary,
+    hs_graph_op(graph, .name = "summary/loss", .run = trainer_summarize, .user = &trainer->loss_summary,
                 .inputs = HS_NAMES("loss"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_session *hooked = open_hooked(graph, directory);
     hs_session *bare = hs_session_open(hs_graph_backend(graph), NULL, &err);

@@ -7,23 +7,23 @@ static hs_code save_cell(void *self, hs_state_writer *out, hs_error *err)
 {
     const cell *c = self;
     char *padding = calloc(1, c->padding + 1);
-    hs_code code = hs_state_write(out, padding, c->padding, err);
+    hs_code code = hs_state_writer_write(out, padding, c->padding, err);
     free(padding);
-    return code ? code : hs_state_write(out, &c->value, sizeof c->value, err);
+    return code ? code : hs_state_writer_write(out, &c->value, sizeof c->value, err);
 }
 
 static hs_code load_cell(void *self, hs_state_reader *in, hs_error *err)
 {
     cell *c = self;
     c->loads++;
-    c->version = hs_state_version(in);
+    c->version = hs_state_reader_version(in);
     if (c->fails)
         return hs_error_set(err, c->fails, "the disk of the data is gone");
     char byte;
     hs_code code = HS_OK;
-    while (!code && hs_state_left(in) > sizeof c->value)
-        code = hs_state_read(in, &byte, 1, err);
-    return code ? code : hs_state_read(in, &c->value, sizeof c->value, err);
+    while (!code && hs_state_reader_remaining(in) > sizeof c->value)
+        code = hs_state_reader_read(in, &byte, 1, err);
+    return code ? code : hs_state_reader_read(in, &c->value, sizeof c->value, err);
 }
 
 hs_state_provider cell_provider(cell *c, const char *name)

@@ -13,8 +13,8 @@ hs_code begin_at_step_2(void *user, hs_raw_session *session, hs_error *err)
 hs_checkpoint_manager *new_manager(fixture *f, hs_checkpoint_manager_options options)
 {
     hs_saver_options saver = HS_INIT(hs_saver_options, .env = &f->t.env);
-    if (!options.directory)
-        options.directory = f->directory;
+    if (!options.checkpoint_dir)
+        options.checkpoint_dir = f->directory;
     if (!options.saver)
         options.saver = &saver;
     hs_checkpoint_manager *manager = hs_checkpoint_manager_new(&options, &f->err);

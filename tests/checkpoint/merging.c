@@ -42,7 +42,7 @@ hs_code merge_in(const hs_env *env, const char *merged, const char *const *names
         prefixes[i] = paths[i];
     }
     snprintf(to, sizeof to, "%s", in(merged));
-    return hs_merge_checkpoints(env, prefixes, to, &err);
+    return hs_checkpoint_merge(env, prefixes, to, &err);
 }
 
 size_t files_of(const char *part)

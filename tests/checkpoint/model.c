@@ -40,7 +40,7 @@ void model_build(model *m, const hs_env *env)
     hs_graph_variable(m->graph, "weights", HS_FLOAT, HS_SHAPE(2, 3), m->weights);
     hs_graph_variable(m->graph, "bias", HS_DOUBLE, HS_SHAPE(2), m->bias);
     hs_graph_global_step(m->graph, NULL, &m->step);
-    hs_graph_op(m->graph, .name = "train", .run = train, .self = m, .writes = HS_NAMES("weights", "bias"),
+    hs_graph_op(m->graph, .name = "train", .run = train, .user = m, .writes = HS_NAMES("weights", "bias"),
                 .advances_step = true);
 }
 

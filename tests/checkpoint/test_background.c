@@ -113,7 +113,7 @@ static void it_is_the_same_file(void **state)
     save_at(f, 3);
     data[0] = test_read_file(file_of(f, 3, DATA), &n[0]);
     index[0] = test_read_file(file_of(f, 3, "index"), NULL);
-    assert_ok(hs_remove_checkpoint(NULL, file_of(f, 3, NULL), &f->err), &f->err);
+    assert_ok(hs_checkpoint_remove(NULL, file_of(f, 3, NULL), &f->err), &f->err);
     assert_ok(save_behind(f, 3, HS_BUSY_WAIT), &f->err);
     assert_finished(f, 3);
     data[1] = test_read_file(file_of(f, 3, DATA), &n[1]);

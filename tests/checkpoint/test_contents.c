@@ -14,16 +14,16 @@ static hs_code save_table(void *self, hs_state_writer *out, hs_error *err)
 {
     table *t = self;
     t->saves++;
-    hs_code code = hs_state_write(out, t->key, sizeof t->key, err);
-    return code ? code : hs_state_write(out, &t->value, sizeof t->value, err);
+    hs_code code = hs_state_writer_write(out, t->key, sizeof t->key, err);
+    return code ? code : hs_state_writer_write(out, &t->value, sizeof t->value, err);
 }
 
 static hs_code load_table(void *self, hs_state_reader *in, hs_error *err)
 {
     table *t = self;
     t->loads++;
-    hs_code code = hs_state_read(in, t->key, sizeof t->key, err);
-    return code ? code : hs_state_read(in, &t->value, sizeof t->value, err);
+    hs_code code = hs_state_reader_read(in, t->key, sizeof t->key, err);
+    return code ? code : hs_state_reader_read(in, &t->value, sizeof t->value, err);
 }
 
 /* A graph with the table and whatever is added to it, whose variables are the session's own: nobody initialises them, but
@@ -93,7 +93,7 @@ static hs_code read_variable(fixture *f, const program *p, const char *name, dou
     const hs_run_values *values;
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(name));
     hs_code code = hs_raw_session_run(hs_session_raw(p->session), &args, &values, &f->err);
-    *value = code ? 0 : hs_values_number(values, 0);
+    *value = code ? 0 : hs_run_values_number(values, 0);
     return code;
 }
 
@@ -218,7 +218,7 @@ static void sa_009_nothing_at_all(void **state)
     assert_ok(save_program(f, &p), &f->err);
     assert_string_equal(tensors_of(f), "");
     assert_ok(restore_program(f, &p), &f->err);
-    char *newest = hs_latest_checkpoint(&f->t.env, f->directory, NULL, &f->err);
+    char *newest = hs_checkpoint_latest(&f->t.env, f->directory, NULL, &f->err);
     assert_string_equal(newest, path_of(f));
     hs_env_free(&f->t.env, newest);
     end_program(&p);
@@ -260,7 +260,7 @@ static void save_in_order(fixture *f, const char *const *names, bool background,
         add_variable(&p, names[i], HS_DOUBLE, &values[i]);
     }
     open_program(f, &p, true);
-    assert_ok(hs_remove_checkpoint(&f->t.env, path_of(f), &f->err), &f->err);
+    assert_ok(hs_checkpoint_remove(&f->t.env, path_of(f), &f->err), &f->err);
     assert_ok(hs_saver_save(f->saver, hs_session_raw(p.session), path_of(f), -1, &options, &f->err), &f->err);
     hs_saver_wait(f->saver);
     files[0] = test_read_file(test_path(f->directory, "x." DATA), &bytes[0]);

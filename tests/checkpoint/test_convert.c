@@ -16,7 +16,7 @@ static const char *in(const fixture *f, const char *name)
 
 static hs_code convert(fixture *f, const char *from, const char *to)
 {
-    return hs_convert_checkpoint(&f->t.env, in(f, from), in(f, to), &f->err);
+    return hs_checkpoint_convert(&f->t.env, in(f, from), in(f, to), &f->err);
 }
 
 /* A bundle of one tensor. */
@@ -152,8 +152,8 @@ static hs_code convert_identity(test_env *t, void *user)
     test_tolerate_harmless(t);                                  /* looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
     test_tolerate(t, "; a power cut may take '");               /* the directory was not made here */
-    hs_code code = hs_convert_checkpoint(&t->env, in(f, "s"), in(f, "s.safetensors"), &err);
-    return code ? code : hs_convert_checkpoint(&t->env, in(f, "s.safetensors"), in(f, "back"), &err);
+    hs_code code = hs_checkpoint_convert(&t->env, in(f, "s"), in(f, "s.safetensors"), &err);
+    return code ? code : hs_checkpoint_convert(&t->env, in(f, "s.safetensors"), in(f, "back"), &err);
 }
 
 static void each_failure_with_an_identity(void **state)
@@ -178,8 +178,8 @@ static void large_tensors_go_in_pieces(void **state)
     write_tensor(f, "large", "x", &tensor);
     meter m;
     meter_init(&m, &f->t.env);
-    assert_ok(hs_convert_checkpoint(&m.env, in(f, "large"), in(f, "large.safetensors"), &f->err), &f->err);
-    assert_ok(hs_convert_checkpoint(&m.env, in(f, "large.safetensors"), in(f, "back"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(&m.env, in(f, "large"), in(f, "large.safetensors"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(&m.env, in(f, "large.safetensors"), in(f, "back"), &f->err), &f->err);
     assert_in_range(m.largest, 1, BUFFER);
     assert_same_checkpoints(f, "large", "back");
     free(data);
@@ -225,10 +225,10 @@ static void one_of_the_names_ends_in_safetensors(void **state)
     save_at(f, 3);
     assert_fails(convert(f, "model.ckpt-3", "other"), HS_INVALID_ARGUMENT, &f->err, "ends in .safetensors");
     assert_fails(convert(f, "a.safetensors", "b.safetensors"), HS_INVALID_ARGUMENT, &f->err, "ends in .safetensors");
-    assert_fails(hs_convert_checkpoint(NULL, NULL, "x.safetensors", &f->err), HS_INVALID_ARGUMENT, &f->err,
+    assert_fails(hs_checkpoint_convert(NULL, NULL, "x.safetensors", &f->err), HS_INVALID_ARGUMENT, &f->err,
                  "no checkpoint is named");
-    assert_fails(hs_convert_checkpoint(NULL, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "nothing is named");
-    assert_fails(hs_convert_checkpoint(NULL, "x.safetensors", "run/", &f->err), HS_INVALID_ARGUMENT, &f->err, "nothing");
+    assert_fails(hs_checkpoint_convert(NULL, "x", NULL, &f->err), HS_INVALID_ARGUMENT, &f->err, "nothing is named");
+    assert_fails(hs_checkpoint_convert(NULL, "x.safetensors", "run/", &f->err), HS_INVALID_ARGUMENT, &f->err, "nothing");
     assert_fails(convert(f, "none", "x.safetensors"), HS_NOT_FOUND, &f->err, "none");
     assert_fails(convert(f, "none.safetensors", "x"), HS_NOT_FOUND, &f->err, "none.safetensors");
     assert_fails(convert(f, "model.ckpt-3.index", "x.safetensors"), HS_NOT_FOUND, &f->err, "named by its prefix");
@@ -282,7 +282,7 @@ static void an_environment_must_be_whole(void **state)
 {
     fixture *f = *state;
     hs_env half = HS_INIT(hs_env, .clock = {.monotonic_ns = f->t.env.clock.monotonic_ns});
-    hs_code code = hs_convert_checkpoint(&half, in(f, "a"), in(f, "a.safetensors"), &f->err);
+    hs_code code = hs_checkpoint_convert(&half, in(f, "a"), in(f, "a.safetensors"), &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "clock");
 }
 
@@ -301,10 +301,10 @@ static void a_directory_that_another_process_saves_to_is_left_alone(void **state
     hs_file_system_ops ops = *env.files.ops;
     ops.lock = held;
     env.files.ops = &ops;
-    hs_code code = hs_convert_checkpoint(&env, in(f, "m.safetensors"), in(f, "model.ckpt-4"), &f->err);
+    hs_code code = hs_checkpoint_convert(&env, in(f, "m.safetensors"), in(f, "model.ckpt-4"), &f->err);
     assert_fails(code, HS_FAILED_PRECONDITION, &f->err, "process 7");
     assert_false(has_file(f, 4, "index"));
-    code = hs_convert_checkpoint(&env, in(f, "model.ckpt-3"), in(f, "again.safetensors"), &f->err);
+    code = hs_checkpoint_convert(&env, in(f, "model.ckpt-3"), in(f, "again.safetensors"), &f->err);
     assert_ok(code, &f->err); /* a file beside it is no save */
 }
 
@@ -321,7 +321,7 @@ static hs_code converting(test_env *t, void *user)
     test_tolerate_harmless(t);                                  /* looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
     test_tolerate(t, "; a power cut may take '");               /* the directory was not made here */
-    return hs_convert_checkpoint(&t->env, in(r->f, r->from), in(r->f, r->to), &r->f->err);
+    return hs_checkpoint_convert(&t->env, in(r->f, r->from), in(r->f, r->to), &r->f->err);
 }
 
 /* What was there, of step 1, or what was to be made, of step 2. */

@@ -102,7 +102,7 @@ static void merging_leaves_the_hold(void **state)
     save_at(f, 1);
     save_at(f, 2);
     const char *const parts[] = {file_of(f, 1, NULL), NULL};
-    assert_ok(hs_merge_checkpoints(NULL, parts, test_path(f->directory, "merged"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_merge(NULL, parts, test_path(f->directory, "merged"), &f->err), &f->err);
     assert_held(f);
 }
 
@@ -111,8 +111,8 @@ static void converting_leaves_the_hold(void **state)
     fixture *f = *state;
     save_at(f, 1);
     const char *weights = test_path(f->directory, "weights.safetensors");
-    assert_ok(hs_convert_checkpoint(NULL, file_of(f, 1, NULL), weights, &f->err), &f->err);
-    assert_ok(hs_convert_checkpoint(NULL, weights, test_path(f->directory, "copy"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(NULL, file_of(f, 1, NULL), weights, &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(NULL, weights, test_path(f->directory, "copy"), &f->err), &f->err);
     assert_held(f);
 }
 
@@ -153,7 +153,7 @@ static void a_second_session_touches_nothing(void **state)
     pid_t child = hold_elsewhere(f);
     model m = {.step = 0};
     model_build(&m, &f->t.env);
-    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .save_steps = 1);
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .every_n_steps = 1);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     assert_null(hs_session_open(hs_graph_backend(m.graph), &options, &f->err));
     assert_says(&f->err, HS_FAILED_PRECONDITION, "another process saves");

@@ -63,7 +63,7 @@ static void assert_meta_is_whole(const fixture *f, int64_t step)
     hs_bytes wanted;
     char *meta = test_read_file(file_of(f, step, "meta"), &bytes);
     assert_non_null(meta);
-    assert_int_equal(hs_export_meta_graph(hs_graph_backend(f->m.graph), f->saver, &wanted, NULL), HS_OK);
+    assert_int_equal(hs_backend_export_meta_graph(hs_graph_backend(f->m.graph), f->saver, &wanted, NULL), HS_OK);
     assert_int_equal(bytes, wanted.size);
     assert_memory_equal(meta, wanted.data, bytes);
     hs_env_free(&f->t.env, (void *)wanted.data);

@@ -9,7 +9,7 @@
 
 static hs_code write_graph(fixture *f, const char *directory, const char *name, bool as_text)
 {
-    return hs_write_graph(hs_graph_backend(f->m.graph), directory, name, as_text, &f->err);
+    return hs_backend_write_graph(hs_graph_backend(f->m.graph), directory, name, as_text, &f->err);
 }
 
 static void as_text(void **state)
@@ -73,8 +73,8 @@ static void a_backend_without_a_graph(void **state)
     hs_bytes meta;
     hs_script *script = hs_script_new(&f->t.env);
     hs_backend backend = hs_script_backend(script);
-    assert_int_equal(hs_write_graph(backend, f->directory, "graph.pbtxt", true, &f->err), HS_UNIMPLEMENTED);
-    assert_int_equal(hs_export_meta_graph(backend, f->saver, &meta, &f->err), HS_UNIMPLEMENTED);
+    assert_int_equal(hs_backend_write_graph(backend, f->directory, "graph.pbtxt", true, &f->err), HS_UNIMPLEMENTED);
+    assert_int_equal(hs_backend_export_meta_graph(backend, f->saver, &meta, &f->err), HS_UNIMPLEMENTED);
     assert_null(meta.data);
     assert_int_equal(test_count_files(f->directory, ""), 2);
     hs_script_free(script);
@@ -85,7 +85,7 @@ static void a_backend_without_a_graph(void **state)
 static Hs__Pb__MetaGraphDef *export_meta(fixture *f, const hs_saver *saver)
 {
     hs_bytes bytes;
-    assert_ok(hs_export_meta_graph(hs_graph_backend(f->m.graph), saver, &bytes, &f->err), &f->err);
+    assert_ok(hs_backend_export_meta_graph(hs_graph_backend(f->m.graph), saver, &bytes, &f->err), &f->err);
     Hs__Pb__MetaGraphDef *meta = hs__pb__meta_graph_def__unpack(NULL, bytes.size, bytes.data);
     hs_env_free(&f->t.env, (void *)bytes.data);
     assert_non_null(meta);
@@ -142,7 +142,7 @@ static void a_saved_meta_file_is_the_meta_graph(void **state)
     hs_bytes wanted;
     save_at(f, 1);
     char *data = test_read_file(file_of(f, 1, "meta"), &bytes);
-    assert_ok(hs_export_meta_graph(hs_graph_backend(f->m.graph), f->saver, &wanted, &f->err), &f->err);
+    assert_ok(hs_backend_export_meta_graph(hs_graph_backend(f->m.graph), f->saver, &wanted, &f->err), &f->err);
     assert_int_equal(bytes, wanted.size);
     assert_memory_equal(data, wanted.data, bytes);
     hs_env_free(&f->t.env, (void *)wanted.data);
@@ -175,8 +175,8 @@ static hs_code build_and_write(test_env *t, void *user)
     model_build(&m, &t->env);
     hs_backend backend = hs_graph_backend(m.graph);
     hs_code code = hs_graph_error(m.graph)->code;
-    if (!code && !(code = hs_write_graph(backend, f->directory, "graph.pbtxt", true, &err)))
-        code = hs_export_meta_graph(backend, NULL, &meta, &err);
+    if (!code && !(code = hs_backend_write_graph(backend, f->directory, "graph.pbtxt", true, &err)))
+        code = hs_backend_export_meta_graph(backend, NULL, &meta, &err);
     hs_env_free(&t->env, (void *)meta.data);
     hs_graph_free(m.graph);
     return code;
@@ -208,15 +208,15 @@ static void null_arguments(void **state)
     fixture *f = *state;
     const hs_backend none = {NULL, NULL}, no_graph = hs_graph_backend(NULL), good = hs_graph_backend(f->m.graph);
     hs_bytes meta;
-    assert_int_equal(hs_export_meta_graph(good, f->saver, NULL, &f->err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_backend_export_meta_graph(good, f->saver, NULL, &f->err), HS_INVALID_ARGUMENT);
     assert_says(&f->err, HS_INVALID_ARGUMENT, "no place for the graph");
-    assert_fails(hs_export_meta_graph(none, NULL, &meta, &f->err), HS_UNIMPLEMENTED, &f->err, "no graph");
+    assert_fails(hs_backend_export_meta_graph(none, NULL, &meta, &f->err), HS_UNIMPLEMENTED, &f->err, "no graph");
     assert_null(meta.data);
-    assert_fails(hs_write_graph(none, f->directory, "graph", true, &f->err), HS_UNIMPLEMENTED, &f->err, "no graph");
-    assert_int_not_equal(hs_export_meta_graph(no_graph, NULL, &meta, &f->err), HS_OK);
+    assert_fails(hs_backend_write_graph(none, f->directory, "graph", true, &f->err), HS_UNIMPLEMENTED, &f->err, "no graph");
+    assert_int_not_equal(hs_backend_export_meta_graph(no_graph, NULL, &meta, &f->err), HS_OK);
     assert_contains(f->err.message, "graph");
-    assert_int_not_equal(hs_write_graph(no_graph, f->directory, "graph", true, &f->err), HS_OK);
-    assert_int_equal(hs_write_graph(good, NULL, NULL, true, NULL), HS_INVALID_ARGUMENT);
+    assert_int_not_equal(hs_backend_write_graph(no_graph, f->directory, "graph", true, &f->err), HS_OK);
+    assert_int_equal(hs_backend_write_graph(good, NULL, NULL, true, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(test_count_files(f->directory, ""), 2);
 }
 

@@ -52,8 +52,8 @@ static hs_code open_model(model *m, const hs_env *env, hs_op_fn save)
 {
     model_build(m, env);
     hs_graph_placeholder(m->graph, "file", HS_STRING, HS_SCALAR);
-    hs_graph_op(m->graph, .name = "save", .run = save, .self = m, .inputs = HS_NAMES("file"), .writes = HS_NAMES(NULL));
-    hs_graph_op(m->graph, .name = "restore", .run = restore_model, .self = m, .inputs = HS_NAMES("file"));
+    hs_graph_op(m->graph, .name = "save", .run = save, .user = m, .inputs = HS_NAMES("file"), .writes = HS_NAMES(NULL));
+    hs_graph_op(m->graph, .name = "restore", .run = restore_model, .user = m, .inputs = HS_NAMES("file"));
     m->session = hs_session_open(hs_graph_backend(m->graph), NULL, &m->err);
     return m->session ? HS_OK : m->err.code;
 }
@@ -183,7 +183,7 @@ static hs_code export(test_env *t, void *user)
     (void)user;
     hs_code code = open_model(&m, &t->env, save_model);
     hs_saver *saver = code ? NULL : new_saver(&t->env, &err);
-    if (saver && !hs_export_meta_graph(hs_graph_backend(m.graph), saver, &meta, &err)) {
+    if (saver && !hs_backend_export_meta_graph(hs_graph_backend(m.graph), saver, &meta, &err)) {
         Hs__Pb__MetaGraphDef *read = hs__pb__meta_graph_def__unpack(NULL, meta.size, meta.data);
         assert_non_null(read);
         assert_string_equal(read->saver_def->save_tensor_name, "save");

@@ -11,12 +11,12 @@ enum { ENOUGH = 1 << 20, N_VAST = 16 };
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *error)
 {
-    return hs_state_write(out, self, 8, error);
+    return hs_state_writer_write(out, self, 8, error);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *error)
 {
-    return hs_state_read(in, self, 8, error);
+    return hs_state_reader_read(in, self, 8, error);
 }
 
 /* A model with a state, whose checkpoint of step 9 is good; what is written as a bundle will be the newest. */

@@ -146,7 +146,7 @@ static void a_variable_of_the_sessions_own_has_its_value_afterwards(void **state
     assert_ok(restore(l), &l->err);
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("own"));
     assert_ok(hs_raw_session_run(hs_session_raw(l->session), &args, &values, &err), &err);
-    assert_memory_equal(hs_values_tensor(values, 0)->data, small_values, sizeof small_values);
+    assert_memory_equal(hs_run_values_tensor(values, 0)->data, small_values, sizeof small_values);
 }
 
 static void damage_anywhere_changes_nothing(void **state)

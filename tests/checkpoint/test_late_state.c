@@ -201,7 +201,7 @@ static void an_op_may_add_state_in_the_first_run(void **state)
     begin(f, 0, NULL);
     model_close(&f->m);
     model_build(&f->m, &f->t.env);
-    hs_graph_op(f->m.graph, .name = "allocate", .run = add_in_op, .self = &first);
+    hs_graph_op(f->m.graph, .name = "allocate", .run = add_in_op, .user = &first);
     hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = f->directory);
     f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
     assert_ok(hs_session_run(f->m.session, "allocate", &f->err), &f->err);

@@ -29,12 +29,12 @@ static void cm_012_cm_031s_all_of_it_goes_and_nothing_else(void **state)
     save_at(f, 1);
     save_at(f, 10);
     test_write_file(file_of(f, 1, "data-00003-of-00004"), "x", 1);
-    assert_ok(hs_remove_checkpoint(&f->t.env, file_of(f, 1, NULL), &f->err), &f->err);
+    assert_ok(hs_checkpoint_remove(&f->t.env, file_of(f, 1, NULL), &f->err), &f->err);
     assert_false(hs_checkpoint_exists(NULL, file_of(f, 1, NULL)));
     assert_int_equal(test_count_files(f->directory, "model.ckpt-1."), 0);
     assert_int_equal(test_count_files(f->directory, "model.ckpt-10."), 3);
-    assert_ok(hs_remove_checkpoint(NULL, file_of(f, 1, NULL), &f->err), &f->err); /* it is gone already */
-    assert_int_equal(hs_remove_checkpoint(NULL, "", &f->err), HS_INVALID_ARGUMENT);
+    assert_ok(hs_checkpoint_remove(NULL, file_of(f, 1, NULL), &f->err), &f->err); /* it is gone already */
+    assert_int_equal(hs_checkpoint_remove(NULL, "", &f->err), HS_INVALID_ARGUMENT);
 }
 
 static hs_code keep_all(void *user, const char *path, hs_error *err)
@@ -51,7 +51,7 @@ static void what_cannot_be_removed_is_an_error(void **state)
     save_at(f, 1);
     ops.remove = keep_all;
     env.files.ops = &ops;
-    assert_fails(hs_remove_checkpoint(&env, file_of(f, 1, NULL), &f->err), HS_UNKNOWN, &f->err, "could not be removed");
+    assert_fails(hs_checkpoint_remove(&env, file_of(f, 1, NULL), &f->err), HS_UNKNOWN, &f->err, "could not be removed");
     assert_contains(f->t.log, "model.ckpt-1.index: stays");
 }
 
@@ -59,7 +59,7 @@ static void what_cannot_be_removed_is_an_error(void **state)
 
 static hs_code wait_for(fixture *f, const char *last, double secs, char **found)
 {
-    return hs_wait_for_checkpoint(&f->t.env, f->directory, last, secs, found, &f->err);
+    return hs_checkpoint_wait(&f->t.env, f->directory, last, secs, found, &f->err);
 }
 
 static void one_that_is_there_is_given_at_once(void **state)
@@ -108,7 +108,7 @@ static void waiting_has_an_end(void **state)
     assert_null(found);
     assert_int_equal(f->t.now_ns - before, 2500000000);
     assert_int_equal(wait_for(f, NULL, -1, &found), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_wait_for_checkpoint(NULL, NULL, NULL, 0, &found, &f->err), HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_checkpoint_wait(NULL, NULL, NULL, 0, &found, &f->err), HS_INVALID_ARGUMENT);
     assert_int_equal(wait_for(f, NULL, 0, NULL), HS_INVALID_ARGUMENT);
 }
 

@@ -15,7 +15,7 @@ static void cm_018_numbers_of_ones_own(void **state)
         assert_string_equal(save_at_step(f, manager, step), name);
     }
     assert_string_equal(save_as(f, manager, 8, 32, false), "ckpt-32");
-    char *latest = hs_latest_checkpoint(&f->t.env, f->directory, NULL, &f->err);
+    char *latest = hs_checkpoint_latest(&f->t.env, f->directory, NULL, &f->err);
     assert_string_equal(latest, test_path(f->directory, "ckpt-32"));
     hs_env_free(&f->t.env, latest);
     assert_string_equal(kept_by(manager), "ckpt-8 ckpt-32 ");
@@ -92,7 +92,7 @@ static void cm_020_restore_or_initialize(void **state)
 {
     fixture *f = *state;
     beginning b = {.m = &f->m};
-    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .init_user = &b);
+    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .user = &b);
     assert_null(restore_managed(f, manager));
     assert_true(model_is(&f->m, 2));
     save_next(f, manager);
@@ -101,7 +101,7 @@ static void cm_020_restore_or_initialize(void **state)
         assert_string_equal(restore_managed(f, manager), "ckpt-1");
         assert_true(model_is(&f->m, 2));
         hs_checkpoint_manager_free(manager);
-        manager = manager_of(f, .init_fn = begin_at_step_2, .init_user = &b);
+        manager = manager_of(f, .init_fn = begin_at_step_2, .user = &b);
     }
     assert_int_equal(b.calls, 1);
     hs_checkpoint_manager_free(manager);
@@ -121,7 +121,7 @@ static void an_init_fn_that_fails(void **state)
 {
     fixture *f = *state;
     beginning b = {.m = &f->m, .fail = HS_UNAVAILABLE};
-    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .init_user = &b);
+    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .user = &b);
     assert_fails(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &f->err),
                  HS_UNAVAILABLE, &f->err, "the init function: no pretrained model");
     hs_checkpoint_manager_free(manager);
@@ -132,7 +132,7 @@ static void where_all_is_damaged_nothing_is_initialised(void **state)
     fixture *f = *state;
     beginning b = {.m = &f->m};
     const char *path = "";
-    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .init_user = &b);
+    hs_checkpoint_manager *manager = manager_of(f, .init_fn = begin_at_step_2, .user = &b);
     save_as(f, manager, 4, 4, false);
     flip_bit(test_path(f->directory, "ckpt-4." DATA), 5);
     assert_int_equal(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, &path, &f->err),
@@ -203,7 +203,7 @@ static void the_directory_is_held_before_the_model_is_initialised(void **state)
     ops.lock = is_taken;
     env.files.ops = &ops;
     hs_saver_options saver = HS_INIT(hs_saver_options, .env = &env);
-    hs_checkpoint_manager *manager = manager_of(f, .saver = &saver, .init_fn = begin_at_step_2, .init_user = &b);
+    hs_checkpoint_manager *manager = manager_of(f, .saver = &saver, .init_fn = begin_at_step_2, .user = &b);
     assert_fails(hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &f->err),
                  HS_FAILED_PRECONDITION, &f->err, "process 17");
     assert_int_equal(b.calls, 0);
@@ -268,18 +268,18 @@ static void options_that_make_no_sense(void **state)
 {
     fixture *f = *state;
     assert_null(hs_checkpoint_manager_new(NULL, &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "directory is not given");
-    assert_refused(f, (hs_checkpoint_manager_options){.directory = "x"}, "HS_INIT(hs_checkpoint_manager_options");
-    refused(f, "directory is not given", .directory = "");
-    refused(f, "'a/b' is not the name of a file", .directory = "x", .name = "a/b");
-    refused(f, "'' is not the name of a file", .directory = "x", .name = "");
-    refused(f, "interval is -1", .directory = "x", .interval = -1);
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "checkpoint_dir is not given");
+    assert_refused(f, (hs_checkpoint_manager_options){.checkpoint_dir = "x"}, "HS_INIT(hs_checkpoint_manager_options");
+    refused(f, "checkpoint_dir is not given", .checkpoint_dir = "");
+    refused(f, "'a/b' is not the name of a file", .checkpoint_dir = "x", .name = "a/b");
+    refused(f, "'' is not the name of a file", .checkpoint_dir = "x", .name = "");
+    refused(f, "interval is -1", .checkpoint_dir = "x", .interval = -1);
 }
 
 static void cm_035s_how_many_are_kept(void **state)
 {
     fixture *f = *state;
-    refused(f, "max_to_keep is -2", .directory = "x", .saver = HS_SAVER_OPTIONS(.max_to_keep = -2));
+    refused(f, "max_to_keep is -2", .checkpoint_dir = "x", .saver = HS_SAVER_OPTIONS(.max_to_keep = -2));
     hs_checkpoint_manager *manager = manager_of(f, ); /* 0 */
     for (int i = 0; i < 6; i++)
         save_next(f, manager);
@@ -327,7 +327,7 @@ static hs_code live(test_env *t, void *user)
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
     test_empty_directory(f->directory);
     hs_checkpoint_manager *manager =
-        hs_checkpoint_manager_new(HS_CHECKPOINT_MANAGER_OPTIONS(.directory = f->directory, .saver = &saver), &err);
+        hs_checkpoint_manager_new(HS_CHECKPOINT_MANAGER_OPTIONS(.checkpoint_dir = f->directory, .saver = &saver), &err);
     if (!manager)
         return err.code;
     hs_code code = hs_checkpoint_manager_restore_or_initialize(manager, model_raw(&f->m), NULL, NULL, &err);

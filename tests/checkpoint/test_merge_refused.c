@@ -237,11 +237,11 @@ static void null_and_empty_arguments(void **state)
 {
     (void)state;
     const char *const none[] = {NULL}, *const empty[] = {"", NULL}, *const one[] = {"one", NULL};
-    assert_fails(hs_merge_checkpoints(NULL, NULL, "m", &err), HS_INVALID_ARGUMENT, &err, "nothing to merge");
-    assert_fails(hs_merge_checkpoints(NULL, none, "m", &err), HS_INVALID_ARGUMENT, &err, "nothing to merge");
-    assert_fails(hs_merge_checkpoints(NULL, empty, "m", &err), HS_INVALID_ARGUMENT, &err, "'' cannot be merged");
-    assert_fails(hs_merge_checkpoints(NULL, one, NULL, &err), HS_INVALID_ARGUMENT, &err, "has no name");
-    assert_fails(hs_merge_checkpoints(NULL, one, "", &err), HS_INVALID_ARGUMENT, &err, "has no name");
+    assert_fails(hs_checkpoint_merge(NULL, NULL, "m", &err), HS_INVALID_ARGUMENT, &err, "nothing to merge");
+    assert_fails(hs_checkpoint_merge(NULL, none, "m", &err), HS_INVALID_ARGUMENT, &err, "nothing to merge");
+    assert_fails(hs_checkpoint_merge(NULL, empty, "m", &err), HS_INVALID_ARGUMENT, &err, "'' cannot be merged");
+    assert_fails(hs_checkpoint_merge(NULL, one, NULL, &err), HS_INVALID_ARGUMENT, &err, "has no name");
+    assert_fails(hs_checkpoint_merge(NULL, one, "", &err), HS_INVALID_ARGUMENT, &err, "has no name");
 }
 
 static hs_code held(void *user, const char *path, void **lock, hs_error *error)

@@ -77,7 +77,7 @@ static int setup(void **state)
     hs_graph_op(f->graph, .name = "look", .run = update_written, .writes = HS_NAMES(NULL));
     hs_graph_op(f->graph, .name = "update_second", .run = update_written, .writes = HS_NAMES("second"));
     hs_graph_op(f->graph, .name = "update_large", .run = update_written, .writes = HS_NAMES("second", "first", "small"));
-    hs_graph_op(f->graph, .name = "update_all", .run = update_all, .self = f);
+    hs_graph_op(f->graph, .name = "update_all", .run = update_all, .user = f);
     f->session = hs_session_open(hs_graph_backend(f->graph), NULL, &f->err);
     hs_saver_options options = HS_INIT(hs_saver_options, .env = &f->t.env);
     f->saver = hs_saver_new(&options, &f->err);
@@ -232,14 +232,14 @@ static hs_code save_after_a_run(void *self, hs_state_writer *out, hs_error *err)
     fixture2 *f = self;
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("update_large"));
     hs_code code = hs_raw_session_run(hs_session_raw(f->session), &args, NULL, err);
-    return code ? code : hs_state_write(out, "x", 1, err);
+    return code ? code : hs_state_writer_write(out, "x", 1, err);
 }
 
 static hs_code load_nothing(void *self, hs_state_reader *in, hs_error *err)
 {
     char byte;
     (void)self;
-    return hs_state_read(in, &byte, 1, err);
+    return hs_state_reader_read(in, &byte, 1, err);
 }
 
 static void a_provider_that_runs_an_op_changes_nothing_of_it(void **state)

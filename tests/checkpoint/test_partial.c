@@ -195,8 +195,9 @@ static void keep_report(void *user, hs_restore_event event, const char *name, co
     size_t used = strlen(user);
     const char *slash = strrchr(name, '/');
     snprintf((char *)user + used, 1024 - used, "%s %s%s%s. ", events[event],
-             event == HS_RESTORE_REJECTED ? slash + 1 : name, *detail && event == HS_RESTORE_TAKEN ? " from " : "",
-             event == HS_RESTORE_TAKEN ? detail : "");
+             event == HS_RESTORE_EVENT_REJECTED ? slash + 1 : name,
+             *detail && event == HS_RESTORE_EVENT_RESTORED ? " from " : "",
+             event == HS_RESTORE_EVENT_RESTORED ? detail : "");
 }
 
 static void everything_is_reported(void **state)
@@ -204,7 +205,7 @@ static void everything_is_reported(void **state)
     fixture *f = with_renamed(state);
     char report[1024] = "";
     hs_restore_options options =
-        HS_INIT(hs_restore_options, .skip = HS_NAMES("bias"), .report = keep_report, .report_user = report);
+        HS_INIT(hs_restore_options, .skip = HS_NAMES("bias"), .report = keep_report, .user = report);
     assert_ok(restore_with(f, &options), &f->err);
     assert_string_equal(report, "taken weights from layer1/kernel. skipped bias. taken global_step from global_step. "
                                 "extra bias. ");
@@ -239,7 +240,7 @@ static void sessions_report_and_skip_too(void **state)
     save_at(f, 3);
     flip_bit(file_of(f, 3, DATA), 8 * 47); /* of the weights: their name is the last */
     hs_session_options options = from(f, HS_RESTORE_REQUIRE);
-    options.restore_options = HS_RESTORE_OPTIONS(.skip = HS_NAMES("bias"), .report = keep_report, .report_user = report);
+    options.restore_options = HS_RESTORE_OPTIONS(.skip = HS_NAMES("bias"), .report = keep_report, .user = report);
     model_set(&f->m, 9);
     assert_ok(open_session(f, options, NULL), &f->err);
     assert_int_equal(f->m.step, 2);

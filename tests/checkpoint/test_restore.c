@@ -259,7 +259,7 @@ static hs_code open_at(fixture *f, const char *directory, const char *path)
 {
     model_close(&f->m);
     model_build(&f->m, &f->t.env);
-    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = directory, .checkpoint_path = path);
+    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = directory, .checkpoint_prefix = path);
     f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
     return f->err.code;
 }

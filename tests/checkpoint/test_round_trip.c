@@ -78,7 +78,7 @@ static void read_back(fixture *f, hs_session *session, memories all)
         snprintf(name, sizeof name, "v/%s", hs_dtype_name(dtypes[i]));
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(name));
         assert_ok(hs_session_run_args(session, &args, &values, &f->err), &f->err);
-        assert_ok(hs_tensor_host(hs_values_tensor(values, 0), &copy, &host, &f->err), &f->err);
+        assert_ok(hs_tensor_host(hs_run_values_tensor(values, 0), &copy, &host, &f->err), &f->err);
         assert_int_equal(host.bytes, bytes_of(i));
         memcpy(all[i], host.data, host.bytes);
     }

@@ -125,7 +125,7 @@ static void cm_002_relative_paths_from_where_one_stands(void **state)
         model_set(&f->m, step);
         assert_ok(hs_saver_save(f->saver, model_raw(&f->m), "train/snapshot", step, NULL, &f->err), &f->err);
     }
-    char *latest = hs_latest_checkpoint(&f->t.env, "train", NULL, &f->err);
+    char *latest = hs_checkpoint_latest(&f->t.env, "train", NULL, &f->err);
     assert_string_equal(latest, "train/snapshot-2");
     assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), latest, NULL, &f->err), &f->err);
     assert_true(model_is(&f->m, 2));

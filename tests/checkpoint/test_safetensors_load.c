@@ -73,7 +73,7 @@ static void everything_is_reported(void **state)
     model_set(&f->m, 3);
     assert_ok(save_weights_with(f, HS_SAFETENSORS_OPTIONS(.variables = HS_NAMES("weights", "bias"))), &f->err);
     hs_restore_options options = HS_INIT(hs_restore_options, .skip = HS_NAMES("bias"), .report = keep_report,
-                                         .report_user = report, .allow_missing = true);
+                                         .user = report, .allow_missing = true);
     assert_ok(load_weights(f, &options), &f->err);
     assert_string_equal(report, "taken weights weights. skipped bias . missing global_step . extra bias . ");
     assert_came(f, true, false, false);
@@ -138,12 +138,12 @@ static void damage_is_found_and_nothing_changed(void **state)
 
 static hs_code save_number(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, self, sizeof(int64_t), err);
+    return hs_state_writer_write(out, self, sizeof(int64_t), err);
 }
 
 static hs_code load_number(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, self, sizeof(int64_t), err);
+    return hs_state_reader_read(in, self, sizeof(int64_t), err);
 }
 
 static void open_with_state(fixture *f, int64_t *number)
@@ -176,12 +176,12 @@ static void state_that_is_there_stays_in_the_file(void **state)
     int64_t number = 5;
     open_with_state(f, &number);
     save_at(f, 3);
-    assert_ok(hs_convert_checkpoint(&f->t.env, file_of(f, 3, NULL), weights_file(f), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(&f->t.env, file_of(f, 3, NULL), weights_file(f), &f->err), &f->err);
     number = 6;
     assert_ok(load_weights(f, NULL), &f->err);
     assert_true(model_is(&f->m, 3));
     assert_int_equal(number, 6);
-    assert_ok(hs_convert_checkpoint(&f->t.env, weights_file(f), test_path(f->directory, "back"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_convert(&f->t.env, weights_file(f), test_path(f->directory, "back"), &f->err), &f->err);
     assert_ok(hs_saver_restore(f->saver, model_raw(&f->m), test_path(f->directory, "back"), NULL, &f->err), &f->err);
     assert_int_equal(number, 5);
 }

@@ -89,7 +89,7 @@ static void the_state_file_has_the_name_it_is_given(void **state)
     fixture *f = *state;
     assert_ok(save(f, "model.ckpt", 1, HS_SAVE_OPTIONS(.state_file = "latest")), &f->err);
     assert_false(test_exists(f->directory, "checkpoint"));
-    char *newest = hs_latest_checkpoint(&f->t.env, f->directory, "latest", &f->err);
+    char *newest = hs_checkpoint_latest(&f->t.env, f->directory, "latest", &f->err);
     assert_string_equal(newest, file_of(f, 1, NULL));
     hs_env_free(&f->t.env, newest);
 }
@@ -101,7 +101,7 @@ static void saving_in_the_working_directory(void **state)
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(f->directory), 0);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), "model.ckpt", 3, NULL, &f->err);
-    char *newest = hs_latest_checkpoint(&f->t.env, ".", NULL, NULL);
+    char *newest = hs_checkpoint_latest(&f->t.env, ".", NULL, NULL);
     assert_int_equal(chdir(before), 0);
     assert_ok(code, &f->err);
     assert_true(has_file(f, 3, "index"));

@@ -100,7 +100,7 @@ static void assert_same_files(fixture *f, wall_kind kind, const hs_save_options 
         assert_ok(wall_save(&the_wall, f, 1, i ? options : NULL), &f->err);
         hs_saver_wait(f->saver);
         all[i] = all_bytes(f, &n[i]);
-        assert_ok(hs_remove_checkpoint(NULL, test_path(f->directory, "wall"), &f->err), &f->err);
+        assert_ok(hs_checkpoint_remove(NULL, test_path(f->directory, "wall"), &f->err), &f->err);
         wall_close(&the_wall);
     }
     assert_int_equal(n[0], n[1]);
@@ -398,7 +398,7 @@ static void sharded_checkpoints_are_merged(void **state)
     remove(test_path(f->directory, "checkpoint")); /* what it calls the newest is not to be merged away */
     wall_close(w);
     const char *const from[] = {test_path(f->directory, "wall"), file_of(f, 1, NULL), NULL};
-    assert_ok(hs_merge_checkpoints(&f->t.env, from, test_path(f->directory, "all"), &f->err), &f->err);
+    assert_ok(hs_checkpoint_merge(&f->t.env, from, test_path(f->directory, "all"), &f->err), &f->err);
     assert_int_equal(test_count_files(f->directory, "all.data-"), 6);
     hs__bundle_reader reader;
     open_bundle(f, "all", &reader);

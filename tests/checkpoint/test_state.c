@@ -25,13 +25,13 @@ static hs_code fail_as(const cursor *c, hs_code code, hs_error *err)
 static hs_code save_cursor(void *self, hs_state_writer *out, hs_error *err)
 {
     const cursor *c = self;
-    return c->fail_save ? fail_as(c, c->fail_save, err) : hs_state_write(out, &c->value, c->bytes, err);
+    return c->fail_save ? fail_as(c, c->fail_save, err) : hs_state_writer_write(out, &c->value, c->bytes, err);
 }
 
 static hs_code load_cursor(void *self, hs_state_reader *in, hs_error *err)
 {
     cursor *c = self;
-    return c->fail_load ? fail_as(c, c->fail_load, err) : hs_state_read(in, &c->value, c->bytes, err);
+    return c->fail_load ? fail_as(c, c->fail_load, err) : hs_state_reader_read(in, &c->value, c->bytes, err);
 }
 
 static const hs_hook_ops hook_ops =

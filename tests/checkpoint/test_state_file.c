@@ -210,11 +210,11 @@ static void a_newest_that_is_the_file_itself(void **state)
     assert_false(test_exists(f->directory, "checkpoint"));
 }
 
-/* hs_latest_checkpoint and hs_checkpoint_exists. */
+/* hs_checkpoint_latest and hs_checkpoint_exists. */
 
 static char *latest(fixture *f)
 {
-    return hs_latest_checkpoint(&f->t.env, f->directory, NULL, &f->err);
+    return hs_checkpoint_latest(&f->t.env, f->directory, NULL, &f->err);
 }
 
 static void the_latest_is_the_newest_of_the_file(void **state)
@@ -234,8 +234,8 @@ static void cm_026s_without_a_file_there_is_no_latest(void **state)
     f->err.code = HS_INTERNAL;
     assert_null(latest(f));
     assert_int_equal(f->err.code, HS_OK);
-    assert_null(hs_latest_checkpoint(NULL, NULL, NULL, NULL));
-    assert_null(hs_latest_checkpoint(NULL, NULL, NULL, &f->err));
+    assert_null(hs_checkpoint_latest(NULL, NULL, NULL, NULL));
+    assert_null(hs_checkpoint_latest(NULL, NULL, NULL, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "directory is NULL");
 }
 
@@ -323,7 +323,7 @@ static hs_code write_and_read(test_env *t, void *user)
     if (code || (code = hs__checkpoint_state_read(&read, &t->env, ((fixture *)user)->directory, NULL, &err)))
         return code;
     hs__checkpoint_state_free(&read);
-    char *path = hs_latest_checkpoint(&t->env, ((fixture *)user)->directory, NULL, &err);
+    char *path = hs_checkpoint_latest(&t->env, ((fixture *)user)->directory, NULL, &err);
     hs_env_free(&t->env, path);
     return path ? HS_OK : err.code;
 }

@@ -231,7 +231,7 @@ static void a_watched_hook_keeps_them(void **state)
     assert_int_equal(hook.ops->state_version, 2);
     assert_int_equal(hook.ops->state_bytes, 8);
     assert_string_equal(hook.ops->state_identity(hook.self), "loss");
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
     hs_script_free(script);
 }
 

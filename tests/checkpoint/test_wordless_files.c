@@ -120,7 +120,7 @@ static void reading_without_a_session(void **state)
 /* None, and no error, would mean that there is no checkpoint. */
 static hs_code find_latest(fixture *f, const hs_env *env)
 {
-    char *latest = hs_latest_checkpoint(env, f->directory, NULL, &f->err);
+    char *latest = hs_checkpoint_latest(env, f->directory, NULL, &f->err);
     hs_env_free(env, latest);
     assert_true(latest || f->err.code);
     return f->err.code;
@@ -138,8 +138,8 @@ static hs_code write_graph(fixture *f, const hs_env *env)
     model m = {.step = 0};
     model_build(&m, env);
     test_remove_directory(strdup(test_path(f->directory, "new")));
-    hs_code code =
-        hs_write_graph(hs_graph_backend(m.graph), test_path(f->directory, "new/graph"), "graph.pbtxt", true, &f->err);
+    hs_code code = hs_backend_write_graph(hs_graph_backend(m.graph), test_path(f->directory, "new/graph"), "graph.pbtxt",
+                                          true, &f->err);
     hs_graph_free(m.graph);
     return code;
 }

@@ -27,13 +27,13 @@ static hs_code from_host(void *user, void *to, const void *from, size_t bytes, h
 static hs_code save_number(void *self, hs_state_writer *out, hs_error *err)
 {
     const wall *w = self;
-    return hs_state_write(out, &w->state, sizeof w->state, err);
+    return hs_state_writer_write(out, &w->state, sizeof w->state, err);
 }
 
 static hs_code load_number(void *self, hs_state_reader *in, hs_error *err)
 {
     wall *w = self;
-    return hs_state_read(in, &w->state, sizeof w->state, err);
+    return hs_state_reader_read(in, &w->state, sizeof w->state, err);
 }
 
 hs_code wall_open(wall *w, const hs_env *env, wall_kind kind)

@@ -44,7 +44,7 @@ static int own_loop(const char *directory, int64_t last_step, model *m)
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_steps = 2, .signals = true,
                             .hooks = HS_HOOKS(hs_stop_at_step(.last_step = last_step), hs_nan_tensor(.tensor = "loss"),
-                                              hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = 100))),
+                                              hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 100))),
         NULL);
     while (hs_step_begin(s)) {
         make_step(m);
@@ -82,7 +82,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     early_stop *h = (early_stop *)self;
-    double loss = hs_values_number(values, 0);
+    double loss = hs_run_values_number(values, 0);
     (void)err;
     h->bad = loss < h->best * 0.99 ? 0 : h->bad + 1;
     h->best = loss < h->best ? loss : h->best;
@@ -105,7 +105,7 @@ static void stopped_by_a_hook(void)
     hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(10), m.weights);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m.loss);
     hs_graph_global_step(g, NULL, NULL);
-    hs_graph_op(g, .name = "train", .run = train, .self = &m, .writes = HS_NAMES("weights", "loss"), .advances_step = true);
+    hs_graph_op(g, .name = "train", .run = train, .user = &m, .writes = HS_NAMES("weights", "loss"), .advances_step = true);
     hs_session *s = hs_session_open(hs_graph_backend(g), HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err);
     while (!hs_session_should_stop(s))
         if (hs_session_run(s, "train", &err) != HS_OK)
@@ -147,7 +147,7 @@ static void feeds_and_fetches(void)
                                                           {"labels", hs_tensor_of(HS_INT64, HS_SCALAR, &label)})),
                             &v, &err);
     CHECK(code == HS_OK);
-    CHECK(hs_values_number_at(v, "metrics/sum") == 7);
+    CHECK(hs_run_values_number_at(v, "metrics/sum") == 7);
     hs_session_close(s, &err);
     hs_graph_free(g);
 }

@@ -24,17 +24,17 @@ static void of_checkpoints(void **state)
     fixture *f = *state;
     hs_raw_session *raw = model_raw(&f->m);
     const hs_save_options background = HS_INIT(hs_save_options, .background = true);
-    const hs_checkpoint_manager_options managed = HS_INIT(hs_checkpoint_manager_options, .directory = f->directory);
+    const hs_checkpoint_manager_options managed = HS_INIT(hs_checkpoint_manager_options, .checkpoint_dir = f->directory);
     CLEARS(hs_saver_free(hs_saver_new(NULL, &err)));
     CLEARS(hs_saver_save(f->saver, raw, in(f, "model.ckpt"), 1, &background, &err));
     hs_saver_wait(f->saver);
     CLEARS(assert_true(hs_saver_finished(f->saver, NULL, &err)));
-    CLEARS(hs_env_free(NULL, hs_latest_checkpoint(NULL, f->directory, NULL, &err)));
+    CLEARS(hs_env_free(NULL, hs_checkpoint_latest(NULL, f->directory, NULL, &err)));
     char *found;
-    CLEARS(hs_wait_for_checkpoint(&f->t.env, f->directory, NULL, 1, &found, &err));
+    CLEARS(hs_checkpoint_wait(&f->t.env, f->directory, NULL, 1, &found, &err));
     hs_env_free(&f->t.env, found);
     CLEARS(hs_checkpoint_close(hs_checkpoint_open(NULL, file_of(f, 1, NULL), &err)));
-    CLEARS(hs_write_graph(hs_graph_backend(f->m.graph), f->directory, "graph.pbtxt", true, &err));
+    CLEARS(hs_backend_write_graph(hs_graph_backend(f->m.graph), f->directory, "graph.pbtxt", true, &err));
     hs_saver_free(f->saver); /* lets go of the directory */
     f->saver = NULL;
     hs_checkpoint_manager *manager;
@@ -163,7 +163,7 @@ static void of_session_managers(void **state)
     hs_raw_session_close(session, NULL);
     hs_session_manager_free(manager);
     const hs_supervisor_options supervised =
-        HS_INIT(hs_supervisor_options, .logdir = f->directory, .save_model_secs = HS_NEVER);
+        HS_INIT(hs_supervisor_options, .checkpoint_dir = f->directory, .save_model_secs = HS_NEVER);
     hs_supervisor *sv;
     CLEARS(sv = hs_supervisor_new(hs_graph_backend(graph), &supervised, &err));
     CLEARS(session = hs_supervisor_managed_session(sv, NULL, &err));

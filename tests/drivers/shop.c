@@ -78,7 +78,7 @@ hs_graph *shop_graph(shop *h, hs_mode mode)
     hs_graph_global_step(g, NULL, NULL);
     if (mode == HS_MODE_TRAIN) {
         hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &h->loss);
-        hs_graph_op(g, .name = "train", .run = train, .self = h, .inputs = HS_NAMES("next"),
+        hs_graph_op(g, .name = "train", .run = train, .user = h, .inputs = HS_NAMES("next"),
                     .writes = HS_NAMES("w", "loss"), .advances_step = true);
         return g;
     }
@@ -125,7 +125,7 @@ static hs_code input(void *user, hs_mode mode, hs_backend backend, hs_hook *hook
     h->next = 1;
     if (mode == HS_MODE_TRAIN)
         h->next = INT64_MIN; /* there are always more */
-    return hs_graph_op(hs_graph_of(backend), .name = "next", .run = next_batch, .self = h,
+    return hs_graph_op(hs_graph_of(backend), .name = "next", .run = next_batch, .user = h,
                        .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
 }
 
@@ -136,7 +136,7 @@ hs_input shop_input(shop *h)
 
 void shop_open(shop *h)
 {
-    h->e = hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = model, .user = h, .model_dir = h->s->directory,
+    h->e = hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = model, .user = h, .checkpoint_dir = h->s->directory,
                                                  .save_checkpoint_steps = h->save_steps, .max_to_keep = h->max_to_keep,
                                                  .env = h->env),
                             &h->s->err);
@@ -144,7 +144,7 @@ void shop_open(shop *h)
         fail_msg("%s", h->s->err.message);
 }
 
-hs_outcome shop_train(shop *h, hs_train_options options)
+hs_outcome shop_train(shop *h, hs_estimator_train_options options)
 {
     if (!h->e)
         shop_open(h);
@@ -155,7 +155,7 @@ hs_outcome shop_train(shop *h, hs_train_options options)
 
 void shop_train_to(shop *h, int64_t step)
 {
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = step));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = step));
     assert_ok(h->s->outcome.error.code, &h->s->err);
     assert_int_equal(h->s->outcome.step, step);
 }
@@ -169,18 +169,20 @@ static hs_code ignore(void *user, int64_t index, const hs_tensor *values, size_t
 hs_code shop_try(shop *h, const hs_env *env, hs_error *err)
 {
     char *directory = strdup(test_path(h->s->directory, "tried"));
-    const hs_estimator_options options = HS_INIT(hs_estimator_options, .model_fn = model, .user = h, .model_dir = directory,
-                                                 .save_checkpoint_steps = 5, .max_to_keep = 2, .env = env);
+    const hs_estimator_options options =
+        HS_INIT(hs_estimator_options, .model_fn = model, .user = h, .checkpoint_dir = directory, .save_checkpoint_steps = 5,
+                .max_to_keep = 2, .env = env);
     h->env = env;
     hs_estimator *e = hs_estimator_new(&options, err);
-    hs_evaluate_options evaluate = HS_INIT(hs_evaluate_options, .input = shop_input(h), .steps = 1);
+    hs_estimator_evaluate_options evaluate = HS_INIT(hs_estimator_evaluate_options, .input = shop_input(h), .steps = 1);
     if (e) {
-        hs_train_and_evaluate(e, HS_TRAIN_OPTIONS(.input = shop_input(h), .max_steps = 2),
-                              HS_EVAL_SPEC(.evaluate = &evaluate, .start_delay_secs = HS_NEVER, .throttle_secs = HS_NEVER),
-                              err);
+        hs_estimator_train_and_evaluate(
+            e, HS_ESTIMATOR_TRAIN_OPTIONS(.input = shop_input(h), .max_steps = 2),
+            HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluate, .start_delay_secs = HS_NEVER, .throttle_secs = HS_NEVER), err);
         if (!err->code)
             hs_estimator_predict(
-                e, HS_PREDICT_OPTIONS(.input = shop_input(h), .keys = HS_NAMES("pair"), .predicted = ignore), err);
+                e, HS_ESTIMATOR_PREDICT_OPTIONS(.input = shop_input(h), .keys = HS_NAMES("pair"), .predicted = ignore),
+                err);
     }
     hs_estimator_free(e);
     test_remove_directory(directory);
@@ -188,7 +190,7 @@ hs_code shop_try(shop *h, const hs_env *env, hs_error *err)
     return err->code;
 }
 
-hs_metrics *shop_evaluate(shop *h, hs_evaluate_options options)
+hs_evaluation_result *shop_evaluate(shop *h, hs_estimator_evaluate_options options)
 {
     if (!h->e)
         shop_open(h);
@@ -196,11 +198,11 @@ hs_metrics *shop_evaluate(shop *h, hs_evaluate_options options)
     return hs_estimator_evaluate(h->e, &options, &h->s->err);
 }
 
-hs_code shop_evaluated(void *user, const hs_metrics *metrics, hs_error *err)
+hs_code shop_evaluated(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     shop *h = user;
     (void)err;
-    h->steps[h->evaluations++] = hs_metrics_step(metrics);
+    h->steps[h->evaluations++] = hs_evaluation_result_step(metrics);
     return HS_OK;
 }
 
@@ -213,7 +215,7 @@ static hs_code steal(void *self, hs_backend backend, hs_error *err)
         shop_train_to(t->trains, 12);
     t->trains = NULL;
     snprintf(path, sizeof path, "%s/model.ckpt-%lld", t->directory, (long long)t->step);
-    return hs_remove_checkpoint(NULL, path, err);
+    return hs_checkpoint_remove(NULL, path, err);
 }
 
 hs_hook thief_hook(thief *t)

@@ -35,14 +35,14 @@ hs_input shop_input(shop *h);
 hs_graph *shop_graph(shop *h, hs_mode mode);
 /* Builds an estimator, once the shop is furnished. */
 void shop_open(shop *h);
-hs_outcome shop_train(shop *h, hs_train_options options);
+hs_outcome shop_train(shop *h, hs_estimator_train_options options);
 /* Trains up to this step and no further. */
 void shop_train_to(shop *h, int64_t step);
-hs_metrics *shop_evaluate(shop *h, hs_evaluate_options options);
+hs_evaluation_result *shop_evaluate(shop *h, hs_estimator_evaluate_options options);
 /* A little of everything, by an estimator of its own on `env`, in a directory that is empty before and after. */
 hs_code shop_try(shop *h, const hs_env *env, hs_error *err);
 /* Notes each evaluation. */
-hs_code shop_evaluated(void *user, const hs_metrics *metrics, hs_error *err);
+hs_code shop_evaluated(void *user, const hs_evaluation_result *metrics, hs_error *err);
 /* Removes the checkpoint of a step when a session begins; and may train on, as another process does. */
 typedef struct thief {
     const char *directory;

@@ -80,7 +80,7 @@ double number(supervised *f, const char *name)
 {
     const hs_run_values *values;
     assert_ok(hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &f->err), &f->err);
-    return hs_values_number(values, 0);
+    return hs_run_values_number(values, 0);
 }
 
 hs_code run_op(supervised *f, const char *name)
@@ -100,7 +100,7 @@ bool v_is_123(supervised *f)
     const hs_run_values *values;
     const float wanted[3] = {1, 2, 3};
     assert_ok(hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("v")), &values, &f->err), &f->err);
-    return memcmp(hs_values_tensor(values, 0)->data, wanted, sizeof wanted) == 0;
+    return memcmp(hs_run_values_tensor(values, 0)->data, wanted, sizeof wanted) == 0;
 }
 
 void add_step(supervised *f, int64_t first)

@@ -24,12 +24,12 @@ typedef struct {
 
 static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, self, sizeof(int64_t), err);
+    return hs_state_writer_write(out, self, sizeof(int64_t), err);
 }
 
 static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, self, sizeof(int64_t), err);
+    return hs_state_reader_read(in, self, sizeof(int64_t), err);
 }
 
 static void add_variable(training *t, const char *name, hs_shape shape, double *data, uint64_t flags)
@@ -115,7 +115,7 @@ static int teardown(void **state)
 static hs_session *try_open(training *t, const hs_hook *hook, bool background, bool overlap)
 {
     hs_hook hooks[3] = {
-        hs_checkpoint_saver(.checkpoint_dir = t->directory, .save_steps = 2, .background = background, .overlap = overlap)};
+        hs_checkpoint_saver(.checkpoint_dir = t->directory, .every_n_steps = 2, .background = background, .overlap = overlap)};
     if (hook)
         hooks[1] = *hook;
     hs_training_options options =
@@ -234,7 +234,7 @@ static void values_of_the_device_are_logged_and_drawn(void **state)
 {
     training *t = *state;
     hs_hook chart =
-        hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"), .every_n_steps = 1, .output_dir = t->directory);
+        hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"), .every_n_steps = 1, .summary_dir = t->directory);
     open_it(t, &chart);
     loop(t, 1);
     close_it(t);
@@ -338,7 +338,7 @@ static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
     training *t = user;
     make(t);
     hs_training_options options =
-        HS_INIT(hs_training_options, .checkpoint_dir = trial->model_dir, .hooks = HS_HOOKS(trial->hook));
+        HS_INIT(hs_training_options, .checkpoint_dir = trial->checkpoint_dir, .hooks = HS_HOOKS(trial->hook));
     t->session = hs_training_session_open(hs_graph_backend(t->graph), &options, err);
     while (hs_step_begin(t->session)) {
         compute(t);

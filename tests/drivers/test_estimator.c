@@ -14,15 +14,15 @@ static void a_model_function_and_a_directory_are_needed(void **state)
     const shop *h = *state;
     hs_error err = {0};
     const char *directory = h->s->directory;
-    assert_null(hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_dir = directory), &err));
+    assert_null(hs_estimator_new(HS_ESTIMATOR_OPTIONS(.checkpoint_dir = directory), &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_fn is not given");
     hs_error_clear(&err);
     assert_null(hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = no_model), &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_dir is not given");
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: checkpoint_dir is not given");
     hs_error_clear(&err);
-    const hs_estimator_options empty = HS_INIT(hs_estimator_options, .model_fn = no_model, .model_dir = "");
+    const hs_estimator_options empty = HS_INIT(hs_estimator_options, .model_fn = no_model, .checkpoint_dir = "");
     assert_null(hs_estimator_new(&empty, &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: model_dir is not given");
+    assert_says(&err, HS_INVALID_ARGUMENT, "hs_estimator_options: checkpoint_dir is not given");
 }
 
 /* Training. */
@@ -39,7 +39,7 @@ static void steps_are_so_many_more(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .steps = 7));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .steps = 7));
     assert_int_equal(h->s->outcome.step, 14);
     assert_float_equal(h->loss, 1.0 / 14, 1e-12);
 }
@@ -49,7 +49,7 @@ static void max_steps_already_reached_makes_no_step(void **state)
     shop *h = *state;
     shop_train_to(h, 7);
     test_env_clear_log(&h->s->t);
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 7));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 7));
     assert_int_equal(h->s->outcome.reason, HS_REASON_ALREADY_DONE);
     assert_int_equal(h->s->outcome.step, 7);
     assert_contains(h->s->t.log, "the last step, 7, is reached");
@@ -59,7 +59,7 @@ static void trains_to_the_end_of_the_input(void **state)
 {
     shop *h = *state;
     hs_hook stop = hs_script_watch(h->s->script, "mine", hs_stop_at_step(.last_step = 4));
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .hooks = HS_HOOKS(stop)));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(stop)));
     assert_int_equal(h->s->outcome.step, 4);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 4);
 }
@@ -70,7 +70,7 @@ static void hooks_of_the_model_function_come_before_the_callers(void **state)
     hs_hook of_model = hs_script_watch(h->s->script, "model", hs_final_ops(.names = NULL));
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
     h->hooks = HS_HOOKS(of_model);
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 1, .hooks = HS_HOOKS(mine)));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 1, .hooks = HS_HOOKS(mine)));
     assert_contains(hs_script_calls(h->s->script), "model.begin mine.begin");
 }
 
@@ -87,7 +87,8 @@ static void not_both_steps_and_max_steps(void **state)
 {
     shop *h = *state;
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .steps = 1, .max_steps = 2, .hooks = HS_HOOKS(mine)));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .steps = 1, .max_steps = 2,
+                                                      .hooks = HS_HOOKS(mine)));
     assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "steps is 1 and max_steps 2; give at most one");
 }
@@ -96,7 +97,7 @@ static void a_failing_model_function_ends_the_call(void **state)
 {
     shop *h = *state;
     h->model_fails = HS_INTERNAL;
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 2));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 2));
     assert_int_equal(h->s->outcome.error.code, HS_INTERNAL);
     assert_says(&h->s->err, HS_INTERNAL, "the model function");
 }
@@ -123,7 +124,7 @@ static hs_code feeding(void *user, hs_mode mode, hs_backend backend, hs_hook *ho
     fed *f = user;
     (void)mode, (void)err;
     f->batch = 0;
-    *hook = hs_feed_fn(.feeds = next_feed, .feeds_user = f);
+    *hook = hs_feed_fn(.feeds = next_feed, .user = f);
     return hs_graph_placeholder(hs_graph_of(backend), "next", HS_DOUBLE, HS_SCALAR);
 }
 
@@ -132,13 +133,14 @@ static void an_input_function_may_feed_placeholders(void **state)
     shop *h = *state;
     fed f = {.last = 3};
     shop_open(h);
-    hs_outcome o = hs_estimator_train(h->e, HS_TRAIN_OPTIONS(.input = {feeding, &f}), &h->s->err);
+    hs_outcome o = hs_estimator_train(h->e, HS_ESTIMATOR_TRAIN_OPTIONS(.input = {feeding, &f}), &h->s->err);
     assert_int_equal(o.reason, HS_REASON_END_OF_INPUT);
     assert_int_equal(o.step, 3);
-    hs_metrics *m = hs_estimator_evaluate(h->e, HS_EVALUATE_OPTIONS(.input = {feeding, &f}), &h->s->err);
-    assert_int_equal(hs_metrics_batches(m), 3);
-    assert_float_equal(hs_metrics_value(m, "sum"), 6, 0);
-    hs_metrics_free(m);
+    hs_evaluation_result *m =
+        hs_estimator_evaluate(h->e, HS_ESTIMATOR_EVALUATE_OPTIONS(.input = {feeding, &f}), &h->s->err);
+    assert_int_equal(hs_evaluation_result_batches(m), 3);
+    assert_float_equal(hs_evaluation_result_value(m, "sum"), 6, 0);
+    hs_evaluation_result_free(m);
 }
 
 static hs_code no_data(void *user, hs_mode mode, hs_backend backend, hs_hook *hook, hs_error *err)
@@ -152,13 +154,13 @@ static void a_failing_input_function_releases_the_graph_once(void **state)
     shop *h = *state;
     const hs_input input = {no_data, NULL};
     shop_open(h);
-    hs_estimator_train(h->e, HS_TRAIN_OPTIONS(.input = input), &h->s->err);
+    hs_estimator_train(h->e, HS_ESTIMATOR_TRAIN_OPTIONS(.input = input), &h->s->err);
     assert_says(&h->s->err, HS_NOT_FOUND, "no data");
     assert_int_equal(h->released, 1);
-    assert_null(hs_estimator_evaluate(h->e, HS_EVALUATE_OPTIONS(.input = input), &h->s->err));
+    assert_null(hs_estimator_evaluate(h->e, HS_ESTIMATOR_EVALUATE_OPTIONS(.input = input), &h->s->err));
     assert_int_equal(h->released, 2);
-    assert_fails(hs_estimator_predict(h->e, HS_PREDICT_OPTIONS(.input = input), &h->s->err), HS_NOT_FOUND, &h->s->err,
-                 "no data");
+    assert_fails(hs_estimator_predict(h->e, HS_ESTIMATOR_PREDICT_OPTIONS(.input = input), &h->s->err), HS_NOT_FOUND,
+                 &h->s->err, "no data");
     assert_int_equal(h->released, 3);
 }
 
@@ -175,7 +177,8 @@ static void a_saving_listener_is_told_and_may_stop(void **state)
     shop *h = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = saved);
     int64_t step = -1;
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 100, .listeners = HS_LISTENERS({&ops, &step})));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 100,
+                                                      .listeners = HS_LISTENERS({&ops, &step})));
     assert_int_equal(step, 5);
     assert_int_equal(h->s->outcome.step, 5);
 }
@@ -185,7 +188,8 @@ static void listeners_need_something_that_saves(void **state)
     shop *h = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops);
     h->save_steps = HS_NEVER;
-    shop_train(h, (hs_train_options)HS_INIT(hs_train_options, .max_steps = 1, .listeners = HS_LISTENERS({&ops, NULL})));
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 1,
+                                                      .listeners = HS_LISTENERS({&ops, NULL})));
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "there are listeners, and nothing is saved");
 }
 
@@ -195,34 +199,35 @@ static void evaluates_the_newest_checkpoint(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    hs_metrics *m = shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options));
-    assert_int_equal(hs_metrics_step(m), 7);
-    assert_float_equal(hs_metrics_value(m, "w"), 7, 0);
-    assert_float_equal(hs_metrics_value(m, "sum"), 6, 0);
-    assert_float_equal(hs_metrics_value(m, "loss"), 2, 0);
-    assert_int_equal(hs_metrics_batches(m), 3);
-    assert_true(hs_metrics_value(m, "none") != hs_metrics_value(m, "none"));
-    hs_metrics_free(m);
+    hs_evaluation_result *m = shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options));
+    assert_int_equal(hs_evaluation_result_step(m), 7);
+    assert_float_equal(hs_evaluation_result_value(m, "w"), 7, 0);
+    assert_float_equal(hs_evaluation_result_value(m, "sum"), 6, 0);
+    assert_float_equal(hs_evaluation_result_value(m, "loss"), 2, 0);
+    assert_int_equal(hs_evaluation_result_batches(m), 3);
+    assert_true(hs_evaluation_result_value(m, "none") != hs_evaluation_result_value(m, "none"));
+    hs_evaluation_result_free(m);
 }
 
 static void evaluates_so_many_batches_of_a_checkpoint_by_path(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    hs_metrics *m =
-        shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .steps = 2,
-                                                      .checkpoint_path = test_path(h->s->directory, "model.ckpt-5")));
-    assert_int_equal(hs_metrics_step(m), 5);
-    assert_float_equal(hs_metrics_value(m, "sum"), 3, 0);
-    hs_metrics_free(m);
+    hs_evaluation_result *m = shop_evaluate(
+        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .steps = 2,
+                                                  .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5")));
+    assert_int_equal(hs_evaluation_result_step(m), 5);
+    assert_float_equal(hs_evaluation_result_value(m, "sum"), 3, 0);
+    hs_evaluation_result_free(m);
 }
 
 static void evaluations_are_written_to_a_directory_of_their_own(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 7);
-    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options)));
-    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .name = "test")));
+    hs_evaluation_result_free(shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options)));
+    hs_evaluation_result_free(
+        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .name = "test")));
     assert_contains(events_text(test_path(h->s->directory, "eval")), "loss=2@7 sum=6@7 w=7@7");
     assert_contains(events_text(test_path(h->s->directory, "eval_test")), "w=7@7");
     assert_lacks(events_text(h->s->directory), "sum");
@@ -237,9 +242,9 @@ static void evaluating_never_writes_into_the_checkpoint_state(void **state)
     shop_train_to(h, 7);
     size_t files = test_count_files(h->s->directory, "");
     char *before = test_read_file(test_path(h->s->directory, "checkpoint"), &bytes);
-    hs_metrics_free(
-        shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options,
-                                                      .checkpoint_path = test_path(h->s->directory, "model.ckpt-5"))));
+    hs_evaluation_result_free(shop_evaluate(
+        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options,
+                                                  .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))));
     char *after = test_read_file(test_path(h->s->directory, "checkpoint"), &after_bytes);
     assert_string_equal(before, after);
     assert_int_equal(test_count_files(h->s->directory, ""), files + 1); /* eval */
@@ -254,7 +259,8 @@ static void hooks_are_called_for_the_batches_of_an_evaluation(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL));
-    hs_metrics_free(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .hooks = HS_HOOKS(mine))));
+    hs_evaluation_result_free(
+        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .hooks = HS_HOOKS(mine))));
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.after"), 3);
     assert_int_equal(count_of(hs_script_calls(h->s->script), "mine.end"), 1);
     test_remove_directory(strdup(test_path(h->s->directory, "eval")));
@@ -263,7 +269,7 @@ static void hooks_are_called_for_the_batches_of_an_evaluation(void **state)
 static void without_a_checkpoint_there_is_nothing_to_evaluate(void **state)
 {
     shop *h = *state;
-    assert_null(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options)));
+    assert_null(shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options)));
     assert_says(&h->s->err, HS_NOT_FOUND, "there is no checkpoint; train first");
 }
 
@@ -272,7 +278,7 @@ static void an_input_that_is_empty_is_no_evaluation(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = -1;
-    assert_null(shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options)));
+    assert_null(shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options)));
     assert_says(&h->s->err, HS_FAILED_PRECONDITION, "there is no batch to evaluate");
 }
 
@@ -287,7 +293,7 @@ static hs_code note_rows(void *user, int64_t index, const hs_tensor *values, siz
     return h->calls == 5 ? HS_STOP : HS_OK;
 }
 
-static hs_code predict(shop *h, hs_predict_options options)
+static hs_code predict(shop *h, hs_estimator_predict_options options)
 {
     options.input = shop_input(h);
     options.predicted = note_rows;
@@ -300,7 +306,8 @@ static void predicts_one_by_one(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = 2;
-    assert_ok(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("pair"))), &h->s->err);
+    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("pair"))),
+              &h->s->err);
     assert_int_equal(h->calls, 4);
     assert_float_equal(h->rows[1], 10, 0);
     assert_float_equal(h->rows[2], 2, 0);
@@ -310,7 +317,8 @@ static void predicts_by_batch_what_has_no_rows_too(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
-    assert_ok(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("w"), .whole_batches = true)),
+    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("w"),
+                                                               .whole_batches = true)),
               &h->s->err);
     assert_int_equal(h->calls, 5); /* it takes nothing from the input, and ends when it is told to */
     assert_float_equal(h->rows[0], 6, 0);
@@ -320,8 +328,9 @@ static void predicts_with_a_checkpoint_by_path(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 6);
-    assert_ok(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("w"), .whole_batches = true,
-                                                     .checkpoint_path = test_path(h->s->directory, "model.ckpt-5"))),
+    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(
+                             hs_estimator_predict_options, .keys = HS_NAMES("w"), .whole_batches = true,
+                             .checkpoint_prefix = test_path(h->s->directory, "model.ckpt-5"))),
               &h->s->err);
     assert_float_equal(h->rows[0], 5, 0);
 }
@@ -331,7 +340,8 @@ static void prediction_stops_when_no_more_are_wanted(void **state)
     shop *h = *state;
     shop_train_to(h, 1);
     h->batches = 0;
-    assert_ok(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("pair"))), &h->s->err);
+    assert_ok(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("pair"))),
+              &h->s->err);
     assert_int_equal(h->calls, 5);
 }
 
@@ -339,16 +349,16 @@ static void one_by_one_all_predictions_have_rows(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
-    assert_fails(predict(h, (hs_predict_options)HS_INIT(hs_predict_options)), HS_INVALID_ARGUMENT, &h->s->err,
-                 "'w' has not a row");
+    assert_fails(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options)), HS_INVALID_ARGUMENT,
+                 &h->s->err, "'w' has not a row");
 }
 
 static void a_key_that_is_none(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 1);
-    assert_fails(predict(h, (hs_predict_options)HS_INIT(hs_predict_options, .keys = HS_NAMES("score"))), HS_NOT_FOUND,
-                 &h->s->err, "score");
+    assert_fails(predict(h, (hs_estimator_predict_options)HS_INIT(hs_estimator_predict_options, .keys = HS_NAMES("score"))),
+                 HS_NOT_FOUND, &h->s->err, "score");
 }
 
 static void null_is_no_estimator(void **state)
@@ -358,12 +368,12 @@ static void null_is_no_estimator(void **state)
     assert_int_equal(hs_estimator_train(NULL, NULL, &err).reason, HS_REASON_FAILED);
     assert_says(&err, HS_INVALID_ARGUMENT, "the estimator is NULL");
     assert_int_equal(hs_estimator_train(NULL, NULL, NULL).error.code, HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_train_and_evaluate(NULL, NULL, NULL, &err).error.code, HS_INVALID_ARGUMENT);
+    assert_int_equal(hs_estimator_train_and_evaluate(NULL, NULL, NULL, &err).error.code, HS_INVALID_ARGUMENT);
     assert_null(hs_estimator_evaluate(NULL, NULL, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "the estimator is NULL");
     assert_int_equal(hs_estimator_predict(NULL, NULL, &err), HS_INVALID_ARGUMENT);
     assert_null(hs_estimator_latest_checkpoint(NULL, &err));
-    assert_null(hs_estimator_model_dir(NULL));
+    assert_null(hs_estimator_checkpoint_dir(NULL));
 }
 
 int main(void)

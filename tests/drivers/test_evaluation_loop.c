@@ -10,7 +10,7 @@ typedef struct {
     int64_t made;
 } watch;
 
-static hs_code more(void *user, const hs_metrics *metrics, hs_error *err)
+static hs_code more(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     shop *h = user;
     shop_evaluated(h, metrics, err);
@@ -28,7 +28,7 @@ static hs_code watch_directory(shop *h, hs_evaluation_loop_options options, hs_h
         HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory, .metrics = metrics);
     char directory[1024];
     snprintf(directory, sizeof directory, "%s/eval", h->s->directory);
-    once.output_dir = directory;
+    once.summary_dir = directory;
     once.hooks = HS_HOOKS(hook);
     shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
     options.once = &once;
@@ -64,10 +64,10 @@ static void the_callers_writer_is_flushed(void **state)
         HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory, .metrics = metrics, .summary_writer = writer);
     hs_graph *g = shop_graph(h, HS_MODE_EVAL);
     shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
-    hs_metrics *m = hs_evaluate_once(hs_graph_backend(g), &once, &h->s->err);
+    hs_evaluation_result *m = hs_evaluate_once(hs_graph_backend(g), &once, &h->s->err);
     assert_non_null(m);
     assert_string_equal(events_text(test_path(h->s->directory, "eval")), "version w=4@4");
-    hs_metrics_free(m);
+    hs_evaluation_result_free(m);
     hs_graph_free(g);
     assert_ok(hs_summary_writer_close(writer, &h->s->err), &h->s->err);
 }
@@ -114,7 +114,7 @@ typedef struct {
     size_t bytes;
 } rollback;
 
-static hs_code train_to_9_once(void *user, const hs_metrics *metrics, hs_error *err)
+static hs_code train_to_9_once(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     rollback *r = user;
     shop_evaluated(r->h, metrics, err);
@@ -131,7 +131,7 @@ static hs_code take_back(void *self, hs_backend backend, hs_error *err)
     (void)backend;
     if (r->state)
         test_write_file(test_path(r->h->s->directory, "checkpoint"), r->state, r->bytes);
-    return hs_remove_checkpoint(NULL, test_path(r->h->s->directory, "model.ckpt-9"), err);
+    return hs_checkpoint_remove(NULL, test_path(r->h->s->directory, "model.ckpt-9"), err);
 }
 
 static void what_was_evaluated_is_not_again_when_a_newer_one_is_taken_back(void **state)
@@ -163,10 +163,10 @@ static void a_checkpoint_that_is_deleted_gives_way_to_another(void **state)
     thief t = {h->s->directory, 9, h};
     hs_hook hook = thief_hook(&t);
     shop_train_to(h, 9);
-    hs_metrics *m =
-        shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .hooks = HS_HOOKS(hook), .steps = 1));
-    assert_int_equal(hs_metrics_step(m), 12);
-    hs_metrics_free(m);
+    hs_evaluation_result *m = shop_evaluate(
+        h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options, .hooks = HS_HOOKS(hook), .steps = 1));
+    assert_int_equal(hs_evaluation_result_step(m), 12);
+    hs_evaluation_result_free(m);
 }
 
 static void a_damaged_checkpoint_is_an_error(void **state)
@@ -180,12 +180,12 @@ static void a_damaged_checkpoint_is_an_error(void **state)
 static void no_path_in_a_loop(void **state)
 {
     shop *h = *state;
-    hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_path = "x", .eval_op = "count");
+    hs_evaluate_once_options once = HS_INIT(hs_evaluate_once_options, .checkpoint_prefix = "x", .eval_op = "count");
     hs_hook mine = hs_script_watch(h->s->script, "mine", hs_final_ops(.names = NULL)); /* which is destroyed */
     once.hooks = HS_HOOKS(mine);
     assert_fails(
         hs_evaluation_loop(hs_script_backend(h->s->script), HS_EVALUATION_LOOP_OPTIONS(.once = &once), NULL, &h->s->err),
-        HS_INVALID_ARGUMENT, &h->s->err, "and no checkpoint_path");
+        HS_INVALID_ARGUMENT, &h->s->err, "and no checkpoint_prefix");
 }
 
 static void nothing_to_evaluate_with_is_refused_before_it_waits(void **state)
@@ -209,34 +209,37 @@ static void a_hook_that_returns_stop_ends_the_batches(void **state)
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "enough", .after_run = had_enough);
     shop_train_to(h, 4);
     h->batches = 0;
-    hs_metrics *m =
-        shop_evaluate(h, (hs_evaluate_options)HS_INIT(hs_evaluate_options, .hooks = HS_HOOKS({.ops = &ops}), .steps = 2));
+    hs_evaluation_result *m =
+        shop_evaluate(h, (hs_estimator_evaluate_options)HS_INIT(hs_estimator_evaluate_options,
+                                                                .hooks = HS_HOOKS({.ops = &ops}), .steps = 2));
     if (m)
-        assert_float_equal(hs_metrics_value(m, "w"), 4, 0);
+        assert_float_equal(hs_evaluation_result_value(m, "w"), 4, 0);
     else
         assert_int_equal(h->s->err.code, HS_FAILED_PRECONDITION);
-    hs_metrics_free(m);
+    hs_evaluation_result_free(m);
 }
 
 /* Train and evaluate. */
 
-static void train_so_and_evaluate(shop *h, double delay, double throttle, hs_evaluated_fn evaluated, hs_train_options train)
+static void train_so_and_evaluate(shop *h, double delay, double throttle, hs_evaluation_done_fn evaluated,
+                                  hs_estimator_train_options train)
 {
-    hs_evaluate_options evaluate = HS_INIT(hs_evaluate_options, .input = shop_input(h), .steps = 1);
+    hs_estimator_evaluate_options evaluate = HS_INIT(hs_estimator_evaluate_options, .input = shop_input(h), .steps = 1);
     train.input = shop_input(h);
     if (!h->e)
         shop_open(h);
     h->batches = 0;
-    h->s->outcome = hs_train_and_evaluate(h->e, &train,
-                                          HS_EVAL_SPEC(.evaluate = &evaluate, .start_delay_secs = delay,
-                                                       .throttle_secs = throttle, .evaluated = evaluated, .user = h),
-                                          &h->s->err);
+    h->s->outcome = hs_estimator_train_and_evaluate(h->e, &train,
+                                                    HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluate, .start_delay_secs = delay,
+                                                                           .throttle_secs = throttle,
+                                                                           .evaluated = evaluated, .user = h),
+                                                    &h->s->err);
 }
 
-static void train_and_evaluate(shop *h, double delay, double throttle, hs_evaluated_fn evaluated, int64_t max_steps)
+static void train_and_evaluate(shop *h, double delay, double throttle, hs_evaluation_done_fn evaluated, int64_t max_steps)
 {
     train_so_and_evaluate(h, delay, throttle, evaluated,
-                          (hs_train_options)HS_INIT(hs_train_options, .max_steps = max_steps));
+                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = max_steps));
 }
 
 static void each_checkpoint_and_the_last(void **state)
@@ -275,7 +278,7 @@ static void a_training_that_is_done_is_evaluated_once_more(void **state)
     assert_int_equal(h->evaluations, 1);
 }
 
-static hs_code enough(void *user, const hs_metrics *metrics, hs_error *err)
+static hs_code enough(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     shop_evaluated(user, metrics, err);
     return HS_STOP;
@@ -295,7 +298,7 @@ static void a_hook_that_stops_has_the_last_step_evaluated(void **state)
     shop *h = *state;
     hs_hook stop = hs_stop_at_step(.last_step = 7);
     train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
-                          (hs_train_options)HS_INIT(hs_train_options, .hooks = HS_HOOKS(stop)));
+                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(stop)));
     assert_int_equal(h->evaluations, 2);
     assert_int_equal(h->steps[1], 7);
 }
@@ -325,8 +328,9 @@ static void a_training_that_is_broken_off_is_saved_and_not_evaluated(void **stat
         HS_INIT(hs_hook_ops, .name = "interrupt", .after_create_session = keep_coordinator, .after_run = interrupt);
     hs_coordinator *coordinator = NULL;
     const hs_hook hook = {.ops = &ops, .self = &coordinator};
-    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, shop_evaluated,
-                          (hs_train_options)HS_INIT(hs_train_options, .hooks = HS_HOOKS(hook), .max_steps = 100));
+    train_so_and_evaluate(
+        h, HS_NEVER, HS_NEVER, shop_evaluated,
+        (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .hooks = HS_HOOKS(hook), .max_steps = 100));
     assert_ok(h->s->outcome.error.code, &h->s->err);
     assert_int_equal(h->s->outcome.reason, HS_REASON_STOPPED);
     assert_int_equal(latest_step(h->s->directory), 7);
@@ -350,7 +354,7 @@ static hs_code note_saved(void *self, hs_raw_session *session, int64_t step, boo
     return HS_OK;
 }
 
-static hs_code note_evaluated(void *user, const hs_metrics *metrics, hs_error *err)
+static hs_code note_evaluated(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     shop *h = user;
     (void)metrics, (void)err;
@@ -363,13 +367,13 @@ static void the_callers_listeners_come_before_each_evaluation(void **state)
     shop *h = *state;
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_saved);
     const hs_saver_listener listener = {&ops, h->s->script};
-    train_so_and_evaluate(
-        h, HS_NEVER, HS_NEVER, note_evaluated,
-        (hs_train_options)HS_INIT(hs_train_options, .max_steps = 12, .listeners = HS_LISTENERS(listener)));
+    train_so_and_evaluate(h, HS_NEVER, HS_NEVER, note_evaluated,
+                          (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 12,
+                                                              .listeners = HS_LISTENERS(listener)));
     assert_string_equal(hs_script_calls(h->s->script), "saved saved evaluated saved evaluated saved evaluated");
 }
 
-static hs_code refuse(void *user, const hs_metrics *metrics, hs_error *err)
+static hs_code refuse(void *user, const hs_evaluation_result *metrics, hs_error *err)
 {
     (void)user, (void)metrics;
     return hs_error_set(err, HS_INTERNAL, "not good enough");
@@ -415,8 +419,8 @@ static void a_step_function_makes_the_steps(void **state)
 {
     shop *h = *state;
     int calls = 0;
-    hs_outcome o = hs_train_loop(hs_script_backend(h->s->script),
-                                 HS_TRAIN_LOOP_OPTIONS(.step = two_runs, .step_user = &calls), &h->s->err);
+    hs_outcome o = hs_estimator_train_loop(hs_script_backend(h->s->script),
+                                           HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(.step = two_runs, .user = &calls), &h->s->err);
     assert_ok(o.error.code, &h->s->err);
     assert_int_equal(o.step, 6);
 }
@@ -424,7 +428,7 @@ static void a_step_function_makes_the_steps(void **state)
 static void a_loop_needs_something_to_do(void **state)
 {
     shop *h = *state;
-    hs_outcome o = hs_train_loop(hs_script_backend(h->s->script), HS_TRAIN_LOOP_OPTIONS(), &h->s->err);
+    hs_outcome o = hs_estimator_train_loop(hs_script_backend(h->s->script), HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(), &h->s->err);
     assert_int_equal(o.reason, HS_REASON_FAILED);
     assert_says(&h->s->err, HS_INVALID_ARGUMENT, "give exactly one of train_op and step");
 }
@@ -435,8 +439,8 @@ static hs_outcome loop_that_is_lost(shop *h, hs_recovery recovery)
     hs_hook stop = hs_stop_at_step(.last_step = 3);
     const hs_training_options training = HS_INIT(hs_training_options, .hooks = HS_HOOKS(stop), .recovery = &recovery);
     hs_script_fail_at(h->s->script, 2, HS_ABORTED, "lost");
-    return hs_train_loop(hs_script_backend(h->s->script), HS_TRAIN_LOOP_OPTIONS(.train_op = "train", .training = &training),
-                         &h->s->err);
+    return hs_estimator_train_loop(hs_script_backend(h->s->script),
+                                   HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(.train_op = "train", .training = &training), &h->s->err);
 }
 
 static void a_loop_goes_on_when_its_batch_is_to_be_made_anew(void **state)
@@ -466,9 +470,9 @@ static void options_of_a_training_may_be_shorter(void **state)
     hs_training_options *training = malloc(size);
     memset(training, 0, size);
     memcpy(training, &size, sizeof size);
-    hs_outcome o =
-        hs_train_loop(hs_script_backend(h->s->script),
-                      HS_TRAIN_LOOP_OPTIONS(.step = two_runs, .step_user = &calls, .training = training), &h->s->err);
+    hs_outcome o = hs_estimator_train_loop(
+        hs_script_backend(h->s->script),
+        HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(.step = two_runs, .user = &calls, .training = training), &h->s->err);
     free(training);
     assert_ok(o.error.code, &h->s->err);
 }
@@ -484,10 +488,11 @@ static void options_that_cannot_be_read_take_the_hooks_of_the_others(void **stat
     int n = 0;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "counted", .destroy = destroyed);
     const hs_hook hook = {.ops = &ops, .self = &n};
-    const hs_evaluate_options evaluate = HS_INIT(hs_evaluate_options, .hooks = HS_HOOKS(hook));
+    const hs_estimator_evaluate_options evaluate = HS_INIT(hs_estimator_evaluate_options, .hooks = HS_HOOKS(hook));
     shop_open(h);
-    hs_train_and_evaluate(h->e, &(hs_train_options){.size = 0}, HS_EVAL_SPEC(.evaluate = &evaluate), &h->s->err);
-    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "hs_train_options.size");
+    hs_estimator_train_and_evaluate(h->e, &(hs_estimator_train_options){.size = 0},
+                                    HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluate), &h->s->err);
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "hs_estimator_train_options.size");
     assert_int_equal(n, 1);
 }
 

@@ -136,9 +136,9 @@ static hs_code open_session(poisoned *p, hs_scaffold *scaffold)
                                              .skip_op = "draw", .dump_dir = in("dumps"), .scaffold = scaffold),
                              hs_control(.path = in("control"), .poll_secs = 1e-9),
                              hs_metrics_file(.path = in("metrics/metrics.csv"), .tensors = HS_NAMES("weight"),
-                                             .every_n_steps = 1, .without_wall_time = true),
-                             hs_evaluation(.metrics = HS_NAMES("weight"), .every_n_steps = 2, .output_dir = in("eval")),
-                             hs_profiler(.save_steps = 2, .output_dir = in("profile")),
+                                             .every_n_steps = 1, .no_wall_time = true),
+                             hs_evaluation(.metrics = HS_NAMES("weight"), .every_n_steps = 2, .summary_dir = in("eval")),
+                             hs_profiler(.every_n_steps = 2, .trace_dir = in("profile")),
                              {.ops = NULL}};
     hs_training_options options =
         HS_INIT(hs_training_options, .checkpoint_dir = directory, .scaffold = scaffold, .save_checkpoint_steps = 2,
@@ -191,10 +191,10 @@ static hs_code write_files(poisoned *p, const hs_env *env)
     if (!code)
         code = hs_safetensors_save(raw, in("weights.safetensors"), NULL, err);
     if (!code)
-        code = hs_write_graph(hs_graph_backend(p->graph), directory, "graph.pb", false, err);
+        code = hs_backend_write_graph(hs_graph_backend(p->graph), directory, "graph.pb", false, err);
     snprintf(from, sizeof from, "%s", in("weights.safetensors"));
     if (!code)
-        code = hs_convert_checkpoint(env, from, in("converted"), err);
+        code = hs_checkpoint_convert(env, from, in("converted"), err);
     return code;
 }
 

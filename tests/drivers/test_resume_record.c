@@ -51,7 +51,7 @@ static void build(trial *t, model *m, const hs_env *env, cell *c)
                     HS_OP_DEF(.name = "far", .run = nothing,
                               .outputs = HS_OUTPUTS(
                                   {.dtype = HS_FLOAT, .shape = HS_SHAPE(2), .data = t->device, .memory = &t->memory})));
-    hs_graph_op(m->graph, .name = "text", .run = make_text, .self = t, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(m->graph, .name = "text", .run = make_text, .user = t, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_graph_op(m->graph, .name = "look");
 }
 
@@ -141,7 +141,7 @@ static void the_checkpoint_in_the_middle_is_of_its_step(void **state)
     assert_int_equal(t.recorder.n_left, 1); /* step 3 is the last */
     assert_int_equal(t.recorder.middles[0], 2);
     assert_int_equal(t.recorder.middles[1], -1);
-    char *latest = hs_latest_checkpoint(NULL, f->directory, NULL, &f->err);
+    char *latest = hs_checkpoint_latest(NULL, f->directory, NULL, &f->err);
     assert_string_equal(latest, test_path(f->directory, "left-2"));
     hs_env_free(NULL, latest);
 }

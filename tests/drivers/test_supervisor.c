@@ -27,7 +27,7 @@ static void sv_048s_defaults(void **state)
     assert_null(hs_supervisor_saver(f->sv));
     assert_null(hs_supervisor_global_step(f->sv));
     assert_null(hs_supervisor_summary_op(f->sv));
-    assert_null(hs_supervisor_logdir(f->sv));
+    assert_null(hs_supervisor_checkpoint_dir(f->sv));
     assert_null(hs_supervisor_save_path(f->sv));
     assert_null(hs_supervisor_summary_writer(f->sv));
     assert_null(hs_supervisor_init_feeds(f->sv));
@@ -62,7 +62,7 @@ static void of_no_supervisor_there_is_nothing(void **state)
     hs_error err;
     hs_supervisor_free(NULL);
     assert_false(hs_supervisor_is_chief(NULL));
-    assert_null(hs_supervisor_logdir(NULL));
+    assert_null(hs_supervisor_checkpoint_dir(NULL));
     assert_null(hs_supervisor_saver(NULL));
     assert_null(hs_supervisor_services(NULL, &n));
     assert_int_equal(n, 0);
@@ -119,10 +119,10 @@ static void sv_045s_a_worker_has_nothing_of_the_chiefs(void **state)
 {
     supervised *f = *state;
     hs_summary_writer *mine = hs_summary_writer_open(f->directory, NULL, &f->err);
-    supervise(f, OPTIONS(.is_worker = true, .logdir = f->directory, .save_model_secs = 1, .save_summaries_secs = 2,
+    supervise(f, OPTIONS(.is_worker = true, .checkpoint_dir = f->directory, .save_model_secs = 1, .save_summaries_secs = 2,
                          .summary_writer = mine));
     assert_false(hs_supervisor_is_chief(f->sv));
-    assert_null(hs_supervisor_logdir(f->sv));
+    assert_null(hs_supervisor_checkpoint_dir(f->sv));
     assert_null(hs_supervisor_save_path(f->sv));
     assert_null(hs_supervisor_summary_writer(f->sv));
     assert_true(hs_supervisor_save_model_secs(f->sv) == 0);
@@ -136,7 +136,7 @@ static void sv_018_the_default_init_op(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     assert_true(v_is_123(f));
 }
@@ -172,7 +172,7 @@ static void sv_019_an_init_function(void **state)
 {
     supervised *f = *state;
     add_fill(f);
-    supervise(f, OPTIONS(.init_op = HS_NONE, .init_fn = init_by_hand, .init_user = f));
+    supervise(f, OPTIONS(.init_op = HS_NONE, .init_fn = init_by_hand, .user = f));
     prepare(f, NULL);
     assert_true(v_is_123(f));
     assert_int_equal(f->runs, 1);
@@ -289,10 +289,10 @@ static void add_shared(supervised *f)
     f->v = f->w = (double)NAN;
     hs_graph_value(f->graph, "v", HS_DOUBLE, HS_SCALAR, &f->v);
     hs_graph_value(f->graph, "w", HS_DOUBLE, HS_SCALAR, &f->w);
-    hs_graph_op(f->graph, .name = "init", .run = set_v, .self = f);
-    hs_graph_op(f->graph, .name = "local", .run = copy_v, .self = f);
-    hs_graph_op(f->graph, .name = "add", .run = add_to_v, .self = f);
-    hs_graph_op(f->graph, .name = "check", .run = check_v, .self = f,
+    hs_graph_op(f->graph, .name = "init", .run = set_v, .user = f);
+    hs_graph_op(f->graph, .name = "local", .run = copy_v, .user = f);
+    hs_graph_op(f->graph, .name = "add", .run = add_to_v, .user = f);
+    hs_graph_op(f->graph, .name = "check", .run = check_v, .user = f,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
 }
 
@@ -387,10 +387,10 @@ static void options_that_contradict_each_other(void **state)
     hs_saver *saver = hs_saver_new(NULL, &f->err);
     hs_summary_writer *writer = hs_summary_writer_open(f->directory, NULL, &f->err);
     refuses(f, OPTIONS(.is_worker = true, .init_fn = init_by_hand), "leave it to the chief");
-    refuses(f, OPTIONS(.save_model_secs = 60), "save_model_secs asks for a service, and there is no logdir");
-    refuses(f, OPTIONS(.logdir = HS_NONE, .save_summaries_secs = 60), "name one, or leave save_summaries_secs out");
-    refuses(f, OPTIONS(.logdir = "x", .no_saver = true, .save_model_secs = 60), "no_saver is set");
-    refuses(f, OPTIONS(.logdir = "x", .no_summary_writer = true, .save_summaries_secs = 60), "no_summary_writer is set");
+    refuses(f, OPTIONS(.save_model_secs = 60), "save_model_secs asks for a service, and there is no checkpoint_dir");
+    refuses(f, OPTIONS(.checkpoint_dir = HS_NONE, .save_summaries_secs = 60), "name one, or leave save_summaries_secs out");
+    refuses(f, OPTIONS(.checkpoint_dir = "x", .no_saver = true, .save_model_secs = 60), "no_saver is set");
+    refuses(f, OPTIONS(.checkpoint_dir = "x", .no_summary_writer = true, .save_summaries_secs = 60), "no_summary_writer is set");
     refuses(f, OPTIONS(.no_saver = true, .saver = saver), "leave out one of the two");
     refuses(f, OPTIONS(.no_summary_writer = true, .summary_writer = writer), "leave out one of the two");
     refuses(f, OPTIONS(.init_op = HS_NONE, .init_feeds = HS_FEEDS({"x", {0}})), "init_op is HS_NONE");
@@ -407,8 +407,8 @@ static void options_that_make_no_sense(void **state)
     refuses(f, OPTIONS(.save_summaries_secs = (double)NAN), "save_summaries_secs are no seconds");
     refuses(f, OPTIONS(.stop_grace_secs = -2), "stop_grace_secs are no seconds");
     refuses(f, OPTIONS(.recovery_wait_secs = -2), "recovery_wait_secs is -2");
-    refuses(f, OPTIONS(.logdir = "x", .checkpoint_basename = "a/b"), "directories go into logdir");
-    refuses(f, (hs_supervisor_options){.logdir = "x"}, "HS_INIT(hs_supervisor_options");
+    refuses(f, OPTIONS(.checkpoint_dir = "x", .checkpoint_basename = "a/b"), "directories go into checkpoint_dir");
+    refuses(f, (hs_supervisor_options){.checkpoint_dir = "x"}, "HS_INIT(hs_supervisor_options");
     assert_null(hs_supervisor_new(hs_graph_backend(f->graph), &OPTIONS(.global_step = "nothing"), &f->err));
     assert_says(&f->err, HS_NOT_FOUND, "'nothing'");
     assert_null(hs_supervisor_new((hs_backend){NULL, NULL}, NULL, &f->err));
@@ -430,7 +430,7 @@ static void waiting_for_a_checkpoint_needs_a_place(void **state)
     supervised *f = *state;
     supervise(f, OPTIONS(0));
     assert_null(hs_supervisor_managed_session(f->sv, SUPERVISED(.wait_for_checkpoint = true), &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "there is no logdir");
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "there is no checkpoint_dir");
     assert_null(hs_supervisor_managed_session(f->sv, &(hs_supervised_options){.target = "x"}, &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "HS_INIT(hs_supervised_options");
 }
@@ -446,7 +446,7 @@ static hs_code one_life(test_env *t, void *user)
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, NULL);
-    hs_supervisor_options options = OPTIONS(.logdir = user, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER);
+    hs_supervisor_options options = OPTIONS(.checkpoint_dir = user, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER);
     sv = hs_supervisor_new(hs_graph_backend(graph), &options, &err);
     if (sv) {
         hs_raw_session *session = hs_supervisor_managed_session(sv, NULL, &err);

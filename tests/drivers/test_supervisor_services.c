@@ -12,7 +12,7 @@ static void sv_029_the_standard_services_of_a_model_with_a_step(void **state)
 {
     supervised *f = *state;
     add_step(f, 123);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     await_file(f, "model.ckpt-123.index");
     while (!test_env_logged(&f->t, "global_step/sec: "))
@@ -32,7 +32,7 @@ static void sv_033s_a_stop_saves_nothing(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     await_file(f, "checkpoint");
     assert_ok(run_op(f, "train"), &f->err);
@@ -46,7 +46,7 @@ static void saving_now(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER, .checkpoint_basename = "mine"));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER, .checkpoint_basename = "mine"));
     prepare(f, NULL);
     assert_ok(run_op(f, "train"), &f->err);
     assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err);
@@ -62,7 +62,7 @@ static void saving_without_a_place_for_it(void **state)
     supervise(f, OPTIONS(0));
     prepare(f, NULL);
     assert_fails(hs_supervisor_save(f->sv, f->session, &f->err), HS_FAILED_PRECONDITION, &f->err,
-                 "give the supervisor a logdir");
+                 "give the supervisor a checkpoint_dir");
 }
 
 /* A disk that stands still, and a loop that has come to it. */
@@ -90,7 +90,7 @@ static hs_code save(void *user, hs_error *err)
 static void supervise_savers(supervised *f)
 {
     add_step(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER));
     prepare(f, NULL);
     atomic_store(&saving, 0);
 }
@@ -168,13 +168,13 @@ static hs_code summarise(void *self, hs_op *op, hs_error *err)
 
 static void add_summary_op(supervised *f)
 {
-    hs_graph_op(f->graph, .name = "summary", .run = summarise, .self = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(f->graph, .name = "summary", .run = summarise, .user = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_graph_collect(f->graph, HS_SUMMARY_OP, "summary");
 }
 
 static const char *services_of(supervised *f, hs_supervisor_options options)
 {
-    options.logdir = f->directory;
+    options.checkpoint_dir = f->directory;
     supervise(f, options);
     prepare(f, NULL);
     const char *names = names_of_services(f);
@@ -206,7 +206,7 @@ static void sv_036s_without_a_logdir_there_are_none(void **state)
     assert_ok(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), &f->err);
     assert_null(hs_supervisor_services(f->sv, &n));
     assert_int_equal(n, 0);
-    assert_contains(f->t.log, "WARNING: the standard services need a logdir");
+    assert_contains(f->t.log, "WARNING: the standard services need a checkpoint_dir");
     finish(f);
 }
 
@@ -214,7 +214,7 @@ static void services_that_cannot_be_started(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     assert_fails(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), HS_FAILED_PRECONDITION, &f->err,
                  "run already");
@@ -253,7 +253,7 @@ static void count_steps_by(supervised *f, int64_t (*clock)(void *user), const ch
     f->graph = hs_graph_new(&f->t.env);
     hs_graph_global_step(f->graph, name, NULL);
     hs_graph_op(f->graph, .name = "train", .advances_step = true);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = 1e-4));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = 1e-4));
     prepare(f, NULL);
     for (int i = 0; i < 100; i++)
         assert_ok(run_op(f, "train"), &f->err);
@@ -290,7 +290,7 @@ static void sv_049s_a_step_that_is_no_integer_is_ignored(void **state)
 {
     supervised *f = *state;
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "global_step", .dtype = HS_FLOAT));
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     assert_null(hs_supervisor_global_step(f->sv));
     assert_contains(f->t.log, "WARNING: the variable 'global_step' is no integer");
     prepare(f, NULL);
@@ -304,7 +304,7 @@ static void a_step_of_32_bits(void **state)
     supervised *f = *state;
     static const int32_t first = 41;
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "global_step", .dtype = HS_INT32, .initial = &first));
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     await_file(f, "model.ckpt-41.index");
     finish(f);
@@ -324,7 +324,7 @@ static void sv_039s_a_join_that_fails_closes_the_writer_all_the_same(void **stat
 {
     supervised *f = *state;
     add_v(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER));
     prepare(f, NULL);
     assert_ok(hs_coordinator_start(hs_supervisor_coordinator(f->sv), &f->err, .name = "late", .run = fail_when_stopped),
               &f->err);
@@ -340,7 +340,7 @@ static void sv_039s_stop_at_the_last_step(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER));
     prepare(f, NULL);
     for (int i = 0; i < 3; i++)
         assert_ok(run_op(f, "train"), &f->err);
@@ -457,7 +457,7 @@ static hs_code look(void *user, hs_error *err)
     const hs_run_values *values;
     hs_raw_session_enter(f->session);
     hs_code code = hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("global_step", "v")), &values, err);
-    if (!code && hs_values_number(values, 1) != 1)
+    if (!code && hs_run_values_number(values, 1) != 1)
         code = hs_error_set(err, HS_INTERNAL, "another's values");
     atomic_fetch_add(&looks, 1);
     hs_raw_session_leave(f->session);
@@ -471,7 +471,7 @@ static void values_stay_while_others_run(void **state)
     add_step(f, 0);
     add_v(f, 0);
     add_summary_op(f);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_summaries_secs = 1e-3, .save_model_secs = 1e-2));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_summaries_secs = 1e-3, .save_model_secs = 1e-2));
     prepare(f, NULL);
     for (int i = 0; i < 2; i++)
         hs_thread_free(hs_supervisor_loop(f->sv, 0, look, f, &f->err));
@@ -482,7 +482,7 @@ static void values_stay_while_others_run(void **state)
         const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("train", "global_step"));
         assert_ok(hs_raw_session_run(f->session, &args, &values, &f->err), &f->err);
         for (int k = 0; k < 10; k++)
-            assert_true(hs_values_number(values, 1) == i + 1);
+            assert_true(hs_run_values_number(values, 1) == i + 1);
     }
     assert_ok(leave(f, HS_OK), &f->err);
     assert_contains(events_text(f->directory), "c1=1,c2=2,c3=3@");
@@ -532,7 +532,7 @@ static void an_error_of_a_service_is_what_the_session_comes_to(void **state)
 {
     supervised *f = *state;
     hs_graph_op(f->graph, .name = "bad", .run = no_summary, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
-    supervise(f, OPTIONS(.logdir = f->directory, .summary_op = "bad"));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .summary_op = "bad"));
     prepare(f, NULL);
     hs_supervisor_wait_for_stop(f->sv);
     assert_fails(leave(f, HS_OK), HS_INTERNAL, &f->err, "no summary");
@@ -542,7 +542,7 @@ static void a_checkpoint_that_cannot_be_written_stops_the_training(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, SUPERVISED(.no_standard_services = true));
     assert_int_equal(mkdir(test_path(f->directory, "model.ckpt-0.index"), 0700), 0);
     assert_ok(hs_supervisor_start_standard_services(f->sv, f->session, &f->err), &f->err);
@@ -563,7 +563,7 @@ static void an_event_that_is_not_written_ends_the_service(void **state)
     hs_summary_writer *writer = hs_summary_writer_open(f->directory, &options, &f->err);
     assert_non_null(writer);
     add_step(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory, .summary_writer = writer, .save_model_secs = HS_NEVER,
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .summary_writer = writer, .save_model_secs = HS_NEVER,
                          .summary_op = HS_NONE, .save_summaries_secs = 1e-4));
     prepare(f, NULL);
     own.fail_file_at = own.file_calls + 1;
@@ -579,7 +579,7 @@ static void freeing_a_supervisor_ends_its_services(void **state)
 {
     supervised *f = *state;
     add_step(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = 1000, .save_summaries_secs = HS_NEVER));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = 1000, .save_summaries_secs = HS_NEVER));
     prepare(f, NULL);
     await_file(f, "checkpoint");
     assert_ok(hs_supervisor_save(f->sv, f->session, &f->err), &f->err); /* the service's own save is over */
@@ -601,7 +601,7 @@ static hs_code one_life(test_env *t, void *user)
     if (!f.graph)
         return HS_RESOURCE_EXHAUSTED;
     add_step(&f, 0);
-    f.sv = hs_supervisor_new(hs_graph_backend(f.graph), &OPTIONS(.logdir = user), &err);
+    f.sv = hs_supervisor_new(hs_graph_backend(f.graph), &OPTIONS(.checkpoint_dir = user), &err);
     if (f.sv) {
         f.session = hs_supervisor_managed_session(f.sv, NULL, &err);
         while (f.session && !hs_supervisor_should_stop(f.sv) && !test_exists(user, "checkpoint"))

@@ -15,7 +15,7 @@ static void sv_001_from_preparing_to_the_stop(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     for (int i = 0; i < 10; i++)
         assert_true(v_is_123(f));
@@ -45,7 +45,7 @@ static void sv_002_left_well(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     manage(f);
     for (int i = 0; i < 10; i++)
         assert_true(v_is_123(f));
@@ -58,7 +58,7 @@ static void sv_002_left_well(void **state)
 static int iterate(supervised *f, int at, hs_code code)
 {
     int n = 0;
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     manage(f);
     while (!hs_supervisor_should_stop(f->sv) && n++ < at)
         continue;
@@ -77,8 +77,8 @@ static void sv_003_left_because_of_an_error(void **state)
 {
     supervised *f = *state;
     hs_code code = HS_OK;
-    hs_graph_op(f->graph, .name = "body", .run = fail_in_the_second, .self = f);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    hs_graph_op(f->graph, .name = "body", .run = fail_in_the_second, .user = f);
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     manage(f);
     while (!code && !hs_supervisor_should_stop(f->sv))
         code = run_op(f, "body");
@@ -198,7 +198,7 @@ static void what_fails_beside_the_session_is_told(void **state)
     supervised *f = *state;
     const char *graph = test_path(f->directory, "graph.pbtxt");
     assert_int_equal(mkdir(graph, 0700), 0);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     assert_null(hs_supervisor_managed_session(f->sv, NULL, &f->err));
     hs_code code = f->err.code;
     assert_int_not_equal(code, HS_OK);
@@ -220,7 +220,7 @@ static void what_was_not_opened_is_stopped(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory, .init_op = HS_NONE, .local_init_op = HS_NONE));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .init_op = HS_NONE, .local_init_op = HS_NONE));
     assert_null(hs_supervisor_managed_session(f->sv, NULL, &f->err));
     assert_true(hs_supervisor_should_stop(f->sv));
     assert_null(hs_supervisor_summary_writer(f->sv));
@@ -254,7 +254,7 @@ static void add_input(supervised *f, counter *c)
 {
     *c = COUNTER(9);
     hs_graph_queue(f->graph, .name = "q", .capacity = 3, .components = QUEUED_NUMBER, .produce = counter_produce,
-                   .self = c);
+                   .user = c);
 }
 
 /* Reads until there is a reason not to; how often it could. */
@@ -330,7 +330,7 @@ static void sv_043s_without_the_services_nothing_is_started(void **state)
     counter c;
     add_input(f, &c);
     add_step(f, 5);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, SUPERVISED(.no_standard_services = true));
     assert_null(hs_supervisor_services(f->sv, NULL));
     finish(f);
@@ -361,9 +361,9 @@ static void sv_043s_queue_runners_are_started_after_the_services(void **state)
 {
     supervised *f = *state;
     onlooker o = {.f = f};
-    hs_graph_queue(f->graph, .name = "q", .components = QUEUED_NUMBER, .produce = look_at_the_services, .self = &o);
+    hs_graph_queue(f->graph, .name = "q", .components = QUEUED_NUMBER, .produce = look_at_the_services, .user = &o);
     add_step(f, 5);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     while (!atomic_load(&o.was_asked))
         sched_yield();
@@ -376,7 +376,7 @@ static void sv_043s_an_earlier_stop_is_taken_back_and_the_writer_opened_again(vo
 {
     supervised *f = *state;
     add_v(f, 0);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER));
     hs_supervisor_request_stop(f->sv, NULL);
     for (int i = 0; i < 2; i++) {
         prepare(f, NULL);
@@ -414,7 +414,7 @@ static void compute(supervised *f, int64_t step)
 static void sv_005_each_session_has_an_event_file(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     for (int i = 0; i < 2; i++) {
         prepare(f, SUPERVISED(.no_standard_services = true));
         compute(f, -1);
@@ -427,10 +427,10 @@ static void sv_005_each_session_has_an_event_file(void **state)
 static void a_writer_that_is_kept_goes_on(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     compute(f, 1);
-    const hs_supervisor_stop_options keep = HS_INIT(hs_supervisor_stop_options, .keep_summary_writer = true);
+    const hs_supervisor_stop_options keep = HS_INIT(hs_supervisor_stop_options, .no_summary_writer_close = true);
     assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &keep, &f->err), &f->err);
     prepare(f, NULL);
     finish(f);
@@ -440,10 +440,10 @@ static void a_writer_that_is_kept_goes_on(void **state)
 static void a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_freed(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, NULL);
     compute(f, 1);
-    const hs_supervisor_stop_options keep = HS_INIT(hs_supervisor_stop_options, .keep_summary_writer = true);
+    const hs_supervisor_stop_options keep = HS_INIT(hs_supervisor_stop_options, .no_summary_writer_close = true);
     assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &keep, &f->err), &f->err);
     hs_supervisor_free(f->sv);
     f->sv = NULL;
@@ -454,7 +454,7 @@ static void a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_free
 static hs_raw_session *supervise_weight(hs_supervisor **sv, hs_graph *graph, float *weight, const char *directory,
                                         hs_error *err)
 {
-    const hs_supervisor_options options = HS_INIT(hs_supervisor_options, .logdir = directory, .summary_op = HS_NONE);
+    const hs_supervisor_options options = HS_INIT(hs_supervisor_options, .checkpoint_dir = directory, .summary_op = HS_NONE);
     hs_graph_variable(graph, "weight", HS_FLOAT, HS_SCALAR, weight);
     hs_graph_global_step(graph, NULL, NULL);
     *sv = hs_supervisor_new(hs_graph_backend(graph), &options, err);
@@ -490,7 +490,7 @@ static void a_second_process_is_refused_before_it_restores(void **state)
 static void sv_011_a_chief_writes_events(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.logdir = f->directory, .summary_op = HS_NONE));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .summary_op = HS_NONE));
     prepare(f, NULL);
     compute(f, -1);
     finish(f);
@@ -507,14 +507,14 @@ static void computing_fails(supervised *f, hs_supervisor_options options, const 
 
 static void sv_013_a_summary_without_a_logdir(void **state)
 {
-    computing_fails(*state, OPTIONS(.logdir = ""), "give the supervisor a logdir or a summary_writer");
+    computing_fails(*state, OPTIONS(.checkpoint_dir = ""), "give the supervisor a checkpoint_dir or a summary_writer");
 }
 
 static void sv_014_a_logdir_and_no_writer(void **state)
 {
     supervised *f = *state;
     add_v(f, 0);
-    computing_fails(f, OPTIONS(.logdir = f->directory, .no_summary_writer = true), "requires a summary writer");
+    computing_fails(f, OPTIONS(.checkpoint_dir = f->directory, .no_summary_writer = true), "requires a summary writer");
     await_file(f, "model.ckpt.index");
     finish(f);
     assert_int_equal(test_count_files(f->directory, "tfevents"), 0);
@@ -524,13 +524,13 @@ static void a_summary_of_a_worker(void **state)
 {
     supervised *f = *state;
     add_v(f, HS_VARIABLE_LOCAL);
-    computing_fails(f, OPTIONS(.is_worker = true, .logdir = f->directory), "leave it to the chief's");
+    computing_fails(f, OPTIONS(.is_worker = true, .checkpoint_dir = f->directory), "leave it to the chief's");
 }
 
 static void a_summary_between_sessions(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     assert_fails(hs_supervisor_summary_computed(f->sv, NULL, three(f), 1, &f->err), HS_FAILED_PRECONDITION, &f->err,
                  "preparing opens it");
 }
@@ -556,7 +556,7 @@ static void sv_046s_the_step_of_a_summary(void **state)
 {
     supervised *f = *state;
     add_step(f, 9);
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, SUPERVISED(.no_standard_services = true));
     compute(f, 3);
     compute(f, -1);
@@ -580,14 +580,14 @@ static void sv_046s_a_summary_that_a_run_gave(void **state)
     static const int64_t seven = 7;
     const hs_run_values *values;
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "own", .dtype = HS_INT64, .initial = &seven));
-    hs_graph_op(f->graph, .name = "summary", .run = summarise, .self = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
-    supervise(f, OPTIONS(.logdir = f->directory, .global_step = "own"));
+    hs_graph_op(f->graph, .name = "summary", .run = summarise, .user = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .global_step = "own"));
     prepare(f, SUPERVISED(.no_standard_services = true));
     assert_ok(hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("summary")), &values, &f->err), &f->err);
-    const hs_string *summary = hs_values_tensor(values, 0)->data;
+    const hs_string *summary = hs_run_values_tensor(values, 0)->data;
     const size_t bytes = summary->bytes;
     assert_ok(hs_supervisor_summary_computed(f->sv, f->session, *summary, -1, &f->err), &f->err);
-    assert_int_equal(hs_values_tensor(values, 0)->dtype, HS_STRING);
+    assert_int_equal(hs_run_values_tensor(values, 0)->dtype, HS_STRING);
     assert_int_equal(summary->bytes, bytes);
     finish(f);
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@7 stop@7");
@@ -608,7 +608,7 @@ static hs_code stop_at_3(void *user, hs_raw_session *session, hs_error *err)
 static void sv_051s_the_basic_loop(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     assert_ok(hs_basic_train_loop(f->sv, NULL, stop_at_3, f, &f->err), &f->err);
     assert_int_equal(f->runs, 3);
 }
@@ -622,7 +622,7 @@ static hs_code fail_at_3(void *user, hs_raw_session *session, hs_error *err)
 static void sv_052s_an_error_ends_the_basic_loop(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     assert_fails(hs_basic_train_loop(f->sv, NULL, fail_at_3, f, &f->err), HS_INTERNAL, &f->err, "no luck");
     assert_int_equal(f->runs, 3);
 }
@@ -636,7 +636,7 @@ static hs_code abort_at_2(void *user, hs_raw_session *session, hs_error *err)
 static void a_lost_session_is_made_anew(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.logdir = f->directory));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     assert_ok(hs_basic_train_loop(f->sv, NULL, abort_at_2, f, &f->err), &f->err);
     assert_int_equal(test_count_files(f->directory, "tfevents"), 2);
 }
@@ -651,7 +651,7 @@ static hs_code abort_first(void *user, const hs_scaffold *scaffold, hs_raw_sessi
 static void a_session_that_was_lost_while_it_was_made(void **state)
 {
     supervised *f = *state;
-    supervise(f, OPTIONS(.init_fn = abort_first, .init_user = f));
+    supervise(f, OPTIONS(.init_fn = abort_first, .user = f));
     assert_ok(hs_basic_train_loop(f->sv, NULL, stop_at_3, f, &f->err), &f->err);
     assert_int_equal(f->runs, 3);
 }
@@ -722,7 +722,7 @@ static void attempts_that_bring_it_further_do_not_count(void **state)
     supervised *f = *state;
     hs_graph_global_step(f->graph, NULL, NULL);
     hs_graph_op(f->graph, .name = "train", .advances_step = true);
-    supervise(f, OPTIONS(.logdir = f->directory, .save_model_secs = HS_NEVER));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .save_model_secs = HS_NEVER));
     assert_ok(hs_basic_train_loop(f->sv, SUPERVISED(RECOVERY(.max_attempts = 1)), save_and_abort, f, &f->err), &f->err);
     assert_true(test_exists(f->directory, "model.ckpt-5.index"));
 }

@@ -136,8 +136,8 @@ static hs_code outlive_the_grace(void *self, hs_op *op, hs_error *err)
 static void begin_slow_service(supervised *f)
 {
     atomic_store(&has_begun, false);
-    hs_graph_op(f->graph, .name = "slow", .run = outlive_the_grace, .self = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
-    supervise(f, OPTIONS(.logdir = f->directory, .summary_op = "slow", .stop_grace_secs = 1e-3));
+    hs_graph_op(f->graph, .name = "slow", .run = outlive_the_grace, .user = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    supervise(f, OPTIONS(.checkpoint_dir = f->directory, .summary_op = "slow", .stop_grace_secs = 1e-3));
     prepare(f, NULL);
     while (!atomic_load(&has_begun))
         sched_yield();

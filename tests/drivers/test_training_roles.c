@@ -251,7 +251,7 @@ static int64_t secs_until_given_up(stage *s, hs_session *(*open)(hs_backend back
 {
     unready u = {s, {"v", 1}};
     hs_graph *graph = hs_graph_new(&s->t.env);
-    hs_graph_op(graph, .name = "ready", .run = never_ready, .self = &u,
+    hs_graph_op(graph, .name = "ready", .run = never_ready, .user = &u,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.ready_op = "ready"), NULL);
     int64_t before = s->t.now_ns;

@@ -37,7 +37,7 @@ static int64_t fetch_step(stage *s)
     const hs_run_values *values;
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("global_step"));
     assert_ok(hs_session_run_args(s->session, &args, &values, &s->err), &s->err);
-    return (int64_t)hs_values_number(values, 0);
+    return (int64_t)hs_run_values_number(values, 0);
 }
 
 /* The global step of a second session on the directory, with default settings. */
@@ -173,17 +173,17 @@ static void ms_127s_both_secs_and_steps(void **state)
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_secs = 10,
                                          .save_checkpoint_steps = 10),
-            HS_INVALID_ARGUMENT, "hook 'checkpoint_saver', begin: each of save_secs and save_steps");
+            HS_INVALID_ARGUMENT, "hook 'checkpoint_saver', begin: each of every_n_secs and every_n_steps");
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_summaries_secs = 10,
                                          .save_summaries_steps = 10),
-            HS_INVALID_ARGUMENT, "hook 'summary_saver', begin: each of save_secs and save_steps");
+            HS_INVALID_ARGUMENT, "hook 'summary_saver', begin: each of every_n_secs and every_n_steps");
 }
 
 static void a_pair_and_a_trigger(void **state)
 {
     stage *s = *state;
-    const hs_trigger *trigger = HS_TRIGGER(.every_steps = 5);
+    const hs_trigger *trigger = HS_TRIGGER(.every_n_steps = 5);
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_secs = 10,
                                          .save_checkpoint_trigger = trigger),
@@ -204,7 +204,7 @@ static void triggers_instead_of_the_pairs(void **state)
             HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .restore = HS_RESTORE_NEVER,
                     .save_checkpoint_steps = never ? HS_NEVER : 0,
                     .save_checkpoint_trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(2)),
-                    .save_summaries_secs = never ? HS_NEVER : 0, .save_summaries_trigger = HS_TRIGGER(.every_steps = 1));
+                    .save_summaries_secs = never ? HS_NEVER : 0, .save_summaries_trigger = HS_TRIGGER(.every_n_steps = 1));
         begin_training(&t, s, options);
         stage_run(s, "train", 3, 0);
         end_training(&t);
@@ -320,7 +320,7 @@ static void a_saver_of_the_hooks_own_goes_on_deleting(void **state)
     for (int i = 0; i < 2; i++) {
         training t;
         hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 2), NULL);
-        hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .save_steps = 1);
+        hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .every_n_steps = 1);
         begin_training(&t, s,
                        (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
                                                     .hooks = HS_HOOKS(hook), .save_checkpoint_secs = HS_NEVER));

@@ -92,12 +92,12 @@ static hs_code double_loss(void *self, hs_op *op, hs_error *err)
 
 static hs_code save_number(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, self, sizeof(int64_t), err);
+    return hs_state_writer_write(out, self, sizeof(int64_t), err);
 }
 
 static hs_code load_number(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, self, sizeof(int64_t), err);
+    return hs_state_reader_read(in, self, sizeof(int64_t), err);
 }
 
 static hs_code load_one_more(void *self, hs_state_reader *in, hs_error *err)
@@ -111,14 +111,14 @@ static hs_code save_clock(void *self, hs_state_writer *out, hs_error *err)
 {
     int64_t now = hs_env_monotonic_ns(NULL);
     (void)self;
-    return hs_state_write(out, &now, sizeof now, err);
+    return hs_state_writer_write(out, &now, sizeof now, err);
 }
 
 static hs_code load_clock(void *self, hs_state_reader *in, hs_error *err)
 {
     int64_t then;
     (void)self;
-    return hs_state_read(in, &then, sizeof then, err);
+    return hs_state_reader_read(in, &then, sizeof then, err);
 }
 
 static hs_code count_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -165,9 +165,9 @@ static hs_graph *make_graph(walk *w)
         hs_graph_state(g, "input", save_number, w->what->lossy_input ? load_one_more : load_number, &w->input);
     if (w->what->clock)
         hs_graph_state(g, "clock", save_clock, load_clock, w);
-    hs_graph_op(g, .name = "train", .run = advance, .self = w, .writes = HS_NAMES("position", "loss"),
+    hs_graph_op(g, .name = "train", .run = advance, .user = w, .writes = HS_NAMES("position", "loss"),
                 .advances_step = true);
-    hs_graph_op(g, .name = "double_loss", .run = double_loss, .self = w, .inputs = HS_NAMES("loss"),
+    hs_graph_op(g, .name = "double_loss", .run = double_loss, .user = w, .inputs = HS_NAMES("loss"),
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
     return g;
 }
@@ -206,7 +206,7 @@ static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
     hs_hook hooks[] = {
         {.ops = &counter_ops, .self = &w}, what->no_hook ? (hs_hook){.ops = NULL} : trial->hook, {.ops = NULL}};
     hs_training_options options =
-        HS_INIT(hs_training_options, .hooks = hooks, .checkpoint_dir = what->no_directory ? NULL : trial->model_dir,
+        HS_INIT(hs_training_options, .hooks = hooks, .checkpoint_dir = what->no_directory ? NULL : trial->checkpoint_dir,
                 .save_checkpoint_steps = what->seldom_saved ? HS_NEVER : 3);
     hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, err);
     for (int i = 0; i < trial->last_step && !hs_session_should_stop(s); i++)

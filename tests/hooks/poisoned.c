@@ -44,12 +44,12 @@ static hs_code update(void *self, hs_op *op, hs_error *err)
 
 static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, &((poisoned *)self)->position, sizeof(int64_t), err);
+    return hs_state_writer_write(out, &((poisoned *)self)->position, sizeof(int64_t), err);
 }
 
 static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, &((poisoned *)self)->position, sizeof(int64_t), err);
+    return hs_state_reader_read(in, &((poisoned *)self)->position, sizeof(int64_t), err);
 }
 
 void poisoned_build(poisoned *p, const hs_env *env)
@@ -61,10 +61,10 @@ void poisoned_build(poisoned *p, const hs_env *env)
     hs_graph_value(g, "gradient", HS_FLOAT, HS_SHAPE(2, 3), p->gradient);
     hs_graph_value(g, "label", HS_INT64, HS_SCALAR, &p->label);
     hs_graph_state(g, "position", save_position, load_position, p);
-    hs_graph_op(g, .name = "draw", .run = draw, .self = p);
-    hs_graph_op(g, .name = "compute", .run = compute, .self = p, .control_inputs = HS_NAMES("draw"));
-    hs_graph_op(g, .name = "update", .run = update, .self = p, .advances_step = true);
-    hs_graph_op(g, .name = "train", .run = update, .self = p, .control_inputs = HS_NAMES("compute"), .advances_step = true);
+    hs_graph_op(g, .name = "draw", .run = draw, .user = p);
+    hs_graph_op(g, .name = "compute", .run = compute, .user = p, .control_inputs = HS_NAMES("draw"));
+    hs_graph_op(g, .name = "update", .run = update, .user = p, .advances_step = true);
+    hs_graph_op(g, .name = "train", .run = update, .user = p, .control_inputs = HS_NAMES("compute"), .advances_step = true);
     p->weight = 0;
     p->rate = 1;
     p->position = 0;

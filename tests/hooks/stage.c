@@ -114,7 +114,7 @@ static void w_close(void *self, const hs_outcome *outcome)
 static void w_destroy(void *self)
 {
     wrapper *w = self;
-    hs_hooks_destroy(HS_HOOKS(w->hook));
+    hs_hooks_free(HS_HOOKS(w->hook));
     free(w);
 }
 
@@ -160,7 +160,7 @@ int64_t latest_step(const char *directory)
 {
     int64_t step = -1;
     hs_error err;
-    char *path = hs_latest_checkpoint(NULL, directory, NULL, &err);
+    char *path = hs_checkpoint_latest(NULL, directory, NULL, &err);
     if (!path)
         return -1;
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path, &err);

@@ -44,7 +44,7 @@ static void saves_are_made_and_told_of(void **state)
     told t = {.last = -1};
     hs_saver_listener listener = {&telling, &t};
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver,
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true, .saver = saver,
                                       .listeners = HS_LISTENERS(listener)));
     assert_int_equal(t.after, 1); /* the first one is made in the foreground */
     stage_run(s, "train", 2, 0);
@@ -66,7 +66,7 @@ static void the_end_waits_and_saves_no_step_twice(void **state)
     stage *s = *state;
     told t = {.last = -1};
     hs_saver_listener listener = {&telling, &t};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true,
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true,
                                       .listeners = HS_LISTENERS(listener)));
     stage_run(s, "train", 5, 0);
     stage_close(s);
@@ -79,7 +79,7 @@ static void the_end_waits_and_saves_no_step_twice(void **state)
 static void a_failing_session_waits_too(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true));
     stage_run(s, "train", 1, 0);
     hs_session_fail(s->session, HS_INTERNAL, "no more");
     hs_session_close(s->session, NULL);
@@ -91,7 +91,7 @@ static void a_failing_session_waits_too(void **state)
 static void a_failing_session_tells_of_a_save_that_failed(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true));
     s->t.fail_file_at = s->t.file_calls + 3;
     s->t.fail_file_on = true;
     stage_run(s, "train", 1, 0);
@@ -110,7 +110,7 @@ static void after_going_back_a_step_is_saved_again(void **state)
     char path[512];
     told t = {.last = -1};
     hs_saver_listener listener = {&telling, &t};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .saver = saver,
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .saver = saver,
                                       .listeners = HS_LISTENERS(listener)));
     stage_run(s, "train", 4, 0);
     assert_int_equal(t.after, 3);
@@ -127,7 +127,7 @@ static void a_failure_comes_in_the_step_after(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver,
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true, .saver = saver,
                                       .on_failure = HS_SAVE_FAILURE_FAIL));
     stage_run(s, "train", 1, 0);
     s->t.fail_file_at = s->t.file_calls + 3;
@@ -146,7 +146,7 @@ static void training_goes_on_after_a_full_disk(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .background = true, .saver = saver));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true, .saver = saver));
     stage_run(s, "train", 1, 0);
     s->t.fail_file_at = s->t.file_calls + 3;
     s->t.fail_file_on = true;
@@ -165,7 +165,7 @@ static void the_best_by_a_metric_stay(void **state)
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
     hs_script_series(s->script, "loss", (double[]){5, 9, 1, 9, 4, 9, 3, 9}, 8); /* one a run */
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "loss"));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "loss"));
     stage_run(s, "train", 3, 0);
     stage_close(s);
     assert_int_equal(test_count_files(s->directory, ".index"), 2);
@@ -193,7 +193,7 @@ static void the_best_by_the_board_stay(void **state)
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
     hs_hook hooks[] = {
         hs_evaluation(.every_n_steps = 1, .evaluate = say_in_boundary),
-        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "eval/loss")};
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "eval/loss")};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     assert_contains(s->t.log, "DEBUG: step 0 is saved as none of the best: nobody has said 'eval/loss' of it");
     stage_run(s, "train", 4, 0);
@@ -213,7 +213,7 @@ static void what_the_board_knows_is_not_fetched(void **state)
     const double nine = 9;
     const hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &nine);
     assert_int_equal(hs_script_constant(s->script, "eval/loss", &value), HS_OK);
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .metric = "eval/loss"));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "eval/loss"));
     size_t runs = hs_script_runs(s->script);
     stage_run(s, "train", 1, 0);
     assert_int_equal(hs_script_runs(s->script) - runs, 2);
@@ -225,12 +225,12 @@ static void what_the_board_knows_is_not_fetched(void **state)
 static void a_metric_that_there_is_not(void **state)
 {
     stage *s = *state;
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .metric = "train"),
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "train"),
                   HS_INVALID_ARGUMENT, "'train' is an op");
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .metric = "lost"));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "lost"));
     stage_close(s); /* somebody might have said it */
     assert_contains(s->t.log, "WARNING: 'lost' is no tensor, and nobody has set a metric of that name");
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .busy = 9), HS_INVALID_ARGUMENT,
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .busy = 9), HS_INVALID_ARGUMENT,
                   "hs_busy_policy");
 }
 
@@ -268,7 +268,7 @@ static void a_requested_save_waits_where_others_are_skipped(void **state)
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &env), &s->err);
     assert_non_null(saver);
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .saver = saver, .background = true,
-                                      .busy = HS_BUSY_SKIP, .trigger = HS_TRIGGER(.every_steps = 1)));
+                                      .busy = HS_BUSY_SKIP, .trigger = HS_TRIGGER(.every_n_steps = 1)));
     atomic_store(&gate_closed, true);
     stage_run(s, "train", 1, 0);
     while (!atomic_load(&at_gate))
@@ -299,7 +299,7 @@ static void a_listener_that_is_cancelled_is_no_skipped_save(void **state)
     stage *s = *state;
     const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .before_save = cancel_before);
     hs_saver_listener listener = {&ops, NULL};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .background = true,
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true,
                                       .busy = HS_BUSY_SKIP, .listeners = HS_LISTENERS(listener)));
     assert_fails(stage_run_once(s, "train"), HS_CANCELLED, &s->err, "a listener's queue is closed");
 }

@@ -57,7 +57,7 @@ static void bh_033_one_meta_graph_with_the_savers_definition(void **state)
     meta_graphs seen = {0};
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 17), NULL);
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), NULL);
-    open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .scaffold = scaffold));
+    open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .scaffold = scaffold));
     stage_run(s, "train", 1, 0);
     close_model(s, &m);
     assert_true(events_each(s->directory, take_meta_graph, &seen));
@@ -72,7 +72,7 @@ static void bh_035_the_graph_is_written(void **state)
 {
     stage *s = *state;
     model m;
-    open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1));
+    open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1));
     assert_true(test_exists(s->directory, "graph.pbtxt"));
     assert_int_equal(test_count_files(s->directory, ".meta"), 1);
     stage_run(s, "train", 1, 0);
@@ -84,7 +84,7 @@ static void bh_036_bh_092s_no_graph_files_but_the_events(void **state)
 {
     stage *s = *state;
     model m;
-    open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .no_graph_def = true));
+    open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .no_graph_def = true));
     stage_run(s, "train", 1, 0);
     close_model(s, &m);
     assert_false(test_exists(s->directory, "graph.pbtxt"));
@@ -96,7 +96,7 @@ static void bh_036_bh_092s_no_graph_files_but_the_events(void **state)
 static void bh_090s_the_last_event_is_in_the_file(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100));
     stage_run(s, "train", 3, 0);
     stage_close(s);
     assert_string_equal(events_text(s->directory), "version checkpoint@0 checkpoint@3");
@@ -112,7 +112,7 @@ static void bh_085s_the_event_names_the_checkpoint(void **state)
 {
     stage *s = *state;
     char path[1024] = "";
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100));
     stage_close(s);
     assert_true(events_each(s->directory, take_path, path));
     assert_string_equal(path, test_path(s->directory, "model.ckpt-0"));
@@ -123,7 +123,7 @@ static void bh_085s_the_event_names_the_checkpoint(void **state)
 static void the_directory_is_made_and_the_name_is_as_given(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = test_path(s->directory, "new//"), .save_steps = 1,
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = test_path(s->directory, "new//"), .every_n_steps = 1,
                                       .checkpoint_basename = "weights"));
     stage_close(s);
     assert_true(test_exists(s->directory, "new/weights-0.index"));
@@ -137,7 +137,7 @@ static void training_goes_on_where_it_was(void **state)
     stage *s = *state;
     model m;
     for (int64_t begun = 0; begun < 6; begun += 3) {
-        open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2));
+        open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2));
         assert_true(model_is(&m, begun));
         stage_run(s, "train", 3, 0);
         assert_true(model_is(&m, begun + 3));
@@ -152,11 +152,11 @@ static void bh_082s_what_was_just_restored_is_not_saved_again(void **state)
     stage *s = *state;
     model m;
     struct stat before, after;
-    open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2));
+    open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2));
     stage_run(s, "train", 2, 0);
     close_model(s, &m);
     stat(test_path(s->directory, "model.ckpt-2.index"), &before);
-    open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2));
+    open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2));
     assert_int_equal(hs_session_step(s->session), 2);
     stage_run(s, "train", 1, 0);
     assert_int_equal(latest_step(s->directory), 2); /* the timer is marked all the same */
@@ -172,10 +172,10 @@ static void what_was_restored_is_durable(void **state)
 {
     stage *s = *state;
     model m;
-    open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2));
+    open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2));
     stage_run(s, "train", 2, 0);
     close_model(s, &m);
-    open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2));
+    open_model(s, &m, s->directory, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2));
     close_model(s, &m); /* without a step, and without a save */
     assert_int_equal(s->outcome.last_saved_step, 2);
     assert_int_equal(count_of(events_text(s->directory), "checkpoint@2"), 1);
@@ -186,10 +186,10 @@ static void what_was_restored_from_elsewhere_is_saved_here(void **state)
     stage *s = *state;
     model m;
     char *other = strdup(test_path(s->directory, "other"));
-    open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = other, .save_steps = 2));
+    open_model(s, &m, NULL, hs_checkpoint_saver(.checkpoint_dir = other, .every_n_steps = 2));
     stage_run(s, "train", 2, 0);
     close_model(s, &m);
-    open_model(s, &m, other, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2));
+    open_model(s, &m, other, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2));
     assert_int_equal(latest_step(s->directory), 2);
     close_model(s, &m);
     free(other);
@@ -215,13 +215,13 @@ static hs_code count_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code save_runs(void *self, hs_state_writer *out, hs_error *err)
 {
     const run_counter *c = self;
-    return hs_state_write(out, &c->runs, sizeof c->runs, err);
+    return hs_state_writer_write(out, &c->runs, sizeof c->runs, err);
 }
 
 static hs_code load_runs(void *self, hs_state_reader *in, hs_error *err)
 {
     run_counter *c = self;
-    return hs_state_read(in, &c->runs, sizeof c->runs, err);
+    return hs_state_reader_read(in, &c->runs, sizeof c->runs, err);
 }
 
 static const hs_hook_ops counter_ops =
@@ -233,7 +233,7 @@ static void a_checkpoint_holds_every_hooks_state_of_its_step(void **state)
     stage *s = *state;
     run_counter counters[2] = {{0, s->directory}, {0, s->directory}};
     for (int i = 0; i < 2; i++) {
-        hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 3),
+        hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 3),
                            {.ops = &counter_ops, .self = &counters[i]},
                            {.ops = NULL}};
         hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
@@ -267,7 +267,7 @@ static void events_are_in_the_file_before_a_checkpoint_is_saved(void **state)
     const hs_saver_listener given = {&ops, s};
     run_counter counter = {0, s->directory};
     hs_hook hooks[] = {
-        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .listeners = HS_LISTENERS(given)),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .listeners = HS_LISTENERS(given)),
         {.ops = &counter_ops, .self = &counter}};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     stage_run(s, "train", 5, 0);
@@ -293,7 +293,7 @@ static hs_code train_and_save(test_env *t, void *user)
     test_tolerate(t, "; a power cut may take '");
     test_tolerate_harmless(t); /* looking for leftovers */
     test_remove_directory(strdup(f->directory));
-    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .save_steps = 1, .env = &t->env);
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .every_n_steps = 1, .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_dir = f->directory);
     model_set(&m, 0);
     model_build(&m, &t->env);

@@ -57,7 +57,7 @@ static hs_hook listened(const stage *s, listener *listeners, size_t n)
     hs_saver_listener list[3] = {{.ops = NULL}};
     for (size_t i = 0; i < n; i++)
         list[i] = (hs_saver_listener){&listener_ops, &listeners[i]};
-    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = list);
+    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .listeners = list);
 }
 
 /* The step that a session on the directory begins with. */
@@ -77,7 +77,7 @@ static void bh_024_a_listener_and_a_scaffold(void **state)
     listener l = {s, "a", false, NULL};
     const hs_saver_listener given = {&listener_ops, &l};
     hs_scaffold *scaffold = hs_scaffold_new(NULL, &s->err);
-    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .scaffold = scaffold,
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .scaffold = scaffold,
                                        .listeners = HS_LISTENERS(given));
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .scaffold = scaffold);
     s->session = hs_session_open(hs_script_backend(s->script), &options, &s->err);
@@ -148,7 +148,7 @@ static void a_stop_after_the_last_save_stops_nothing(void **state)
     stage *s = *state;
     listener l = {s, "a", false, NULL};
     const hs_saver_listener given = {&listener_ops, &l};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100, .listeners = HS_LISTENERS(given)));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 1, 0);
     l.stop = true;
     stage_close(s);
@@ -200,7 +200,7 @@ static void bh_085s_before_the_files_and_after_the_event(void **state)
         HS_INIT(hs_saver_listener_ops, .before_save = not_there_yet, .after_save = all_there);
     stage *s = *state;
     const hs_saver_listener given = {&ops, s};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = HS_LISTENERS(given)));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 2, 0);
     stage_close(s);
     assert_string_equal(hs_script_calls(s->script), "seen run seen run seen");
@@ -285,7 +285,7 @@ static void any_function_may_be_missing(void **state)
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops);
     stage *s = *state;
     const hs_saver_listener given = {&ops, NULL};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .listeners = HS_LISTENERS(given)));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 1, 0);
     stage_close(s);
 }
@@ -295,7 +295,7 @@ static void listeners_that_make_no_sense(void **state)
     static const hs_saver_listener_ops no_size = {.begin = l_begin};
     stage *s = *state;
     stage_refuses(s,
-                  hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .listeners = HS_LISTENERS({&no_size, NULL})),
+                  hs_checkpoint_saver(.checkpoint_dir = "x", .every_n_steps = 1, .listeners = HS_LISTENERS({&no_size, NULL})),
                   HS_INVALID_ARGUMENT, "HS_INIT(hs_saver_listener_ops");
 }
 

@@ -9,12 +9,12 @@
 
 static hs_hook by_steps(const stage *s, int64_t steps)
 {
-    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = steps);
+    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = steps);
 }
 
 static hs_hook by_secs(const stage *s, double secs)
 {
-    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_secs = secs);
+    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_secs = secs);
 }
 
 /* One run, after so many seconds. The step of the newest checkpoint then. */
@@ -33,7 +33,7 @@ static void bh_019_both_saver_and_scaffold(void **state)
     hs_saver *saver = hs_saver_new(NULL, NULL);
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), NULL);
     stage_refuses(
-        s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .scaffold = scaffold),
+        s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .scaffold = scaffold),
         HS_INVALID_ARGUMENT, "both saver and scaffold");
     hs_scaffold_free(scaffold);
     hs_saver_free(saver);
@@ -42,28 +42,28 @@ static void bh_019_both_saver_and_scaffold(void **state)
 static void bh_020_both_secs_and_steps(void **state)
 {
     stage *s = *state;
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_secs = 10, .save_steps = 20),
-                  HS_INVALID_ARGUMENT, "each of save_secs and save_steps");
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_secs = 10, .every_n_steps = 20),
+                  HS_INVALID_ARGUMENT, "each of every_n_secs and every_n_steps");
 }
 
 static void bh_021_neither_secs_nor_steps(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory), HS_INVALID_ARGUMENT,
-                  "none of save_secs and save_steps");
+                  "none of every_n_secs and every_n_steps");
 }
 
 static void names_that_make_no_sense(void **state)
 {
     stage *s = *state;
-    stage_refuses(s, hs_checkpoint_saver(.save_steps = 1), HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "", .save_steps = 1), HS_INVALID_ARGUMENT,
+    stage_refuses(s, hs_checkpoint_saver(.every_n_steps = 1), HS_INVALID_ARGUMENT, "checkpoint_dir is missing");
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "", .every_n_steps = 1), HS_INVALID_ARGUMENT,
                   "checkpoint_dir is missing");
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .checkpoint_basename = "a/b"),
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .every_n_steps = 1, .checkpoint_basename = "a/b"),
                   HS_INVALID_ARGUMENT, "checkpoint_basename 'a/b'");
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = 1, .checkpoint_basename = ""),
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = "x", .every_n_steps = 1, .checkpoint_basename = ""),
                   HS_INVALID_ARGUMENT, "checkpoint_basename ''");
-    stage_refuses(s, hs_checkpoint_saver_hook(&(hs_checkpoint_saver_options){.checkpoint_dir = "x", .save_steps = 1}),
+    stage_refuses(s, hs_checkpoint_saver_hook(&(hs_checkpoint_saver_options){.checkpoint_dir = "x", .every_n_steps = 1}),
                   HS_INVALID_ARGUMENT, "HS_INIT(hs_checkpoint_saver_options");
 }
 
@@ -280,7 +280,7 @@ static void bh_091s_the_saver_that_is_given(void **state)
 {
     stage *s = *state;
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 1), NULL);
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver));
     stage_run(s, "train", 3, 0);
     stage_close(s);
     assert_int_equal(test_count_files(s->directory, ".index"), 1);
@@ -300,7 +300,7 @@ static void bh_091s_the_scaffolds_saver(void **state)
     stage *s = *state;
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 2), NULL);
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), NULL);
-    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .scaffold = scaffold);
+    hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .scaffold = scaffold);
     assert_ok(open_with_saver(s, hook, scaffold), &s->err);
     stage_run(s, "train", 4, 0);
     stage_close(s);
@@ -355,7 +355,7 @@ static void an_interval_that_ends_in_a_run_without_a_step_is_not_used_up(void **
 
 static hs_hook on_failure(stage *s, hs_save_failure policy)
 {
-    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 3, .on_failure = policy);
+    return hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 3, .on_failure = policy);
 }
 
 static void fill_the_disk(stage *s)

@@ -51,7 +51,7 @@ static hs_code try_begin(program *p, stage *s, size_t n_knobs, const char *summa
     model_set(&p->m, 0);
     model_build(&p->m, &s->t.env);
     hs_hook hooks[] = {make_hook(p, n_knobs, summary_dir),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .env = &s->t.env),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .env = &s->t.env),
                        {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
     p->m.session = hs_session_open(hs_graph_backend(p->m.graph), &options, &p->m.err);
@@ -258,7 +258,7 @@ static void assert_damaged(stage *s, const void *state, size_t bytes)
     hs_state_reader in = {.at = state, .left = bytes};
     hs_hook hook = make_hook(&p, 4, NULL);
     hs_code code = hook.ops->load_state(hook.self, &in, &s->err);
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
     assert_int_equal(code, HS_DATA_LOSS);
     assert_true(p.lr == 0.5);
 }

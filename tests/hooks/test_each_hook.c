@@ -31,23 +31,23 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     hooks[n++] = hs_nan_tensor(.tensor = "loss", .env = env);
     hooks[n++] = hs_early_stopping(.tensor = "loss", .patience = 3, .restore_best = true, .env = env);
     hooks[n++] = hs_early_stopping(.metric = "eval/loss", .patience = 3, .env = env);
-    hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = 2, .env = env);
+    hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
     hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_secs = 2, .env = env);
     hooks[n++] = hs_progress(.descriptor = null, .tensors = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
     hooks[n++] = hs_progress(.descriptor = null, .every_n_secs = 2, .env = env);
-    hooks[n++] = hs_step_counter(.every_n_steps = 2, .output_dir = directory, .env = env);
-    hooks[n++] = hs_step_counter(.every_n_secs = 2, .output_dir = directory, .env = env);
-    hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary"), .output_dir = directory, .save_steps = 2, .env = env);
-    hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary"), .output_dir = directory, .save_secs = 2, .env = env);
-    hooks[n++] = hs_profiler(.output_dir = directory, .save_steps = 2, .env = env);
-    hooks[n++] = hs_evaluation(.metrics = HS_NAMES("loss"), .every_n_steps = 2, .output_dir = directory, .env = env);
+    hooks[n++] = hs_step_counter(.every_n_steps = 2, .summary_dir = directory, .env = env);
+    hooks[n++] = hs_step_counter(.every_n_secs = 2, .summary_dir = directory, .env = env);
+    hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_steps = 2, .env = env);
+    hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_secs = 2, .env = env);
+    hooks[n++] = hs_profiler(.trace_dir = directory, .every_n_steps = 2, .env = env);
+    hooks[n++] = hs_evaluation(.metrics = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory, .env = env);
     hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 2,
                                  .env = env);
     hooks[n++] = hs_finite_guard(.gradients = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
     hooks[n++] = hs_control(.path = test_path(directory, "control"), .knobs = HS_KNOBS(knob), .poll_secs = 1, .env = env);
     hooks[n++] = hs_watchdog(.env = env);
-    hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 2, .env = env);
-    hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .save_secs = 2, .background = true, .env = env);
+    hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 2, .env = env);
+    hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 2, .background = true, .env = env);
     assert_true(n <= MOST_HOOKS);
     return n;
 }
@@ -59,7 +59,7 @@ static bool make_hook(stage *s, size_t i, hs_hook *hook)
     size_t n = make_hooks(s, hooks);
     for (size_t k = 0; k < n; k++)
         if (k != i)
-            hs_hook_destroy(hooks[k]);
+            hs_hook_free(hooks[k]);
     *hook = i < n ? hs_hook_hold(hooks[i]) : (hs_hook){.ops = NULL};
     return i < n;
 }
@@ -104,7 +104,7 @@ static void a_state_is_saved_and_loaded_as_a_whole(void **state)
         hs__buffer_free(&out.buffer);
         hs_session_close(s->session, NULL);
         s->session = NULL;
-        hs_hook_destroy(hook);
+        hs_hook_free(hook);
     }
     assert_int_equal(states, 17);
 }
@@ -150,7 +150,7 @@ static bool shows(stage *s, hs_hook hook)
     }
     hs_outcome outcome = hs_session_close(s->session, &error);
     s->session = NULL;
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
     return outcome.step == -1 || strstr(first.message, "the step is lost") || strstr(error.message, "the step is lost") ||
            strstr(s->t.log, "the step is lost") || strstr(s->t.log, "step -1");
 }

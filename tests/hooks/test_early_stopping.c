@@ -55,7 +55,7 @@ static int64_t stops_at(stage *s, const double *values, int n, hs_hook hook)
 static int64_t resume(stage *s, const double *values, int n, hs_hook hook)
 {
     subject x = {.s = s, .values = values};
-    hs_hook hooks[] = {evaluating(&x), hook, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+    hs_hook hooks[] = {evaluating(&x), hook, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1)};
     open_hooks(&x, hooks, 3);
     return train(&x, n);
 }
@@ -133,7 +133,7 @@ static void a_stale_value_is_not_counted_twice(void **state)
     stage *s = *state;
     subject x = {.s = s};
     hs_hook hooks[] = {hs_early_stopping(.metric = "m", .patience = 1),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1)};
     open_hooks(&x, hooks, 2);
     hs_raw_session *raw = model_raw(&x.m);
     assert_ok(model_train(&x.m, 2), &x.m.err);
@@ -233,7 +233,7 @@ static void so_it_does_where_the_end_did_not_come(void **state)
 {
     stage *s = *state;
     subject x = {.s = s, .values = (const double[]){5, 2, 3, 4}};
-    hs_hook hooks[] = {evaluating(&x), restoring(2), hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+    hs_hook hooks[] = {evaluating(&x), restoring(2), hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1)};
     open_hooks(&x, hooks, 3);
     assert_ok(model_train(&x.m, 4), &x.m.err);
     hs_session_fail(x.m.session, HS_ABORTED, "killed");
@@ -287,7 +287,7 @@ static void the_saver_knows_it_as_the_best(void **state)
     subject x = {.s = s, .values = values};
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &s->t.env, .max_to_keep = 1, .keep_best = 1), &s->err);
     hs_hook hooks[] = {evaluating(&x), restoring(2),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1, .saver = saver, .metric = "m")};
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "m")};
     open_hooks(&x, hooks, 3);
     assert_int_equal(train(&x, 9), 2);
     assert_lacks(s->t.log, "step 2 is saved as none of the best");
@@ -333,7 +333,7 @@ static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
     hs_graph_value(x.m.graph, "loss", HS_DOUBLE, HS_SCALAR, &l.loss);
     hs_hook hooks[] = {{.ops = &losing, .self = &l},
                        hs_early_stopping(.tensor = "loss", .patience = 2, .restore_best = true),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1),
                        {.ops = NULL}};
     hs_session_options options =
         HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory, .recovery = &recovery);
@@ -364,7 +364,7 @@ static void the_best_is_saved_where_the_last_was_not_worth_it(void **state)
     hs_hook hooks[] = {{.ops = &refusing},
                        evaluating(&x),
                        hs_early_stopping(.metric = "m", .patience = HS_NEVER, .restore_at_any_end = true),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100)};
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100)};
     open_hooks(&x, hooks, 4);
     assert_int_equal(train(&x, 9), 2);
     assert_contains(s->t.log, "step 2 (m = 2), is restored");

@@ -53,7 +53,7 @@ static void build(subject *x, stage *s)
     hs_graph_value(x->graph, "accuracy", HS_DOUBLE, HS_SCALAR, &x->accuracy);
     for (size_t i = 0; i < 4; i++) {
         parts[i] = (part){x, names[i]};
-        hs_graph_op(x->graph, .name = names[i], .run = run_part, .self = &parts[i], .advances_step = i == 0,
+        hs_graph_op(x->graph, .name = names[i], .run = run_part, .user = &parts[i], .advances_step = i == 0,
                     .outputs = i == 3 ? HS_OUTPUTS({.dtype = HS_DOUBLE}) : NULL);
     }
 }
@@ -138,7 +138,7 @@ static void it_tells_log_board_and_events(void **state)
     subject x;
     build(&x, *state);
     open_one(&x, hs_evaluation(.every_n_steps = 2, .eval_op = "batch", .n_batches = 2, .metrics = BOTH,
-                               .output_dir = x.s->directory));
+                               .summary_dir = x.s->directory));
     stage_run(x.s, "train", 1, 0);
     assert_true(is_silent(&x, "eval/accuracy"));
     stage_run(x.s, "train", 1, 0);
@@ -206,7 +206,7 @@ static void its_runs_fire_no_hooks(void **state)
     hs_script_op(s->script, "batch");
     hs_hook hooks[] = {
         hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .n_batches = 2, .metrics = HS_NAMES("global_step")),
-        hs_script_watch(s->script, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 9))};
+        hs_script_watch(s->script, NULL, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 9))};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     hs_script_clear_calls(s->script);
     stage_run(s, "train", 1, 0);
@@ -379,7 +379,7 @@ static void train_to(stage *s, int64_t last)
     build(&x, s);
     hs_hook hooks[] = {hs_stop_at_step(.last_step = last),
                        hs_evaluation(.every_n_steps = 4, .metrics = HS_NAMES("loss")),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100),
                        {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
     s->session = hs_session_open(hs_graph_backend(x.graph), &options, &s->err);

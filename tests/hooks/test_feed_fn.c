@@ -27,7 +27,7 @@ static hs_code next(void *user, const hs_feed **feeds, hs_error *err)
 static void open_fed(stage *s, input *in)
 {
     hs_script_placeholder(s->script, "x");
-    stage_open(s, hs_feed_fn(.feeds = next, .feeds_user = in));
+    stage_open(s, hs_feed_fn(.feeds = next, .user = in));
 }
 
 static hs_code plus_one(void *self, hs_op *op, hs_error *err)
@@ -44,12 +44,12 @@ static void bh_061_what_is_fed_is_computed_with(void **state)
     hs_graph *graph = hs_graph_new(&s->t.env);
     hs_graph_placeholder(graph, "x", HS_DOUBLE, HS_SCALAR);
     hs_graph_op(graph, .name = "y", .run = plus_one, .inputs = HS_NAMES("x"), .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}));
-    hs_hook hook = hs_feed_fn(.feeds = next, .feeds_user = &in);
+    hs_hook hook = hs_feed_fn(.feeds = next, .user = &in);
     const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("y"));
     const hs_run_values *values;
     assert_ok(stage_try(s, hs_graph_backend(graph), &hook, 1), &s->err);
     assert_ok(hs_session_run_args(s->session, &wanted, &values, &s->err), &s->err);
-    assert_true(hs_values_number(values, 0) == 2);
+    assert_true(hs_run_values_number(values, 0) == 2);
     stage_close(s);
     hs_graph_free(graph);
 }
@@ -105,7 +105,7 @@ static void only_the_kinds_of_run_that_its_flags_name(void **state)
     assert_ok(hs_session_run_args(s->session, &evaluate, NULL, &s->err), &s->err);
     assert_int_equal(in.calls, 0);
     stage_close(s);
-    hs_hook hook = hs_feed_fn(.feeds = next, .feeds_user = &in);
+    hs_hook hook = hs_feed_fn(.feeds = next, .user = &in);
     hook.flags |= HS_HOOK_TRAIN | HS_HOOK_EVAL;
     stage_open(s, hook);
     assert_ok(hs_session_run_args(s->session, &evaluate, NULL, &s->err), &s->err);
@@ -128,7 +128,7 @@ static hs_code feed_once(test_env *t, void *user)
         hs_script_free(script);
         return HS_RESOURCE_EXHAUSTED;
     }
-    hs_hook hook = hs_feed_fn(.feeds = next, .feeds_user = &in, .env = &t->env);
+    hs_hook hook = hs_feed_fn(.feeds = next, .user = &in, .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     if (session)

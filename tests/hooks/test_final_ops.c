@@ -12,7 +12,7 @@ typedef struct {
 static hs_code take(void *user, const hs_run_values *values, hs_error *err)
 {
     result *r = user;
-    const hs_tensor *value = r->leaf ? hs_values_tensor_at(values, r->leaf) : hs_values_tensor(values, 0);
+    const hs_tensor *value = r->leaf ? hs_run_values_tensor_at(values, r->leaf) : hs_run_values_tensor(values, 0);
     r->calls++;
     if (r->fails)
         return hs_error_set(err, r->fails, "not what was hoped for");
@@ -41,7 +41,7 @@ static void bh_057_a_scalar(void **state)
 {
     result r = {0};
     constant(*state, "four", HS_SCALAR, (const double[]){4});
-    train(*state, hs_final_ops(.names = HS_NAMES("four"), .done = take, .done_user = &r));
+    train(*state, hs_final_ops(.names = HS_NAMES("four"), .done = take, .user = &r));
     assert_int_equal(r.n, 1);
     assert_true(r.numbers[0] == 4);
 }
@@ -51,7 +51,7 @@ static void bh_058_a_vector(void **state)
     static const double numbers[] = {1, 6, 3, 5, 2, 4};
     result r = {0};
     constant(*state, "six", HS_SHAPE(6), numbers);
-    train(*state, hs_final_ops(.names = HS_NAMES("six"), .done = take, .done_user = &r));
+    train(*state, hs_final_ops(.names = HS_NAMES("six"), .done = take, .user = &r));
     assert_int_equal(r.n, 6);
     assert_memory_equal(r.numbers, numbers, sizeof numbers);
 }
@@ -63,7 +63,7 @@ static void bh_060_what_is_fed(void **state)
     result r = {0};
     hs_script_placeholder(s->script, "x");
     train(s, hs_final_ops(.names = HS_NAMES("x"), .feeds = HS_FEEDS({"x", hs_tensor_of(HS_DOUBLE, HS_SHAPE(2), numbers)}),
-                          .done = take, .done_user = &r));
+                          .done = take, .user = &r));
     assert_int_equal(r.n, 2);
     assert_memory_equal(r.numbers, numbers, sizeof numbers);
 }
@@ -73,7 +73,7 @@ static void a_tree_of_fetches(void **state)
     result r = {.leaf = "metrics/loss"};
     constant(*state, "loss", HS_SCALAR, (const double[]){0.5});
     train(*state,
-          hs_final_ops(.fetches = HS_DICT({"metrics", HS_DICT({"loss", HS_LEAF("loss")})}), .done = take, .done_user = &r));
+          hs_final_ops(.fetches = HS_DICT({"metrics", HS_DICT({"loss", HS_LEAF("loss")})}), .done = take, .user = &r));
     assert_true(r.numbers[0] == 0.5);
 }
 
@@ -90,7 +90,7 @@ static void bh_107s_not_before_the_end(void **state)
     stage *s = *state;
     result r = {0};
     constant(s, "four", HS_SCALAR, (const double[]){4});
-    stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .done_user = &r));
+    stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .user = &r));
     stage_run(s, "train", 3, 0);
     assert_int_equal(r.calls, 0);
     stage_close(s);
@@ -101,7 +101,7 @@ static void bh_107s_without_ops_nothing_is_run(void **state)
 {
     stage *s = *state;
     result r = {0};
-    train(s, hs_final_ops(.done = take, .done_user = &r));
+    train(s, hs_final_ops(.done = take, .user = &r));
     assert_int_equal(hs_script_runs(s->script), 1);
     assert_int_equal(r.calls, 0);
 }
@@ -120,7 +120,7 @@ static void bh_107s_after_a_failure_nothing_is_run(void **state)
     result r = {0};
     constant(s, "four", HS_SCALAR, (const double[]){4});
     hs_script_fail_at(s->script, 1, HS_DATA_LOSS, "bad input");
-    stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .done_user = &r));
+    stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .user = &r));
     assert_int_equal(stage_run_once(s, "train"), HS_DATA_LOSS);
     close_badly(s);
     assert_int_equal(r.calls, 0);
@@ -133,7 +133,7 @@ static void the_end_of_the_input_is_a_warning_and_a_failure(void **state)
     result r = {0};
     constant(s, "four", HS_SCALAR, (const double[]){4});
     hs_script_fail_at(s->script, 2, HS_OUT_OF_RANGE, "no more");
-    stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .done_user = &r));
+    stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .user = &r));
     stage_run(s, "train", 1, 0);
     close_badly(s);
     assert_says(&s->err, HS_OUT_OF_RANGE, "hook 'final_ops', end at step 1: no more");
@@ -146,7 +146,7 @@ static void a_callback_may_fail(void **state)
     stage *s = *state;
     result r = {.fails = HS_ABORTED};
     constant(s, "four", HS_SCALAR, (const double[]){4});
-    stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .done_user = &r));
+    stage_open(s, hs_final_ops(.names = HS_NAMES("four"), .done = take, .user = &r));
     close_badly(s);
     assert_says(&s->err, HS_ABORTED, "hook 'final_ops', end at step 0: not what was hoped for");
 }

@@ -6,7 +6,7 @@
 
 #define GUARD(...)                                                                                                         \
     hs_finite_guard(.gradients = HS_NAMES("gradient"), .parameters = HS_NAMES("weight"), .policy = HS_GUARD_ROLLBACK,      \
-                    .most_rollbacks = 9, .dump_dir = __VA_ARGS__)
+                    .max_rollbacks = 9, .dump_dir = __VA_ARGS__)
 
 /* Reads a tensor of a dump by way of a checkpoint. */
 static void read_back(const poisoned *p, const char *file, const char *name, void *data, size_t bytes)
@@ -15,7 +15,7 @@ static void read_back(const poisoned *p, const char *file, const char *name, voi
     char from[1024], to[1024];
     snprintf(from, sizeof from, "%s", test_path(p->s->directory, file));
     snprintf(to, sizeof to, "%s", test_path(p->s->directory, "read_back"));
-    assert_ok(hs_convert_checkpoint(NULL, from, to, &err), &err);
+    assert_ok(hs_checkpoint_convert(NULL, from, to, &err), &err);
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, to, &err);
     assert_non_null(reader);
     assert_ok(hs_checkpoint_read(reader, name, data, bytes, &err), &err);
@@ -77,11 +77,11 @@ static void no_dump_takes_the_place_of_another(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
-    open_and_trip(p, GUARD(p->s->directory, .most_dumps = 2), 4);
+    open_and_trip(p, GUARD(p->s->directory, .max_dumps = 2), 4);
     stage_close(p->s);
     assert_true(is_dumped(p, "2") && is_dumped(p, "2.1") && !is_dumped(p, "2.2"));
     p->position = 0;
-    open_and_trip(p, GUARD(p->s->directory, .most_dumps = 1), 2);
+    open_and_trip(p, GUARD(p->s->directory, .max_dumps = 1), 2);
     stage_close(p->s);
     assert_true(is_dumped(p, "2.2") && !is_dumped(p, "2.3"));
 }

@@ -151,7 +151,7 @@ static void open_with_saver(poisoned *p, int64_t policy, size_t guard, bool back
 {
     hs_hook hooks[2];
     hooks[guard] = hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = policy);
-    hooks[1 - guard] = poisoned_saver(p, .save_steps = 1, .background = background);
+    hooks[1 - guard] = poisoned_saver(p, .every_n_steps = 1, .background = background);
     assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
 }
 
@@ -199,7 +199,7 @@ static void bad_updates_are_left_out(void **state)
     poisoned *p = *state;
     p->bad[0] = 2;
     p->bad[1] = 4;
-    hs_hook hooks[] = {SKIPPING(.most_skips = 1), poisoned_saver(p, .save_steps = 1), hs_stop_at_step(.last_step = 4)};
+    hs_hook hooks[] = {SKIPPING(.max_skips = 1), poisoned_saver(p, .every_n_steps = 1), hs_stop_at_step(.last_step = 4)};
     assert_ok(poisoned_open(p, false, hooks, 3), &p->s->err);
     assert_ok(poisoned_run(p, "compute", 3), &p->s->err);
     assert_int_equal(hs_session_step(p->s->session), 2);
@@ -217,7 +217,7 @@ static void too_many_in_a_row_fail(void **state)
     poisoned *p = *state;
     p->bad[0] = 2;
     p->all_bad = true;
-    hs_hook hooks[] = {SKIPPING(.most_skips = 2), poisoned_saver(p, .save_steps = 1)};
+    hs_hook hooks[] = {SKIPPING(.max_skips = 2), poisoned_saver(p, .every_n_steps = 1)};
     assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
     assert_ok(poisoned_run(p, "compute", 3), &p->s->err);
     assert_fails(poisoned_run(p, "compute", 1), HS_FAILED_PRECONDITION, &p->s->err, "; 2 updates in a row were left out");
@@ -240,7 +240,7 @@ static void the_row_goes_on_after_a_restart(void **state)
     poisoned *p = *state;
     p->bad[0] = 2;
     p->all_bad = true;
-    hs_hook first[] = {SKIPPING(.most_skips = 2), poisoned_saver(p, .save_steps = 1)};
+    hs_hook first[] = {SKIPPING(.max_skips = 2), poisoned_saver(p, .every_n_steps = 1)};
     assert_ok(poisoned_open(p, true, first, 2), &p->s->err);
     assert_ok(poisoned_run(p, "compute", 2), &p->s->err);
     hs_saver *saver = hs_saver_new(NULL, &p->s->err);
@@ -249,7 +249,7 @@ static void the_row_goes_on_after_a_restart(void **state)
         &p->s->err);
     hs_saver_free(saver);
     hs_session_close(p->s->session, NULL);
-    hs_hook second = SKIPPING(.most_skips = 2);
+    hs_hook second = SKIPPING(.max_skips = 2);
     assert_ok(poisoned_open(p, true, &second, 1), &p->s->err);
     assert_ok(poisoned_run(p, "compute", 1), &p->s->err);
     assert_fails(poisoned_run(p, "compute", 1), HS_FAILED_PRECONDITION, &p->s->err, "; 2 updates in a row were left out");
@@ -279,12 +279,12 @@ static void options_that_make_no_sense(void **state)
         REFUSED("each of every_n_secs and every_n_steps", WATCH, .every_n_steps = 1, .every_n_secs = 1),
         REFUSED("every_n_steps is -1", WATCH, .every_n_steps = -1),
         REFUSED("dump_also is given, which does nothing without dump_dir", WATCH, .dump_also = HS_NAMES("label")),
-        REFUSED("most_dumps is given", WATCH, .most_dumps = 1),
-        REFUSED("most_dumps is -2", WATCH, .dump_dir = "x", .most_dumps = -2),
-        REFUSED("most_rollbacks is given, which does nothing without HS_GUARD_ROLLBACK", WATCH, .most_rollbacks = 1),
+        REFUSED("max_dumps is given", WATCH, .max_dumps = 1),
+        REFUSED("max_dumps is -2", WATCH, .dump_dir = "x", .max_dumps = -2),
+        REFUSED("max_rollbacks is given, which does nothing without HS_GUARD_ROLLBACK", WATCH, .max_rollbacks = 1),
         REFUSED("skip_op is given", WATCH, .skip_op = "draw"),
         REFUSED("copy_limit is given", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .copy_limit = 1),
-        REFUSED("most_rollbacks is -2", WATCH, .policy = HS_GUARD_ROLLBACK, .most_rollbacks = -2),
+        REFUSED("max_rollbacks is -2", WATCH, .policy = HS_GUARD_ROLLBACK, .max_rollbacks = -2),
         REFUSED("learning_rate_factor is given, which does nothing without learning_rate", WATCH,
                 .policy = HS_GUARD_ROLLBACK, .learning_rate_factor = 0.1),
         REFUSED("learning_rate_factor is 2", WATCH, .policy = HS_GUARD_ROLLBACK, .learning_rate = "rate",
@@ -299,7 +299,7 @@ static void options_that_make_no_sense(void **state)
         REFUSED("every_n_steps is given with HS_GUARD_SKIP_STEP", WATCH, .policy = HS_GUARD_SKIP_STEP,
                 .update_op = "update", .every_n_steps = 2),
         REFUSED("update_op is given, which does nothing without HS_GUARD_SKIP_STEP", WATCH, .update_op = "update"),
-        REFUSED("most_skips is -3", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .most_skips = -3),
+        REFUSED("max_skips is -3", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .max_skips = -3),
         {"trigger: last is set", hs_finite_guard(WATCH, .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(1), .last = true))},
         {"hs_finite_guard_options: the pointer is NULL", hs_finite_guard_hook(NULL)},
         {"HS_INIT(hs_finite_guard_options", hs_finite_guard_hook(&(hs_finite_guard_options){WATCH})},

@@ -35,7 +35,7 @@ static void the_copy_is_freed_when_there_is_a_checkpoint(void **state)
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
     size_t with_copy = p->s->t.live;
-    hs_raw_session_saved(hs_session_raw(p->s->session), 2);
+    hs_raw_session_record_save(hs_session_raw(p->s->session), 2);
     assert_ok(poisoned_run(p, "train", 1), &p->s->err);
     assert_true(p->s->t.live < with_copy);
     stage_close(p->s);
@@ -51,12 +51,12 @@ static void going_back_to_a_checkpoint(void **state)
         p->weight = 0;
         p->position = 0;
         hs_hook hooks[2];
-        hooks[first] = poisoned_saver(p, .save_steps = 2);
+        hooks[first] = poisoned_saver(p, .every_n_steps = 2);
         hooks[1 - first] = GUARD(.skip_op = "draw");
         assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
         assert_ok(poisoned_run(p, "train", 6), &p->s->err);
         is_at(p, 4, 1 + 2 + 3 + 4, 6); /* the save of step 4 */
-        assert_null(hs_raw_session_saves_refused(hs_session_raw(p->s->session)));
+        assert_null(hs_raw_session_save_refusal(hs_session_raw(p->s->session)));
         assert_int_equal(latest_step(p->s->directory), 4);
         assert_ok(poisoned_run(p, "train", 2), &p->s->err);
         is_at(p, 6, 1 + 2 + 3 + 4 + 7 + 8, 8);
@@ -71,7 +71,7 @@ static void a_save_in_the_background_is_waited_for(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 5;
-    hs_hook hooks[] = {poisoned_saver(p, .save_steps = 2, .background = true), GUARD(.skip_op = "draw")};
+    hs_hook hooks[] = {poisoned_saver(p, .every_n_steps = 2, .background = true), GUARD(.skip_op = "draw")};
     assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
     assert_ok(poisoned_run(p, "train", 5), &p->s->err); /* step 4's is on its way */
     is_at(p, 4, 1 + 2 + 3 + 4, 5);
@@ -122,7 +122,7 @@ static void the_learning_rate_shrinks_with_each(void **state)
     p->bad[0] = 2;
     p->bad[1] = 3;
     hs_hook hooks[] = {GUARD(.skip_op = "draw", .learning_rate = "rate", .learning_rate_factor = 0.25),
-                       poisoned_saver(p, .save_steps = 1)};
+                       poisoned_saver(p, .every_n_steps = 1)};
     assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
     assert_true(p->rate == 0.25F);
@@ -141,14 +141,14 @@ static void without_an_op_the_same_batch_comes_again(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
-    hs_hook guard = GUARD(.most_rollbacks = 2);
+    hs_hook guard = GUARD(.max_rollbacks = 2);
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
     is_at(p, 0, 0, 0);
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
     assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err,
                  "all 2 rollbacks are used up: step 2 to 0, step 2 to 0");
-    assert_non_null(hs_raw_session_saves_refused(hs_session_raw(p->s->session)));
+    assert_non_null(hs_raw_session_save_refusal(hs_session_raw(p->s->session)));
 }
 
 /* What was used rides in the checkpoints, and is used in the next process too. */
@@ -156,13 +156,13 @@ static void the_budget_is_that_of_the_whole_training(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
-    hs_hook first[] = {GUARD(.skip_op = "draw", .most_rollbacks = 1), poisoned_saver(p, .save_steps = 1)};
+    hs_hook first[] = {GUARD(.skip_op = "draw", .max_rollbacks = 1), poisoned_saver(p, .every_n_steps = 1)};
     assert_ok(poisoned_open(p, true, first, 2), &p->s->err);
     assert_ok(poisoned_run(p, "train", 3), &p->s->err);
     is_at(p, 2, 1 + 3, 3);
     stage_close(p->s);
     p->bad[0] = 5;
-    hs_hook second[] = {GUARD(.skip_op = "draw", .most_rollbacks = 1), poisoned_saver(p, .save_steps = 1)};
+    hs_hook second[] = {GUARD(.skip_op = "draw", .max_rollbacks = 1), poisoned_saver(p, .every_n_steps = 1)};
     assert_ok(poisoned_open(p, true, second, 2), &p->s->err);
     assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err, "all 1 rollbacks are used up");
     hs_session_close(p->s->session, NULL);
@@ -175,7 +175,7 @@ static void there_may_be_no_limit(void **state)
     poisoned *p = *state;
     p->bad[0] = 1;
     p->all_bad = true;
-    hs_hook guard = GUARD(.skip_op = "draw", .most_rollbacks = HS_NEVER);
+    hs_hook guard = GUARD(.skip_op = "draw", .max_rollbacks = HS_NEVER);
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", 100), &p->s->err);
     is_at(p, 0, 0, 100);
@@ -186,7 +186,7 @@ static void a_damaged_checkpoint_is_passed_over(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 5;
-    hs_hook hooks[] = {GUARD(.skip_op = "draw"), poisoned_saver(p, .save_steps = 2)};
+    hs_hook hooks[] = {GUARD(.skip_op = "draw"), poisoned_saver(p, .every_n_steps = 2)};
     assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
     assert_ok(poisoned_run(p, "train", 4), &p->s->err);
     assert_int_equal(latest_step(p->s->directory), 4);
@@ -201,7 +201,7 @@ static void a_damaged_checkpoint_is_passed_over(void **state)
 static void what_was_restored_is_gone_back_to(void **state)
 {
     poisoned *p = *state;
-    hs_hook saver = poisoned_saver(p, .save_steps = 10);
+    hs_hook saver = poisoned_saver(p, .every_n_steps = 10);
     assert_ok(poisoned_open(p, false, &saver, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", 3), &p->s->err);
     stage_close(p->s);
@@ -224,7 +224,7 @@ static void nothing_to_go_back_to(void **state)
     assert_fails(poisoned_run(p, "train", 1), HS_FAILED_PRECONDITION, &p->s->err,
                  "is not finite at step 2: first at [1,2] (element 5)");
     assert_contains(p->s->err.message, "going back failed: there is nothing to go back to");
-    assert_non_null(hs_raw_session_saves_refused(hs_session_raw(p->s->session)));
+    assert_non_null(hs_raw_session_save_refusal(hs_session_raw(p->s->session)));
 }
 
 /* To begin anew, because the guard looks for checkpoints elsewhere, would throw away what was saved. */
@@ -241,7 +241,7 @@ static void a_saver_that_the_guard_does_not_know(void **state)
     for (size_t i = 0; i < 2; i++) {
         p->weight = 0;
         p->position = 0;
-        hs_hook hooks[] = {poisoned_saver(p, .save_steps = 2, .saver = saver), cases[i].guard};
+        hs_hook hooks[] = {poisoned_saver(p, .every_n_steps = 2, .saver = saver), cases[i].guard};
         assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
         hs_code code = poisoned_run(p, "train", 4);
         if (cases[i].says)
@@ -270,12 +270,12 @@ static hs_code produce(void *self, hs_op *op, hs_error *err)
 
 static hs_code save_produced(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, &((numbers *)self)->produced, sizeof(int64_t), err);
+    return hs_state_writer_write(out, &((numbers *)self)->produced, sizeof(int64_t), err);
 }
 
 static hs_code load_produced(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, &((numbers *)self)->produced, sizeof(int64_t), err);
+    return hs_state_reader_read(in, &((numbers *)self)->produced, sizeof(int64_t), err);
 }
 
 static hs_code consume(void *self, hs_op *op, hs_error *err)
@@ -295,13 +295,13 @@ static void batches_of_a_queue(void **state)
     hs_state_provider position =
         HS_INIT(hs_state_provider, .name = "produced", .save = save_produced, .load = load_produced, .self = &n);
     hs_graph_variable(g, "sum", HS_FLOAT, HS_SCALAR, &n.sum);
-    hs_graph_queue(g, .name = "input", .capacity = 3, .produce = produce, .self = &n,
+    hs_graph_queue(g, .name = "input", .capacity = 3, .produce = produce, .user = &n,
                    .components = HS_OUTPUTS({.dtype = HS_FLOAT}), .position = &position);
-    hs_graph_op(g, .name = "train", .run = consume, .self = &n, .inputs = HS_NAMES("input/dequeue:0"),
+    hs_graph_op(g, .name = "train", .run = consume, .user = &n, .inputs = HS_NAMES("input/dequeue:0"),
                 .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}), .advances_step = true);
     hs_hook hooks[] = {
         hs_finite_guard(.activations = HS_NAMES("train:0"), .policy = HS_GUARD_ROLLBACK, .skip_op = "input/dequeue"),
-        poisoned_saver(p, .save_steps = 3)};
+        poisoned_saver(p, .every_n_steps = 3)};
     assert_ok(stage_try(p->s, hs_graph_backend(g), hooks, 2), &p->s->err);
     assert_ok(poisoned_run(p, "train", 5 + 2), &p->s->err); /* the fifth goes back to step 3, and skips 4 and 5 */
     assert_int_equal(hs_session_step(p->s->session), 5);
@@ -329,7 +329,7 @@ static void a_stop_in_the_bad_run(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 5;
-    hs_hook hooks[] = {poisoned_saver(p, .save_steps = 2), GUARD(.skip_op = "draw"), hs_stop_at_step(.last_step = 5)};
+    hs_hook hooks[] = {poisoned_saver(p, .every_n_steps = 2), GUARD(.skip_op = "draw"), hs_stop_at_step(.last_step = 5)};
     assert_ok(poisoned_open(p, false, hooks, 3), &p->s->err);
     assert_ok(poisoned_run(p, "train", 9), &p->s->err);
     stage_close(p->s);
@@ -380,7 +380,7 @@ static void an_evaluation_is_not_made_twice(void **state)
     poisoned *p = *state;
     char steps[64] = "";
     hs_hook hooks[] = {GUARD(.skip_op = "draw"), hs_evaluation(.evaluate = note_step, .user = steps, .every_n_steps = 2),
-                       poisoned_saver(p, .save_steps = 1)};
+                       poisoned_saver(p, .every_n_steps = 1)};
     p->bad[0] = 4;
     assert_ok(poisoned_open(p, false, hooks, 3), &p->s->err);
     assert_ok(poisoned_run(p, "train", 6), &p->s->err);
@@ -393,13 +393,13 @@ static void hooks_by_seconds_go_on(void **state)
 {
     poisoned *p = *state;
     char steps[64] = "";
-    const hs_trigger *often = HS_TRIGGER(.every_secs = 10);
+    const hs_trigger *often = HS_TRIGGER(.every_n_secs = 10);
     for (size_t round = 0; round < 2; round++) {
         double secs = round ? 10 : 0;
         hs_hook hooks[] = {
             GUARD(.skip_op = "draw"),
             hs_evaluation(.evaluate = note_step, .user = steps, .every_n_secs = secs, .trigger = round ? NULL : often),
-            poisoned_saver(p, .save_secs = secs, .trigger = round ? NULL : often)};
+            poisoned_saver(p, .every_n_secs = secs, .trigger = round ? NULL : often)};
         steps[0] = '\0';
         p->weight = 0;
         p->position = 0;
@@ -426,7 +426,7 @@ static void a_damaged_count_is_refused(void **state)
 {
     poisoned *p = *state;
     const int64_t states[][5] = {{INT64_MAX, 0, 0, 0, -1}, {0, INT64_MAX, 0, 0, -1}, {-1, 0, 0, 0, -1}, {0, -1, 0, 0, -1}};
-    hs_hook guard = GUARD(.most_rollbacks = HS_NEVER, .skip_op = "draw");
+    hs_hook guard = GUARD(.max_rollbacks = HS_NEVER, .skip_op = "draw");
     p->bad[0] = 1;
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {

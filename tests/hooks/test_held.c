@@ -50,10 +50,10 @@ static void begins_anew(stage *s, hs_hook hook)
     test_env_advance(&s->t, 100);
     play(s, hook, second, sizeof second);
     assert_string_equal(second, first);
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
 }
 
-#define EVERY_10_SECS .trigger = HS_TRIGGER(.every_secs = 10, .on_request = true)
+#define EVERY_10_SECS .trigger = HS_TRIGGER(.every_n_secs = 10, .on_request = true)
 
 static void each_hook_with_a_trigger(void **state)
 {
@@ -64,10 +64,10 @@ static void each_hook_with_a_trigger(void **state)
     assert_int_equal(hs_script_constant(s->script, "loss", &loss), HS_OK);
     begins_anew(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), EVERY_10_SECS));
     begins_anew(s, hs_progress(.descriptor = null, .tensors = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_profiler(.output_dir = s->directory, EVERY_10_SECS));
+    begins_anew(s, hs_profiler(.trace_dir = s->directory, EVERY_10_SECS));
     begins_anew(s, hs_step_counter(EVERY_10_SECS));
     begins_anew(s, hs_evaluation(.metrics = HS_NAMES("loss"), EVERY_10_SECS));
-    begins_anew(s, hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .trigger = HS_TRIGGER(.every_secs = 1000)));
+    begins_anew(s, hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .trigger = HS_TRIGGER(.every_n_secs = 1000)));
     begins_anew(s, hs_finite_guard(.gradients = HS_NAMES("loss"), EVERY_10_SECS));
     begins_anew(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), EVERY_10_SECS));
     begins_anew(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, EVERY_10_SECS));

@@ -25,22 +25,23 @@ static size_t logged(stage *s)
 static void bh_010_illegal_options(void **state)
 {
     const char *const *answer = HS_NAMES("answer");
-    stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_iter = -10), HS_INVALID_ARGUMENT,
-                  "every_n_iter is -10");
-    stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_iter = 5, .every_n_secs = 5), HS_INVALID_ARGUMENT,
-                  "each of every_n_secs and every_n_iter");
-    stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_iter = 0), HS_INVALID_ARGUMENT,
-                  "none of every_n_iter, every_n_secs and at_end");
+    stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_steps = -10), HS_INVALID_ARGUMENT,
+                  "every_n_steps is -10");
+    stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_steps = 5, .every_n_secs = 5), HS_INVALID_ARGUMENT,
+                  "each of every_n_secs and every_n_steps");
+    stage_refuses(*state, hs_logging_tensor(.tensors = answer, .every_n_steps = 0), HS_INVALID_ARGUMENT,
+                  "none of every_n_steps, every_n_secs and at_end");
 }
 
 static void tensors_and_labels_must_make_sense(void **state)
 {
-    stage_refuses(*state, hs_logging_tensor(.every_n_iter = 1), HS_INVALID_ARGUMENT, "no tensors");
-    stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES(NULL), .every_n_iter = 1), HS_INVALID_ARGUMENT,
+    stage_refuses(*state, hs_logging_tensor(.every_n_steps = 1), HS_INVALID_ARGUMENT, "no tensors");
+    stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES(NULL), .every_n_steps = 1), HS_INVALID_ARGUMENT,
                   "no tensors");
-    stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES("answer"), .labels = HS_NAMES("a", "b"), .every_n_iter = 1),
+    stage_refuses(*state,
+                  hs_logging_tensor(.tensors = HS_NAMES("answer"), .labels = HS_NAMES("a", "b"), .every_n_steps = 1),
                   HS_INVALID_ARGUMENT, "2 labels for 1 tensors");
-    stage_refuses(*state, hs_logging_tensor_hook(&(hs_logging_tensor_options){.every_n_iter = 1}), HS_INVALID_ARGUMENT,
+    stage_refuses(*state, hs_logging_tensor_hook(&(hs_logging_tensor_options){.every_n_steps = 1}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_logging_tensor_options");
 }
 
@@ -56,7 +57,7 @@ static void bh_011_at_the_end_only(void **state)
 
 static void ten_by_ten(stage *s)
 {
-    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 10));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 10));
     stage_run(s, "train", 1, 0);
     assert_int_equal(logged(s), 1);
     for (int i = 0; i < 3; i++) {
@@ -79,20 +80,20 @@ static void bh_012_every_ten_runs(void **state)
 static void bh_012_a_hook_that_is_used_again_counts_anew(void **state)
 {
     stage *s = *state;
-    hs_hook hook = hs_hook_hold(hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 10));
+    hs_hook hook = hs_hook_hold(hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 10));
     for (int i = 0; i < 2; i++) {
         stage_open(s, hook);
         stage_run(s, "train", 3, 0);
         stage_close(s);
         assert_int_equal(logged(s), 1);
     }
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
 }
 
 static void bh_014_the_first_line_has_no_seconds(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 1));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 1));
     stage_run(s, "train", 1, 0);
     assert_string_equal(s->t.log, "INFO: answer = 42\n");
 }
@@ -126,14 +127,14 @@ static void bh_016_every_second_and_at_the_end(void **state)
 
 static void qqq(void *user, const hs_run_values *values, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s=%.1f", (const char *)user, hs_values_number(values, 0));
+    snprintf(text, bytes, "%s=%.1f", (const char *)user, hs_run_values_number(values, 0));
 }
 
 static void bh_017_a_formatter_makes_the_line(void **state)
 {
     stage *s = *state;
     stage_open(
-        s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 1, .formatter = qqq, .formatter_user = "qqq"));
+        s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 1, .formatter = qqq, .user = "qqq"));
     stage_run(s, "train", 2, 1);
     assert_string_equal(s->t.log, "INFO: qqq=42.0\nINFO: qqq=42.0\n");
 }
@@ -148,7 +149,7 @@ static void fill_up(void *user, const hs_run_values *values, char *text, size_t 
 static void a_formatter_may_fill_the_line(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 1, .formatter = fill_up));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 1, .formatter = fill_up));
     stage_run(s, "train", 1, 0);
     assert_true(strlen(s->t.log) > 1000);
 }
@@ -157,7 +158,7 @@ static void bh_078s_it_counts_its_own_runs(void **state)
 {
     stage *s = *state;
     hs_script_steps_per_run(s->script, 10);
-    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 5));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 5));
     stage_run(s, "train", 5, 0);
     assert_int_equal(logged(s), 1);
     stage_run(s, "train", 1, 0);
@@ -167,7 +168,7 @@ static void bh_078s_it_counts_its_own_runs(void **state)
 static void bh_078s_later_lines_have_the_seconds_since(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 2));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 2));
     stage_run(s, "train", 5, 0.602);
     assert_string_equal(s->t.log, "INFO: answer = 42\nINFO: answer = 42 (1.204 sec)\nINFO: answer = 42 (1.204 sec)\n");
 }
@@ -178,7 +179,7 @@ static void bh_078s_labels_stand_in_their_order(void **state)
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){0.25}, 1);
     stage_open(s,
-               hs_logging_tensor(.tensors = HS_NAMES("loss", "answer"), .labels = HS_NAMES("z", "a"), .every_n_iter = 1));
+               hs_logging_tensor(.tensors = HS_NAMES("loss", "answer"), .labels = HS_NAMES("z", "a"), .every_n_steps = 1));
     stage_run(s, "train", 1, 0);
     assert_string_equal(s->t.log, "INFO: z = 0.25, a = 42\n");
 }
@@ -186,7 +187,7 @@ static void bh_078s_labels_stand_in_their_order(void **state)
 static void bh_080s_the_tensors_are_fetched_only_in_runs_that_log(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 2));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 2));
     stage_run(s, "train", 1, 0);
     assert_string_equal(hs_script_last_run(s->script), "fetch train answer; feed");
     stage_run(s, "train", 1, 0);
@@ -208,7 +209,7 @@ static hs_code open_on_pair(stage *s, hs_graph **graph, const char *tensor)
     *graph = hs_graph_new(&s->t.env);
     hs_graph_op(*graph, .name = "pair", .run = give_two, .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}, {.dtype = HS_FLOAT}));
     hs_graph_op(*graph, .name = "group");
-    hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES(tensor), .every_n_iter = 1);
+    hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES(tensor), .every_n_steps = 1);
     return stage_try(s, hs_graph_backend(*graph), &hook, 1);
 }
 
@@ -249,7 +250,7 @@ static void assert_logs(stage *s, const hs_tensor *value, const char *text)
 {
     test_env_clear_log(&s->t);
     hs_script_constant(s->script, "value", value);
-    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("value"), .every_n_iter = 1));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("value"), .every_n_steps = 1));
     stage_run(s, "train", 1, 0);
     assert_string_equal(s->t.log, text);
     stage_close(s);
@@ -300,7 +301,7 @@ static void a_long_line_is_cut(void **state)
     memset(label, 'x', sizeof label - 1);
     label[sizeof label - 1] = '\0';
     stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer", "answer", "answer"),
-                                    .labels = HS_NAMES("short", label, "last"), .every_n_iter = 1));
+                                    .labels = HS_NAMES("short", label, "last"), .every_n_steps = 1));
     stage_run(s, "train", 2, 1);
     assert_contains(s->t.log, "INFO: short = 42, xxxx");
     assert_lacks(s->t.log, "last");
@@ -312,7 +313,7 @@ static void a_run_that_fails_logs_nothing_and_does_not_count(void **state)
 {
     stage *s = *state;
     hs_script_fail_at(s->script, 1, HS_UNAVAILABLE, "lost");
-    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_iter = 2));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 2));
     assert_int_equal(stage_run_once(s, "train"), HS_UNAVAILABLE);
     assert_int_equal(logged(s), 0);
     stage_run(s, "train", 3, 0);
@@ -340,7 +341,7 @@ static hs_code log_twice(test_env *t, void *user)
         hs_script_free(script);
         return HS_RESOURCE_EXHAUSTED;
     }
-    hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("loss"), .labels = HS_NAMES("l"), .every_n_iter = 1,
+    hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("loss"), .labels = HS_NAMES("l"), .every_n_steps = 1,
                                      .at_end = true, .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);

@@ -27,8 +27,8 @@ static void build(model *m, const hs_env *env)
 {
     *m = (model){.graph = hs_graph_new(env)};
     hs_graph_value(m->graph, "loss", HS_DOUBLE, HS_SCALAR, &m->loss);
-    hs_graph_op(m->graph, .name = "train", .run = train, .self = m, .writes = HS_NAMES("loss"), .advances_step = true);
-    hs_graph_op(m->graph, .name = "metric", .run = evaluate, .self = m, .outputs = HS_OUTPUTS({.dtype = HS_INT32}));
+    hs_graph_op(m->graph, .name = "train", .run = train, .user = m, .writes = HS_NAMES("loss"), .advances_step = true);
+    hs_graph_op(m->graph, .name = "metric", .run = evaluate, .user = m, .outputs = HS_OUTPUTS({.dtype = HS_INT32}));
     hs_graph_summary_scalar(m->graph, "s/loss", "loss");
     hs_graph_summary_scalar(m->graph, "s/metric", "metric");
 }

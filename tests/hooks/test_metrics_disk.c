@@ -62,7 +62,7 @@ static void muted_close(void *self, const hs_outcome *outcome)
 
 static void muted_destroy(void *self)
 {
-    hs_hook_destroy(((muted *)self)->inner);
+    hs_hook_free(((muted *)self)->inner);
 }
 
 static void open_muted(stage *s, muted *m)
@@ -73,7 +73,7 @@ static void open_muted(stage *s, muted *m)
     hs_script_free(s->script);
     s->script = hs_script_new(&s->t.env);
     m->inner = hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"), .labels = HS_NAMES("x"),
-                               .every_n_steps = 1, .without_wall_time = true);
+                               .every_n_steps = 1, .no_wall_time = true);
     m->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = "muted", .begin = muted_begin, .after_create_session = muted_create,
                                   .before_run = muted_before, .after_run = muted_after, .close = muted_close,
                                   .destroy = muted_destroy);
@@ -122,7 +122,7 @@ static void a_full_disk_ends_no_training(void **state)
     hs_script_free(s->script);
     s->script = hs_script_new(&s->t.env);
     stage_open(s, hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"), .labels = HS_NAMES("x"),
-                                  .every_n_steps = 10, .without_wall_time = true));
+                                  .every_n_steps = 10, .no_wall_time = true));
     stage_run(s, "train", 10, 0);
     d.room = 14; /* within the row of step 11 */
     stage_run(s, "train", 30, 0);
@@ -159,10 +159,9 @@ static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
     s->t.env.files = d.files;
     hs_script_free(s->script);
     s->script = hs_script_new(&s->t.env);
-    stage_open(
-        s, hs_hook_best_effort(hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"),
-                                               .labels = HS_NAMES("x"), .every_n_steps = 100, .without_wall_time = true),
-                               0));
+    stage_open(s, hs_hook_best_effort(hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"),
+                                                      .labels = HS_NAMES("x"), .every_n_steps = 100, .no_wall_time = true),
+                                      0));
     stage_run(s, "train", 100, 0);
     d.room = 14; /* within the row of step 101 */
     stage_run(s, "train", 65, 0);
@@ -224,7 +223,7 @@ static bool goes_on_until(stage *s, size_t change, disk_loss loss)
     hs_script_set_step(script, 5);
     d.cut_at = d.changes + change;
     hs_hook hook = hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"), .labels = HS_NAMES("x"),
-                                   .every_n_steps = 1, .without_wall_time = true);
+                                   .every_n_steps = 1, .no_wall_time = true);
     hs_code code = stage_try(s, hs_script_backend(script), &hook, 1);
     if (!code)
         stage_run_once(s, "train");

@@ -38,23 +38,23 @@ static void build(trainer *t)
     hs_graph_variable(graph, "weights", HS_FLOAT, HS_SHAPE(2, 3), t->m.weights);
     hs_graph_global_step(graph, NULL, &t->m.step);
     hs_graph_value(graph, "loss", HS_FLOAT, HS_SCALAR, &t->loss);
-    hs_graph_op(graph, .name = "train", .run = step, .self = t, .writes = HS_NAMES("loss"), .advances_step = true);
+    hs_graph_op(graph, .name = "train", .run = step, .user = t, .writes = HS_NAMES("loss"), .advances_step = true);
 }
 
 static hs_code try_open(trainer *t)
 {
     const char *directory = t->s->directory;
     build(t);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = t->save_steps ? t->save_steps : 1);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = t->save_steps ? t->save_steps : 1);
     hs_hook sink = hs_metrics_file(.path = test_path(directory, t->name), .tensors = t->tensors,
-                                   .metrics = HS_NAMES("accuracy"), .every_n_steps = t->every, .without_wall_time = true);
+                                   .metrics = HS_NAMES("accuracy"), .every_n_steps = t->every, .no_wall_time = true);
     hs_hook hooks[] = {t->no_hook ? saver : sink, saver, {.ops = NULL}};
     if (t->no_hook || !t->save_steps)
         hooks[1].ops = NULL;
     if (t->no_hook)
-        hs_hook_destroy(sink);
+        hs_hook_free(sink);
     else if (!t->save_steps)
-        hs_hook_destroy(saver);
+        hs_hook_free(saver);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = directory);
     t->m.session = hs_session_open(hs_graph_backend(t->m.graph), &options, &t->m.err);
     return t->m.session ? HS_OK : t->m.err.code;
@@ -372,7 +372,7 @@ static void resume_with_labels(stage *s, const char *name, const char *const *te
     for (int64_t step = 0; step < 2; step++) {
         hs_script_set_step(s->script, step);
         stage_open(s, hs_metrics_file(.path = test_path(s->directory, name), .tensors = tensors, .labels = labels,
-                                      .every_n_steps = 1, .without_wall_time = true));
+                                      .every_n_steps = 1, .no_wall_time = true));
         stage_run(s, "train", 1, 0);
         stage_close(s);
     }

@@ -70,7 +70,7 @@ static void what_it_stops_for_is_not_saved(void **state)
 {
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 1, NOT_A_NUMBER}, 3);
-    hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1),
+    hs_hook hooks[] = {hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1),
                        hs_nan_tensor(.tensor = "loss", .on_nan = HS_NAN_STOP)};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     stage_run(s, "train", 3, 0);
@@ -101,7 +101,7 @@ static void nothing_is_saved_over_a_nan(void **state)
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, NOT_A_NUMBER}, 2);
     hs_hook hooks[] = {hs_nan_tensor(.tensor = "loss"),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1)};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     stage_run(s, "train", 1, 0);
     assert_int_equal(stage_run_once(s, "train"), HS_FAILED_PRECONDITION);
@@ -119,7 +119,7 @@ static void nothing_is_saved_over_a_nan_whatever_the_caller_says(void **state)
     hs_script_series(s->script, "loss", (double[]){1, NOT_A_NUMBER, 1, NOT_A_NUMBER}, 4);
     for (size_t i = 0; i < 2; i++) {
         hs_hook hooks[] = {hs_script_watch(s->script, NULL, hs_nan_tensor(.tensor = "loss")),
-                           hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1)};
+                           hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1)};
         hs_script_set_step(s->script, 0);
         assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
         stage_run(s, "train", 1, 0);
@@ -142,7 +142,7 @@ static void the_callers_stop_saves_what_is_good(void **state)
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 2}, 2);
     hs_hook hooks[] = {hs_nan_tensor(.tensor = "loss"),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100)};
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100)};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     stage_run(s, "train", 2, 0);
     hs_session_fail(s->session, HS_STOP, "the loop is over");

@@ -67,7 +67,7 @@ static void it_is_destroyed_as_any_other(void **state)
     for (size_t i = 0; i < HOOKS; i++) {
         hs_hook hook = of_null(i);
         assert_non_null(hook.ops->destroy);
-        hs_hook_destroy(hook);
+        hs_hook_free(hook);
     }
 }
 

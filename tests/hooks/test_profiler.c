@@ -9,7 +9,7 @@
 
 static hs_hook every(const stage *s, int64_t steps)
 {
-    return hs_profiler(.save_steps = steps, .output_dir = s->directory);
+    return hs_profiler(.every_n_steps = steps, .trace_dir = s->directory);
 }
 
 static size_t timelines(const stage *s)
@@ -35,19 +35,19 @@ static size_t after_one(stage *s)
 
 static void bh_062_both_secs_and_steps(void **state)
 {
-    stage_refuses(*state, hs_profiler(.save_secs = 10, .save_steps = 20), HS_INVALID_ARGUMENT,
-                  "each of save_secs and save_steps");
+    stage_refuses(*state, hs_profiler(.every_n_secs = 10, .every_n_steps = 20), HS_INVALID_ARGUMENT,
+                  "each of every_n_secs and every_n_steps");
 }
 
 static void bh_063_neither_secs_nor_steps(void **state)
 {
-    stage_refuses(*state, hs_profiler(.output_dir = "x"), HS_INVALID_ARGUMENT, "none of save_secs and save_steps");
+    stage_refuses(*state, hs_profiler(.trace_dir = "x"), HS_INVALID_ARGUMENT, "none of every_n_secs and every_n_steps");
 }
 
 static void options_that_make_no_sense(void **state)
 {
-    stage_refuses(*state, hs_profiler(.save_steps = 1, .max_bytes = -1), HS_INVALID_ARGUMENT, "max_bytes is -1");
-    stage_refuses(*state, hs_profiler(.save_steps = -1), HS_INVALID_ARGUMENT, "save_steps is -1");
+    stage_refuses(*state, hs_profiler(.every_n_steps = 1, .max_bytes = -1), HS_INVALID_ARGUMENT, "max_bytes is -1");
+    stage_refuses(*state, hs_profiler(.every_n_steps = -1), HS_INVALID_ARGUMENT, "every_n_steps is -1");
     stage_refuses(*state, hs_profiler_hook(NULL), HS_INVALID_ARGUMENT, "hs_profiler_options: the pointer is NULL");
 }
 
@@ -66,7 +66,7 @@ static void a_graph_without_a_global_step(void **state)
 static void bh_064_by_seconds_not_in_the_first_run(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_profiler(.save_secs = 2, .output_dir = s->directory));
+    stage_open(s, hs_profiler(.every_n_secs = 2, .trace_dir = s->directory));
     assert_int_equal(after_one(s), 0);
     test_env_advance(&s->t, 1);
     assert_int_equal(after_one(s), 0);
@@ -133,7 +133,7 @@ static void by_seconds_the_step_is_read_only_in_runs_that_are_due(void **state)
 {
     stage *s = *state;
     counted c;
-    hs_hook hook = hs_profiler(.save_secs = 1, .output_dir = s->directory);
+    hs_hook hook = hs_profiler(.every_n_secs = 1, .trace_dir = s->directory);
     assert_ok(stage_try(s, count_calls(&c, hs_script_backend(s->script)), &hook, 1), &s->err);
     stage_run(s, "train", 1, 0);
     c.step_reads = 0;
@@ -155,9 +155,9 @@ static hs_code slow_step(void *self, hs_op *op, hs_error *err)
 static void train(stage *s, hs_hook hook, int steps)
 {
     hs_graph *graph = hs_graph_new(&s->t.env);
-    hs_graph_op(graph, .name = "train", .run = slow_step, .self = s, .advances_step = true);
+    hs_graph_op(graph, .name = "train", .run = slow_step, .user = s, .advances_step = true);
     const char *directory = s->directory;
-    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1000), {.ops = NULL}};
+    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 1000), {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = directory);
     s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
     assert_non_null(s->session);
@@ -179,9 +179,9 @@ static void bh_109s_a_resumed_run_goes_on_in_the_rhythm(void **state)
 static void by_seconds_a_resumed_run_begins_anew(void **state)
 {
     stage *s = *state;
-    train(s, hs_profiler(.save_secs = 0.001, .output_dir = s->directory), 1);
+    train(s, hs_profiler(.every_n_secs = 0.001, .trace_dir = s->directory), 1);
     test_env_advance(&s->t, 60);
-    train(s, hs_profiler(.save_secs = 0.001, .output_dir = s->directory), 1);
+    train(s, hs_profiler(.every_n_secs = 0.001, .trace_dir = s->directory), 1);
     assert_int_equal(timelines(s), 0);
 }
 
@@ -209,7 +209,7 @@ static void steps_that_no_run_can_have_made_are_refused(void **state)
     hs_hook hook = every(s, 2);
     assert_fails(load(s, hook, 0, 0), HS_DATA_LOSS, &s->err, "its runs make 0 steps");
     assert_fails(load(s, hook, INT64_MAX, 0), HS_DATA_LOSS, &s->err, "its runs make");
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
 }
 
 /* What is in the file. */
@@ -269,7 +269,7 @@ static void what_the_hooks_did(void **state)
 static void what_finds_no_room_is_told_of(void **state)
 {
     stage *s = *state;
-    train(s, hs_profiler(.save_steps = 2, .output_dir = s->directory, .max_bytes = 10), 2);
+    train(s, hs_profiler(.every_n_steps = 2, .trace_dir = s->directory, .max_bytes = 10), 2);
     assert_contains(s->t.log, "timeline-2.json: ");
     assert_contains(s->t.log, "events had no room in 10 bytes (max_bytes)");
     json_t *read = timeline(s, "timeline-2.json");
@@ -282,7 +282,7 @@ static void what_finds_no_room_is_told_of(void **state)
 static void bh_111s_nothing_is_made_before_it_is_needed(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_profiler(.save_steps = 2, .output_dir = test_path(s->directory, "deep/profiles")));
+    stage_open(s, hs_profiler(.every_n_steps = 2, .trace_dir = test_path(s->directory, "deep/profiles")));
     stage_run(s, "train", 1, 0);
     assert_false(test_exists(s->directory, "deep"));
     stage_run(s, "train", 1, 0);
@@ -331,7 +331,7 @@ static hs_code profile_twice(test_env *t, void *user)
         hs_script_free(script);
         return HS_RESOURCE_EXHAUSTED;
     }
-    hs_hook hook = hs_profiler(.save_steps = 1, .output_dir = s->directory, .env = &t->env);
+    hs_hook hook = hs_profiler(.every_n_steps = 1, .trace_dir = s->directory, .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 3 && session && !err.code; i++)

@@ -53,9 +53,9 @@ static void build(trainer *t)
     hs_graph_variable(graph, "weights", HS_FLOAT, HS_SHAPE(2, 3), t->m.weights);
     hs_graph_global_step(graph, NULL, &t->m.step);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &t->loss);
-    hs_graph_op(graph, .name = "train", .run = step, .self = t, .writes = HS_NAMES("weights", "loss"),
+    hs_graph_op(graph, .name = "train", .run = step, .user = t, .writes = HS_NAMES("weights", "loss"),
                 .advances_step = true);
-    hs_graph_op(graph, .name = "summary", .run = summarize, .self = t, .inputs = HS_NAMES("loss"),
+    hs_graph_op(graph, .name = "summary", .run = summarize, .user = t, .inputs = HS_NAMES("loss"),
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
 }
 
@@ -68,10 +68,10 @@ static void train_to(trainer *t, int64_t last)
     double secs = every ? 0 : 60;
     build(t);
     hs_hook hooks[] = {hs_stop_at_step(.last_step = last),
-                       hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = every, .every_n_secs = secs),
-                       hs_summary_saver(.summary_ops = HS_NAMES("summary"), .output_dir = directory, .save_steps = every,
-                                        .save_secs = secs),
-                       hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = every, .save_secs = secs,
+                       hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = every, .every_n_secs = secs),
+                       hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_steps = every,
+                                        .every_n_secs = secs),
+                       hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = every, .every_n_secs = secs,
                                            .listeners = HS_LISTENERS({&ops, t})),
                        {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = directory);
@@ -166,7 +166,7 @@ static hs_code load(hs_hook hook, int64_t first, int64_t second, hs_error *err)
     const int64_t numbers[] = {first, second};
     hs_state_reader in = {.at = (const unsigned char *)numbers, .left = sizeof numbers};
     hs_code code = hook.ops->load_state(hook.self, &in, err);
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
     return code;
 }
 
@@ -176,9 +176,9 @@ static void what_no_run_can_have_seen_is_refused(void **state)
     hs_error err = {0};
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        hs_hook logging = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = 4);
+        hs_hook logging = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 4);
         assert_fails(load(logging, wrong[i], 0, &err), HS_DATA_LOSS, &err, "runs");
-        hs_hook summary = hs_summary_saver(.summary_ops = HS_NAMES("x"), .output_dir = "x", .save_steps = 4);
+        hs_hook summary = hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = "x", .every_n_steps = 4);
         assert_fails(load(summary, wrong[i], 0, &err), HS_DATA_LOSS, &err, "its runs make");
     }
 }

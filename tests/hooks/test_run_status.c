@@ -42,19 +42,19 @@ static void assert_text(const stage *s, const char *file, const char *key, const
 
 static hs_hook status(const stage *s)
 {
-    return hs_run_status(.directory = s->directory);
+    return hs_run_status(.status_dir = s->directory);
 }
 
 /* Says that the present step is durable. */
 static void save(const stage *s)
 {
-    hs_raw_session_saved(hs_session_raw(s->session), hs_session_step(s->session));
+    hs_raw_session_record_save(hs_session_raw(s->session), hs_session_step(s->session));
 }
 
 static void a_directory_is_needed(void **state)
 {
-    stage_refuses(*state, hs_run_status(.directory = ""), HS_INVALID_ARGUMENT, "no directory is given");
-    stage_refuses(*state, hs_run_status_hook(&(hs_run_status_options){.directory = "x"}), HS_INVALID_ARGUMENT,
+    stage_refuses(*state, hs_run_status(.status_dir = ""), HS_INVALID_ARGUMENT, "no status_dir is given");
+    stage_refuses(*state, hs_run_status_hook(&(hs_run_status_options){.status_dir = "x"}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_run_status_options");
 }
 
@@ -299,7 +299,7 @@ static void a_session_that_is_not_opened_has_an_outcome(void **state)
 static void what_was_not_opened_makes_no_directory(void **state)
 {
     stage *s = *state;
-    hs_hook hooks[] = {hs_run_status(.directory = test_path(s->directory, "none")), hs_stop_at_step(.last_step = -1)};
+    hs_hook hooks[] = {hs_run_status(.status_dir = test_path(s->directory, "none")), hs_stop_at_step(.last_step = -1)};
     stage_try(s, hs_script_backend(s->script), hooks, 2);
     assert_null(s->session);
     assert_false(test_exists(s->directory, "none"));
@@ -308,7 +308,7 @@ static void what_was_not_opened_makes_no_directory(void **state)
 static void a_directory_is_made(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_run_status(.directory = test_path(s->directory, "a/b")));
+    stage_open(s, hs_run_status(.status_dir = test_path(s->directory, "a/b")));
     stage_close(s);
     assert_true(test_exists(s->directory, "a/b/outcome.json"));
 }
@@ -389,12 +389,12 @@ static hs_code each_scenario(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    hs_hook hook = hs_run_status(.directory = s->directory, .env = &t->env);
+    hs_hook hook = hs_run_status(.status_dir = s->directory, .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++) {
         hs_session_run(session, "train", &err);
-        hs_raw_session_saved(hs_session_raw(session), hs_session_step(session));
+        hs_raw_session_record_save(hs_session_raw(session), hs_session_step(session));
     }
     hs_session_close(session, &err);
     hs_script_free(script);

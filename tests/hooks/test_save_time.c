@@ -27,7 +27,7 @@ static void open_slow(stage *s, slow *disk, bool signals, double grace)
 {
     const hs_saver_listener listener = {&slow_ops, disk};
     hs_hook hook =
-        hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1000, .listeners = HS_LISTENERS(listener));
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1000, .listeners = HS_LISTENERS(listener));
     disk->s = s;
     s->session = hs_session_open(
         hs_script_backend(s->script),

@@ -8,7 +8,7 @@
 
 static hs_hook every(const stage *s, int64_t steps)
 {
-    return hs_step_counter(.every_n_steps = steps, .output_dir = s->directory);
+    return hs_step_counter(.every_n_steps = steps, .summary_dir = s->directory);
 }
 
 static const char stands[] = "WARNING: the global step stands at";
@@ -26,7 +26,7 @@ static size_t warned(stage *s)
 static void bh_094s_seconds_alone_are_enough(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_step_counter(.every_n_secs = 1, .output_dir = s->directory));
+    stage_open(s, hs_step_counter(.every_n_secs = 1, .summary_dir = s->directory));
     stage_run(s, "train", 5, 0.5);
     stage_close(s);
     assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@3 global_step/sec=2@5");
@@ -48,8 +48,8 @@ static void options_that_make_no_sense(void **state)
     stage_refuses(s, hs_step_counter(.every_n_steps = 10, .every_n_secs = 5), HS_INVALID_ARGUMENT,
                   "each of every_n_secs and every_n_steps");
     stage_refuses(s, hs_step_counter(.every_n_steps = -10), HS_INVALID_ARGUMENT, "every_n_steps is -10");
-    stage_refuses(s, hs_step_counter(.output_dir = s->directory, .summary_writer = writer), HS_INVALID_ARGUMENT,
-                  "each of output_dir and summary_writer");
+    stage_refuses(s, hs_step_counter(.summary_dir = s->directory, .summary_writer = writer), HS_INVALID_ARGUMENT,
+                  "each of summary_dir and summary_writer");
     stage_refuses(s, hs_step_counter_hook(NULL), HS_INVALID_ARGUMENT, "hs_step_counter_options: the pointer is NULL");
     hs_summary_writer_close(writer, NULL);
 }
@@ -146,9 +146,9 @@ static void train(stage *s, const char *step_name, hs_hook hook, int steps)
 {
     hs_graph *graph = hs_graph_new(&s->t.env);
     hs_graph_global_step(graph, step_name, NULL);
-    hs_graph_op(graph, .name = "train", .run = slow_step, .self = s, .advances_step = true);
+    hs_graph_op(graph, .name = "train", .run = slow_step, .user = s, .advances_step = true);
     const char *directory = s->directory;
-    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1000), {.ops = NULL}};
+    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 1000), {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = directory);
     s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
     assert_non_null(s->session);
@@ -255,7 +255,7 @@ static hs_code count_twice(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    hs_hook hook = hs_step_counter(.every_n_steps = 1, .output_dir = s->directory, .env = &t->env);
+    hs_hook hook = hs_step_counter(.every_n_steps = 1, .summary_dir = s->directory, .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++) {

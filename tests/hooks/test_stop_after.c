@@ -162,7 +162,7 @@ static int resume(stage *s, hs_hook hook, double secs, int most)
     int made = 0;
     model_set(&m, 0);
     model_build(&m, &s->t.env);
-    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 1000), {.ops = NULL}};
+    hs_hook hooks[] = {hook, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1000), {.ops = NULL}};
     hs_session_options options = HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = s->directory);
     assert_non_null(m.session = hs_session_open(hs_graph_backend(m.graph), &options, &m.err));
     for (; made < most && !hs_session_should_stop(m.session); made++) {
@@ -243,7 +243,7 @@ static void a_damaged_state_is_refused(void **state)
         hs_state_reader in = {.at = (const unsigned char *)&damaged[i], .left = sizeof damaged[i]};
         assert_int_equal(hook.ops->load_state(hook.self, &in, &s->err), HS_DATA_LOSS);
     }
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
 }
 
 static hs_code each_scenario(test_env *t, void *user)

@@ -38,7 +38,7 @@ static void bh_007_stops_at_last_step(void **state)
     assert_false(hs_session_should_stop(s->session));
     assert_true(stops_at(s, 11));
     stage_close(s);
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
 }
 
 static void bh_009_stops_when_the_step_jumps(void **state)
@@ -112,7 +112,7 @@ static void bh_075s_the_target_of_the_first_session_stays(void **state)
     assert_false(stops_at(s, 4));
     assert_true(stops_at(s, 5));
     stage_close(s);
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
 }
 
 static void bh_076s_a_graph_without_a_global_step(void **state)

@@ -49,9 +49,9 @@ static void counters_build(counters *c, const hs_env *env)
 {
     *c = (counters){.graph = hs_graph_new(env), .per_run = 1};
     hs_graph_global_step(c->graph, NULL, &c->step);
-    hs_graph_op(c->graph, .name = "inc", .run = inc, .self = c, .writes = HS_NAMES("global_step"));
-    hs_graph_op(c->graph, .name = "summary1", .run = evaluate1, .self = c, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
-    hs_graph_op(c->graph, .name = "summary2", .run = evaluate2, .self = c, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(c->graph, .name = "inc", .run = inc, .user = c, .writes = HS_NAMES("global_step"));
+    hs_graph_op(c->graph, .name = "summary1", .run = evaluate1, .user = c, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(c->graph, .name = "summary2", .run = evaluate2, .user = c, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     for (int i = 0; i < 2; i++)
         c->summaries[i] = hs_summary_new(NULL);
 }
@@ -65,7 +65,7 @@ static void counters_free(counters *c)
 
 static hs_hook every_eight(const stage *s)
 {
-    return hs_summary_saver(.save_steps = 8, .output_dir = s->directory, .summary_ops = HS_NAMES("summary1"));
+    return hs_summary_saver(.every_n_steps = 8, .summary_dir = s->directory, .summary_ops = HS_NAMES("summary1"));
 }
 
 static void open_counters(stage *s, counters *c, hs_hook hook)
@@ -84,43 +84,44 @@ static void close_counters(stage *s, counters *c)
 
 static void bh_047_neither_scaffold_nor_summary_ops(void **state)
 {
-    stage_refuses(*state, hs_summary_saver(.save_steps = 1, .output_dir = "x"), HS_INVALID_ARGUMENT,
+    stage_refuses(*state, hs_summary_saver(.every_n_steps = 1, .summary_dir = "x"), HS_INVALID_ARGUMENT,
                   "none of scaffold and summary_ops");
 }
 
 static void bh_048_both_scaffold_and_summary_ops(void **state)
 {
     hs_scaffold *scaffold = hs_scaffold_new(NULL, NULL);
-    stage_refuses(*state,
-                  hs_summary_saver(.save_steps = 1, .output_dir = "x", .scaffold = scaffold, .summary_ops = HS_NAMES("s")),
-                  HS_INVALID_ARGUMENT, "each of scaffold and summary_ops");
+    stage_refuses(
+        *state,
+        hs_summary_saver(.every_n_steps = 1, .summary_dir = "x", .scaffold = scaffold, .summary_ops = HS_NAMES("s")),
+        HS_INVALID_ARGUMENT, "each of scaffold and summary_ops");
     hs_scaffold_free(scaffold);
 }
 
 static void bh_049_both_secs_and_steps(void **state)
 {
-    stage_refuses(*state,
-                  hs_summary_saver(.save_secs = 10, .save_steps = 20, .output_dir = "x", .summary_ops = HS_NAMES("s")),
-                  HS_INVALID_ARGUMENT, "each of save_secs and save_steps");
+    stage_refuses(
+        *state, hs_summary_saver(.every_n_secs = 10, .every_n_steps = 20, .summary_dir = "x", .summary_ops = HS_NAMES("s")),
+        HS_INVALID_ARGUMENT, "each of every_n_secs and every_n_steps");
 }
 
 static void bh_050_neither_secs_nor_steps(void **state)
 {
-    stage_refuses(*state, hs_summary_saver(.output_dir = "x", .summary_ops = HS_NAMES("s")), HS_INVALID_ARGUMENT,
-                  "none of save_secs and save_steps");
+    stage_refuses(*state, hs_summary_saver(.summary_dir = "x", .summary_ops = HS_NAMES("s")), HS_INVALID_ARGUMENT,
+                  "none of every_n_secs and every_n_steps");
 }
 
 static void where_to_write_is_said_once(void **state)
 {
     stage *s = *state;
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, NULL);
-    stage_refuses(s, hs_summary_saver(.save_steps = 1, .summary_ops = HS_NAMES("s")), HS_INVALID_ARGUMENT,
-                  "none of output_dir and summary_writer");
+    stage_refuses(s, hs_summary_saver(.every_n_steps = 1, .summary_ops = HS_NAMES("s")), HS_INVALID_ARGUMENT,
+                  "none of summary_dir and summary_writer");
     stage_refuses(s,
-                  hs_summary_saver(.save_steps = 1, .summary_ops = HS_NAMES("s"), .output_dir = s->directory,
+                  hs_summary_saver(.every_n_steps = 1, .summary_ops = HS_NAMES("s"), .summary_dir = s->directory,
                                    .summary_writer = writer),
-                  HS_INVALID_ARGUMENT, "each of output_dir and summary_writer");
-    stage_refuses(s, hs_summary_saver(.save_steps = 1, .summary_ops = HS_NAMES(NULL), .output_dir = s->directory),
+                  HS_INVALID_ARGUMENT, "each of summary_dir and summary_writer");
+    stage_refuses(s, hs_summary_saver(.every_n_steps = 1, .summary_ops = HS_NAMES(NULL), .summary_dir = s->directory),
                   HS_INVALID_ARGUMENT, "empty list");
     hs_summary_writer_close(writer, NULL);
 }
@@ -157,7 +158,7 @@ static void bh_052_bh_104s_several_summary_ops(void **state)
     counters c;
     open_counters(
         s, &c,
-        hs_summary_saver(.save_steps = 8, .output_dir = s->directory, .summary_ops = HS_NAMES("summary1", "summary2")));
+        hs_summary_saver(.every_n_steps = 8, .summary_dir = s->directory, .summary_ops = HS_NAMES("summary1", "summary2")));
     stage_run(s, "inc", 10, 0);
     close_counters(s, &c);
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@1 s2=2@1 s1=2@9 s2=4@9");
@@ -168,7 +169,7 @@ static void bh_053_every_half_second(void **state)
     stage *s = *state;
     counters c;
     open_counters(s, &c,
-                  hs_summary_saver(.save_secs = 0.5, .output_dir = s->directory, .summary_ops = HS_NAMES("summary1")));
+                  hs_summary_saver(.every_n_secs = 0.5, .summary_dir = s->directory, .summary_ops = HS_NAMES("summary1")));
     stage_run(s, "inc", 4, 0.5);
     stage_run(s, "inc", 2, 0.1); /* not yet due */
     close_counters(s, &c);
@@ -181,7 +182,8 @@ static void bh_099s_start_is_written_before_the_first_run(void **state)
     stage *s = *state;
     hs_script_set_step(s->script, 40);
     hs_script_fail_at(s->script, 1, HS_UNAVAILABLE, "lost");
-    hs_hook hook = hs_summary_saver(.save_steps = 8, .output_dir = s->directory, .summary_ops = HS_NAMES("global_step"));
+    hs_hook hook =
+        hs_summary_saver(.every_n_steps = 8, .summary_dir = s->directory, .summary_ops = HS_NAMES("global_step"));
     stage_open(s, hook);
     assert_int_equal(stage_run_once(s, "train"), HS_UNAVAILABLE);
     hs_session_close(s->session, NULL);
@@ -290,7 +292,7 @@ static void bh_104s_a_scaffolds_summary_op(void **state)
     stage *s = *state;
     counters c;
     hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.summary_op = "summary2"), &s->err);
-    open_counters(s, &c, hs_summary_saver(.save_steps = 1, .output_dir = s->directory, .scaffold = scaffold));
+    open_counters(s, &c, hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .scaffold = scaffold));
     stage_run(s, "inc", 2, 0);
     close_counters(s, &c);
     hs_scaffold_free(scaffold);
@@ -302,7 +304,7 @@ static void bh_104s_a_scaffold_without_a_summary_op(void **state)
     stage *s = *state;
     counters c;
     hs_scaffold *scaffold = hs_scaffold_new(NULL, &s->err);
-    open_counters(s, &c, hs_summary_saver(.save_steps = 1, .output_dir = s->directory, .scaffold = scaffold));
+    open_counters(s, &c, hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .scaffold = scaffold));
     stage_run(s, "inc", 3, 0);
     close_counters(s, &c);
     hs_scaffold_free(scaffold);
@@ -316,7 +318,7 @@ static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
     static const hs_string empty = {0};
     stage *s = *state;
     hs_tensor none = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &(double){0}), summary = hs_tensor_of(HS_STRING, HS_SCALAR, &empty);
-    hs_hook hook = hs_summary_saver(.save_steps = 100, .output_dir = s->directory, .summary_ops = HS_NAMES("summary"));
+    hs_hook hook = hs_summary_saver(.every_n_steps = 100, .summary_dir = s->directory, .summary_ops = HS_NAMES("summary"));
     assert_ok(hs_script_constant(s->script, "summary", &none), &s->err);
     stage_open(s, hs_hook_best_effort(hook, 0));
     stage_run(s, "train", 66, 0);
@@ -345,7 +347,8 @@ static void bh_105s_a_given_writer_is_flushed_and_stays_open(void **state)
     stage *s = *state;
     counters c;
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
-    open_counters(s, &c, hs_summary_saver(.save_steps = 8, .summary_writer = writer, .summary_ops = HS_NAMES("summary1")));
+    open_counters(s, &c,
+                  hs_summary_saver(.every_n_steps = 8, .summary_writer = writer, .summary_ops = HS_NAMES("summary1")));
     stage_run(s, "inc", 1, 0);
     close_counters(s, &c);
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@1");
@@ -360,14 +363,14 @@ static void bh_105s_used_again_it_starts_again(void **state)
     counters c;
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
     hs_hook hook =
-        hs_hook_hold(hs_summary_saver(.save_steps = 8, .summary_writer = writer, .summary_ops = HS_NAMES("summary1")));
+        hs_hook_hold(hs_summary_saver(.every_n_steps = 8, .summary_writer = writer, .summary_ops = HS_NAMES("summary1")));
     open_counters(s, &c, hook);
     stage_run(s, "inc", 2, 0);
     stage_close(s);
     assert_ok(stage_try(s, hs_graph_backend(c.graph), &hook, 1), &s->err);
     stage_run(s, "inc", 1, 0);
     close_counters(s, &c);
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
     assert_ok(hs_summary_writer_close(writer, &s->err), &s->err);
     assert_string_equal(events_text(s->directory), "version start@1 s1=1@1 start@3 s1=2@3");
 }
@@ -377,7 +380,7 @@ static void hooks_of_one_directory_share_a_file(void **state)
     stage *s = *state;
     counters c;
     counters_build(&c, &s->t.env);
-    hs_hook hooks[] = {every_eight(s), hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 100)};
+    hs_hook hooks[] = {every_eight(s), hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100)};
     assert_ok(stage_try(s, hs_graph_backend(c.graph), hooks, 2), &s->err);
     stage_run(s, "inc", 1, 0);
     close_counters(s, &c);
@@ -390,7 +393,8 @@ static void hooks_of_one_directory_share_a_file(void **state)
 static void what_is_no_summary_is_refused(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_summary_saver(.save_steps = 1, .output_dir = s->directory, .summary_ops = HS_NAMES("global_step")));
+    stage_open(s,
+               hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .summary_ops = HS_NAMES("global_step")));
     assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err,
                  "the summary op 'global_step' does not give a string");
 }
@@ -398,7 +402,7 @@ static void what_is_no_summary_is_refused(void **state)
 static void an_op_that_is_not_there(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_summary_saver(.save_steps = 1, .output_dir = s->directory, .summary_ops = HS_NAMES("unknown")));
+    stage_open(s, hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .summary_ops = HS_NAMES("unknown")));
     assert_fails(stage_run_once(s, "train"), HS_NOT_FOUND, &s->err, "hook 'summary_saver', before_run");
     assert_contains(s->err.message, "'unknown'");
 }
@@ -432,7 +436,8 @@ static void a_writer_that_is_to_fail_makes_the_outcome_a_failure(void **state)
     stage *s = *state;
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = &s->t.env, .on_error = HS_WRITER_FAILS);
     hs_summary_writer *writer = hs_summary_writer_open(s->directory, &options, &s->err);
-    end_on_a_bad_disk(s, hs_summary_saver(.save_steps = 8, .summary_writer = writer, .summary_ops = HS_NAMES("summary1")));
+    end_on_a_bad_disk(s,
+                      hs_summary_saver(.every_n_steps = 8, .summary_writer = writer, .summary_ops = HS_NAMES("summary1")));
     assert_says(&s->err, HS_RESOURCE_EXHAUSTED, "injected");
     assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
     assert_string_equal(s->outcome.hook, "summary_saver");
@@ -449,8 +454,8 @@ static hs_code run_twice(test_env *t, void *user)
     test_tolerate(t, "'summary writer' failed ");
     events_remove(s->directory);
     counters_build(&c, &t->env);
-    hs_hook hook =
-        hs_summary_saver(.save_steps = 1, .output_dir = s->directory, .summary_ops = HS_NAMES("summary1"), .env = &t->env);
+    hs_hook hook = hs_summary_saver(.every_n_steps = 1, .summary_dir = s->directory, .summary_ops = HS_NAMES("summary1"),
+                                    .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_graph_backend(c.graph), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++)

@@ -8,7 +8,7 @@
 static hs_code make(hs__timer *timer, double secs, int64_t steps, hs_error *err)
 {
     const hs__timing timing = {
-        .secs = secs, .steps = steps, .secs_name = "every_secs", .steps_name = "every_steps", .first = true};
+        .secs = secs, .steps = steps, .secs_name = "every_n_secs", .steps_name = "every_n_steps", .first = true};
     return hs__timer_init(timer, &timing, hs_env_default(), err);
 }
 
@@ -31,7 +31,7 @@ static void bh_001_both_secs_and_steps(void **state)
     (void)state;
     hs__timer timer;
     hs_error err;
-    assert_fails(make(&timer, 2, 10, &err), HS_INVALID_ARGUMENT, &err, "each of every_secs and every_steps");
+    assert_fails(make(&timer, 2, 10, &err), HS_INVALID_ARGUMENT, &err, "each of every_n_secs and every_n_steps");
 }
 
 static void bh_002_neither_secs_nor_steps(void **state)
@@ -39,7 +39,7 @@ static void bh_002_neither_secs_nor_steps(void **state)
     (void)state;
     hs__timer timer;
     hs_error err;
-    assert_fails(make(&timer, 0, 0, &err), HS_INVALID_ARGUMENT, &err, "none of every_secs and every_steps");
+    assert_fails(make(&timer, 0, 0, &err), HS_INVALID_ARGUMENT, &err, "none of every_n_secs and every_n_steps");
 }
 
 static void bh_004_every_three_steps(void **state)
@@ -98,10 +98,10 @@ static void bh_071s_an_interval_is_positive(void **state)
     hs__timer timer;
     hs_error err;
     assert_fails(make(&timer, 0, 0, &err), HS_INVALID_ARGUMENT, &err, "none of");
-    assert_fails(make(&timer, 0, -1, &err), HS_INVALID_ARGUMENT, &err, "every_steps is -1");
-    assert_fails(make(&timer, -0.5, 0, &err), HS_INVALID_ARGUMENT, &err, "every_secs is -0.5");
-    assert_fails(make(&timer, 2e9, 0, &err), HS_INVALID_ARGUMENT, &err, "every_secs is 2e+09");
-    assert_fails(make(&timer, strtod("nan", NULL), 0, &err), HS_INVALID_ARGUMENT, &err, "every_secs is");
+    assert_fails(make(&timer, 0, -1, &err), HS_INVALID_ARGUMENT, &err, "every_n_steps is -1");
+    assert_fails(make(&timer, -0.5, 0, &err), HS_INVALID_ARGUMENT, &err, "every_n_secs is -0.5");
+    assert_fails(make(&timer, 2e9, 0, &err), HS_INVALID_ARGUMENT, &err, "every_n_secs is 2e+09");
+    assert_fails(make(&timer, strtod("nan", NULL), 0, &err), HS_INVALID_ARGUMENT, &err, "every_n_secs is");
 }
 
 /* A clock whose two faces move apart. */
@@ -148,7 +148,7 @@ static void bh_072s_the_clock_is_the_monotonic_one(void **state)
     stage *s = *state;
     two_faced clock = {.monotonic = 5, .real = 1700000000000000000};
     hs_script *script;
-    hs_session *session = open_on_clock(s, &clock, &script, HS_TRIGGER(.every_secs = 10, .first = true), 1);
+    hs_session *session = open_on_clock(s, &clock, &script, HS_TRIGGER(.every_n_secs = 10, .first = true), 1);
     hs_session_run(session, "train", NULL);
     clock.real += 3600000000000;
     hs_session_run(session, "train", NULL);
@@ -166,7 +166,7 @@ static void bh_072s_the_clock_is_read_once_for_all_hooks(void **state)
     stage *s = *state;
     two_faced clock = {.monotonic = 5};
     hs_script *script;
-    hs_session *session = open_on_clock(s, &clock, &script, HS_TRIGGER(.every_secs = 10, .first = true), 3);
+    hs_session *session = open_on_clock(s, &clock, &script, HS_TRIGGER(.every_n_secs = 10, .first = true), 3);
     hs_session_run(session, "train", NULL);
     clock.reads = 0;
     hs_session_run(session, "train", NULL); /* nothing is due: asked before the run, not again after it */
@@ -184,7 +184,7 @@ static void without_seconds_the_clock_is_not_read(void **state)
     two_faced clock = {.monotonic = 5};
     hs_script *script;
     const hs_trigger *trigger =
-        HS_TRIGGER(.every_steps = 100, .at_steps = HS_AT_STEPS(50), .on_request = true, .last = true);
+        HS_TRIGGER(.every_n_steps = 100, .at_steps = HS_AT_STEPS(50), .on_request = true, .last = true);
     hs_session *session = open_on_clock(s, &clock, &script, trigger, 3);
     hs_session_run(session, "train", NULL); /* the intervals begin */
     clock.reads = 0;

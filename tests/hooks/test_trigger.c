@@ -75,8 +75,8 @@ static void build(trainer *t)
     hs_graph *graph = t->m.graph = hs_graph_new(&t->s->t.env);
     hs_graph_global_step(graph, NULL, &t->m.step);
     hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &t->loss);
-    hs_graph_op(graph, .name = "train", .run = step, .self = t, .writes = HS_NAMES("loss"), .advances_step = true);
-    hs_graph_op(graph, .name = "summary", .run = summarize, .self = t, .inputs = HS_NAMES("loss"),
+    hs_graph_op(graph, .name = "train", .run = step, .user = t, .writes = HS_NAMES("loss"), .advances_step = true);
+    hs_graph_op(graph, .name = "summary", .run = summarize, .user = t, .inputs = HS_NAMES("loss"),
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
 }
 
@@ -103,7 +103,7 @@ static void train_to(trainer *t, int64_t last, const hs_hook *hooks, size_t n, c
 static hs_hook saver(trainer *t, const char *directory, const hs_trigger *trigger, int64_t pair)
 {
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_save);
-    return hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = pair, .trigger = trigger,
+    return hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = pair, .trigger = trigger,
                                .listeners = HS_LISTENERS({&ops, t}));
 }
 
@@ -124,10 +124,10 @@ static void assert_saves(trainer *t, const hs_trigger *trigger, int64_t pair, in
 static void the_saver_saves_at_the_end_and_no_step_twice(void **state)
 {
     trainer t = begin(state);
-    assert_saves(&t, HS_TRIGGER(.every_steps = 4), 0, LAST, " 4 8 10");
-    assert_saves(&t, HS_TRIGGER(.every_steps = 4, .first = true), 0, LAST, " 0 4 8 10");
-    assert_saves(&t, HS_TRIGGER(.every_steps = 5, .last = true), 0, LAST, " 5 10");
-    assert_saves(&t, HS_TRIGGER(.every_steps = 1), 0, 3, " 1 2 3");
+    assert_saves(&t, HS_TRIGGER(.every_n_steps = 4), 0, LAST, " 4 8 10");
+    assert_saves(&t, HS_TRIGGER(.every_n_steps = 4, .first = true), 0, LAST, " 0 4 8 10");
+    assert_saves(&t, HS_TRIGGER(.every_n_steps = 5, .last = true), 0, LAST, " 5 10");
+    assert_saves(&t, HS_TRIGGER(.every_n_steps = 1), 0, 3, " 1 2 3");
     assert_saves(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(7, 0, 1, 10, 9, 7)), 0, LAST, " 0 1 7 9 10");
     assert_saves(&t, HS_TRIGGER(.first = true), 0, LAST, " 0 10");
     assert_saves(&t, HS_TRIGGER(.last = true), 0, LAST, " 10");
@@ -140,7 +140,7 @@ static void a_request_counts_whatever_the_trigger_says(void **state)
     t.request_at = 1;
     assert_saves(&t, HS_TRIGGER(.last = true), 0, LAST, " 1 10");
     t.request_at = 4; /* what it does by steps is not shifted */
-    assert_saves(&t, HS_TRIGGER(.every_steps = 3), 0, LAST, " 3 4 6 9 10");
+    assert_saves(&t, HS_TRIGGER(.every_n_steps = 3), 0, LAST, " 3 4 6 9 10");
     t.request_at = 6;
     assert_saves(&t, NULL, 4, LAST, " 0 4 6 8 10");
     t.request_at = 8;
@@ -157,7 +157,7 @@ static void all_at_once_is_once(void **state)
     trainer t = begin(state);
     t.request_at = LAST;
     t.secs = 3;
-    const hs_trigger *all = HS_TRIGGER(.every_steps = 5, .every_secs = 15, .at_steps = HS_AT_STEPS(10, 9, 1, 0),
+    const hs_trigger *all = HS_TRIGGER(.every_n_steps = 5, .every_n_secs = 15, .at_steps = HS_AT_STEPS(10, 9, 1, 0),
                                        .on_request = true, .first = true, .last = true);
     assert_saves(&t, all, 0, LAST, " 0 1 5 9 10");
     hs_summary_free(t.summary);
@@ -166,7 +166,7 @@ static void all_at_once_is_once(void **state)
 static void a_session_without_a_run_is_saved_once(void **state)
 {
     trainer t = begin(state);
-    assert_saves(&t, HS_TRIGGER(.every_steps = 1), 0, 0, " 0");
+    assert_saves(&t, HS_TRIGGER(.every_n_steps = 1), 0, 0, " 0");
     assert_saves(&t, HS_TRIGGER(.first = true, .last = true, .at_steps = HS_AT_STEPS(0)), 0, 0, " 0");
     hs_summary_free(t.summary);
 }
@@ -176,7 +176,7 @@ static void a_request_tries_a_failed_save_at_once(void **state)
 {
     stage *s = *state;
     stage_open(s,
-               hs_checkpoint_saver(.checkpoint_dir = s->directory, .save_steps = 2, .on_failure = HS_SAVE_FAILURE_RETRY));
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .on_failure = HS_SAVE_FAILURE_RETRY));
     stage_run(s, "train", 1, 0);
     s->t.fail_file_at = s->t.file_calls + 3;
     s->t.fail_file_on = true;
@@ -236,9 +236,9 @@ static void train_with(trainer *t, const hs_trigger *trigger, int64_t last)
     const char *directory = t->s->directory;
     hs_hook hooks[] = {
         hs_logging_tensor(.tensors = HS_NAMES("loss"), .trigger = trigger),
-        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .output_dir = directory, .trigger = trigger),
+        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .trigger = trigger),
         hs_evaluation(.evaluate = note_evaluation, .user = t, .trigger = trigger),
-        saver(t, directory, HS_TRIGGER(.every_steps = 2), 0),
+        saver(t, directory, HS_TRIGGER(.every_n_steps = 2), 0),
     };
     train_to(t, last, hooks, 4, directory);
 }
@@ -270,9 +270,9 @@ static void each_condition_fires(void **state)
 {
     trainer t = begin(state);
     t.secs = 6;
-    assert_fires(&t, HS_TRIGGER(.every_steps = 4), " 4 8");
-    assert_fires(&t, HS_TRIGGER(.every_secs = 10), " 3 5 7 9");
-    assert_fires(&t, HS_TRIGGER(.every_secs = 1e-12), " 2 3 4 5 6 7 8 9 10");
+    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4), " 4 8");
+    assert_fires(&t, HS_TRIGGER(.every_n_secs = 10), " 3 5 7 9");
+    assert_fires(&t, HS_TRIGGER(.every_n_secs = 1e-12), " 2 3 4 5 6 7 8 9 10");
     assert_fires(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(10, 1, 0, 9)), " 1 9 10");
     assert_fires(&t, HS_TRIGGER(.first = true), " 1");
     assert_fires(&t, HS_TRIGGER(.last = true), " 10");
@@ -288,11 +288,11 @@ static void any_of_several_fires(void **state)
     trainer t = begin(state);
     t.secs = 6;
     t.request_at = 9;
-    assert_fires(&t, HS_TRIGGER(.every_steps = 4, .first = true), " 1 5 9");
-    assert_fires(&t, HS_TRIGGER(.every_steps = 4, .last = true), " 4 8 10");
-    assert_fires(&t, HS_TRIGGER(.every_steps = 5, .last = true), " 5 10");
-    assert_fires(&t, HS_TRIGGER(.every_steps = 4, .every_secs = 10), " 3 4 6 8 10");
-    assert_fires(&t, HS_TRIGGER(.every_steps = 4, .at_steps = HS_AT_STEPS(3, 4), .on_request = true), " 3 4 8 9");
+    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4, .first = true), " 1 5 9");
+    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4, .last = true), " 4 8 10");
+    assert_fires(&t, HS_TRIGGER(.every_n_steps = 5, .last = true), " 5 10");
+    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4, .every_n_secs = 10), " 3 4 6 8 10");
+    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_AT_STEPS(3, 4), .on_request = true), " 3 4 8 9");
     hs_summary_free(t.summary);
 }
 
@@ -301,7 +301,7 @@ static void a_request_is_for_those_who_ask_for_it(void **state)
 {
     trainer t = begin(state);
     t.request_at = 2;
-    assert_fires(&t, HS_TRIGGER(.every_steps = 4), " 4 8");
+    assert_fires(&t, HS_TRIGGER(.every_n_steps = 4), " 4 8");
     hs_summary_free(t.summary);
 }
 
@@ -320,11 +320,11 @@ static void a_resumed_run_goes_on_in_the_rhythm(void **state)
 {
     trainer t = begin(state);
     for (int64_t at = 1; at < LAST; at++) {
-        assert_resumes(&t, HS_TRIGGER(.every_steps = 4), at, " 4 8");
-        assert_resumes(&t, HS_TRIGGER(.every_steps = 4, .first = true), at, " 1 5 9");
+        assert_resumes(&t, HS_TRIGGER(.every_n_steps = 4), at, " 4 8");
+        assert_resumes(&t, HS_TRIGGER(.every_n_steps = 4, .first = true), at, " 1 5 9");
         assert_resumes(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(0, 4, 5, 9)), at, " 1 4 5 9");
         assert_resumes(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(6), .first = true), at, " 1 6");
-        assert_resumes(&t, HS_TRIGGER(.every_steps = 4, .at_steps = HS_AT_STEPS(3, 5)), at, " 3 4 5 8");
+        assert_resumes(&t, HS_TRIGGER(.every_n_steps = 4, .at_steps = HS_AT_STEPS(3, 5)), at, " 3 4 5 8");
     }
     hs_summary_free(t.summary);
 }
@@ -337,7 +337,7 @@ static void what_is_listed_anew_and_has_passed_does_not_fire(void **state)
     train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 3, 8)), LAST);
     assert_fired(&t, " 2 8");
     anew(&t);
-    train_with(&t, HS_TRIGGER(.every_steps = 4), 5);
+    train_with(&t, HS_TRIGGER(.every_n_steps = 4), 5);
     train_with(&t, HS_TRIGGER(.at_steps = HS_AT_STEPS(2, 3, 8)), 9);
     train_with(&t, HS_TRIGGER(.last = true), LAST);
     assert_fired(&t, " 4 8 10");

@@ -9,8 +9,8 @@
 /* Each hook that has a trigger, with its pair, and the names of the two. */
 enum { HOOKS = 6 };
 static const char *const pair_names[HOOKS][2] = {
-    {"save_steps", "save_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_iter", "every_n_secs"},
-    {"save_steps", "save_secs"}, {"save_steps", "save_secs"},       {"every_n_steps", "every_n_secs"},
+    {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
+    {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
 };
 
 static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trigger *trigger)
@@ -18,15 +18,15 @@ static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trig
     const char *const *names = HS_NAMES("global_step");
     switch (which) {
     case 0:
-        return hs_checkpoint_saver(.checkpoint_dir = "x", .save_steps = steps, .save_secs = secs, .trigger = trigger);
+        return hs_checkpoint_saver(.checkpoint_dir = "x", .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
     case 1:
         return hs_evaluation(.metrics = names, .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
     case 2:
-        return hs_logging_tensor(.tensors = names, .every_n_iter = steps, .every_n_secs = secs, .trigger = trigger);
+        return hs_logging_tensor(.tensors = names, .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
     case 3:
-        return hs_profiler(.save_steps = steps, .save_secs = secs, .trigger = trigger);
+        return hs_profiler(.every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
     case 4:
-        return hs_summary_saver(.summary_ops = names, .output_dir = "x", .save_steps = steps, .save_secs = secs,
+        return hs_summary_saver(.summary_ops = names, .summary_dir = "x", .every_n_steps = steps, .every_n_secs = secs,
                                 .trigger = trigger);
     default:
         return hs_step_counter(.every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
@@ -35,7 +35,7 @@ static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trig
 
 static void the_pair_and_a_trigger(void **state)
 {
-    const hs_trigger *trigger = HS_TRIGGER(.every_steps = 5);
+    const hs_trigger *trigger = HS_TRIGGER(.every_n_steps = 5);
     char says[64];
     for (size_t i = 0; i < HOOKS; i++) {
         snprintf(says, sizeof says, "each of trigger and %s", pair_names[i][0]);
@@ -49,7 +49,7 @@ static void the_pair_and_a_trigger(void **state)
 static void a_trigger_that_never_fires(void **state)
 {
     for (size_t i = 0; i < HOOKS; i++)
-        stage_refuses(*state, hook_with(i, 0, 0, HS_TRIGGER(.every_steps = 0)), HS_INVALID_ARGUMENT,
+        stage_refuses(*state, hook_with(i, 0, 0, HS_TRIGGER(.every_n_steps = 0)), HS_INVALID_ARGUMENT,
                       "a trigger that never fires");
     stage_refuses(*state, hs_logging_tensor(.tensors = HS_NAMES("x"), .at_end = true, .trigger = HS_TRIGGER(.last = false)),
                   HS_INVALID_ARGUMENT, "a trigger that never fires");
@@ -61,13 +61,13 @@ static void numbers_that_make_no_sense(void **state)
         const hs_trigger *trigger;
         const char *says;
     } wrong[] = {
-        {HS_TRIGGER(.every_steps = -1), "trigger: every_steps is -1"},
-        {HS_TRIGGER(.every_secs = -1), "trigger: every_secs is -1"},
-        {HS_TRIGGER(.every_secs = strtod("nan", NULL)), "trigger: every_secs is"},
-        {HS_TRIGGER(.every_secs = 2e9), "trigger: every_secs is 2e+09"},
+        {HS_TRIGGER(.every_n_steps = -1), "trigger: every_n_steps is -1"},
+        {HS_TRIGGER(.every_n_secs = -1), "trigger: every_n_secs is -1"},
+        {HS_TRIGGER(.every_n_secs = strtod("nan", NULL)), "trigger: every_n_secs is"},
+        {HS_TRIGGER(.every_n_secs = 2e9), "trigger: every_n_secs is 2e+09"},
         {HS_TRIGGER(.at_steps = HS_AT_STEPS(3, -2)), "trigger: at_steps[1] is -2"},
         {HS_TRIGGER(.at_steps = HS_AT_STEPS(INT64_MAX)), "trigger: at_steps[0] is 9223372036854775807"},
-        {&(const hs_trigger){.every_steps = 1}, "HS_INIT(hs_trigger"},
+        {&(const hs_trigger){.every_n_steps = 1}, "HS_INIT(hs_trigger"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         stage_refuses(*state, hook_with(i % HOOKS, 0, 0, wrong[i].trigger), HS_INVALID_ARGUMENT, wrong[i].says);
@@ -103,8 +103,8 @@ static hs_code make_one(test_env *t, void *user)
         hs_logging_tensor(.tensors = names, .trigger = trigger, .env = &t->env),
         hs_evaluation(.metrics = names, .trigger = trigger, .env = &t->env),
         hs_step_counter(.trigger = trigger, .env = &t->env),
-        hs_profiler(.output_dir = s->directory, .trigger = trigger, .env = &t->env),
-        hs_summary_saver(.summary_ops = HS_NAMES("x"), .output_dir = s->directory, .trigger = trigger, .env = &t->env),
+        hs_profiler(.trace_dir = s->directory, .trigger = trigger, .env = &t->env),
+        hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
         hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = trigger, .env = &t->env),
         {.ops = NULL},
     };
@@ -112,7 +112,7 @@ static hs_code make_one(test_env *t, void *user)
     for (size_t i = 0; i < HOOKS && !err.code; i++)
         if (hooks[i].ops->begin(hooks[i].self, hs_script_backend(s->script), &err) == HS_NOT_FOUND)
             hs_error_clear(&err);
-    hs_hooks_destroy(hooks);
+    hs_hooks_free(hooks);
     return err.code;
 }
 
@@ -138,7 +138,8 @@ static hs_code take_long(void *self, hs_run_context *run, const hs_run_args **ar
 static const char *rates(stage *s, const hs_trigger *trigger, int runs)
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "slow", .before_run = take_long);
-    const hs_hook hooks[] = {hs_step_counter(.output_dir = s->directory, .trigger = trigger), {.ops = &ops, .self = &s->t}};
+    const hs_hook hooks[] = {hs_step_counter(.summary_dir = s->directory, .trigger = trigger),
+                             {.ops = &ops, .self = &s->t}};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     stage_run(s, "train", runs, 0.25);
     stage_close(s);
@@ -154,7 +155,7 @@ static void the_step_counters_first_and_last(void **state)
 
 static void the_step_counters_intervals_are_the_pairs(void **state)
 {
-    assert_string_equal(rates(*state, HS_TRIGGER(.every_steps = 2, .last = true), 5),
+    assert_string_equal(rates(*state, HS_TRIGGER(.every_n_steps = 2, .last = true), 5),
                         "version start@1 global_step/sec=4@3 global_step/sec=4@5");
 }
 
@@ -164,7 +165,7 @@ static const char *traced(stage *s, const hs_trigger *trigger, int request_at)
     static char text[64];
     char name[64];
     text[0] = '\0';
-    stage_open(s, hs_profiler(.output_dir = s->directory, .trigger = trigger));
+    stage_open(s, hs_profiler(.trace_dir = s->directory, .trigger = trigger));
     for (int i = 1; i <= 5; i++) {
         if (i == request_at)
             hs_session_request_save(s->session);
@@ -179,12 +180,12 @@ static const char *traced(stage *s, const hs_trigger *trigger, int request_at)
 
 static void the_profiler_traces_the_first_run_if_it_is_told(void **state)
 {
-    assert_string_equal(traced(*state, HS_TRIGGER(.every_steps = 3, .first = true), 0), " 1 4");
+    assert_string_equal(traced(*state, HS_TRIGGER(.every_n_steps = 3, .first = true), 0), " 1 4");
 }
 
 static void the_profilers_intervals_begin_before_the_first_run(void **state)
 {
-    assert_string_equal(traced(*state, HS_TRIGGER(.every_steps = 2, .at_steps = HS_AT_STEPS(5)), 0), " 2 4 5");
+    assert_string_equal(traced(*state, HS_TRIGGER(.every_n_steps = 2, .at_steps = HS_AT_STEPS(5)), 0), " 2 4 5");
 }
 
 static void the_profiler_on_request(void **state)
@@ -194,7 +195,7 @@ static void the_profiler_on_request(void **state)
 
 static void the_profiler_has_no_last(void **state)
 {
-    stage_refuses(*state, hs_profiler(.trigger = HS_TRIGGER(.last = true, .every_steps = 1)), HS_INVALID_ARGUMENT,
+    stage_refuses(*state, hs_profiler(.trigger = HS_TRIGGER(.last = true, .every_n_steps = 1)), HS_INVALID_ARGUMENT,
                   "trigger: last is set");
 }
 
@@ -204,7 +205,7 @@ static void last_comes_beside_at_end(void **state)
     stage *s = *state;
     hs_script_series(s->script, "loss", (double[]){1, 2, 3, 4}, 4);
     stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("loss"), .at_end = true,
-                                    .trigger = HS_TRIGGER(.every_steps = 2, .last = true)));
+                                    .trigger = HS_TRIGGER(.every_n_steps = 2, .last = true)));
     stage_run(s, "train", 2, 0);
     stage_close(s);
     assert_int_equal(count_of(s->t.log, "loss = "), 2);

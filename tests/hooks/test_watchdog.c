@@ -67,11 +67,11 @@ static void build(room *r, stage *s, bool queue)
     *r = (room){.s = s};
     r->graph = hs_graph_new(&s->t.env);
     hs_graph_global_step(r->graph, NULL, &r->step);
-    hs_graph_op(r->graph, .name = "train", .run = run_op, .self = r, .advances_step = true);
+    hs_graph_op(r->graph, .name = "train", .run = run_op, .user = r, .advances_step = true);
     if (!queue)
         return;
     hs_graph_queue(r->graph, .name = "in", .capacity = 1, .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce,
-                   .self = r);
+                   .user = r);
 }
 
 static void open_room(room *r, const hs_hook *hooks, size_t n, const char *directory)
@@ -334,7 +334,7 @@ static hs_code slow_save(void *self, hs_raw_session *session, int64_t step, hs_e
 static hs_hook saver(room *r, const hs_saver_listener *listener)
 {
     const hs_saver_listener list[] = {listener ? *listener : (hs_saver_listener){.ops = NULL}, {.ops = NULL}};
-    return hs_checkpoint_saver(.checkpoint_dir = r->s->directory, .save_steps = 1, .listeners = list);
+    return hs_checkpoint_saver(.checkpoint_dir = r->s->directory, .every_n_steps = 1, .listeners = list);
 }
 
 static hs_saver *add_saver(room *r)
@@ -481,7 +481,7 @@ static void nothing_is_saved_of_what_is_quick(void **state)
     open_room(&r, (hs_hook[]){hs_watchdog(.action = HS_WATCHDOG_WARN), saver(&r, NULL)}, 2, NULL);
     train(&r);
     stage_close(r.s);
-    char *path = hs_latest_checkpoint(NULL, r.s->directory, NULL, &r.s->err);
+    char *path = hs_checkpoint_latest(NULL, r.s->directory, NULL, &r.s->err);
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path, &r.s->err);
     assert_non_null(reader);
     assert_ok(hs_checkpoint_read(reader, "hooksess/hook/watchdog", saved, sizeof saved, &r.s->err), &r.s->err);
@@ -755,7 +755,7 @@ static hs_code scenario(test_env *t, void *user)
         code = session ? HS_OK : err.code;
         hs_session_close(session, NULL);
     }
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
     hs_graph_free(graph);
     return code;
 }

@@ -30,7 +30,7 @@ int main(void)
     def.size = sizeof def;
     def.name = "train";
     def.run = train;
-    def.self = &weight;
+    def.user = &weight;
     def.writes = writes;
     def.advances_step = true;
     hs_graph_variable(graph, "weight", HS_FLOAT, hs_shape_of(0, NULL), &weight);

@@ -2,7 +2,7 @@
 /* safetensors save PATH: writes variables of every type that the format has, and of strange shapes.
  * safetensors load PATH: reads them, and says which of them have not the values that they should.
  * safetensors try PATH...: says of each file what reading it as the weights of a model without variables gives.
- * safetensors convert FROM TO: hs_convert_checkpoint. */
+ * safetensors convert FROM TO: hs_checkpoint_convert. */
 #include <hooksess/hooksess.h>
 
 #include "values.h"
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
     else if (argc > 2 && strcmp(argv[1], "try") == 0)
         code = try_each(argv + 2, &err);
     else if (argc == 4 && strcmp(argv[1], "convert") == 0)
-        code = hs_convert_checkpoint(NULL, argv[2], argv[3], &err);
+        code = hs_checkpoint_convert(NULL, argv[2], argv[3], &err);
     if (code)
         fprintf(stderr, "%s: %s\n", hs_code_name(code), err.message);
     return code ? 1 : 0;

@@ -60,7 +60,7 @@ static hs_code initialize(void *self, const hs_tensor *value, hs_error *err)
 static void add(hs_graph *g, variable *v, hs_dtype dtype, hs_shape shape)
 {
     hs_graph_add_variable(
-        g, HS_VARIABLE_DEF(.name = v->name, .dtype = dtype, .shape = shape, .initialize = initialize, .self = v));
+        g, HS_VARIABLE_DEF(.name = v->name, .dtype = dtype, .shape = shape, .initialize = initialize, .user = v));
 }
 
 static void add_all(hs_graph *g, variable *v, size_t n, bool many, unsigned generation)

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     hs_error err = {0};
     hs_graph *g = make_graph();
     hs_hook hooks[] = {hs_stop_at_step(.last_step = atoll(argv[1])),
-                       hs_profiler(.save_steps = 2, .output_dir = argv[2], .show_memory = true),
+                       hs_profiler(.every_n_steps = 2, .trace_dir = argv[2], .show_memory = true),
                        {.ops = NULL}};
     hs_training_options training =
         HS_INIT(hs_training_options, .checkpoint_dir = argv[2], .hooks = hooks, .save_summaries_steps = 1);

@@ -53,12 +53,12 @@ static hs_code summarize(void *self, hs_op *op, hs_error *err)
 
 static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, &((model *)self)->position, sizeof(uint64_t), err);
+    return hs_state_writer_write(out, &((model *)self)->position, sizeof(uint64_t), err);
 }
 
 static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, &((model *)self)->position, sizeof(uint64_t), err);
+    return hs_state_reader_read(in, &((model *)self)->position, sizeof(uint64_t), err);
 }
 
 /* A hook with a memory: it counts runs. */
@@ -72,12 +72,12 @@ static hs_code count_run(void *self, hs_run_context *run, const hs_run_values *v
 
 static hs_code save_count(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, &((model *)self)->runs_seen, sizeof(uint64_t), err);
+    return hs_state_writer_write(out, &((model *)self)->runs_seen, sizeof(uint64_t), err);
 }
 
 static hs_code load_count(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, &((model *)self)->runs_seen, sizeof(uint64_t), err);
+    return hs_state_reader_read(in, &((model *)self)->runs_seen, sizeof(uint64_t), err);
 }
 
 static const hs_hook_ops counter_ops =
@@ -90,9 +90,9 @@ static hs_graph *make_graph(model *m, const options *o)
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m->loss);
     hs_graph_add_state(g, HS_STATE_PROVIDER(.name = "position", .save = save_position, .load = load_position, .self = m,
                                             .version = 2, .identity = "seven a step, caf\xc3\xa9"));
-    hs_graph_op(g, .name = "train", .run = train, .self = m, .writes = HS_NAMES(o->weights_name, "loss"),
+    hs_graph_op(g, .name = "train", .run = train, .user = m, .writes = HS_NAMES(o->weights_name, "loss"),
                 .advances_step = true);
-    hs_graph_op(g, .name = "summaries", .run = summarize, .self = m, .inputs = HS_NAMES("loss"),
+    hs_graph_op(g, .name = "summaries", .run = summarize, .user = m, .inputs = HS_NAMES("loss"),
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_graph_collect(g, HS_SUMMARY_OP, "summaries");
     return g;

@@ -19,7 +19,7 @@ static hs_code add_graph(hs_summary_writer *w, hs_error *err)
     hs_graph_op(g, .name = "train", .writes = HS_NAMES("weights"), .advances_step = true);
     hs_code code = hs_backend_graph_def(hs_graph_backend(g), &graph, err);
     if (!code && !(code = hs_summary_writer_graph(w, graph, 0, err)) &&
-        !(code = hs_export_meta_graph(hs_graph_backend(g), NULL, &meta, err)))
+        !(code = hs_backend_export_meta_graph(hs_graph_backend(g), NULL, &meta, err)))
         code = hs_summary_writer_meta_graph(w, meta, 0, err);
     hs_env_free(NULL, (void *)meta.data);
     hs_graph_free(g);
@@ -41,20 +41,20 @@ static hs_code serve(hs_summary_writer *w, hs_error *err)
 {
     char line[16];
     int64_t step = 0;
-    hs_code code = hs_summary_writer_session_log(w, HS_SESSION_START, NULL, NULL, 1, err);
+    hs_code code = hs_summary_writer_session_log(w, HS_SESSION_LOG_START, NULL, NULL, 1, err);
     if (!code)
         code = add_graph(w, err);
     while (!code && fgets(line, sizeof line, stdin)) {
         for (int i = 0; !code && i < STEPS_A_LINE; i++)
             code = add_step(w, ++step, err);
         if (!code)
-            code = hs_summary_writer_session_log(w, HS_SESSION_CHECKPOINT, "run/model.ckpt", "saved", step, err);
+            code = hs_summary_writer_session_log(w, HS_SESSION_LOG_CHECKPOINT, "run/model.ckpt", "saved", step, err);
         if (!code)
             code = hs_summary_writer_flush(w, false, err);
         puts(hs_summary_writer_path(w));
         fflush(stdout);
     }
-    return code ? code : hs_summary_writer_session_log(w, HS_SESSION_STOP, NULL, NULL, step, err);
+    return code ? code : hs_summary_writer_session_log(w, HS_SESSION_LOG_STOP, NULL, NULL, step, err);
 }
 
 /* In bursts, so that the file does not grow too large to be read. */

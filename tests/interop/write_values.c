@@ -73,13 +73,13 @@ static hs_code put_hparams(hs_summary *s, const char *what, hs_error *err)
                                     {.type = HS_HPARAM_UNSET}};
     const hs_hparam_info infos[] = {
         {.name = "optimizer", .type = HS_HPARAM_STRING, .values = optimizers},
-        {.name = "rate", .display_name = "learning rate", .type = HS_HPARAM_NUMBER, .least = 0.01, .most = 1},
+        {.name = "rate", .display_name = "learning rate", .type = HS_HPARAM_NUMBER, .min = 0.01, .max = 1},
         {.name = "nesterov", .description = "look *ahead*", .type = HS_HPARAM_BOOL},
         {.name = NULL},
     };
-    const hs_metric_info metrics[] = {
+    const hs_hparams_metric metrics[] = {
         {.tag = "loss", .display_name = "the loss"},
-        {.tag = "accuracy", .group = "validation", .dataset = HS_METRIC_VALIDATION},
+        {.tag = "accuracy", .group = "validation", .dataset = HS_HPARAMS_DATASET_VALIDATION},
         {.tag = NULL},
     };
     const hs_hparam values[] = {

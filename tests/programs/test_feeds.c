@@ -34,7 +34,7 @@ static hs_graph *make_graph(int *evaluated)
     hs_graph_op(g, .name = "train_op", .inputs = HS_NAMES("images"), .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}),
                 .run = train_op, .advances_step = true);
     hs_graph_op(g, .name = "acc", .inputs = HS_NAMES("labels"), .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}), .run = accuracy,
-                .self = evaluated);
+                .user = evaluated);
     return g;
 }
 
@@ -56,10 +56,10 @@ static void feeds_and_nested_fetches(void **state)
                                   {"labels", hs_tensor_of(HS_INT64, HS_SHAPE(4), batch.y)}));
     const hs_run_values *v;
     assert_ok(hs_session_run_args(s, &args, &v, &err), &err);
-    assert_true(hs_values_number_at(v, "metrics/accuracy") == 0.75);
-    assert_true(hs_values_number_at(v, "metrics/loss") == 3);
-    assert_true(hs_values_number(v, 2) == 0.75);
-    assert_int_equal(hs_values_count(v), 3);
+    assert_true(hs_run_values_number_at(v, "metrics/accuracy") == 0.75);
+    assert_true(hs_run_values_number_at(v, "metrics/loss") == 3);
+    assert_true(hs_run_values_number(v, 2) == 0.75);
+    assert_int_equal(hs_run_values_count(v), 3);
     assert_int_equal(evaluated, 1);
 
     hs_outcome outcome = hs_session_close(s, &err);
@@ -87,7 +87,7 @@ static void args_that_outlive_their_block(void **state)
     }
     const hs_run_values *v;
     assert_ok(hs_session_run_args(s, &args, &v, &err), &err);
-    assert_true(hs_values_number_at(v, "metrics/loss") == 3);
+    assert_true(hs_run_values_number_at(v, "metrics/loss") == 3);
     hs_run_args_clear(&args);
     hs_session_close(s, &err);
     hs_graph_free(g);
@@ -106,10 +106,10 @@ static void run_options_bring_metadata(void **state)
                                .feeds = HS_FEEDS({"labels", hs_tensor_of(HS_INT64, HS_SHAPE(4), batch.y)}));
     const hs_run_values *v;
     assert_ok(hs_session_run_args(s, &args, &v, &err), &err);
-    assert_true(hs_values_metadata(v).size > 0);
+    assert_true(hs_run_values_metadata(v).size > 0);
     args.options = NULL;
     assert_ok(hs_session_run_args(s, &args, &v, &err), &err);
-    assert_int_equal(hs_values_metadata(v).size, 0);
+    assert_int_equal(hs_run_values_metadata(v).size, 0);
     hs_session_close(s, &err);
     hs_graph_free(g);
 }

@@ -24,7 +24,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     (void)err;
     early_stop *h = self;
-    double loss = hs_values_number(values, 0);
+    double loss = hs_run_values_number(values, 0);
     if (loss < h->best)
         h->best = loss, h->bad = 0;
     else if (++h->bad == h->patience)

@@ -30,7 +30,7 @@ int lost_setup(void **state)
     l->calls = hs_script_new(NULL);
     hs_graph_global_step(l->graph, NULL, NULL);
     hs_graph_op(l->graph, .name = "inc", .run = inc, .advances_step = true);
-    hs_graph_op(l->graph, .name = "fail", .run = fail_sometimes, .self = l);
+    hs_graph_op(l->graph, .name = "fail", .run = fail_sometimes, .user = l);
     hs_graph_placeholder(l->graph, "in", HS_DOUBLE, HS_ANY_SHAPE);
     hs_graph_op(l->graph, .name = "same", .run = same, .inputs = HS_NAMES("in"),
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_ANY_SHAPE}));
@@ -104,7 +104,7 @@ void lost_open_saving(lost *l)
     if (!l->directory)
         l->directory = test_make_directory();
     const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = l->directory);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1);
     if (!lost_try_open(l, &options, &saver, 1))
         fail_msg("opening: %s: %s", hs_code_name(l->err.code), l->err.message);
 }
@@ -124,7 +124,7 @@ static double value_of(lost *l, const hs_run_args *args)
 {
     const hs_run_values *values;
     assert_ok(hs_session_run_args(l->session, args, &values, &l->err), &l->err);
-    return hs_values_number(values, 0);
+    return hs_run_values_number(values, 0);
 }
 
 int64_t lost_step(lost *l)

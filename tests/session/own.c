@@ -3,12 +3,12 @@
 
 static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, self, sizeof(int64_t), err);
+    return hs_state_writer_write(out, self, sizeof(int64_t), err);
 }
 
 static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, self, sizeof(int64_t), err);
+    return hs_state_reader_read(in, self, sizeof(int64_t), err);
 }
 
 static hs_code same(void *self, hs_op *op, hs_error *err)
@@ -122,7 +122,7 @@ const char *own_calls(own *o)
 
 double own_saved(own *o, const char *name)
 {
-    char *path = hs_latest_checkpoint(NULL, o->directory, NULL, &o->err);
+    char *path = hs_checkpoint_latest(NULL, o->directory, NULL, &o->err);
     if (!path)
         return -1;
     double number;

@@ -38,7 +38,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     probe *p = self;
-    p->number = hs_values_number(values, 0);
+    p->number = hs_run_values_number(values, 0);
     if (p->calls[PROBE_AFTER] + 1 == p->stops_at)
         hs_run_context_request_stop(run);
     return called(p, &(probe_call){.point = PROBE_AFTER, .run = run, .values = values, .err = err});
@@ -177,7 +177,7 @@ hs_code play_run(play *p, const char *const *names, const hs_feed *feeds)
 double play_number(play *p, const char *name)
 {
     assert_ok(play_run(p, HS_NAMES(name), NULL), &p->err);
-    return hs_values_number(p->values, 0);
+    return hs_run_values_number(p->values, 0);
 }
 
 int64_t play_train(play *p)

@@ -62,12 +62,12 @@ static hs_code produce(void *self, hs_op *op, hs_error *err)
 
 static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, &((trainer *)self)->position, sizeof(int64_t), err);
+    return hs_state_writer_write(out, &((trainer *)self)->position, sizeof(int64_t), err);
 }
 
 static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, &((trainer *)self)->position, sizeof(int64_t), err);
+    return hs_state_reader_read(in, &((trainer *)self)->position, sizeof(int64_t), err);
 }
 
 /* The step. */
@@ -77,7 +77,7 @@ static void await_signals(const trainer *t, const hs_op *op)
     while (!hs_op_stop_requested(op))
         pause_us(100);
     tell(t);
-    while (!hs_raw_session_saves_refused(t->raw))
+    while (!hs_raw_session_save_refusal(t->raw))
         pause_us(100);
     if (t->does != STAYS)
         return;
@@ -174,7 +174,7 @@ static void await_signals_at_the_end(const trainer *t, hs_raw_session *session)
     while (!atomic_load(&session->owner->signal_ns))
         pause_us(100);
     tell(t);
-    while (!hs_raw_session_saves_refused(session))
+    while (!hs_raw_session_save_refusal(session))
         pause_us(100);
 }
 
@@ -244,8 +244,8 @@ static void build(trainer *t)
     hs_graph_variable(t->graph, "weights", HS_DOUBLE, HS_SHAPE(4), t->weights);
     hs_graph_global_step(t->graph, NULL, &t->step);
     hs_graph_queue(t->graph, .name = "in", .capacity = 2, .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce,
-                   .self = t, .position = &position);
-    hs_graph_op(t->graph, .name = "train", .run = train, .self = t, .inputs = HS_NAMES("in/dequeue:0"),
+                   .user = t, .position = &position);
+    hs_graph_op(t->graph, .name = "train", .run = train, .user = t, .inputs = HS_NAMES("in/dequeue:0"),
                 .writes = HS_NAMES("weights"), .advances_step = true);
 }
 
@@ -266,14 +266,14 @@ static hs_session *open_session(trainer *t, hs_saver *saver, hs_error *err)
         marker(t),
         hs_stop_at_step(.last_step = t->last_step ? t->last_step : STEPS),
         hs_evaluation(.every_n_steps = EVAL_STEPS, .evaluate = evaluate, .user = t),
-        hs_checkpoint_saver(.checkpoint_dir = t->directory, .save_steps = SAVE_STEPS, .saver = saver,
+        hs_checkpoint_saver(.checkpoint_dir = t->directory, .every_n_steps = SAVE_STEPS, .saver = saver,
                             .listeners = HS_LISTENERS(listener), .background = t->background),
         {.ops = NULL},
     };
     const hs_session_options options =
         HS_INIT(hs_session_options, .hooks = hooks, .checkpoint_dir = t->directory, .signals = true);
     if (t->unsaved) {
-        hs_hook_destroy(hooks[3]);
+        hs_hook_free(hooks[3]);
         hooks[3].ops = NULL;
     }
     return hs_session_open(hs_graph_backend(t->graph), &options, err);

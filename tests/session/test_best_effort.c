@@ -3,10 +3,9 @@
 #include "session/probe.h"
 
 /* b is of best effort, between a and c. */
-static void open_with_b(play *p, int64_t most_failures)
+static void open_with_b(play *p, int64_t max_failures)
 {
-    hs_hook hooks[] = {play_watch(p, &p->a), hs_hook_best_effort(play_watch(p, &p->b), most_failures),
-                       play_watch(p, &p->c)};
+    hs_hook hooks[] = {play_watch(p, &p->a), hs_hook_best_effort(play_watch(p, &p->b), max_failures), play_watch(p, &p->c)};
     play_open(p, hooks, 3);
 }
 
@@ -33,10 +32,10 @@ static hs_code be_sick(probe *p, const probe_call *call)
                                                      : HS_OK;
 }
 
-static void open_sick(play *p, sickness *sick, int64_t most_failures)
+static void open_sick(play *p, sickness *sick, int64_t max_failures)
 {
     play_probe(p, b, .act = be_sick, .user = sick);
-    open_with_b(p, most_failures);
+    open_with_b(p, max_failures);
     play_calls(p);
 }
 
@@ -241,7 +240,7 @@ static void other_hooks_fail_the_run_as_ever(void **state)
 static hs_code save_no_state(void *self, hs_state_writer *out, hs_error *err)
 {
     (void)self;
-    hs_state_write(out, "half", 4, err);
+    hs_state_writer_write(out, "half", 4, err);
     return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "its file is full");
 }
 
@@ -314,7 +313,7 @@ static void what_it_has_asked_for_before_it_failed_is_left_out(void **state)
     assert_ok(play_run(p, (const char *const[]){"a", NULL}, given), &p->err);
     assert_contains(p->t.log, "'a' is fed twice: by the caller and by b; the training goes on");
     assert_string_equal(hs_script_last_run(p->script), "fetch a; feed a");
-    assert_true(hs_values_number(p->values, 0) == 2);
+    assert_true(hs_run_values_number(p->values, 0) == 2);
 }
 
 static void what_it_wanted_fed_another_may_feed(void **state)

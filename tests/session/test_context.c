@@ -318,7 +318,7 @@ static void the_raw_session_keeps_what_is_saved(void **state)
     hs_raw_session *raw = hs_session_raw(p->session);
     assert_null(hs_raw_session_restored_from(raw));
     assert_ptr_equal(hs_raw_session_backend(raw).self, p->script);
-    hs_raw_session_saved(raw, 12);
+    hs_raw_session_record_save(raw, 12);
     assert_int_equal(play_close(p)->last_saved_step, 12);
 }
 
@@ -332,8 +332,8 @@ static void the_caller_may_make_raw_runs(void **state)
     for (int i = 0; i < 4; i++) {
         hs_run_args args = HS_INIT(hs_run_args, .names = i % 2 ? HS_NAMES("five", "ten") : HS_NAMES("ten"));
         assert_ok(hs_raw_session_run(raw, &args, &values, &p->err), &p->err);
-        assert_int_equal(hs_values_count(values), i % 2 ? 2 : 1);
-        assert_true(hs_values_number_at(values, "ten") == 10);
+        assert_int_equal(hs_run_values_count(values), i % 2 ? 2 : 1);
+        assert_true(hs_run_values_number_at(values, "ten") == 10);
     }
     assert_ok(hs_raw_session_run(raw, NULL, NULL, &p->err), &p->err);
     assert_fails(hs_raw_session_run(raw, &(hs_run_args){.kind = 1}, NULL, &p->err), HS_INVALID_ARGUMENT, &p->err,
@@ -422,7 +422,7 @@ static void what_an_event_file_fails_of_is_reported_at_the_boundary(void **state
     assert_string_equal(failure.hook, "summary writer");
     assert_int_equal(failure.failures, 1);
     assert_ok(hs_raw_session_flush_writer(raw, writer, true, &p->err), &p->err); /* it is tried again, and works */
-    assert_false(hs_summary_writer_get_status(writer).failing);
+    assert_false(hs_summary_writer_status(writer).failing);
     assert_fails(hs_raw_session_flush_writer(raw, NULL, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "no writer");
     assert_fails(hs_raw_session_flush_writer(NULL, writer, true, &p->err), HS_INVALID_ARGUMENT, &p->err, "no session");
     assert_int_equal(play_close(p)->failures, 1);

@@ -28,7 +28,7 @@ struct trainer {
         train.size = sizeof train;
         train.name = "train";
         train.run = step;
-        train.self = this;
+        train.user = this;
         train.writes = writes;
         train.advances_step = true;
         hs_graph_value(graph, "loss", HS_DOUBLE, hs_shape{}, &loss);

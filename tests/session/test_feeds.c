@@ -45,7 +45,7 @@ static void ms_051_hooks_and_caller_feed_together(void **state)
     play_probe(p, b, .wants = HS_RUN_ARGS(.feeds = feeds + 2));
     hs_graph *graph = open_sum(p, (hs_hook[]){probe_hook(&p->a), probe_hook(&p->b)}, 2);
     assert_ok(play_run(p, HS_NAMES("sum3"), mine), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 35);
+    assert_true(hs_run_values_number(p->values, 0) == 35);
     assert_string_equal(mine[0].name, "c"); /* and nothing was done to the caller's list */
     assert_null(mine[1].name);
     close_sum(p, graph);
@@ -96,7 +96,7 @@ static void ms_121s_no_request_and_empty_requests(void **state)
     play_probe(p, a, .wants = HS_RUN_ARGS(.feeds = none, .options = &options));
     play_open_probes(p, 2); /* b asks for nothing at all */
     assert_ok(play_run(p, HS_NAMES("a"), (hs_feed[]){play_feed("a", &five), {NULL}}), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 5);
+    assert_true(hs_run_values_number(p->values, 0) == 5);
     assert_true(p->a.number != p->a.number && p->b.number != p->b.number); /* NaN: there is no value */
     assert_contains(hs_script_last_run(p->script), "fetch a; feed a; trace 1");
 }
@@ -105,11 +105,11 @@ static hs_code no_values(probe *p, const probe_call *call)
 {
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    assert_int_equal(hs_values_count(call->values), 0);
-    assert_null(hs_values_tensor(call->values, 0));
-    assert_null(hs_values_tensor_at(call->values, "a"));
-    assert_int_equal(hs_values_metadata(call->values).size, 0);
-    p->user = (void *)hs_values_options(call->values);
+    assert_int_equal(hs_run_values_count(call->values), 0);
+    assert_null(hs_run_values_tensor(call->values, 0));
+    assert_null(hs_run_values_tensor_at(call->values, "a"));
+    assert_int_equal(hs_run_values_metadata(call->values).size, 0);
+    p->user = (void *)hs_run_values_options(call->values);
     return HS_OK;
 }
 
@@ -139,7 +139,7 @@ static void the_same_plan_takes_other_data(void **state)
         *fed = i;
         hs_script_clear_calls(p->script);
         assert_ok(play_run(p, HS_NAMES("a"), (hs_feed[]){play_feed("a", fed), {NULL}}), &p->err);
-        assert_true(hs_values_number(p->values, 0) == i);
+        assert_true(hs_run_values_number(p->values, 0) == i);
         free(fed);
     }
     assert_int_equal(p->t.allocations, before);

@@ -15,23 +15,23 @@ static void values_have_the_shape_of_their_fetches(void **state)
     assert_ok(
         fetch(p, HS_DICT({"train", HS_LEAF("train")}, {"all", HS_LIST(HS_LEAF("five"), HS_DICT({"x", HS_LEAF("ten")}))})),
         &p->err);
-    assert_int_equal(hs_values_count(p->values), 3);
-    assert_null(hs_values_tensor(p->values, 0)); /* an op */
-    assert_true(hs_values_number(p->values, 1) == 5);
-    assert_true(hs_values_number_at(p->values, "all/0") == 5);
-    assert_true(hs_values_number_at(p->values, "all/1/x") == 10);
-    assert_null(hs_values_tensor_at(p->values, "train"));
-    assert_null(hs_values_tensor_at(p->values, "all"));
-    assert_null(hs_values_tensor_at(p->values, "all/1/y"));
+    assert_int_equal(hs_run_values_count(p->values), 3);
+    assert_null(hs_run_values_tensor(p->values, 0)); /* an op */
+    assert_true(hs_run_values_number(p->values, 1) == 5);
+    assert_true(hs_run_values_number_at(p->values, "all/0") == 5);
+    assert_true(hs_run_values_number_at(p->values, "all/1/x") == 10);
+    assert_null(hs_run_values_tensor_at(p->values, "train"));
+    assert_null(hs_run_values_tensor_at(p->values, "all"));
+    assert_null(hs_run_values_tensor_at(p->values, "all/1/y"));
 }
 
 static void a_leaf_alone_is_a_tree(void **state)
 {
     play *p = *state;
     assert_ok(fetch(p, HS_LEAF("five")), &p->err);
-    assert_int_equal(hs_values_count(p->values), 1);
-    assert_true(hs_values_number(p->values, 0) == 5);
-    assert_true(hs_values_number_at(p->values, "") == 5);
+    assert_int_equal(hs_run_values_count(p->values), 1);
+    assert_true(hs_run_values_number(p->values, 0) == 5);
+    assert_true(hs_run_values_number_at(p->values, "") == 5);
 }
 
 static void empty_trees_have_no_leaves(void **state)
@@ -40,10 +40,10 @@ static void empty_trees_have_no_leaves(void **state)
     const hs_fetch no_items = {.kind = HS_FETCH_LIST}, no_entries = {.kind = HS_FETCH_DICT};
     for (int i = 0; i < 2; i++) { /* the second time they are known */
         assert_ok(fetch(p, &no_items), &p->err);
-        assert_int_equal(hs_values_count(p->values), 0);
+        assert_int_equal(hs_run_values_count(p->values), 0);
         assert_ok(fetch(p, &no_entries), &p->err);
         assert_ok(fetch(p, HS_LIST(&no_items, &no_entries)), &p->err);
-        assert_int_equal(hs_values_count(p->values), 0);
+        assert_int_equal(hs_run_values_count(p->values), 0);
     }
 }
 
@@ -52,11 +52,11 @@ static void a_flat_list_names_its_leaves(void **state)
     play *p = *state;
     play_open(p, NULL, 0);
     assert_ok(play_run(p, HS_NAMES("ten", "five", "ten"), NULL), &p->err);
-    assert_int_equal(hs_values_count(p->values), 3);
-    assert_true(hs_values_number_at(p->values, "five") == 5);
-    assert_true(hs_values_number(p->values, 2) == 10);
-    assert_null(hs_values_tensor(p->values, 3));
-    assert_null(hs_values_tensor_at(p->values, NULL));
+    assert_int_equal(hs_run_values_count(p->values), 3);
+    assert_true(hs_run_values_number_at(p->values, "five") == 5);
+    assert_true(hs_run_values_number(p->values, 2) == 10);
+    assert_null(hs_run_values_tensor(p->values, 3));
+    assert_null(hs_run_values_tensor_at(p->values, NULL));
 }
 
 static void loss_and_loss_0_are_one_fetch(void **state)
@@ -66,7 +66,7 @@ static void loss_and_loss_0_are_one_fetch(void **state)
     play_open_probes(p, 1);
     assert_ok(play_run(p, HS_NAMES("five", "five:0", "five"), NULL), &p->err);
     assert_string_equal(hs_script_last_run(p->script), "fetch five; feed");
-    assert_ptr_equal(hs_values_tensor(p->values, 0), hs_values_tensor(p->values, 1));
+    assert_ptr_equal(hs_run_values_tensor(p->values, 0), hs_run_values_tensor(p->values, 1));
     assert_true(p->a.number == 5);
 }
 
@@ -83,8 +83,8 @@ static void args_at_the_same_address_are_read_anew(void **state)
         names[0] = text;
         names[1] = i % 3 == 2 ? "five" : NULL;
         assert_ok(play_args(p, &args), &p->err);
-        assert_int_equal(hs_values_count(p->values), i % 3 == 2 ? 2 : 1);
-        assert_true(hs_values_number(p->values, 0) == (i % 2 ? 10 : 5));
+        assert_int_equal(hs_run_values_count(p->values), i % 3 == 2 ? 2 : 1);
+        assert_true(hs_run_values_number(p->values, 0) == (i % 2 ? 10 : 5));
     }
 }
 
@@ -97,7 +97,7 @@ static void equal_args_at_other_addresses_are_known(void **state)
         char *name = strdup("five"), *key = strdup("x");
         hs_script_clear_calls(p->script);
         assert_ok(fetch(p, HS_DICT({key, HS_LIST(HS_LEAF(name), HS_LEAF("ten"))})), &p->err);
-        assert_true(hs_values_number_at(p->values, "x/0") == 5);
+        assert_true(hs_run_values_number_at(p->values, "x/0") == 5);
         free(name);
         free(key);
     }
@@ -123,7 +123,7 @@ static void trees_that_look_alike_are_told_apart(void **state)
     for (int round = 0; round < 2; round++)
         for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
             assert_ok(fetch(p, trees[i]), &p->err);
-            assert_true(hs_values_number_at(p->values, paths[i]) == numbers[i]);
+            assert_true(hs_run_values_number_at(p->values, paths[i]) == numbers[i]);
         }
 }
 
@@ -132,11 +132,11 @@ static void a_list_and_a_tree_of_the_same_names_differ(void **state)
     play *p = *state;
     for (int i = 0; i < 2; i++) {
         assert_ok(fetch(p, HS_LIST(HS_LEAF("five"))), &p->err);
-        assert_true(hs_values_number_at(p->values, "0") == 5);
+        assert_true(hs_run_values_number_at(p->values, "0") == 5);
         assert_ok(play_run(p, HS_NAMES("five"), NULL), &p->err);
-        assert_true(hs_values_number_at(p->values, "five") == 5);
+        assert_true(hs_run_values_number_at(p->values, "five") == 5);
         assert_ok(play_run(p, NULL, NULL), &p->err);
-        assert_int_equal(hs_values_count(p->values), 0);
+        assert_int_equal(hs_run_values_count(p->values), 0);
     }
 }
 
@@ -151,7 +151,7 @@ static void thousands_of_different_args_come_and_go(void **state)
     for (int i = 0; i < 10000; i++) {
         snprintf(key, sizeof key, "key%d", i % 5000);
         assert_ok(fetch(p, HS_DICT({key, HS_LEAF("five")})), &p->err);
-        assert_true(hs_values_number_at(p->values, key) == 5);
+        assert_true(hs_run_values_number_at(p->values, key) == 5);
         assert_true(p->a.number == 10);
         if (i % 5000 == 4999)
             live[i / 5000] = p->t.live;
@@ -170,7 +170,7 @@ static void what_is_kept_of_many_plans_is_bounded(void **state)
         for (unsigned bit = 0; bit < 13; bit++)
             names[bit] = i >> bit & 1 ? "five" : "ten";
         assert_ok(play_run(p, names, NULL), &p->err);
-        assert_true(hs_values_number(p->values, 3) == (i >> 3 & 1 ? 5 : 10));
+        assert_true(hs_run_values_number(p->values, 3) == (i >> 3 & 1 ? 5 : 10));
         if (i == 5000)
             live = p->t.live;
     }
@@ -206,7 +206,7 @@ static hs_code check_wishes(probe *p, const probe_call *call)
 {
     const int *first = p->user;
     for (int i = 0; call->point == PROBE_AFTER && i < WISHES; i++)
-        assert_true(hs_values_number(call->values, (size_t)i) == *first + i);
+        assert_true(hs_run_values_number(call->values, (size_t)i) == *first + i);
     return HS_OK;
 }
 
@@ -289,7 +289,7 @@ static void a_tree_may_be_a_thousand_deep(void **state)
     play *p = *state;
     for (int i = 0; i < 2; i++) {
         assert_ok(fetch(p, deep(HS_MAX_FETCH_DEPTH)), &p->err);
-        assert_true(hs_values_number(p->values, 0) == 5);
+        assert_true(hs_run_values_number(p->values, 0) == 5);
         assert_fails(fetch(p, deep(HS_MAX_FETCH_DEPTH + 1)), HS_INVALID_ARGUMENT, &p->err, "nested too deep");
     }
 }

@@ -29,7 +29,7 @@ static void each_self_is_destroyed_once(void **state)
 {
     (void)state;
     probe a = {.name = "a"}, b = {.name = "b"};
-    hs_hooks_destroy(HS_HOOKS(probe_hook(&a), probe_hook(&b), probe_hook(&a), probe_hook(&a)));
+    hs_hooks_free(HS_HOOKS(probe_hook(&a), probe_hook(&b), probe_hook(&a), probe_hook(&a)));
     assert_int_equal(a.destroyed, 1);
     assert_int_equal(b.destroyed, 1);
 }
@@ -40,10 +40,10 @@ static void held_anywhere_in_the_list_is_held(void **state)
     probe a = {.name = "a"}, b = {.name = "b"};
     hs_hook list[] = {
         probe_hook(&a), hs_hook_hold(probe_hook(&b)), hs_hook_hold(probe_hook(&a)), probe_hook(&b), {.ops = NULL}};
-    hs_hooks_destroy(list);
+    hs_hooks_free(list);
     assert_int_equal(a.destroyed, 0);
     assert_int_equal(b.destroyed, 0);
-    hs_hook_destroy(list[2]); /* who holds it destroys it */
+    hs_hook_free(list[2]); /* who holds it destroys it */
     assert_int_equal(a.destroyed, 1);
 }
 
@@ -51,7 +51,7 @@ static void hooks_without_a_self_are_not_one(void **state)
 {
     (void)state;
     destroyed_without_self = 0;
-    hs_hooks_destroy(HS_HOOKS({.ops = &stateless}, {.ops = &stateless}));
+    hs_hooks_free(HS_HOOKS({.ops = &stateless}, {.ops = &stateless}));
     assert_int_equal(destroyed_without_self, 2);
 }
 
@@ -59,9 +59,9 @@ static void there_may_be_nothing_to_destroy(void **state)
 {
     (void)state;
     static const hs_hook_ops nothing = HS_INIT(hs_hook_ops, .name = "nothing");
-    hs_hooks_destroy(NULL);
-    hs_hook_destroy((hs_hook){0});
-    hs_hook_destroy((hs_hook){.ops = &nothing});
+    hs_hooks_free(NULL);
+    hs_hook_free((hs_hook){0});
+    hs_hook_free((hs_hook){.ops = &nothing});
 }
 
 /* Of a hook that was compiled against headers in which it was the last member, or was not there at all. */
@@ -71,10 +71,10 @@ static void destroy_is_looked_for_where_the_hook_has_it(void **state)
     probe a = {.name = "a"};
     hs_hook hook = probe_hook(&a);
     a.ops.size = offsetof(hs_hook_ops, destroy);
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
     assert_int_equal(a.destroyed, 0);
     a.ops.size = offsetof(hs_hook_ops, destroy) + sizeof a.ops.destroy;
-    hs_hook_destroy(hook);
+    hs_hook_free(hook);
     assert_int_equal(a.destroyed, 1);
 }
 

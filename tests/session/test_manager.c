@@ -19,7 +19,7 @@ static double number(bare *b, hs_session *session, const char *name)
 {
     const hs_run_values *values;
     assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &b->err), &b->err);
-    return hs_values_number(values, 0);
+    return hs_run_values_number(values, 0);
 }
 
 static void add_step(bare *b)
@@ -66,10 +66,10 @@ static hs_scaffold *traced_start(bare *b, const hs_feed *feeds)
     bare_op(b, .name = "my_init", .inputs = HS_NAMES("seed"));
     bare_op(b, .name = "my_local", .inputs = HS_NAMES("seed"));
     for (const char *const *name = HS_NAMES("my_ready", "my_ready_for_local"); *name; name++)
-        hs_graph_op(b->graph, .name = *name, .run = ready, .self = b,
+        hs_graph_op(b->graph, .name = *name, .run = ready, .user = b,
                     .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     return new_scaffold(HS_SCAFFOLD_OPTIONS(.init_op = "my_init", .init_feeds = feeds, .init_fn = traced_init_fn,
-                                            .init_user = b, .ready_op = "my_ready",
+                                            .user = b, .ready_op = "my_ready",
                                             .ready_for_local_init_op = "my_ready_for_local", .local_init_op = "my_local",
                                             .local_init_feeds = feeds));
 }
@@ -129,7 +129,7 @@ static void ms_133s_the_init_function_gets_the_sessions_scaffold(void **state)
 {
     bare *b = *state;
     const hs_scaffold *seen = NULL;
-    hs_scaffold *from = new_scaffold(HS_SCAFFOLD_OPTIONS(.init_fn = keep_scaffold, .init_user = &seen));
+    hs_scaffold *from = new_scaffold(HS_SCAFFOLD_OPTIONS(.init_fn = keep_scaffold, .user = &seen));
     hs_scaffold *copy = new_scaffold(HS_SCAFFOLD_OPTIONS(.copy_from = from));
     hs_session_options options = HS_INIT(hs_session_options, .scaffold = copy);
     hs_session *session = open_with(b, &options);
@@ -150,7 +150,7 @@ static void a_failing_init_function_fails_the_opening(void **state)
     bare *b = *state;
     char why[] = "no seed";
     for (int with_message = 0; with_message < 2; with_message++) {
-        hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_fn = refuse, .init_user = with_message ? why : NULL);
+        hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_fn = refuse, .user = with_message ? why : NULL);
         hs_session_options options = HS_INIT(hs_session_options, .scaffold = new_scaffold(&made), .take_scaffold = true);
         assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
         assert_says(&b->err, HS_NOT_FOUND, with_message ? "the init function: no seed" : "it failed with NOT_FOUND");
@@ -223,7 +223,7 @@ static void many_variables_that_are_not_ready_are_counted(void **state)
 
 static hs_code restore_latest(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
-    char *path = hs_latest_checkpoint(NULL, user, NULL, err);
+    char *path = hs_checkpoint_latest(NULL, user, NULL, err);
     hs_code code = hs_saver_restore(hs_scaffold_saver(scaffold), session, path, NULL, err);
     hs_env_free(NULL, path);
     return code;
@@ -252,7 +252,7 @@ static void ms_055_training_stops_at_its_last_step_and_goes_on_from_there(void *
     hs_session_close(session, NULL);
 
     stop = hs_stop_at_step(.last_step = 5);
-    hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_fn = restore_latest, .init_user = directory);
+    hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_fn = restore_latest, .user = directory);
     session =
         open_with(b, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(stop), .scaffold = new_scaffold(&made), .take_scaffold = true));
     assert_int_equal(hs_session_step(session), 3);
@@ -266,7 +266,7 @@ static void a_given_checkpoint_must_exist(void **state)
     bare *b = *state;
     char *directory = test_make_directory();
     add_step(b);
-    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_path = test_path(directory, "model.ckpt-3"));
+    hs_session_options options = HS_INIT(hs_session_options, .checkpoint_prefix = test_path(directory, "model.ckpt-3"));
     assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
     assert_says(&b->err, HS_NOT_FOUND, "model.ckpt-3");
     options =
@@ -287,7 +287,7 @@ static void a_given_checkpoint_is_restored(void **state)
     save(b, session, directory);
     hs_session_close(session, NULL);
     hs_session_options options =
-        HS_INIT(hs_session_options, .checkpoint_path = test_path(directory, "model.ckpt-1"), .checkpoint_dir = "");
+        HS_INIT(hs_session_options, .checkpoint_prefix = test_path(directory, "model.ckpt-1"), .checkpoint_dir = "");
     session = open_with(b, &options);
     assert_int_equal(hs_session_step(session), 1);
     assert_int_equal(hs_session_close(session, NULL).last_saved_step, 1);

@@ -86,7 +86,7 @@ static hs_code run_once(hs_session *session, hs_error *err)
     const hs_run_values *values;
     hs_code code = hs_session_run_args(session, &args, &values, err);
     if (!code)
-        assert_metadata(hs_values_metadata(values));
+        assert_metadata(hs_run_values_metadata(values));
     return code;
 }
 
@@ -130,7 +130,7 @@ static hs_code go_on(test_env *t, void *user)
         const hs_run_values *values;
         assert_ok(run_once(session, &err), &err);
         assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("w")), &values, &err), &err);
-        assert_true(hs_values_number(values, 0) == (double)hs_session_step(session)); /* counted as often as made */
+        assert_true(hs_run_values_number(values, 0) == (double)hs_session_step(session)); /* counted as often as made */
     }
     hs_session_close(session, &err);
     hs_graph_free(graph);
@@ -188,8 +188,8 @@ static hs_code read_values(void *self, hs_run_context *run, const hs_run_values 
 {
     (void)self;
     int64_t step;
-    for (size_t i = 0; i < hs_values_count(values); i++)
-        hs_values_tensor(values, i);
+    for (size_t i = 0; i < hs_run_values_count(values); i++)
+        hs_run_values_tensor(values, i);
     return hs_run_context_step(run, &step, err);
 }
 

@@ -64,10 +64,10 @@ static void make_world(world *w, play *p)
     hs_graph_value(g, "counter", HS_DOUBLE, HS_SCALAR, &w->counter);
     hs_graph_add_variable(g, HS_VARIABLE_DEF(.name = "owned", .dtype = HS_DOUBLE));
     hs_graph_op(g, .name = "bump", .run = bare_bump, .writes = HS_NAMES("owned"));
-    hs_graph_op(g, .name = "count", .run = count, .self = w, .outputs = BARE_SCALAR, .writes = HS_NAMES("counter"));
-    hs_graph_op(g, .name = "words", .run = speak, .self = w, .control_inputs = HS_NAMES("count"),
+    hs_graph_op(g, .name = "count", .run = count, .user = w, .outputs = BARE_SCALAR, .writes = HS_NAMES("counter"));
+    hs_graph_op(g, .name = "words", .run = speak, .user = w, .control_inputs = HS_NAMES("count"),
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
-    hs_graph_op(g, .name = "far", .run = put_on_device, .self = w, .control_inputs = HS_NAMES("count"),
+    hs_graph_op(g, .name = "far", .run = put_on_device, .user = w, .control_inputs = HS_NAMES("count"),
                 .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE, .data = w->device, .memory = &w->memory}));
     hs_graph_placeholder(g, "x", HS_DOUBLE, HS_SCALAR);
     p->backend = hs_graph_backend(g);
@@ -87,15 +87,15 @@ static void assert_values_of(const hs_run_values *values, int n)
 {
     char text[16];
     snprintf(text, sizeof text, "run %d", n);
-    const hs_string *words = hs_values_tensor_at(values, "words")->data;
-    assert_true(hs_values_number_at(values, "count") == n * 10);
-    assert_true(hs_values_number_at(values, "counter") == n);
-    assert_true(hs_values_number_at(values, "owned") == n);
-    assert_true(hs_values_number_at(values, "far") == n);
+    const hs_string *words = hs_run_values_tensor_at(values, "words")->data;
+    assert_true(hs_run_values_number_at(values, "count") == n * 10);
+    assert_true(hs_run_values_number_at(values, "counter") == n);
+    assert_true(hs_run_values_number_at(values, "owned") == n);
+    assert_true(hs_run_values_number_at(values, "far") == n);
     assert_int_equal(words[0].bytes, strlen(text));
     assert_memory_equal(words[0].data, text, strlen(text));
     assert_int_equal(words[1].bytes, 0);
-    assert_null(hs_values_tensor_at(values, "bump"));
+    assert_null(hs_run_values_tensor_at(values, "bump"));
 }
 
 static hs_code run_inside(probe *p, const probe_call *call)
@@ -140,7 +140,7 @@ static hs_code run_before(probe *p, const probe_call *call)
     const hs_run_values *values;
     if (call->point == PROBE_BEFORE) {
         assert_ok(hs_raw_session_run(hs_run_context_session(call->run), &everything, &values, call->err), call->err);
-        p->number = hs_values_number(values, 0);
+        p->number = hs_run_values_number(values, 0);
     }
     return HS_OK;
 }
@@ -189,7 +189,7 @@ static hs_code fetch_a_feed(probe *p, const probe_call *call)
         return HS_OK;
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("x"), .feeds = (hs_feed[]){play_feed("x", &other), {NULL}});
     assert_ok(hs_raw_session_run(hs_run_context_session(call->run), &args, &values, call->err), call->err);
-    p->number = hs_values_number(values, 0);
+    p->number = hs_run_values_number(values, 0);
     return HS_OK;
 }
 
@@ -202,7 +202,7 @@ static void a_run_inside_has_feeds_of_its_own(void **state)
     play_probe(p, a, .act = fetch_a_feed);
     play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
     assert_ok(play_run(p, HS_NAMES("x"), (hs_feed[]){play_feed("x", &one), {NULL}}), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 1);
+    assert_true(hs_run_values_number(p->values, 0) == 1);
     assert_true(p->a.number == 2);
     end_world(&w);
 }
@@ -238,11 +238,11 @@ static hs_code break_the_device(probe *p, const probe_call *call)
     world *w = p->user;
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    double before = hs_values_number_at(call->values, "far");
+    double before = hs_run_values_number_at(call->values, "far");
     w->text[0] = '!';
     assert_fails(hs_raw_session_run(hs_run_context_session(call->run), NULL, NULL, &err), HS_UNAVAILABLE, &err, "is gone");
     w->text[0] = ' ';
-    assert_true(hs_values_number_at(call->values, "far") == before); /* and is where it was */
+    assert_true(hs_run_values_number_at(call->values, "far") == before); /* and is where it was */
     return HS_OK;
 }
 
@@ -265,11 +265,11 @@ static hs_code trace_inside(probe *p, const probe_call *call)
     const hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("count"), .options = &options);
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    hs_bytes before = hs_values_metadata(call->values);
+    hs_bytes before = hs_run_values_metadata(call->values);
     char *copy = malloc(before.size);
     memcpy(copy, before.data, before.size);
     assert_ok(hs_raw_session_run(hs_run_context_session(call->run), &args, NULL, call->err), call->err);
-    hs_bytes after = hs_values_metadata(call->values);
+    hs_bytes after = hs_run_values_metadata(call->values);
     assert_int_equal(after.size, before.size);
     assert_memory_equal(after.data, copy, after.size);
     free(copy);
@@ -286,7 +286,7 @@ static void metadata_stay_as_they_are_too(void **state)
     play_probe(p, a, .act = trace_inside);
     play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
     assert_ok(play_args(p, HS_RUN_ARGS(.names = HS_NAMES("count"), .options = &options)), &p->err);
-    assert_true(hs_values_metadata(p->values).size > 0);
+    assert_true(hs_run_values_metadata(p->values).size > 0);
     end_world(&w);
 }
 

@@ -55,7 +55,7 @@ static void hook_h(void **state)
     assert_null(hs_raw_session_backend(NULL).ops);
     assert_null(hs_raw_session_handle(NULL));
     assert_null(hs_raw_session_restored_from(NULL));
-    hs_raw_session_saved(NULL, 1);
+    hs_raw_session_record_save(NULL, 1);
     assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_run(NULL, NULL, NULL, err));
     assert_ok(hs_raw_session_run(raw, NULL, NULL, NULL), &p->err);
     assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_step(NULL, &step, err));
@@ -66,8 +66,8 @@ static void hook_h(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(NULL, NULL, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(raw, NULL, err));
     assert_false(test_exists(".", "x")); /* no writer was opened for nobody */
-    hs_hook_destroy((hs_hook){0});
-    hs_hooks_destroy(NULL);
+    hs_hook_free((hs_hook){0});
+    hs_hooks_free(NULL);
     assert_int_equal(hs_hook_hold((hs_hook){0}).flags, HS_HOOK_HELD);
 }
 
@@ -106,13 +106,13 @@ static void run_h(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_run_args_feed(&args, "x", NULL, err));
     assert_true(!args.names && !args.fetches && !args.feeds && !args.built); /* and nothing was begun */
     hs_run_args_clear(NULL);
-    assert_int_equal(hs_values_count(NULL), 0);
-    assert_null(hs_values_tensor(NULL, 0));
-    assert_null(hs_values_tensor_at(NULL, NULL));
-    assert_true(hs_values_number(NULL, 0) != hs_values_number(NULL, 0)); /* NaN */
-    assert_true(hs_values_number_at(NULL, NULL) != hs_values_number_at(NULL, NULL));
-    assert_null(hs_values_options(NULL));
-    assert_null(hs_values_metadata(NULL).data);
+    assert_int_equal(hs_run_values_count(NULL), 0);
+    assert_null(hs_run_values_tensor(NULL, 0));
+    assert_null(hs_run_values_tensor_at(NULL, NULL));
+    assert_true(hs_run_values_number(NULL, 0) != hs_run_values_number(NULL, 0)); /* NaN */
+    assert_true(hs_run_values_number_at(NULL, NULL) != hs_run_values_number_at(NULL, NULL));
+    assert_null(hs_run_values_options(NULL));
+    assert_null(hs_run_values_metadata(NULL).data);
 }
 
 static void run_h_with_values(void **state)
@@ -120,8 +120,8 @@ static void run_h_with_values(void **state)
     play *p = *state;
     play_open(p, NULL, 0);
     assert_true(play_number(p, "five") == 5);
-    assert_null(hs_values_tensor_at(p->values, NULL));
-    assert_true(hs_values_number_at(p->values, NULL) != hs_values_number_at(p->values, NULL));
+    assert_null(hs_run_values_tensor_at(p->values, NULL));
+    assert_true(hs_run_values_number_at(p->values, NULL) != hs_run_values_number_at(p->values, NULL));
 }
 
 int main(void)

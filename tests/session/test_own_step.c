@@ -49,8 +49,8 @@ static hs_code look(probe *p, const probe_call *call)
     }
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    for (size_t i = 0; i < hs_values_count(call->values); i++)
-        s->numbers[i] = hs_values_number(call->values, i);
+    for (size_t i = 0; i < hs_run_values_count(call->values); i++)
+        s->numbers[i] = hs_run_values_number(call->values, i);
     return hs_run_context_step(call->run, &s->after, call->err);
 }
 

@@ -9,7 +9,7 @@
 /* With a saver of every so many steps, restoring what is there. */
 static void open_saving(own *o, int64_t steps)
 {
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = steps);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = steps);
     own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), &saver, 1);
 }
 
@@ -17,7 +17,7 @@ static void nan_stops_the_loop_and_is_not_saved(void **state)
 {
     own *o = *state;
     const hs_hook hooks[] = {hs_nan_tensor(.tensor = "loss"),
-                             hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 1)};
+                             hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1)};
     own_open(o, NULL, hooks, 2);
     assert_int_equal(own_loop(o, 2), 2);
     assert_true(hs_step_begin(o->session));
@@ -32,7 +32,7 @@ static void nan_stops_the_loop_and_is_not_saved(void **state)
 static void losses_are_logged(void **state)
 {
     own *o = *state;
-    own_open_hook(o, hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_iter = 2));
+    own_open_hook(o, hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 2));
     assert_int_equal(own_loop(o, 3), 3);
     assert_contains(o->t.log, "loss = -1");
     assert_lacks(o->t.log, "loss = -3");
@@ -63,12 +63,12 @@ static void summaries_are_written(void **state)
     own *o = *state;
     size_t bytes;
     hs_summary *summary = hs_summary_new(NULL);
-    hs_graph_op(o->graph, .name = "summary", .run = summarize, .self = summary, .inputs = HS_NAMES("loss"),
+    hs_graph_op(o->graph, .name = "summary", .run = summarize, .user = summary, .inputs = HS_NAMES("loss"),
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_summary_writer *writer = hs_summary_writer_open(o->directory, NULL, &o->err);
     char path[4096];
     snprintf(path, sizeof path, "%s", hs_summary_writer_path(writer));
-    own_open_hook(o, hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_writer = writer, .save_steps = 2));
+    own_open_hook(o, hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_writer = writer, .every_n_steps = 2));
     assert_int_equal(own_loop(o, 4), 4);
     own_close(o);
     assert_ok(hs_summary_writer_close(writer, &o->err), &o->err);
@@ -112,7 +112,7 @@ static void a_loop_that_is_done_makes_no_step(void **state)
     own *o = *state;
     for (int i = 0; i < 2; i++) {
         const hs_hook hooks[] = {hs_stop_at_step(.last_step = 2),
-                                 hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 9)};
+                                 hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 9)};
         own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 2);
         assert_int_equal(own_loop(o, 9), i == 0 ? 2 : 0);
         assert_int_equal(own_close(o)->reason, i == 0 ? HS_REASON_STOPPED : HS_REASON_ALREADY_DONE);
@@ -125,7 +125,7 @@ static void stop_at_step_counts_what_was_restored(void **state)
     own *o = *state;
     for (int64_t at = 0; at <= 3; at++) {
         own_forget(o);
-        hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 9);
+        hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 9);
         own_open_hook(o, saver); /* begins anew */
         own_loop(o, (int)at);
         own_close(o);
@@ -227,7 +227,7 @@ static void the_callers_own_error_in_the_middle_counts(void **state)
 static void a_signal_in_the_middle_ends_the_loop_with_its_state_saved(void **state)
 {
     own *o = *state;
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 9);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 9);
     own_open(o, HS_SESSION_OPTIONS(.signals = true), &saver, 1);
     own_step(o);
     assert_true(hs_step_begin(o->session));
@@ -246,7 +246,7 @@ static void a_signal_in_the_middle_ends_the_loop_with_its_state_saved(void **sta
 static void after_a_second_signal_nothing_is_saved(void **state)
 {
     own *o = *state;
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 9);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 9);
     own_open(o, HS_SESSION_OPTIONS(.signals = true), &saver, 1);
     assert_true(hs_step_begin(o->session));
     raise(SIGTERM);
@@ -268,7 +268,7 @@ static void a_copy_beside_the_steps_is_of_one_step(void **state)
     own *o = *state;
     double *large = calloc(LARGE, sizeof *large), *back = calloc(LARGE, sizeof *large);
     hs_graph_variable(o->graph, "large", HS_DOUBLE, HS_SHAPE(LARGE), large);
-    own_open_hook(o, hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 1, .background = true,
+    own_open_hook(o, hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1, .background = true,
                                          .overlap = true, .busy = HS_BUSY_WAIT));
     for (int step = 1; step <= STEPS; step++) {
         assert_true(hs_step_begin(o->session));
@@ -279,7 +279,7 @@ static void a_copy_beside_the_steps_is_of_one_step(void **state)
     }
     hs_session_fail(o->session, HS_INTERNAL, "no last save");
     own_close(o);
-    char *path = hs_latest_checkpoint(NULL, o->directory, NULL, &o->err);
+    char *path = hs_checkpoint_latest(NULL, o->directory, NULL, &o->err);
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path, &o->err);
     assert_ok(hs_checkpoint_read(reader, "large", back, LARGE * sizeof *back, &o->err), &o->err);
     for (size_t i = 0; i < LARGE; i++)

@@ -125,7 +125,7 @@ static void between_the_two_only_raw_runs_are_made(void **state)
     assert_fails(hs_session_run(o->session, "same", &o->err), HS_FAILED_PRECONDITION, &o->err, "run the raw session");
     assert_fails(hs_session_run_step(o->session, never, NULL, &o->err), HS_FAILED_PRECONDITION, &o->err, "hs_step_end");
     assert_ok(hs_raw_session_run(hs_session_raw(o->session), &weight, &values, &o->err), &o->err);
-    assert_true(hs_values_number(values, 0) == 1);
+    assert_true(hs_run_values_number(values, 0) == 1);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_true(o->a.number == -1);
     assert_int_equal(own_close(o)->reason, HS_REASON_CLOSED);
@@ -140,7 +140,7 @@ static void other_runs_are_made_between_the_steps(void **state)
     own_step(o);
     own_calls(o);
     assert_ok(hs_session_run_args(o->session, &evaluates, &values, &o->err), &o->err);
-    assert_true(hs_values_number(values, 0) == 1);
+    assert_true(hs_run_values_number(values, 0) == 1);
     assert_string_equal(own_calls(o), "");
     assert_int_equal(own_loop(o, 2), 2);
     assert_int_equal(own_close(o)->step, 3);
@@ -199,7 +199,7 @@ static hs_code meddle(void *self, hs_op *op, hs_error *err)
 static void an_op_has_no_steps_of_its_own(void **state)
 {
     own *o = *state;
-    hs_graph_op(o->graph, .name = "meddle", .run = meddle, .self = o);
+    hs_graph_op(o->graph, .name = "meddle", .run = meddle, .user = o);
     own_open_probes(o, NULL);
     assert_true(hs_step_begin(o->session));
     hs_run_args meddles = HS_INIT(hs_run_args, .names = HS_NAMES("meddle"));

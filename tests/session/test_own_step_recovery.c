@@ -11,7 +11,7 @@ static void recovers(own *o)
 
 static void open_saving(own *o)
 {
-    const hs_hook hooks[] = {probe_hook(&o->a), hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 2)};
+    const hs_hook hooks[] = {probe_hook(&o->a), hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 2)};
     own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 2);
 }
 
@@ -53,7 +53,7 @@ static void the_loop_need_not_look(void **state)
     own *o = *state;
     recovers(o);
     own_probe(o, a, .fails_in = PROBE_BOUNDARY, .fails_at = 3, .code = HS_UNAVAILABLE);
-    const hs_hook hooks[] = {probe_hook(&o->a), hs_checkpoint_saver(.checkpoint_dir = o->directory, .save_steps = 2),
+    const hs_hook hooks[] = {probe_hook(&o->a), hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 2),
                              hs_stop_at_step(.last_step = 6)};
     own_open(o, HS_SESSION_OPTIONS(.checkpoint_dir = o->directory), hooks, 3);
     assert_int_equal(own_loop(o, 99), 8); /* two of them in vain */

@@ -35,12 +35,12 @@ static hs_code produce(void *self, hs_op *op, hs_error *err)
 
 static hs_code save(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, &((reading *)self)->next, sizeof(int64_t), err);
+    return hs_state_writer_write(out, &((reading *)self)->next, sizeof(int64_t), err);
 }
 
 static hs_code load(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, &((reading *)self)->next, sizeof(int64_t), err);
+    return hs_state_reader_read(in, &((reading *)self)->next, sizeof(int64_t), err);
 }
 
 static hs_code consume(void *self, hs_op *op, hs_error *err)
@@ -56,8 +56,8 @@ static hs_graph *make_graph(reading *r)
     const hs_state_provider position = HS_INIT(hs_state_provider, .name = "numbers", .save = save, .load = load, .self = r);
     hs_graph *graph = hs_graph_new(&r->t.env);
     hs_graph_queue(graph, .name = "numbers", .capacity = CAPACITY, .components = HS_OUTPUTS({.dtype = HS_INT64}),
-                   .produce = produce, .self = r, .position = &position);
-    hs_graph_op(graph, .name = "train", .run = consume, .self = r, .inputs = HS_NAMES("numbers/dequeue"),
+                   .produce = produce, .user = r, .position = &position);
+    hs_graph_op(graph, .name = "train", .run = consume, .user = r, .inputs = HS_NAMES("numbers/dequeue"),
                 .advances_step = true);
     return graph;
 }
@@ -210,7 +210,7 @@ static void the_session_runs_them_itself(void **state)
     reading *r = *state;
     hs_threads threads;
     open_session(r);
-    assert_ok(hs_start_queue_runners(hs_session_raw(r->session), NULL, true, &threads, &r->err), &r->err);
+    assert_ok(hs_queue_runners_start(hs_session_raw(r->session), NULL, true, &threads, &r->err), &r->err);
     assert_int_equal(threads.n, 0);
     hs_threads_free(&threads);
 }
@@ -226,9 +226,9 @@ static hs_code run_and_recover(test_env *t, void *user)
     const hs_state_provider position =
         HS_INIT(hs_state_provider, .name = "numbers", .save = save, .load = load, .self = &r);
     hs_graph *graph = hs_graph_new(&t->env);
-    hs_graph_queue(graph, .name = "numbers", .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce, .self = &r,
+    hs_graph_queue(graph, .name = "numbers", .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce, .user = &r,
                    .position = &position);
-    hs_graph_op(graph, .name = "train", .run = consume, .self = &r, .inputs = HS_NAMES("numbers/dequeue"),
+    hs_graph_op(graph, .name = "train", .run = consume, .user = &r, .inputs = HS_NAMES("numbers/dequeue"),
                 .advances_step = true);
     hs_session *session = hs_training_session_open(hs_graph_backend(graph), NULL, &r.err);
     hs_code code = session ? HS_OK : r.err.code;

@@ -58,7 +58,7 @@ static void a_checkpoint_that_cannot_be_restored_ends_the_recovery(void **state)
     lost *l = *state;
     lost_open_saving(l);
     lost_inc(l);
-    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err), index[1024];
+    char *newest = hs_checkpoint_latest(NULL, l->directory, NULL, &l->err), index[1024];
     snprintf(index, sizeof index, "%s.index", newest);
     hs_env_free(NULL, newest);
     test_empty_directory(l->directory);
@@ -81,8 +81,8 @@ static void ms_057_a_later_session_goes_on_too(void **state)
     lost_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory));
     assert_int_equal(lost_step(l), 2);
     lost_close(l);
-    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
-    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_path = newest));
+    char *newest = hs_checkpoint_latest(NULL, l->directory, NULL, &l->err);
+    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_prefix = newest));
     assert_int_equal(lost_step(l), 2);
     hs_env_free(NULL, newest);
 }
@@ -94,9 +94,9 @@ static void what_was_restored_by_its_path_is_restored_again(void **state)
     lost_open_saving(l);
     lost_inc(l);
     lost_close(l);
-    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
-    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_path = newest);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    char *newest = hs_checkpoint_latest(NULL, l->directory, NULL, &l->err);
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_prefix = newest);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1);
     if (!lost_try_open(l, &options, &saver, 1))
         fail_msg("opening: %s", l->err.message);
     hs_env_free(NULL, newest);
@@ -129,7 +129,7 @@ static void what_was_saved_since_is_restored(void **state)
 {
     lost *l = *state;
     l->directory = test_make_directory();
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1);
     lost_try_open(l, HS_SESSION_OPTIONS(.checkpoint_dir = l->directory, .restore = HS_RESTORE_NEVER), &saver, 1);
     assert_int_equal(lost_inc(l), 1);
     assert_int_equal(lost_inc(l), 2);
@@ -150,7 +150,7 @@ static void ms_058_opening_is_tried_again(void **state)
 {
     lost *l = *state;
     int calls = 0;
-    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = aborted_once, .init_user = &calls), NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = aborted_once, .user = &calls), NULL);
     lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true));
     assert_int_equal(calls, 2);
     assert_false(hs_session_should_stop(l->session));
@@ -300,7 +300,7 @@ static hs_code ask_by_signal(void *user, const hs_scaffold *scaffold, hs_raw_ses
 static void a_signal_that_ends_the_waiting_is_in_the_outcome(void **state)
 {
     lost *l = *state;
-    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_by_signal, .init_user = l), NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_by_signal, .user = l), NULL);
     l->recovery.backoff_secs = 1e6;
     lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true, .signals = true));
     l->fails_left = 1;
@@ -314,7 +314,7 @@ static void a_signal_that_ends_the_waiting_is_in_the_outcome(void **state)
 static void a_stop_ends_the_waiting(void **state)
 {
     lost *l = *state;
-    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_to_stop, .init_user = l), NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = ask_to_stop, .user = l), NULL);
     l->recovery.backoff_secs = 1e6;
     lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true));
     l->fails_left = 1;
@@ -542,7 +542,7 @@ static void a_save_that_is_on_its_way_is_waited_for(void **state)
     l->directory = test_make_directory();
     hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(1 << 16), v);
     const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = l->directory);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1, .background = true);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1, .background = true);
     if (!lost_try_open(l, &options, &saver, 1))
         fail_msg("opening: %s", l->err.message);
     l->fails_with = HS_ABORTED;
@@ -562,14 +562,14 @@ typedef struct {
 
 static hs_code save_counted(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, &((counted *)self)->number, sizeof(int), err);
+    return hs_state_writer_write(out, &((counted *)self)->number, sizeof(int), err);
 }
 
 static hs_code load_counted(void *self, hs_state_reader *in, hs_error *err)
 {
     counted *c = self;
     c->loads++;
-    return hs_state_read(in, &c->number, sizeof c->number, err);
+    return hs_state_reader_read(in, &c->number, sizeof c->number, err);
 }
 
 static void every_provider_is_restored(void **state)
@@ -618,7 +618,7 @@ static void saves_are_welcome_again(void **state)
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     assert_ok(lost_run(l, "fail"), &l->err);
-    assert_null(hs_raw_session_saves_refused(hs_session_raw(l->session)));
+    assert_null(hs_raw_session_save_refusal(hs_session_raw(l->session)));
 }
 
 /* Where there is nothing in checkpoint_dir, what was saved elsewhere or restored by the init function is no help. */
@@ -628,7 +628,7 @@ static void what_is_saved_elsewhere_does_not_replace_the_copy(void **state)
     double v = 7;
     l->directory = test_make_directory();
     hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SCALAR, &v);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1);
     if (!lost_try_open(l, NULL, &saver, 1))
         fail_msg("opening: %s", l->err.message);
     lost_inc(l);
@@ -643,7 +643,7 @@ static void what_is_saved_elsewhere_does_not_replace_the_copy(void **state)
 static hs_code restore_newest(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     lost *l = user;
-    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, err);
+    char *newest = hs_checkpoint_latest(NULL, l->directory, NULL, err);
     hs_code code = hs_saver_restore(hs_scaffold_saver(scaffold), session, newest, NULL, err);
     hs_env_free(NULL, newest);
     return code;
@@ -657,7 +657,7 @@ static void what_the_init_function_has_restored_is_copied(void **state)
     lost_open_saving(l);
     lost_inc(l);
     lost_close(l);
-    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = restore_newest, .init_user = l), NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.init_fn = restore_newest, .user = l), NULL);
     lost_open(l, HS_SESSION_OPTIONS(.scaffold = scaffold, .take_scaffold = true));
     assert_int_equal(lost_inc(l), 2);
     v = 8;
@@ -678,10 +678,10 @@ static void what_a_restore_leaves_out_is_recovered(void **state)
     lost_open_saving(l);
     lost_inc(l);
     lost_close(l);
-    char *newest = hs_latest_checkpoint(NULL, l->directory, NULL, &l->err);
+    char *newest = hs_checkpoint_latest(NULL, l->directory, NULL, &l->err);
     const hs_restore_options partial = HS_INIT(hs_restore_options, .skip = HS_NAMES("w"));
     w = 2;
-    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_path = newest, .restore_options = &partial));
+    lost_open(l, HS_SESSION_OPTIONS(.checkpoint_prefix = newest, .restore_options = &partial));
     hs_env_free(NULL, newest);
     v = 8, w = 3;
     l->fails_left = 1;
@@ -702,7 +702,7 @@ static void what_it_has_saved_itself_is_whole(void **state)
     const hs_restore_options partial = HS_INIT(hs_restore_options, .skip = HS_NAMES("w"));
     const hs_session_options options =
         HS_INIT(hs_session_options, .checkpoint_dir = l->directory, .restore_options = &partial);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1);
     w = 2;
     if (!lost_try_open(l, &options, &saver, 1))
         fail_msg("opening: %s", l->err.message);
@@ -746,7 +746,7 @@ static void a_target_that_was_reached_is_not_passed(void **state)
     l->directory = test_make_directory();
     lost_probe(l, c, .fails_in = PROBE_BOUNDARY, .fails_at = 4, .code = HS_UNAVAILABLE);
     const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = l->directory);
-    const hs_hook more[] = {hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1),
+    const hs_hook more[] = {hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1),
                             hs_stop_at_step(.last_step = 3), probe_hook(&l->c)};
     if (!lost_try_open(l, &options, more, 3))
         fail_msg("opening: %s", l->err.message);
@@ -771,7 +771,7 @@ static hs_code lose_and_recover(test_env *t, void *user)
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, NULL);
-    hs_graph_op(graph, .name = "fail", .run = (hs_op_fn)NULL, .self = &l);
+    hs_graph_op(graph, .name = "fail", .run = (hs_op_fn)NULL, .user = &l);
     const hs_recovery recovery = HS_INIT(hs_recovery);
     lost_probe(&l, a, .fails_in = PROBE_BEFORE, .fails_at = 1, .code = HS_ABORTED);
     hs_hook hook = probe_hook(&l.a);

@@ -9,7 +9,7 @@ static void open_with(lost *l, hs_save_failure policy)
     if (!l->directory)
         l->directory = test_make_directory();
     const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = l->directory);
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .save_steps = 1, .on_failure = policy);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = l->directory, .every_n_steps = 1, .on_failure = policy);
     if (!lost_try_open(l, &options, &saver, 1))
         fail_msg("opening: %s: %s", hs_code_name(l->err.code), l->err.message);
 }

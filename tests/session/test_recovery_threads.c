@@ -43,7 +43,7 @@ static hs_code with_hooks(void *user, hs_step_context *context, hs_error *err)
     s->calls++;
     hs_code code = hs_step_context_run_with_hooks(
         context, HS_RUN_ARGS(.names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})), &values, err);
-    s->result = code ? 0 : hs_values_number(values, 0);
+    s->result = code ? 0 : hs_run_values_number(values, 0);
     return code;
 }
 
@@ -56,11 +56,11 @@ static hs_code with_raw_session(void *user, hs_step_context *context, hs_error *
         lost_report(s->l, s->t->reports);
     hs_code code = hs_raw_session_run(hs_step_context_session(context),
                                       HS_RUN_ARGS(.names = HS_NAMES("same"), .feeds = HS_FEEDS({"in", in})), &values, err);
-    s->result = code ? 0 : hs_values_number(values, 0);
+    s->result = code ? 0 : hs_run_values_number(values, 0);
     return code;
 }
 
-static double make_step(step *s, hs_step_fn fn, double number)
+static double make_step(step *s, hs_session_run_step_fn fn, double number)
 {
     s->number = number;
     assert_ok(hs_session_run_step(s->l->session, fn, s, &s->l->err), &s->l->err);

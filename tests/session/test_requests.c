@@ -18,7 +18,7 @@ static hs_code save_each_boundary(probe *p, const probe_call *call)
     int64_t step;
     (void)p;
     if (call->point == PROBE_BOUNDARY && hs_run_context_step(call->run, &step, NULL) == HS_OK)
-        hs_raw_session_saved(hs_run_context_session(call->run), step);
+        hs_raw_session_record_save(hs_run_context_session(call->run), step);
     return HS_OK;
 }
 
@@ -70,7 +70,7 @@ static hs_code save_at_the_creation(probe *p, const probe_call *call)
 {
     (void)p;
     if (call->point == PROBE_CREATE)
-        hs_raw_session_saved(call->raw, 0);
+        hs_raw_session_record_save(call->raw, 0);
     return HS_OK;
 }
 
@@ -200,7 +200,7 @@ static void how_long_a_save_takes_is_known_once_said(void **state)
     hs_raw_session_set_save_secs(raw, -1);
     assert_true(hs_raw_session_save_secs(raw) == 1.5);
     assert_true(hs_raw_session_grace_secs(raw) == 0); /* no signals */
-    assert_int_equal(hs_raw_session_saved_step(raw), -1);
+    assert_int_equal(hs_raw_session_last_saved_step(raw), -1);
 }
 
 static hs_code look_at_phase(probe *p, const probe_call *call)
@@ -301,8 +301,8 @@ static void a_run_that_waits_for_data_ends_with_the_stop(void **state)
     (void)state;
     outsider o = {.session = NULL};
     hs_graph *graph = hs_graph_new(NULL);
-    hs_graph_op(graph, .name = "enter", .run = note_entry, .self = &o);
-    hs_graph_queue(graph, .name = "input", .capacity = 1, .produce = produce_nothing, .self = &o,
+    hs_graph_op(graph, .name = "enter", .run = note_entry, .user = &o);
+    hs_graph_queue(graph, .name = "input", .capacity = 1, .produce = produce_nothing, .user = &o,
                    .components = HS_OUTPUTS({.dtype = HS_FLOAT}));
     hs_graph_op(graph, .name = "train", .inputs = HS_NAMES("input/dequeue:0"), .control_inputs = HS_NAMES("enter"));
     hs_outcome outcome = stop_in(graph, &o, "train");
@@ -319,14 +319,14 @@ static hs_code produce_next(void *self, hs_op *op, hs_error *err)
 
 static hs_code save_position(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, self, sizeof(int64_t), err);
+    return hs_state_writer_write(out, self, sizeof(int64_t), err);
 }
 
 static int64_t loaded;
 
 static hs_code load_position(void *self, hs_state_reader *in, hs_error *err)
 {
-    hs_code code = hs_state_read(in, self, sizeof(int64_t), err);
+    hs_code code = hs_state_reader_read(in, self, sizeof(int64_t), err);
     loaded = *(int64_t *)self;
     return code;
 }
@@ -344,10 +344,10 @@ static void what_it_has_taken_while_it_waits_for_more_is_put_back(void **state)
     const hs_state_provider provider =
         HS_INIT(hs_state_provider, .name = "reader", .save = save_position, .load = load_position, .self = &position);
     hs_graph *graph = hs_graph_new(NULL);
-    hs_graph_queue(graph, .name = "x", .capacity = 2, .produce = produce_next, .self = &position, .position = &provider,
+    hs_graph_queue(graph, .name = "x", .capacity = 2, .produce = produce_next, .user = &position, .position = &provider,
                    .components = HS_OUTPUTS({.dtype = HS_INT64}));
-    hs_graph_op(graph, .name = "enter", .run = note_entry, .self = &o, .control_inputs = HS_NAMES("x/dequeue"));
-    hs_graph_queue(graph, .name = "y", .capacity = 1, .produce = produce_nothing, .self = &o,
+    hs_graph_op(graph, .name = "enter", .run = note_entry, .user = &o, .control_inputs = HS_NAMES("x/dequeue"));
+    hs_graph_queue(graph, .name = "y", .capacity = 1, .produce = produce_nothing, .user = &o,
                    .components = HS_OUTPUTS({.dtype = HS_INT64}));
     hs_graph_op(graph, .name = "train", .inputs = HS_NAMES("x/dequeue:0", "y/dequeue:0"),
                 .control_inputs = HS_NAMES("enter"));
@@ -360,7 +360,7 @@ static void what_it_has_taken_while_it_waits_for_more_is_put_back(void **state)
     pthread_join(thread, NULL);
     assert_ok(hs_raw_session_copy_state(raw, &copy, &err), &err);
     assert_ok(hs_raw_session_run(raw, HS_RUN_ARGS(.names = HS_NAMES("x/dequeue:0")), &values, &err), &err);
-    assert_true(hs_values_number(values, 0) == 2);
+    assert_true(hs_run_values_number(values, 0) == 2);
     assert_ok(hs_raw_session_restore_copy(raw, copy, &err), &err);
     assert_int_equal(loaded, 1);
     hs_state_copy_free(copy);
@@ -374,7 +374,7 @@ static void an_op_that_takes_long_can_ask(void **state)
     (void)state;
     outsider o = {.session = NULL};
     hs_graph *graph = hs_graph_new(NULL);
-    hs_graph_op(graph, .name = "train", .run = wait_for_a_stop, .self = &o);
+    hs_graph_op(graph, .name = "train", .run = wait_for_a_stop, .user = &o);
     assert_true(stop_in(graph, &o, "train").interrupted);
     assert_false(hs_op_stop_requested(NULL));
 }
@@ -385,7 +385,7 @@ static void an_op_that_asks_is_told_that_a_thread_has_failed(void **state)
     (void)state;
     outsider o = {.fails = true};
     hs_graph *graph = hs_graph_new(NULL);
-    hs_graph_op(graph, .name = "train", .run = wait_for_a_stop, .self = &o);
+    hs_graph_op(graph, .name = "train", .run = wait_for_a_stop, .user = &o);
     hs_outcome outcome = stop_in(graph, &o, "train");
     assert_int_equal(outcome.reason, HS_REASON_FAILED);
     assert_int_equal(outcome.error.code, HS_INTERNAL);

@@ -159,7 +159,7 @@ static void a_failed_step_leaves_the_rest(void **state)
     hs_run_args_fetch(&args, "x//", "ten", NULL);
     play_open(p, NULL, 0);
     assert_int_equal(play_args(p, &args), HS_OK);
-    assert_true(hs_values_number_at(p->values, "five") == 5);
+    assert_true(hs_run_values_number_at(p->values, "five") == 5);
     hs_run_args_clear(&args);
 }
 
@@ -174,10 +174,10 @@ static void built_args_are_run(void **state)
     hs_run_args_feed(&args, "a", &feed.value, NULL);
     play_open(p, NULL, 0);
     assert_ok(play_args(p, &args), &p->err);
-    assert_true(hs_values_number_at(p->values, "in/a") == 3);
+    assert_true(hs_run_values_number_at(p->values, "in/a") == 3);
     hs_run_args_fetch(&args, "ten", "ten", NULL); /* the same object grows between two runs */
     assert_ok(play_args(p, &args), &p->err);
-    assert_true(hs_values_number_at(p->values, "ten") == 10);
+    assert_true(hs_run_values_number_at(p->values, "ten") == 10);
     hs_run_args_clear(&args);
 }
 

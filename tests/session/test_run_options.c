@@ -7,7 +7,7 @@
 static hs_code keep_options(probe *p, const probe_call *call)
 {
     if (call->point == PROBE_AFTER)
-        p->user = (void *)hs_values_options(call->values);
+        p->user = (void *)hs_run_values_options(call->values);
     return HS_OK;
 }
 
@@ -23,8 +23,8 @@ static hs_code check_merged(probe *p, const probe_call *call)
 {
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    const hs_run_options *options = hs_values_options(call->values);
-    hs_bytes bytes = hs_values_metadata(call->values);
+    const hs_run_options *options = hs_run_values_options(call->values);
+    hs_bytes bytes = hs_run_values_metadata(call->values);
     Hs__Pb__RunMetadata *metadata = hs__pb__run_metadata__unpack(NULL, bytes.size, bytes.data);
     assert_int_equal(options->trace_level, 3);
     assert_int_equal(options->timeout_ms, 60000);
@@ -56,7 +56,7 @@ static void ms_072_ms_119s_hooks_options_are_merged_and_seen_by_all(void **state
     assert_true(play_number(p, "answer") == 42);
     assert_non_null(p->a.user);
     assert_ptr_equal(p->a.user, p->b.user); /* one object for all */
-    assert_ptr_equal(p->a.user, hs_values_options(p->values));
+    assert_ptr_equal(p->a.user, hs_run_values_options(p->values));
     play_close(p);
     hs_graph_free(graph);
 }
@@ -147,8 +147,8 @@ static void options_end_with_their_run(void **state)
     assert_ptr_equal(p->a.user, &options);
     play_train(p);
     assert_null(p->a.user);
-    assert_null(hs_values_options(NULL));
-    assert_int_equal(hs_values_metadata(NULL).size, 0);
+    assert_null(hs_run_values_options(NULL));
+    assert_int_equal(hs_run_values_metadata(NULL).size, 0);
 }
 
 /* Options of a caller that was compiled against headers with fewer or more members. */

@@ -29,7 +29,7 @@ static hs_code step(void *user, hs_step_context *context, hs_error *err)
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("a", "train"), .feeds = feeds);
         if ((s->last = hs_step_context_run_with_hooks(context, &args, &values, err)))
             return s->last;
-        s->number = hs_values_number(values, 0);
+        s->number = hs_run_values_number(values, 0);
     }
     return s->code ? hs_error_set(err, s->code, "the step's own") : HS_OK;
 }

@@ -125,7 +125,7 @@ static void what_a_graph_has_collected_is_taken(void **state)
 static hs_scaffold_options everything(hs_saver *saver, const hs_feed *feeds)
 {
     return (hs_scaffold_options)HS_INIT(hs_scaffold_options, .init_op = "my_init", .init_feeds = feeds, .init_fn = no_init,
-                                        .init_user = saver, .ready_op = "my_ready",
+                                        .user = saver, .ready_op = "my_ready",
                                         .ready_for_local_init_op = "my_ready_for_local", .local_init_op = "my_local",
                                         .local_init_feeds = feeds + 1, .summary_op = "my_summary", .saver = saver);
 }

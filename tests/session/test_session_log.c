@@ -36,7 +36,7 @@ static void options_that_keep_a_session_from_opening(void **state)
     const hs_session_options refused[] = {
         {.target = "without a size"},
         HS_INIT(hs_session_options, .group = (const hs_group *)&group),
-        HS_INIT(hs_session_options, .checkpoint_path = "nowhere/model.ckpt-7"),
+        HS_INIT(hs_session_options, .checkpoint_prefix = "nowhere/model.ckpt-7"),
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         p->session = hs_session_open(p->backend, &refused[i], &p->err);

@@ -117,18 +117,18 @@ static void add_ops(shared *s)
     hs_graph_value(g, "v_now", HS_DOUBLE, HS_SCALAR, &s->v);
     hs_graph_value(g, "w_now", HS_DOUBLE, HS_SCALAR, &s->w);
     hs_graph_placeholder(g, "seed", HS_DOUBLE, HS_SCALAR);
-    hs_graph_op(g, .name = "init", .run = init, .self = s);
-    hs_graph_op(g, .name = "init_fed", .run = init, .self = s, .inputs = HS_NAMES("seed"));
-    hs_graph_op(g, .name = "local_init", .run = local_init, .self = s);
-    hs_graph_op(g, .name = "local_init_fed", .run = local_init_fed, .self = s, .inputs = HS_NAMES("seed"));
-    hs_graph_op(g, .name = "init_x", .run = init_x, .self = s);
+    hs_graph_op(g, .name = "init", .run = init, .user = s);
+    hs_graph_op(g, .name = "init_fed", .run = init, .user = s, .inputs = HS_NAMES("seed"));
+    hs_graph_op(g, .name = "local_init", .run = local_init, .user = s);
+    hs_graph_op(g, .name = "local_init_fed", .run = local_init_fed, .user = s, .inputs = HS_NAMES("seed"));
+    hs_graph_op(g, .name = "init_x", .run = init_x, .user = s);
     hs_graph_op(g, .name = "local_init_all", .control_inputs = HS_NAMES("local_init", "init_x"));
-    hs_graph_op(g, .name = "ready", .run = ready, .self = s,
+    hs_graph_op(g, .name = "ready", .run = ready, .user = s,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
-    hs_graph_op(g, .name = "ready_for_local", .run = ready_for_local, .self = s,
+    hs_graph_op(g, .name = "ready_for_local", .run = ready_for_local, .user = s,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
-    hs_graph_op(g, .name = "assert_ready", .run = assert_ready, .self = s);
-    hs_graph_op(g, .name = "numbers", .run = numbers, .self = s,
+    hs_graph_op(g, .name = "assert_ready", .run = assert_ready, .user = s);
+    hs_graph_op(g, .name = "numbers", .run = numbers, .user = s,
                 .outputs = HS_OUTPUTS({.dtype = HS_INT32, .shape = HS_SHAPE(-1)}));
 }
 
@@ -196,7 +196,7 @@ static double number(shared *s, const char *name)
 {
     const hs_run_values *values;
     assert_ok(hs_raw_session_run(s->session, HS_RUN_ARGS(.names = HS_NAMES(name)), &values, &s->b->err), &s->b->err);
-    return hs_values_number(values, 0);
+    return hs_run_values_number(values, 0);
 }
 
 #define PREPARE(...) (HS_PREPARE_OPTIONS(__VA_ARGS__))
@@ -228,7 +228,7 @@ static hs_code set_v(void *user, const hs_scaffold *scaffold, hs_raw_session *se
 static void sm_003_prepared_by_a_function(void **state)
 {
     shared *s = *state;
-    assert_true(prepare(s, PREPARE(.init_fn = set_v, .init_user = s)));
+    assert_true(prepare(s, PREPARE(.init_fn = set_v, .user = s)));
     assert_true(number(s, "v_now") == 125);
 }
 
@@ -244,7 +244,7 @@ static hs_code close_it(void *user, const hs_scaffold *scaffold, hs_raw_session 
 static void an_init_function_cannot_close_the_session(void **state)
 {
     shared *s = *state;
-    assert_true(prepare(s, PREPARE(.init_fn = close_it, .init_user = s)));
+    assert_true(prepare(s, PREPARE(.init_fn = close_it, .user = s)));
 }
 
 static void sm_004_sm_034s_prepared_by_the_local_init_op_with_feeds_of_its_own(void **state)
@@ -296,7 +296,7 @@ static void sm_023s_what_was_restored_is_not_initialised(void **state)
     s->v = 2;
     s->options.local_init_op = "local_init";
     s->options.ready_for_local_init_op = "ready_for_local";
-    assert_true(prepare(s, PREPARE(.init_op = "init", .init_fn = set_v_and_count, .init_user = s, .saver = s->saver,
+    assert_true(prepare(s, PREPARE(.init_op = "init", .init_fn = set_v_and_count, .user = s, .saver = s->saver,
                                    .checkpoint_dir = s->directory)));
     assert_true(s->v == 2 && s->first == 1);
     assert_true(number(s, "kept") == 7);
@@ -372,7 +372,7 @@ static void sm_006_recovered_from_a_directory_or_a_path(void **state)
     assert_true(recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory)));
     assert_true(number(s, "kept") == 7);
     close_session(s);
-    assert_true(recover(s, PREPARE(.saver = s->saver, .checkpoint_path = test_path(s->directory, "model.ckpt-1"))));
+    assert_true(recover(s, PREPARE(.saver = s->saver, .checkpoint_prefix = test_path(s->directory, "model.ckpt-1"))));
     close_session(s);
     test_remove_directory(empty);
 }
@@ -382,7 +382,7 @@ static void sm_006_sm_028s_not_from_both(void **state)
     shared *s = *state;
     save_checkpoint(s);
     int before = s->opened;
-    assert_false(recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .checkpoint_path = "model.ckpt-1")));
+    assert_false(recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
     assert_null(s->session);
     assert_says(&s->b->err, HS_INVALID_ARGUMENT, "give one of the two");
     assert_int_equal(s->opened, before); /* it is said before anything is opened */
@@ -536,7 +536,7 @@ static hs_code list_many_then_one(void *self, hs_op *op, hs_error *err)
 static void names_are_listed_as_far_as_there_is_room(void **state)
 {
     shared *s = *state;
-    hs_graph_op(s->b->graph, .name = "list", .run = list_many_then_one, .self = s,
+    hs_graph_op(s->b->graph, .name = "list", .run = list_many_then_one, .user = s,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     s->options.ready_op = "list";
     assert_false(prepare(s, PREPARE(.init_op = "init")));

@@ -15,7 +15,7 @@ static void ms_095s_the_order_of_opening(void **state)
     hs_script_op(p->script, "init");
     play_spy(p);
     hs_scaffold_options made =
-        HS_INIT(hs_scaffold_options, .init_op = "init", .init_fn = note_init, .init_user = p->script);
+        HS_INIT(hs_scaffold_options, .init_op = "init", .init_fn = note_init, .user = p->script);
     hs_hook hooks[] = {play_watch(p, &p->a), play_watch(p, &p->b), {.ops = NULL}};
     hs_session_options options =
         HS_INIT(hs_session_options, .hooks = hooks, .scaffold = hs_scaffold_new(&made, NULL), .take_scaffold = true);
@@ -83,7 +83,7 @@ static void ms_093_the_raw_session_is_the_backends(void **state)
     hs_raw_session *raw = hs_session_raw(p->session);
     assert_ptr_equal(hs_raw_session_handle(raw), p->script);
     assert_ok(hs_raw_session_run(raw, HS_RUN_ARGS(.names = HS_NAMES("five")), &values, &p->err), &p->err);
-    assert_true(hs_values_number(values, 0) == 5);
+    assert_true(hs_run_values_number(values, 0) == 5);
     assert_string_equal(play_calls(p), "run"); /* and no hook */
 }
 
@@ -110,7 +110,7 @@ static void hooks_are_destroyed_when_the_options_are_refused(void **state)
     hs_scaffold_options lost = HS_INIT(hs_scaffold_options, .init_op = "lost");
     const hs_session_options refused[] = {
         HS_INIT(hs_session_options, .group = (const hs_group *)&group),
-        HS_INIT(hs_session_options, .checkpoint_dir = "x", .checkpoint_path = "y"),
+        HS_INIT(hs_session_options, .checkpoint_dir = "x", .checkpoint_prefix = "y"),
         HS_INIT(hs_session_options, .config = {NULL, 3}),
         HS_INIT(hs_session_options, .scaffold = hs_scaffold_new(&lost, NULL), .take_scaffold = true),
     };
@@ -160,7 +160,7 @@ static void a_held_hook_is_not_destroyed(void **state)
     p->a.fails_at = p->a.calls[PROBE_BEGIN] + 1;
     assert_null(play_try_open(p, &held, 1));
     assert_int_equal(p->a.destroyed, 0);
-    hs_hook_destroy(held);
+    hs_hook_free(held);
     assert_int_equal(p->a.destroyed, 1);
 }
 

@@ -9,7 +9,7 @@ static void ms_027_ms_028_a_run_forwards_fetches_and_feeds(void **state)
     play_open_probes(p, 2);
     for (int i = 0; i < 2; i++) {
         assert_ok(play_run(p, HS_NAMES("a"), (hs_feed[]){play_feed("a", &fed[i]), {NULL}}), &p->err);
-        assert_true(hs_values_number(p->values, 0) == fed[i]);
+        assert_true(hs_run_values_number(p->values, 0) == fed[i]);
     }
 }
 
@@ -43,8 +43,8 @@ static void ms_046_without_hooks_the_callers_own_objects_are_passed_on(void **st
     assert_ok(play_args(p, HS_RUN_ARGS(.names = HS_NAMES("a"), .feeds = feeds, .options = &options)), &p->err);
     assert_ptr_equal(seen_call.options, &options);
     assert_ptr_equal(seen_feed, &feeds[0].value);
-    assert_ptr_equal(hs_values_options(p->values), &options);
-    assert_string_equal(hs_values_metadata(p->values).data, "meta");
+    assert_ptr_equal(hs_run_values_options(p->values), &options);
+    assert_string_equal(hs_run_values_metadata(p->values).data, "meta");
 }
 
 static void a_run_of_nothing_runs_the_backend_once(void **state)
@@ -69,8 +69,8 @@ static void ms_049_each_gets_what_it_asked_for(void **state)
     play_open_probes(p, 2);
     assert_ok(play_run(p, HS_NAMES("a"), (hs_feed[]){play_feed("a", &zero), {NULL}}), &p->err);
     assert_string_equal(hs_script_last_run(p->script), "fetch a five ten; feed a");
-    assert_int_equal(hs_values_count(p->values), 1);
-    assert_true(hs_values_number(p->values, 0) == 0);
+    assert_int_equal(hs_run_values_count(p->values), 1);
+    assert_true(hs_run_values_number(p->values, 0) == 0);
     assert_true(p->a.number == 5 && p->b.number == 10);
 }
 
@@ -292,7 +292,7 @@ static void args_of_another_size_are_taken(void **state)
     play_probe(p, a, .wants = &older);
     play_open_probes(p, 1);
     assert_ok(play_args(p, &newer.args), &p->err);
-    assert_true(hs_values_number(p->values, 0) == 5 && p->a.number == 10);
+    assert_true(hs_run_values_number(p->values, 0) == 5 && p->a.number == 10);
     newer.more = &newer;
     assert_int_equal(play_args(p, &newer.args), HS_INVALID_ARGUMENT);
 }
@@ -324,7 +324,7 @@ static void assert_no_values(play *p, const hs_run_args *args, hs_code code)
     const hs_run_values *values = (const hs_run_values *)p;
     assert_int_equal(hs_session_run_args(p->session, args, &values, &p->err), code);
     assert_null(values);
-    assert_int_equal(hs_values_count(values), 0);
+    assert_int_equal(hs_run_values_count(values), 0);
 }
 
 static void a_failed_run_has_no_values(void **state)
@@ -340,7 +340,7 @@ static void a_failed_run_has_no_values(void **state)
     assert_no_values(p, HS_RUN_ARGS(.kind = 9), HS_INVALID_ARGUMENT);
     assert_no_values(p, &(hs_run_args){.names = five.names}, HS_INVALID_ARGUMENT);
     assert_ok(play_args(p, &five), &p->err);
-    assert_int_equal(hs_values_count(p->values), 1);
+    assert_int_equal(hs_run_values_count(p->values), 1);
 }
 
 static void a_refused_run_has_no_values(void **state)

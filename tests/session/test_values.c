@@ -16,11 +16,11 @@ static const hs_run_values *fetch_constant(play *p, const hs_tensor *value)
 static void no_values_have_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(hs_values_count(NULL), 0);
-    assert_null(hs_values_tensor(NULL, 0));
-    assert_null(hs_values_tensor_at(NULL, "x"));
-    assert_true(isnan(hs_values_number(NULL, 0)));
-    assert_true(isnan(hs_values_number_at(NULL, "x")));
+    assert_int_equal(hs_run_values_count(NULL), 0);
+    assert_null(hs_run_values_tensor(NULL, 0));
+    assert_null(hs_run_values_tensor_at(NULL, "x"));
+    assert_true(isnan(hs_run_values_number(NULL, 0)));
+    assert_true(isnan(hs_run_values_number_at(NULL, "x")));
 }
 
 static void numbers_of_every_type_are_read(void **state)
@@ -33,7 +33,7 @@ static void numbers_of_every_type_are_read(void **state)
                                hs_tensor_of(HS_BOOL, HS_SCALAR, &yes)};
     const double numbers[] = {-7, 2.5, 1};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_true(hs_values_number(fetch_constant(p, &cases[i]), 0) == numbers[i]);
+        assert_true(hs_run_values_number(fetch_constant(p, &cases[i]), 0) == numbers[i]);
 }
 
 static void what_is_no_number_is_nan(void **state)
@@ -43,11 +43,11 @@ static void what_is_no_number_is_nan(void **state)
     const hs_tensor cases[] = {hs_tensor_of(HS_STRING, HS_SCALAR, &word), hs_tensor_of(HS_DOUBLE, HS_SHAPE(0), NULL)};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fetch_constant(p, &cases[i]);
-        assert_non_null(hs_values_tensor(p->values, 0));
-        assert_true(isnan(hs_values_number(p->values, 0)));
+        assert_non_null(hs_run_values_tensor(p->values, 0));
+        assert_true(isnan(hs_run_values_number(p->values, 0)));
     }
-    assert_true(isnan(hs_values_number(p->values, 1)));
-    assert_true(isnan(hs_values_number_at(p->values, "other")));
+    assert_true(isnan(hs_run_values_number(p->values, 1)));
+    assert_true(isnan(hs_run_values_number_at(p->values, "other")));
 }
 
 static void the_view_is_the_backends_own(void **state)
@@ -55,7 +55,7 @@ static void the_view_is_the_backends_own(void **state)
     play *p = *state;
     const double numbers[] = {1, 2, 3};
     hs_tensor value = hs_tensor_of(HS_DOUBLE, HS_SHAPE(3), numbers);
-    const hs_tensor *view = hs_values_tensor(fetch_constant(p, &value), 0);
+    const hs_tensor *view = hs_run_values_tensor(fetch_constant(p, &value), 0);
     assert_ptr_equal(view->data, numbers); /* nothing is copied on the way */
     assert_int_equal(view->bytes, sizeof numbers);
     assert_int_equal(view->dims[0], 3);
@@ -80,7 +80,7 @@ static void memory_that_cannot_be_read_is_nan(void **state)
                          hs_tensor_of(HS_STRING, HS_SCALAR, &word)};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cases[i].memory = &memory;
-        assert_true(isnan(hs_values_number(fetch_constant(p, &cases[i]), 0)));
+        assert_true(isnan(hs_run_values_number(fetch_constant(p, &cases[i]), 0)));
     }
     assert_int_equal(reads, 1); /* only of what has a number to be read */
 }

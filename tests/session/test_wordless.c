@@ -138,7 +138,7 @@ static int setup(void **state)
 /* A session that goes on from the checkpoint in `directory`, trains once, saves and ends. Did it open? */
 static bool live(play *p, const char *directory)
 {
-    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .save_steps = 1);
+    hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 1);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(saver), .checkpoint_dir = directory);
     hs_script_set_step(p->script, 0);
     p->session = hs_session_open(p->backend, &options, &p->err);

@@ -191,7 +191,7 @@ static void events_of_the_library_come_back(void **state)
     t.now_ns = 1500000000;
     hs_summary_writer *writer = hs_summary_writer_open(directory, &options, &err);
     assert_ok(hs_summary_writer_scalar(writer, "loss", 0.25, -3, &err), &err);
-    assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_CHECKPOINT, "model-1", "saved", 5, &err), &err);
+    assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_LOG_CHECKPOINT, "model-1", "saved", 5, &err), &err);
     assert_ok(hs_summary_writer_run_metadata(writer, "step_5", (hs_bytes){"\x1a\0", 2}, 5, &err), &err);
     assert_ok(hs_summary_writer_graph(writer, (hs_bytes){"\x1a\0", 2}, 0, &err), &err);
     assert_ok(hs_summary_writer_close(writer, &err), &err);
@@ -207,7 +207,7 @@ static void events_of_the_library_come_back(void **state)
     assert_true(event->values[0].has_scalar && event->values[0].scalar == 0.25);
     assert_ok(hs_event_reader_next(reader, &event, &err), &err);
     assert_int_equal(event->kind, HS_EVENT_SESSION_LOG);
-    assert_int_equal(event->status, HS_SESSION_CHECKPOINT);
+    assert_int_equal(event->status, HS_SESSION_LOG_CHECKPOINT);
     assert_text(event->checkpoint_path, "model-1");
     assert_text(event->message, "saved");
     assert_ok(hs_event_reader_next(reader, &event, &err), &err);

@@ -28,7 +28,7 @@ static void wr_001_wr_030s_all_kinds_in_their_order(void **state)
     stamps seen = {.now = (double)f->t.now_ns / 1e9};
     const int64_t steps[] = {0, 1, 10, 20, 30, 40};
     hs_summary_writer *w = open_writer(f, .size = 0);
-    assert_ok(hs_summary_writer_session_log(w, HS_SESSION_START, NULL, NULL, 1, &f->err), &f->err);
+    assert_ok(hs_summary_writer_session_log(w, HS_SESSION_LOG_START, NULL, NULL, 1, &f->err), &f->err);
     add(f, w, "mee", 10);
     add(f, w, "boo", 20);
     assert_ok(hs_summary_writer_graph(w, (hs_bytes){"", 0}, 30, &f->err), &f->err);
@@ -116,7 +116,7 @@ static void wr_020s_reopening_begins_a_file(void **state)
     assert_ok(hs_summary_writer_reopen(w, &f->err), &f->err);
     assert_true(strcmp(hs_summary_writer_path(w), first) > 0); /* which still may be read */
     add(f, w, "x", 2);
-    assert_int_equal(hs_summary_writer_get_status(w).files, 2);
+    assert_int_equal(hs_summary_writer_status(w).files, 2);
     close_writer(f, w);
     assert_string_equal(events_text(f->directory), "version x=1@1 version x=2@2");
 }
@@ -143,7 +143,7 @@ static void many_threads_may_reopen(void **state)
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
-    assert_int_equal(hs_summary_writer_get_status(w).events, 20);
+    assert_int_equal(hs_summary_writer_status(w).events, 20);
     close_writer(f, w);
     assert_lacks(events_text(f->directory), "DAMAGED");
 }
@@ -162,7 +162,7 @@ static void wr_006_opened_and_closed_there_is_one_file(void **state)
 {
     fixture *f = *state;
     hs_summary_writer *w = open_writer(f, .size = 0);
-    assert_ok(hs_summary_writer_session_log(w, HS_SESSION_START, NULL, NULL, 1, &f->err), &f->err);
+    assert_ok(hs_summary_writer_session_log(w, HS_SESSION_LOG_START, NULL, NULL, 1, &f->err), &f->err);
     close_writer(f, w);
     assert_string_equal(events_text(f->directory), "version start@1");
     assert_int_equal(test_count_files(f->directory, "tfevents"), 1);
@@ -243,7 +243,7 @@ static void wr_029s_what_is_no_summary_is_refused(void **state)
         assert_fails(hs_summary_writer_summary(w, bad[i], 1, &f->err), HS_INVALID_ARGUMENT, &f->err,
                      "no serialised Summary");
     assert_ok(hs_summary_writer_summary(w, (hs_string){BYTES("\xaa\x06\x01x")}, 2, &f->err), &f->err); /* field 101 */
-    assert_int_equal(hs_summary_writer_get_status(w).events, 1);
+    assert_int_equal(hs_summary_writer_status(w).events, 1);
     close_writer(f, w);
     assert_string_equal(events_text(f->directory), "version @2");
 }
@@ -270,7 +270,7 @@ static void paths_that_no_reader_takes_are_written_readably(void **state)
     fixture *f = *state;
     char text[64] = "";
     hs_summary_writer *w = open_writer(f, .size = 0);
-    assert_ok(hs_summary_writer_session_log(w, HS_SESSION_CHECKPOINT, "/gr\xf6\xdf e", "größe", 1, &f->err), &f->err);
+    assert_ok(hs_summary_writer_session_log(w, HS_SESSION_LOG_CHECKPOINT, "/gr\xf6\xdf e", "größe", 1, &f->err), &f->err);
     close_writer(f, w);
     events_each(f->directory, read_log, text);
     assert_string_equal(text, "/gr?? e|größe");

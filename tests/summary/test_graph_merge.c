@@ -104,7 +104,7 @@ static void ops_of_the_program_are_merged(void **state)
     hs_summary_scalar(summary, "own", 2, NULL);
     hs_string strings[2] = {hs_summary_serialized(summary), {NULL, 0}};
     add_two(b);
-    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .self = strings,
+    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .user = strings,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     hs_graph_collect(b->graph, HS_SUMMARIES, "own");
     hs_graph_merge_all_summaries(b->graph, &merged);
@@ -129,7 +129,7 @@ static void bytes_without_data_are_not_merged(void **state)
     bare *b = *state;
     const char *merged;
     hs_string strings[2] = {{"", 0}, {NULL, 5}};
-    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .self = strings,
+    hs_graph_op(b->graph, .name = "own", .run = give_two_strings, .user = strings,
                 .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
     hs_graph_collect(b->graph, HS_SUMMARIES, "own");
     hs_graph_merge_all_summaries(b->graph, &merged);

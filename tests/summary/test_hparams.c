@@ -58,7 +58,7 @@ static void descriptions_that_are_none(void **state)
     const hs_hparam_info wrong[] = {
         {.name = "", .display_name = "x"},
         {.name = "x", .type = (hs_hparam_type)9},
-        {.name = "x", .least = 2, .most = 1},
+        {.name = "x", .min = 2, .max = 1},
         {.name = "x", .type = HS_HPARAM_STRING, .values = HS_HPARAMS(HS_HPARAM("", NUMBER, .number = 1))},
     };
     const char *says[] = {"name", "type 9", "between", "another type"};
@@ -71,11 +71,12 @@ static void descriptions_that_are_none(void **state)
 static void metrics_that_are_none(void **state)
 {
     (void)state;
-    const hs_metric_info wrong[] = {
-        {.tag = "", .group = "x"}, {.tag = "x", .dataset = (hs_metric_dataset)7}, {.tag = "x", .group = "\xff"}};
+    const hs_hparams_metric wrong[] = {
+        {.tag = "", .group = "x"}, {.tag = "x", .dataset = (hs_hparams_dataset)7}, {.tag = "x", .group = "\xff"}};
     const char *says[] = {"name", "data set 7", "UTF-8"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const hs_hparams_config_options options = HS_INIT(hs_hparams_config_options, .metrics = HS_METRIC_INFOS(wrong[i]));
+        const hs_hparams_config_options options =
+            HS_INIT(hs_hparams_config_options, .metrics = HS_HPARAMS_METRICS(wrong[i]));
         assert_fails(hs_hparams_config(summary, &options, &err), HS_INVALID_ARGUMENT, &err, says[i]);
     }
 }
@@ -134,7 +135,7 @@ static hs_code fill(test_env *t, void *user)
     const hs_hparam values[] = {HS_HPARAM("optimizer", STRING, .string = "adam"),
                                 HS_HPARAM("rate", NUMBER, .number = 0.1),
                                 {.type = HS_HPARAM_UNSET}};
-    const hs_hparam_info infos[] = {{.name = "optimizer", .values = values}, {.name = "rate", .most = 1}, {.name = NULL}};
+    const hs_hparam_info infos[] = {{.name = "optimizer", .values = values}, {.name = "rate", .max = 1}, {.name = NULL}};
     hs_summary *s = hs_summary_new(&t->env);
     if (!s)
         return HS_RESOURCE_EXHAUSTED;

@@ -189,9 +189,9 @@ static void session_logs(void **state)
 {
     fixture *f = *state;
     char seen[64] = "";
-    hs_summary_writer_session_log(f->writer, HS_SESSION_START, NULL, NULL, 1, NULL);
-    hs_summary_writer_session_log(f->writer, HS_SESSION_STOP, NULL, NULL, 8, NULL);
-    assert_ok(hs_summary_writer_session_log(f->writer, HS_SESSION_CHECKPOINT, "run/m-9", "saved", 9, &f->err), &f->err);
+    hs_summary_writer_session_log(f->writer, HS_SESSION_LOG_START, NULL, NULL, 1, NULL);
+    hs_summary_writer_session_log(f->writer, HS_SESSION_LOG_STOP, NULL, NULL, 8, NULL);
+    assert_ok(hs_summary_writer_session_log(f->writer, HS_SESSION_LOG_CHECKPOINT, "run/m-9", "saved", 9, &f->err), &f->err);
     close_writer(f);
     assert_string_equal(events_text(f->directory), "version start@1 stop@8 checkpoint@9");
     assert_true(events_each(f->directory, take_log, seen));

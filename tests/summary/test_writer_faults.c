@@ -277,7 +277,7 @@ static hs_code write_some(test_env *t, void *user)
         if (hs_summary_writer_flush(writer, i % 2, &err) && !first.code)
             first = err;
     }
-    if (hs_summary_writer_session_log(writer, HS_SESSION_CHECKPOINT, "path", "message", 6, &err) && !first.code)
+    if (hs_summary_writer_session_log(writer, HS_SESSION_LOG_CHECKPOINT, "path", "message", 6, &err) && !first.code)
         first = err;
     if (hs_summary_writer_close(writer, &err) && !first.code)
         first = err;

@@ -256,8 +256,9 @@ static void a_writer_that_is_null(void **state)
     assert_fails(hs_summary_writer_meta_graph(NULL, bytes, 1, err), HS_INVALID_ARGUMENT, err, why);
     assert_fails(hs_summary_writer_event(NULL, bytes, err), HS_INVALID_ARGUMENT, err, why);
     assert_fails(hs_summary_writer_reopen(NULL, err), HS_INVALID_ARGUMENT, err, why);
-    assert_int_equal(hs_summary_writer_get_status(NULL).files, 0);
-    assert_fails(hs_summary_writer_session_log(NULL, HS_SESSION_STOP, NULL, NULL, 1, err), HS_INVALID_ARGUMENT, err, why);
+    assert_int_equal(hs_summary_writer_status(NULL).files, 0);
+    assert_fails(hs_summary_writer_session_log(NULL, HS_SESSION_LOG_STOP, NULL, NULL, 1, err), HS_INVALID_ARGUMENT, err,
+                 why);
     assert_int_equal(hs_summary_writer_close(NULL, NULL), HS_OK);
     assert_int_equal(hs_summary_writer_flush(NULL, true, NULL), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_summary_writer_scalar(NULL, NULL, 1, 1, NULL), HS_INVALID_ARGUMENT);
@@ -275,7 +276,7 @@ static void bytes_without_data(void **state)
     assert_fails(hs_summary_writer_meta_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
     assert_fails(hs_summary_writer_event(writer, bytes, &f->err), HS_INVALID_ARGUMENT, &f->err, "no serialised Event");
     assert_ok(hs_summary_writer_summary(writer, (hs_string){NULL, 0}, 3, &f->err), &f->err); /* of no values */
-    assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_START, NULL, NULL, 4, NULL), &f->err);
+    assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, 4, NULL), &f->err);
     assert_ok(hs_summary_writer_close(writer, NULL), &f->err);
     assert_string_equal(events_text(f->directory), "version @3 start@4");
 }

@@ -121,7 +121,7 @@ static void an_error_costs_no_event(void **state)
     assert_fails(hs_summary_writer_flush(writer, true, &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "no space is left");
     f->write_fails = false;
     assert_ok(hs_summary_writer_flush(writer, true, &f->err), &f->err);
-    hs_summary_writer_status status = hs_summary_writer_get_status(writer);
+    hs_writer_status status = hs_summary_writer_status(writer);
     assert_false(status.failing);
     assert_int_equal(status.failures, 2);
     assert_int_equal(status.dropped, 0);
@@ -189,7 +189,7 @@ static void it_is_tried_again_though_nobody_calls(void **state)
     add(f, writer, 1, 1);
     assert_fails(hs_summary_writer_flush(writer, false, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
     assert_fails(hs_summary_writer_flush(writer, false, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
-    while (hs_summary_writer_get_status(writer).failing)
+    while (hs_summary_writer_status(writer).failing)
         hs_env_sleep_ns(NULL, 10000000);
     expect_steps(f, "version version x=1@1");
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
@@ -203,7 +203,7 @@ static void an_outage_drops_what_the_queue_does_not_hold(void **state)
     f->write_fails = f->open_fails = true;
     add(f, writer, 1, EVENTS); /* nobody waits for a disk that fails */
     assert_int_equal(hs_summary_writer_flush(writer, true, NULL), HS_UNKNOWN);
-    hs_summary_writer_status status = hs_summary_writer_get_status(writer);
+    hs_writer_status status = hs_summary_writer_status(writer);
     assert_int_equal(status.events, EVENTS);
     assert_in_range(status.dropped, EVENTS - 2 * (2000 / 38 + 1), EVENTS - 2000 / 60);
     f->write_fails = f->open_fails = false;
@@ -233,8 +233,8 @@ static void a_start_is_not_dropped(void **state)
     hs_summary_writer *writer = open_writer(f, (hs_summary_writer_options){.queue_bytes = QUEUE});
     f->write_fails = f->open_fails = true;
     add(f, writer, 1, EVENTS);
-    assert_true(hs_summary_writer_get_status(writer).dropped > 0);
-    assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_START, NULL, NULL, 3, &f->err), &f->err);
+    assert_true(hs_summary_writer_status(writer).dropped > 0);
+    assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, 3, &f->err), &f->err);
     f->write_fails = f->open_fails = false;
     assert_ok(hs_summary_writer_flush(writer, true, &f->err), &f->err);
     add(f, writer, 3, 3);
@@ -283,7 +283,7 @@ static void a_file_that_cannot_be_synced_when_it_is_left_is_told_of(void **state
     assert_fails(hs_summary_writer_flush(writer, false, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
     assert_fails(hs_summary_writer_flush(writer, true, &f->err), HS_DATA_LOSS, &f->err, "a sync that failed");
     assert_ok(hs_summary_writer_flush(writer, true, &f->err), &f->err);
-    assert_int_equal(hs_summary_writer_get_status(writer).failures, 2);
+    assert_int_equal(hs_summary_writer_status(writer).failures, 2);
     assert_ok(hs_summary_writer_close(writer, &f->err), &f->err);
     expect_steps(f, "version x=1@1 version x=2@2 version");
 }
@@ -332,9 +332,9 @@ static void one_that_fails_drops_all_and_stops(void **state)
     f->torn_at = 3;
     assert_fails(hs_summary_writer_flush(writer, true, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
     assert_fails(hs_summary_writer_reopen(writer, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
-    assert_int_equal(hs_summary_writer_get_status(writer).dropped, 2);
-    assert_int_equal(hs_summary_writer_get_status(writer).files, 1);
-    assert_false(hs_summary_writer_get_status(writer).goes_on);
+    assert_int_equal(hs_summary_writer_status(writer).dropped, 2);
+    assert_int_equal(hs_summary_writer_status(writer).files, 1);
+    assert_false(hs_summary_writer_status(writer).goes_on);
     assert_fails(hs_summary_writer_close(writer, &f->err), HS_DATA_LOSS, &f->err, "a torn write");
     expect_steps(f, "version DAMAGED");
 }

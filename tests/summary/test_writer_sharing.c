@@ -171,7 +171,7 @@ static void wr_017s_a_full_queue_may_drop(void **state)
     pthread_mutex_lock(&d.lock);
     for (int i = 0; i < EVENTS; i++)
         add(f, w, "x", i);
-    hs_summary_writer_status status = hs_summary_writer_get_status(w);
+    hs_writer_status status = hs_summary_writer_status(w);
     pthread_mutex_unlock(&d.lock);
     assert_int_equal(status.events, EVENTS);
     assert_in_range(EVENTS - status.dropped, QUEUE / MOST, 2 * (QUEUE / LEAST + 1));

@@ -580,7 +580,7 @@ static hs_code fill_somehow(test_env *t, void *user)
     hs_threads threads = {0};
     s.runners[0] = runner;
     if (runner && !err.code)
-        hs_start_queue_runners(&s.raw, coordinator, true, &threads, &err);
+        hs_queue_runners_start(&s.raw, coordinator, true, &threads, &err);
     if (coordinator)
         hs_coordinator_request_stop(coordinator, NULL), hs_coordinator_join(coordinator, NULL, NULL);
     wait_and_free(&threads);
@@ -606,7 +606,7 @@ static void qr_012_all_runners_are_started(void **state)
     hs_threads threads;
     s->runners[0] = runner;
     s->runners[1] = more;
-    assert_ok(hs_start_queue_runners(&s->raw, NULL, true, &threads, &s->err), &s->err);
+    assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
     assert_int_equal(threads.n, 2);
     wait_and_free(&threads);
     assert_int_equal(source_calls(s, "count"), 3);
@@ -623,7 +623,7 @@ static void qr_013_a_session_that_has_started_them_starts_none(void **state)
     hs_threads threads = {.n = 7};
     s->runners[0] = runner;
     s->raw.runs_queues = true;
-    assert_ok(hs_start_queue_runners(&s->raw, NULL, true, &threads, &s->err), &s->err);
+    assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
     assert_int_equal(threads.n, 0);
     assert_int_equal(source_calls(s, "count"), 0);
     hs_threads_free(&threads);
@@ -634,11 +634,11 @@ static void qr_023s_no_runners_are_warned_of(void **state)
 {
     source *s = *state;
     hs_threads threads = {.n = 7};
-    assert_ok(hs_start_queue_runners(&s->raw, NULL, true, &threads, &s->err), &s->err);
+    assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
     assert_int_equal(threads.n, 0);
-    assert_contains(s->t.log, "WARNING: hs_start_queue_runners: the graph has no queue runners");
+    assert_contains(s->t.log, "WARNING: hs_queue_runners_start: the graph has no queue runners");
     hs_threads_free(&threads);
-    assert_fails(hs_start_queue_runners(NULL, NULL, true, &threads, &s->err), HS_INVALID_ARGUMENT, &s->err, "no session");
+    assert_fails(hs_queue_runners_start(NULL, NULL, true, &threads, &s->err), HS_INVALID_ARGUMENT, &s->err, "no session");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, source_setup, source_teardown)

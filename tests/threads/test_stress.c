@@ -144,8 +144,8 @@ static void sessions_with_queues_a_thousand_times(void **state)
     test_env_init(&t);
     hs_graph *graph = hs_graph_new(&t.env);
     hs_graph_queue(graph, .name = "input", .capacity = 4, .components = HS_OUTPUTS({.dtype = HS_INT64}), .produce = produce,
-                   .self = &produced, .threads = SESSION_THREADS);
-    hs_graph_op(graph, .name = "train", .run = consume, .self = &sum, .inputs = HS_NAMES("input/dequeue"),
+                   .user = &produced, .threads = SESSION_THREADS);
+    hs_graph_op(graph, .name = "train", .run = consume, .user = &sum, .inputs = HS_NAMES("input/dequeue"),
                 .advances_step = true);
     cycle_of_a_session(graph);
     holdings before = look(&t);

@@ -136,7 +136,7 @@ static void what_is_missing_is_said(void **state)
     assert_true(hs_thread_wait(NULL, LONG));
     assert_ok(hs_thread_error(NULL, &f->err), &f->err);
     assert_false(hs_thread_alive(NULL));
-    hs_thread_end(NULL);
+    hs_thread_mark_ended(NULL);
     hs_thread_free(NULL);
 }
 
@@ -180,14 +180,14 @@ static void a_thread_of_the_programs_own_is_joined(void **state)
     fixture *f = *state;
     hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_thread *own = make(f, (hs_thread_options){.name = "own"});
-    hs_thread_end(own); /* which has not begun */
+    hs_thread_mark_ended(own); /* which has not begun */
     start(f, own);
     assert_true(hs_thread_alive(own));
     assert_ok(hs_coordinator_register(f->coordinator, own, &f->err), &f->err);
     hs_coordinator_request_stop(f->coordinator, NULL);
     assert_fails(hs_coordinator_join(f->coordinator, &soon, &f->err), HS_FAILED_PRECONDITION, &f->err, "'own'");
     assert_ok(hs_coordinator_register(f->coordinator, own, &f->err), &f->err);
-    hs_thread_end(own);
+    hs_thread_mark_ended(own);
     assert_ok(hs_coordinator_join(f->coordinator, &soon, &f->err), &f->err);
     hs_thread_free(own);
 }
@@ -327,7 +327,7 @@ static void *run_own(void *user)
 {
     own_thread *own = user;
     event_wait(own->woken, 1);
-    hs_thread_end(own->thread);
+    hs_thread_mark_ended(own->thread);
     free(own->woken);
     own->woken = NULL;
     return NULL;
@@ -388,7 +388,7 @@ static void it_does_not_end_while_it_is_woken(void **state)
     hs_coordinator_request_stop(f->coordinator, NULL);
     start(f, joins);
     event_wait(&w.woken, 1);
-    hs_thread_end(w.thread);
+    hs_thread_mark_ended(w.thread);
     assert_int_equal(w.inside, 0);
     wait_and_free(joins);
     hs_thread_free(w.thread);
@@ -409,7 +409,7 @@ static void one_at_a_time_wakes_it(void **state)
     }
     hs_coordinator_request_stop(f->coordinator, NULL);
     event_wait(&w.woken, 3);
-    hs_thread_end(w.thread);
+    hs_thread_mark_ended(w.thread);
     for (int i = 0; i < 2; i++)
         wait_and_free(joins[i]);
     hs_thread_free(w.thread);
@@ -418,7 +418,7 @@ static void one_at_a_time_wakes_it(void **state)
 
 static void end_it(void *user)
 {
-    hs_thread_end(*(hs_thread **)user);
+    hs_thread_mark_ended(*(hs_thread **)user);
 }
 
 static void a_wake_may_end_the_thread(void **state)

@@ -59,8 +59,8 @@ typedef enum hs_save_failure {
 typedef struct hs_checkpoint_saver_options {
     size_t size;
     const char *checkpoint_dir; /* copied; made when it is missing, with those that it is in */
-    double save_secs;           /* exactly one of the two, or of the two and trigger */
-    int64_t save_steps;
+    double every_n_secs;           /* exactly one of the two, or of the two and trigger */
+    int64_t every_n_steps;
     const char *checkpoint_basename;    /* NULL: "model.ckpt" */
     hs_saver *saver;                    /* at most one of saver and scaffold; without either, the one that the graph's */
     hs_scaffold *scaffold;              /* collection HS_SAVERS has. Borrowed: both must outlive the hook */
@@ -79,7 +79,7 @@ typedef struct hs_checkpoint_saver_options {
     bool overlap;      /* and copies beside the runs that follow; only if nothing but ops changes variables */
     bool no_graph_def; /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
     unsigned char reserved[5];
-    const hs_trigger *trigger; /* instead of save_secs or save_steps; copied */
+    const hs_trigger *trigger; /* instead of every_n_secs or every_n_steps; copied */
 } hs_checkpoint_saver_options;
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */

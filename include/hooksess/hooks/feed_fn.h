@@ -15,12 +15,12 @@ HS_BEGIN_DECLS
 /* Called before each run, and again if a run is tried again. Sets *feeds (NULL before: nothing is fed) to feeds that end
  * with a NULL name; they and their data must stay until the run is over. Returns HS_OK, or a code with a message: the run
  * then is not made. HS_OUT_OF_RANGE says that the input is at its end, and ends the training well. */
-typedef hs_code (*hs_feed_fn_callback)(void *user, const hs_feed **feeds, hs_error *err);
+typedef hs_code (*hs_feeds_fn)(void *user, const hs_feed **feeds, hs_error *err);
 
 typedef struct hs_feed_fn_options {
     size_t size;
-    hs_feed_fn_callback feeds; /* (required) */
-    void *feeds_user;
+    hs_feeds_fn feeds; /* (required) */
+    void *user;
     const hs_env *env; /* the hook's own memory; NULL: malloc */
 } hs_feed_fn_options;
 

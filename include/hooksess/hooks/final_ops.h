@@ -22,7 +22,7 @@ typedef struct hs_final_ops_options {
     const hs_fetch *fetches;  /* a tree, borrowed. At most one of the two; neither: nothing is run */
     const hs_feed *feeds;     /* ended by a NULL name; borrowed, with their data, until the session is closed */
     hs_final_values_fn done;  /* NULL: the ops are run for what they do. Not called if they are not run, or fail */
-    void *done_user;
+    void *user;
     const hs_env *env; /* the hook's own memory; NULL: malloc */
 } hs_final_ops_options;
 

@@ -36,13 +36,13 @@ typedef enum hs_guard_policy {
      * data learns of it by hs_raw_session_restores; savers rename what is later aside when they save next. Where a stop was
      * requested in the bad run, it ends there, and that state is saved. A queue whose producer had come to its end is then
      * to be filled again by the program (hs_graph_queue). Each rollback is a warning in the log, and the metric
-     * "finite_guard/rollbacks" (hs_raw_session_metric) counts them. When most_rollbacks are used up, the next one fails as
+     * "finite_guard/rollbacks" (hs_raw_session_metric) counts them. When max_rollbacks are used up, the next one fails as
      * HS_GUARD_FAIL does, and the message tells of those that this session made. */
     HS_GUARD_ROLLBACK = 2,
     /* For training runs that compute gradients, with an op of its own that applies them, which the guard runs after each
      * such run if the tensors are finite (update_op). If they are not, it is not run, with a warning: parameters stay what
      * they are, and so does the global step, where it is that op that advances it. A parameter that is not finite fails at
-     * once, as leaving an update out does not mend it. So does the run after most_skips skipped ones in a row, which
+     * once, as leaving an update out does not mend it. So does the run after max_skips skipped ones in a row, which
      * the metric "finite_guard/skipped_in_a_row" counts. */
     HS_GUARD_SKIP_STEP = 3
 } hs_guard_policy;
@@ -68,16 +68,16 @@ typedef struct hs_finite_guard_options {
      * The directory is made if it is missing, one level. */
     const char *dump_dir;         /* copied; NULL: no dumps */
     const char *const *dump_also; /* tensors of any type but strings, not watched: labels, say; ended by NULL, copied */
-    int64_t most_dumps;           /* in a session. 0: 3; HS_NEVER: no limit */
+    int64_t max_dumps;            /* in a session. 0: 3; HS_NEVER: no limit */
 
     /* With HS_GUARD_ROLLBACK. The saver whose checkpoints are gone back to; at most one of the two; without either, the one
      * that the graph's collection HS_SAVERS has. Borrowed: both must outlive the hook. */
     hs_saver *saver;
     hs_scaffold *scaffold;
     /* These and what follows only with that policy: elsewhere they are HS_INVALID_ARGUMENT. */
-    int64_t most_rollbacks; /* over the whole training: the number rides in checkpoints, and going back does not lower it
-                             * (but a process that dies before the next save takes what it has used with it). 0: 3;
-                             * HS_NEVER: no limit */
+    int64_t max_rollbacks; /* over the whole training: the number rides in checkpoints, and going back does not lower it
+                            * (but a process that dies before the next save takes what it has used with it). 0: 3;
+                            * HS_NEVER: no limit */
     /* A variable, a scalar of type float or double that checkpoints have: multiplied by the factor with each rollback.
      * Going back to one checkpoint twice makes it the factor's square times what that checkpoint has. Copied; NULL: none.
      */
@@ -96,7 +96,7 @@ typedef struct hs_finite_guard_options {
     /* With HS_GUARD_SKIP_STEP. */
     const char *update_op; /* run without hooks, with the caller's feeds, in a run of its own: it must not depend on ops
                             * that are not to be executed again. Copied */
-    int64_t most_skips;    /* in a row; the number rides in checkpoints. 0: 10; HS_NEVER: no limit */
+    int64_t max_skips;     /* in a row; the number rides in checkpoints. 0: 10; HS_NEVER: no limit */
 
     const hs_env *env;         /* the hook's own memory; NULL: malloc */
     const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs, its steps being training runs; copied. Its

@@ -41,11 +41,11 @@
 
 HS_BEGIN_DECLS
 
-typedef enum hs_metrics_format {
+typedef enum hs_metrics_file_format {
     HS_METRICS_BY_NAME = 0, /* .csv, .jsonl or .json (JSON lines, too) */
     HS_METRICS_CSV = 1,
     HS_METRICS_JSON_LINES = 2
-} hs_metrics_format;
+} hs_metrics_file_format;
 
 typedef struct hs_metrics_file_options {
     size_t size;
@@ -56,10 +56,10 @@ typedef struct hs_metrics_file_options {
     int64_t every_n_steps;      /* a row every so many steps; or */
     double every_n_secs;        /* every so many seconds. At most one of the two; neither: 100 steps. By steps, the rhythm
                                    rides in the checkpoint */
-    hs_metrics_format format;
+    hs_metrics_file_format format;
     int32_t reserved_format;
-    const hs_env *env;      /* the hook's own memory; NULL: malloc */
-    bool without_wall_time; /* no column wall_time: seconds since 1970, UTC */
+    const hs_env *env; /* the hook's own memory; NULL: malloc */
+    bool no_wall_time; /* no column wall_time: seconds since 1970, UTC */
     unsigned char reserved[7];
     const hs_trigger
         *trigger; /* instead of every_n_steps or every_n_secs; copied. `last`: a row at the end, of a run of its own */

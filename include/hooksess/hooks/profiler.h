@@ -5,7 +5,7 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Every so many steps or seconds, has a run traced (HS_TRACE_FULL) and writes output_dir/timeline-STEP.json: a trace in
+/* Every so many steps or seconds, has a run traced (HS_TRACE_FULL) and writes trace_dir/timeline-STEP.json: a trace in
  * Chrome's format, for chrome://tracing or Perfetto, of what the backend tells of its ops and of the hooks' callbacks.
  * The run's metadata go into the session's event file of that directory, too, under the tag "step_STEP", as TensorBoard
  * wants them. TensorFlow: ProfilerHook.
@@ -26,14 +26,14 @@ HS_BEGIN_DECLS
 
 typedef struct hs_profiler_options {
     size_t size;
-    int64_t save_steps; /* exactly one of the two, or of the two and trigger */
-    double save_secs;
-    const char *output_dir; /* copied; made when it is missing. NULL: the current directory */
+    int64_t every_n_steps; /* exactly one of the two, or of the two and trigger */
+    double every_n_secs;
+    const char *trace_dir; /* copied; made when it is missing. NULL: the current directory */
     int64_t max_bytes;      /* of events in a file: later ones are dropped and counted. 0: 64 MiB */
     const hs_env *env;      /* the hook's own memory; NULL: malloc */
     bool show_memory;       /* what each op has given, or asked of its allocators, where the backend tells it */
     unsigned char reserved[7];
-    const hs_trigger *trigger; /* instead of save_steps or save_secs; copied. Its `last` is HS_INVALID_ARGUMENT: no run
+    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs; copied. Its `last` is HS_INVALID_ARGUMENT: no run
                                 * comes at the end that could be traced */
 } hs_profiler_options;
 

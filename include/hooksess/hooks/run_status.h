@@ -45,7 +45,7 @@ HS_BEGIN_DECLS
 
 typedef struct hs_run_status_options {
     size_t size;
-    const char *directory; /* (required) copied; made when it is missing */
+    const char *status_dir; /* (required) copied; made when it is missing */
     const hs_env *env;     /* the hook's own memory; NULL: malloc */
 } hs_run_status_options;
 

@@ -11,7 +11,7 @@
  * have had. TensorFlow: SummarySaverHook.
  *
  * A summary op gives a serialised Summary as a string: in the embedded graph a function that fills an hs_summary and sets
- * it as its output. For single numbers hs_evaluation (its metrics, an output_dir) needs none.
+ * it as its output. For single numbers hs_evaluation (its metrics, a summary_dir) needs none.
  *
  * The first run writes a session log START at its step, so that TensorBoard drops what a run that crashed has written
  * beyond the checkpoint. The end flushes the file.
@@ -23,14 +23,14 @@ HS_BEGIN_DECLS
 
 typedef struct hs_summary_saver_options {
     size_t size;
-    int64_t save_steps; /* exactly one of the two, or of the two and trigger */
-    double save_secs;
-    const char *output_dir;            /* copied; the session's writer for it is used. Or */
+    int64_t every_n_steps; /* exactly one of the two, or of the two and trigger */
+    double every_n_secs;
+    const char *summary_dir;            /* copied; the session's writer for it is used. Or */
     hs_summary_writer *summary_writer; /* this one, borrowed. Exactly one of the two */
     hs_scaffold *scaffold;             /* its summary op, borrowed (without one, only START is written); or */
     const char *const *summary_ops;    /* these, ended by NULL; copied. One event each. Exactly one of the two */
     const hs_env *env;                 /* the hook's own memory; NULL: malloc */
-    const hs_trigger *trigger;         /* instead of save_steps or save_secs; copied */
+    const hs_trigger *trigger;         /* instead of every_n_steps or every_n_secs; copied */
 } hs_summary_saver_options;
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */

@@ -137,7 +137,7 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
     node->memory = def.memory;
     node->initial = def.initial;
     node->initialize = def.initialize;
-    node->self = def.self;
+    node->self = def.user;
     node->flags = def.flags;
     if ((code = add_node(graph, node, def.name, err)))
         return code;
@@ -258,7 +258,7 @@ static hs_code fill_op(const hs_graph *graph, hs__graph_node *node, const hs_op_
 {
     const hs_env *env = &graph->env;
     node->run = def->run;
-    node->self = def->self;
+    node->self = def->user;
     node->advances_step = def->advances_step;
     node->n_inputs = hs__names_count(def->inputs);
     node->n_controls = hs__names_count(def->control_inputs);
@@ -343,7 +343,7 @@ hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, c
                               const char **given, hs_error *err)
 {
     hs__graph_node *node;
-    const hs_op_def def = HS_INIT(hs_op_def, .name = name, .run = run, .self = graph, .outputs = outputs);
+    const hs_op_def def = HS_INIT(hs_op_def, .name = name, .run = run, .user = graph, .outputs = outputs);
     hs_code code = hs__graph_add_unique(graph, &def, &node, err);
     if (!code) {
         node->builtin = true;

@@ -66,7 +66,7 @@ static hs_code fill_def(hs__queue_def *def, const hs_queue_def *given, size_t n,
     const hs_env *env = &def->graph->env;
     def->capacity = given->capacity ? given->capacity : DEFAULT_CAPACITY;
     def->produce = given->produce;
-    def->self = given->self;
+    def->self = given->user;
     def->name = hs__strdup(env, given->name);
     def->element.kind = HS__OP;
     def->element.n_outputs = n;
@@ -114,7 +114,7 @@ static hs_code add_op(hs__queue_def *def, const char *what, hs_op_fn run, const 
     if (!name)
         return hs__no_memory(err, strlen(def->name), "a name");
     hs_code code = hs__graph_add_op(def->graph,
-                                    HS_OP_DEF(.name = name, .run = run, .self = def, .inputs = inputs, .outputs = outputs,
+                                    HS_OP_DEF(.name = name, .run = run, .user = def, .inputs = inputs, .outputs = outputs,
                                               .writes = (const char *const[]){NULL}),
                                     err);
     if (!code)

@@ -121,7 +121,7 @@ hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err)
     if (code)
         return code;
     pthread_mutex_lock(&queue->lock);
-    code = hs_state_write(out, queue->position.data, queue->position.size, err);
+    code = hs_state_writer_write(out, queue->position.data, queue->position.size, err);
     pthread_mutex_unlock(&queue->lock);
     return code;
 }
@@ -140,7 +140,7 @@ static hs_code load_in_turn(hs__queue *queue, hs_state_reader *in, hs_error *err
         hs__buffer_free(&loaded);
         return code;
     }
-    hs__queue_rewind(queue, &loaded, hs_state_version(in) == def->saved.version);
+    hs__queue_rewind(queue, &loaded, hs_state_reader_version(in) == def->saved.version);
     return HS_OK;
 }
 

@@ -355,15 +355,14 @@ int64_t hs_op_step(const hs_op *op)
 bool hs_op_stop_requested(const hs_op *op)
 {
     const hs_backend_call *call = op ? op->session->call : NULL;
-    return call && call->size > offsetof(hs_backend_call, stop_user) && call->stop_requested &&
-           call->stop_requested(call->stop_user);
+    return call && call->size > offsetof(hs_backend_call, user) && call->stop_requested && call->stop_requested(call->user);
 }
 
 void hs__op_waits(const hs_op *op, bool waiting)
 {
     const hs_backend_call *call = op ? op->session->call : NULL;
     if (call && call->size > offsetof(hs_backend_call, waits) && call->waits)
-        call->waits(call->stop_user, waiting);
+        call->waits(call->user, waiting);
 }
 
 const char *hs_op_name(const hs_op *op)

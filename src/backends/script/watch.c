@@ -95,7 +95,7 @@ static void watch_destroy(void *self)
 {
     watch *w = self;
     hs_env env = *hs_script_env(w->script);
-    hs_hooks_destroy(HS_HOOKS(w->hook));
+    hs_hooks_free(HS_HOOKS(w->hook));
     hs__free(&env, w->label);
     hs__free(&env, w);
 }

@@ -26,16 +26,14 @@ struct hs__tf_watch {
 /* Forks are not: whoever fills a queue with one has its own way to end that. */
 static bool is_watched(const hs__tf_session *session, const hs_backend_call *call)
 {
-    return !session->forked && session->link->watch && call->size > offsetof(hs_backend_call, stop_user) &&
-           call->stop_requested;
+    return !session->forked && session->link->watch && call->size > offsetof(hs_backend_call, user) && call->stop_requested;
 }
 
 /* The caller is asked under the lock: his answer is that of a run that has not ended. */
 static bool shall_close(struct hs__tf_watch *watch)
 {
     pthread_mutex_lock(&watch->lock);
-    bool stop =
-        !atomic_load(&watch->link->closed_queues) && watch->call && watch->call->stop_requested(watch->call->stop_user);
+    bool stop = !atomic_load(&watch->link->closed_queues) && watch->call && watch->call->stop_requested(watch->call->user);
     pthread_mutex_unlock(&watch->lock);
     return stop;
 }
@@ -154,7 +152,7 @@ hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *c
 {
     if (is_watched(session, call)) {
         set_call(session->link->watch, NULL);
-        if ((code == HS_OUT_OF_RANGE || code == HS_CANCELLED) && call->stop_requested(call->stop_user))
+        if ((code == HS_OUT_OF_RANGE || code == HS_CANCELLED) && call->stop_requested(call->user))
             return hs_error_set(err, HS_STOP, "a stop was requested while the run waited for a queue");
     }
     if (code == HS_CANCELLED && session->forked && atomic_load(&session->link->closed_queues))

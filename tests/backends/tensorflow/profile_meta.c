@@ -20,7 +20,7 @@ int main(int n, char **arguments)
     hs_run_options options = HS_INIT(hs_run_options, .output_partition_graphs = true, .timeout_ms = 60000);
     hs_backend tf = hs_tensorflow_open(arguments[1], HS_TENSORFLOW_OPTIONS(.env = &env), &err);
     hs_hook hooks[] = {hs_stop_at_step(.last_step = strtoll(arguments[3], NULL, 10)),
-                       hs_profiler(.save_steps = 3, .output_dir = arguments[2], .show_memory = true),
+                       hs_profiler(.every_n_steps = 3, .trace_dir = arguments[2], .show_memory = true),
                        {.ops = NULL}};
     hs_session *session = hs_training_session_open(
         tf, HS_TRAINING_OPTIONS(.hooks = hooks, .checkpoint_dir = arguments[2], .save_summaries_steps = 1), &err);

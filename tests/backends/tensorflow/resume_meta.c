@@ -10,7 +10,7 @@ static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
 {
     hs_backend tf = hs_tensorflow_open(user, HS_TENSORFLOW_OPTIONS(.graph_saves = true, .graph_restores = true), err);
     hs_session *session = hs_training_session_open(
-        tf, HS_TRAINING_OPTIONS(.checkpoint_dir = trial->model_dir, .hooks = HS_HOOKS(trial->hook)), err);
+        tf, HS_TRAINING_OPTIONS(.checkpoint_dir = trial->checkpoint_dir, .hooks = HS_HOOKS(trial->hook)), err);
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train_op", err) != HS_OK)
             break;

@@ -37,7 +37,7 @@ static hs_code add_nodes(hs_backend tf, hs_error *err)
 static hs_session *open_session(hs_backend tf, char **words, hs_scaffold *scaffold, hs_error *err)
 {
     hs_hook hooks[] = {hs_stop_at_step(.last_step = strtoll(words[2], NULL, 10)),
-                       hs_checkpoint_saver(.checkpoint_dir = words[1], .save_steps = 2, .scaffold = scaffold,
+                       hs_checkpoint_saver(.checkpoint_dir = words[1], .every_n_steps = 2, .scaffold = scaffold,
                                            .background = has(words, "background")),
                        {.ops = NULL}};
     return hs_training_session_open(tf,

@@ -33,7 +33,7 @@ static hs_code watch_before(void *self, hs_run_context *run, const hs_run_args *
 static hs_code watch_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)run, (void)err;
-    ((watcher *)self)->last = hs_values_number(values, 0);
+    ((watcher *)self)->last = hs_run_values_number(values, 0);
     return HS_OK;
 }
 
@@ -55,7 +55,7 @@ static void a_hook_adds_an_op_once(void **state)
         assert_ok(err.code, &err);
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss"), .feeds = b.feeds);
         assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
-        double loss = hs_values_number(values, 0);
+        double loss = hs_run_values_number(values, 0);
         assert_true(w.last * w.last > loss * 0.999 && w.last * w.last < loss * 1.001);
         hs_session_close(session, &err);
     }
@@ -118,7 +118,7 @@ static void attributes_of_all_kinds(void **state)
     const hs_run_values *values;
     assert_ok(err.code, &err);
     assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("packed")), &values, &err), &err);
-    const hs_tensor *packed = hs_values_tensor(values, 0);
+    const hs_tensor *packed = hs_run_values_tensor(values, 0);
     assert_int_equal(packed->rank, 3);
     assert_true(hs_tensor_number(packed, 2) == 10); /* 1 * 1 + 3 * 3 */
     hs_session_close(session, &err);
@@ -163,8 +163,8 @@ static void lists_of_values(void **state)
     assert_ok(err.code, &err);
     assert_ok(hs_session_run(session, "put", &err), &err);
     assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("take:0", "take:1")), &values, &err), &err);
-    assert_true(hs_tensor_number(hs_values_tensor(values, 0), 1) == 4);
-    assert_true(hs_values_number(values, 1) == 7);
+    assert_true(hs_tensor_number(hs_run_values_tensor(values, 0), 1) == 4);
+    assert_true(hs_run_values_number(values, 1) == 7);
     hs_session_close(session, &err);
     hs_tensorflow_free(backend);
 }
@@ -221,7 +221,7 @@ static void lists_of_the_other_kinds(void **state)
     const hs_run_values *values;
     assert_ok(err.code, &err);
     assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("again")), &values, &err), &err);
-    const hs_tensor *again = hs_values_tensor(values, 0);
+    const hs_tensor *again = hs_run_values_tensor(values, 0);
     assert_int_equal(again->rank, 1);
     assert_int_equal(again->dims[0], 4);
     assert_true(hs_tensor_number(again, 0) == 1 && hs_tensor_number(again, 3) == 2);

@@ -281,7 +281,7 @@ static void what_a_save_that_was_cut_short_has_left_is_removed(void **state)
     touch(&p, "-7.tmp-graph.index");
     touch(&p, "-7.tmp-graph-state.data-00000-of-00001");
     touch(&p, "-7.tmp-notes");
-    assert_null(hs_latest_checkpoint(NULL, p.directory, NULL, NULL));
+    assert_null(hs_checkpoint_latest(NULL, p.directory, NULL, NULL));
     save(&p, saver_of(&p), 1);
     assert_int_equal(count_names(&p, "tmp-graph"), 0);
     assert_true(exists(&p, "-7.tmp-notes"));
@@ -300,7 +300,7 @@ static void as_many_are_kept_as_ever(void **state)
     assert_int_equal(count_names(&p, ".index"), 2);
     assert_int_equal(count_names(&p, ".data-"), 2);
     assert_int_equal(count_names(&p, ".meta"), 2);
-    char *newest = hs_latest_checkpoint(NULL, p.directory, NULL, &err);
+    char *newest = hs_checkpoint_latest(NULL, p.directory, NULL, &err);
     assert_string_equal(newest, path_of(&p, "-5"));
     hs_env_free(NULL, newest);
     hs_saver_free(saver);
@@ -325,12 +325,12 @@ static void a_save_in_the_background_is_made_at_once(void **state)
 
 static hs_code save_number(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_state_write(out, self, sizeof(int), err);
+    return hs_state_writer_write(out, self, sizeof(int), err);
 }
 
 static hs_code load_number(void *self, hs_state_reader *in, hs_error *err)
 {
-    return hs_state_read(in, self, sizeof(int), err);
+    return hs_state_reader_read(in, self, sizeof(int), err);
 }
 
 static void state_is_saved_beside_what_the_graph_writes(void **state)
@@ -461,7 +461,7 @@ static void a_save_that_dies_at_any_call_leaves_a_whole_one(void **state)
         hs_saver_free(saver);
         disk.left = INT32_MAX;
         saver = new_graph_saver(&p, (hs_saver_options)HS_INIT(hs_saver_options, .env = &env));
-        char *newest = hs_latest_checkpoint(NULL, p.directory, NULL, &err);
+        char *newest = hs_checkpoint_latest(NULL, p.directory, NULL, &err);
         assert_ok(hs_saver_restore(saver, p.raw, newest, NULL, &err), &err);
         hs_env_free(NULL, newest);
         save(&p, saver, 3);

@@ -18,7 +18,7 @@ static void all_end(cluster *c)
         assert_int_equal(task_wait(c, k), 0);
     }
     hs_error err = {0};
-    char *newest = hs_latest_checkpoint(hs_env_default(), c->directory, NULL, &err);
+    char *newest = hs_checkpoint_latest(hs_env_default(), c->directory, NULL, &err);
     assert_non_null(newest);
     assert_true(strtoll(strrchr(newest, '-') + 1, NULL, 10) >= STEPS);
     hs_env_free(hs_env_default(), newest);

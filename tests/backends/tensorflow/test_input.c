@@ -18,7 +18,7 @@ static double total(hs_session *session)
     const hs_run_values *values;
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("total"));
     assert_ok(hs_raw_session_run(hs_session_raw(session), &args, &values, &err), &err);
-    return hs_values_number(values, 0);
+    return hs_run_values_number(values, 0);
 }
 
 /* Trains until the input has ended. */

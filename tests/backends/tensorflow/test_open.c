@@ -219,7 +219,7 @@ static void a_variable_that_nothing_reads_is_one(void **state)
     assert_ok(err.code, &err);
     const hs_run_values *values;
     assert_ok(hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES("v")), &values, &err), &err);
-    value = *hs_values_tensor(values, 0);
+    value = *hs_run_values_tensor(values, 0);
     assert_true(((const float *)value.data)[1] == 1);
     hs_session_close(session, &err);
     hs_tensorflow_free(backend);

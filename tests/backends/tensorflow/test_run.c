@@ -24,7 +24,7 @@ static const hs_tensor *fetch(hs_session *session, const char *name, const hs_fe
     const hs_run_values *values;
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES(name), .feeds = feeds);
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
-    return hs_values_tensor(values, 0);
+    return hs_run_values_tensor(values, 0);
 }
 
 static void every_type_comes_back(void **state)
@@ -215,9 +215,9 @@ static void what_is_fetched_is_not_the_callers_memory(void **state)
     fill(3);
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
     fill(4);
-    assert_true(hs_values_number(values, 0) == 192);
-    assert_true(hs_values_number(values, 1) == 3);
-    assert_true(hs_values_number(values, 2) == 3);
+    assert_true(hs_run_values_number(values, 0) == 192);
+    assert_true(hs_run_values_number(values, 1) == 3);
+    assert_true(hs_run_values_number(values, 2) == 3);
     end(session, backend);
 }
 
@@ -236,7 +236,7 @@ static hs_code meddle(void *self, hs_run_context *run, const hs_run_values *valu
     const hs_run_values *inner;
     hs_code code = hs_raw_session_run(hs_run_context_session(run), &train, NULL, err);
     if (!code && !(code = hs_raw_session_run(hs_run_context_session(run), &look, &inner, err)))
-        m->looked += hs_values_number(inner, 0) != 0.5;
+        m->looked += hs_run_values_number(inner, 0) != 0.5;
     return code;
 }
 
@@ -260,9 +260,9 @@ static void values_outlive_runs_of_other_levels(void **state)
         assert_ok(err.code, &err);
         assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
         assert_int_equal(m.looked, 1);
-        assert_true(hs_values_number(values, 0) == 0.5);
-        assert_true(hs_values_number(values, 1) == 0.5);
-        const hs_string *label = hs_values_tensor(values, 2)->data;
+        assert_true(hs_run_values_number(values, 0) == 0.5);
+        assert_true(hs_run_values_number(values, 1) == 0.5);
+        const hs_string *label = hs_run_values_tensor(values, 2)->data;
         assert_int_equal(label[1].bytes, 2);
         assert_memory_equal(label[1].data, "bc", 2);
         end(session, backend);
@@ -282,10 +282,10 @@ static void options_give_metadata(void **state)
         HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL, .timeout_ms = 60000, .output_partition_graphs = true);
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss"), .feeds = b.feeds, .options = &options);
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
-    assert_true(hs_values_metadata(values).size > 100);
+    assert_true(hs_run_values_metadata(values).size > 100);
     args.options = NULL;
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
-    assert_int_equal(hs_values_metadata(values).size, 0);
+    assert_int_equal(hs_run_values_metadata(values).size, 0);
     end(session, backend);
 }
 

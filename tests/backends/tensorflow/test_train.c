@@ -12,7 +12,7 @@ static hs_session *open_training(hs_backend backend, const char *directory, int6
     hs_error err = {0};
     hs_hook hooks[] = {hs_stop_at_step(.last_step = steps),
                        hs_nan_tensor(.tensor = "loss"),
-                       hs_logging_tensor(.every_n_iter = 5, .tensors = HS_NAMES("loss", "global_step")),
+                       hs_logging_tensor(.every_n_steps = 5, .tensors = HS_NAMES("loss", "global_step")),
                        {.ops = NULL}};
     hs_session *session =
         hs_training_session_open(backend,
@@ -36,7 +36,7 @@ static size_t train(hs_backend backend, const char *directory, int64_t steps, do
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
         const hs_run_values *values;
         assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
-        losses[n++] = hs_values_number(values, 0);
+        losses[n++] = hs_run_values_number(values, 0);
     }
     hs_outcome outcome = hs_session_close(session, &err);
     assert_int_equal(outcome.step, steps);

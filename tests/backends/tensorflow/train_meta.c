@@ -33,7 +33,7 @@ int main(int n, char **arguments)
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
         if (hs_session_run_args(session, &args, &values, &err) != HS_OK)
             break;
-        printf("%.17g\n", hs_values_number(values, 0));
+        printf("%.17g\n", hs_run_values_number(values, 0));
     }
     hs_outcome outcome = hs_session_close(session, &err);
     hs_tensorflow_free(tf);
