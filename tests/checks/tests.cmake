@@ -13,6 +13,16 @@ foreach(language IN ITEMS c cpp)
   set_tests_properties(checks/lines_${language} PROPERTIES LABELS unit)
 endforeach()
 
+# hooksess.hpp, with the oldest standard that it supports, and a newer one.
+foreach(standard IN ITEMS 17 20)
+  add_executable(wrapper_${standard} ${CMAKE_CURRENT_LIST_DIR}/wrapper.cpp)
+  set_target_properties(wrapper_${standard} PROPERTIES CXX_STANDARD ${standard} CXX_EXTENSIONS OFF)
+  target_compile_options(wrapper_${standard} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
+  target_link_libraries(wrapper_${standard} PRIVATE hooksess::hooksess)
+  add_test(NAME checks/wrapper_${standard} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/lines.sh $<TARGET_FILE:wrapper_${standard}>)
+  set_tests_properties(checks/wrapper_${standard} PROPERTIES LABELS unit)
+endforeach()
+
 add_test(NAME checks/floors COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${PROJECT_SOURCE_DIR}/src)
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)

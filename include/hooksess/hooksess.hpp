@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOOKSESS_HPP
+#define HOOKSESS_HPP
+
+/* The library for C++17 and later. Header-only.
+ *
+ *     hs::graph g;
+ *     std::vector<float> weights(784 * 10);
+ *     float loss = 0;
+ *     g.variable("weights", weights, {784, 10});
+ *     g.value("loss", loss);
+ *     g.op("train", [&](hs::op &) { step(weights, loss); }, {.writes = {"weights", "loss"}, .advances_step = true});
+ *     hs::session s = hs::training_session(
+ *         g, HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .hooks = HS_HOOKS(hs_nan_tensor(.tensor = "loss"))));
+ *     while (!s.should_stop())
+ *         s.run("train");
+ *     return s.close().exit_code();
+ *
+ * Lifetime: declare the memory of variables first, then the graph, then the session. A session is closed before its graph
+ * and the memory are destroyed. A vector that is a variable must keep its size.
+ *
+ * Errors: functions that build throw hs::error. A run that fails returns its code, and should_stop is true from then on. An
+ * exception that a lambda throws ends the run with HS_INTERNAL, or the code of the hs::error, and its message. A session
+ * that is destroyed while an exception unwinds the stack has failed, and saves nothing more.
+ *
+ * Threads: as the functions of the C headers that each of these calls. */
+
+#include <hooksess/hooksess.h>
+
+#include <array>
+#include <complex>
+#include <cxxabi.h>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace hs
+{
+
+class error : public std::runtime_error
+{
+  public:
+    error(hs_code code, const std::string &message) : std::runtime_error(message), code_(code) {}
+    explicit error(const hs_error &e) : error(e.code, e.message) {}
+    hs_code code() const noexcept
+    {
+        return code_;
+    }
+
+  private:
+    hs_code code_;
+};
+
+namespace detail
+{
+
+template <class T> constexpr hs_dtype dtype()
+{
+    static_assert(!std::is_const_v<T>, "the library writes the memory of variables");
+    if constexpr (std::is_same_v<T, float>)
+        return HS_FLOAT;
+    else if constexpr (std::is_same_v<T, double>)
+        return HS_DOUBLE;
+    else if constexpr (std::is_same_v<T, std::complex<float>>)
+        return HS_COMPLEX64;
+    else if constexpr (std::is_same_v<T, std::complex<double>>)
+        return HS_COMPLEX128;
+    else if constexpr (std::is_same_v<T, bool>)
+        return HS_BOOL;
+    else {
+        static_assert(std::is_integral_v<T>, "no dtype has elements of this type");
+        constexpr hs_dtype as_signed[] = {HS_INT8, HS_INT16, HS_INT32, HS_INT64};
+        constexpr hs_dtype as_unsigned[] = {HS_UINT8, HS_UINT16, HS_UINT32, HS_UINT64};
+        constexpr int width = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+        return std::is_signed_v<T> ? as_signed[width] : as_unsigned[width];
+    }
+}
+
+/* Calls `body`, and makes an error of an exception. pthread_exit and cancellation pass through. */
+template <class Body> hs_code guarded(hs_error *err, Body &&body)
+{
+    try {
+        if constexpr (std::is_same_v<decltype(body()), hs_code>)
+            return body();
+        else
+            return body(), HS_OK;
+    } catch (const error &e) {
+        return hs_error_set(err, e.code() ? e.code() : HS_INTERNAL, "%s", e.what());
+    } catch (const std::bad_alloc &) {
+        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "out of memory");
+    } catch (const std::exception &e) {
+        return hs_error_set(err, HS_INTERNAL, "%s", e.what());
+#ifdef __GLIBCXX__
+    } catch (const abi::__forced_unwind &) {
+        throw;
+#endif
+    } catch (...) {
+        return hs_error_set(err, HS_INTERNAL, "an exception that is no std::exception");
+    }
+}
+
+inline hs_shape shape_of(std::initializer_list<int64_t> dims)
+{
+    if (dims.size() > HS_MAX_RANK)
+        throw error(HS_INVALID_ARGUMENT, "a shape has too many dimensions");
+    return hs_shape_of(static_cast<int32_t>(dims.size()), dims.begin());
+}
+
+/* A list of names for C, which ends with NULL. The strings must outlive it. */
+inline std::vector<const char *> pointers_of(const std::vector<std::string> &names)
+{
+    std::vector<const char *> pointers;
+    for (const std::string &name : names)
+        pointers.push_back(name.c_str());
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+/* What a graph keeps alive. */
+struct kept {
+    virtual ~kept() = default;
+};
+
+} // namespace detail
+
+/* The op that is executed. See hs_op_input and the functions after it. */
+class op
+{
+  public:
+    explicit op(hs_op *c) : c_(c) {}
+    template <class T> const T *input(size_t index) const
+    {
+        return static_cast<const T *>(element<T>(hs_op_input(c_, index)));
+    }
+    template <class T> T *output(size_t index)
+    {
+        return static_cast<T *>(element<T>(hs_op_output(c_, index)));
+    }
+    int64_t step() const
+    {
+        return hs_op_step(c_);
+    }
+    bool stop_requested() const
+    {
+        return hs_op_stop_requested(c_);
+    }
+    hs_op *get() const
+    {
+        return c_;
+    }
+
+  private:
+    template <class T> static void *element(const hs_tensor *tensor)
+    {
+        if (!tensor)
+            throw error(HS_INVALID_ARGUMENT, "the op has no tensor of that index");
+        if (tensor->dtype != detail::dtype<std::remove_const_t<T>>())
+            throw error(HS_INVALID_ARGUMENT, std::string("a tensor of the op is of type ") + hs_dtype_name(tensor->dtype));
+        return const_cast<void *>(static_cast<const void *>(tensor->data));
+    }
+    hs_op *c_;
+};
+
+struct output {
+    hs_dtype dtype;
+    hs_shape shape = hs_shape_of(0, nullptr);
+};
+
+struct op_options {
+    std::vector<std::string> inputs = {}, control_inputs = {};
+    std::vector<output> outputs = {};
+    std::vector<std::string> writes = {}; /* variables and values that the function changes; empty: any */
+    bool advances_step = false;
+};
+
+class graph
+{
+  public:
+    explicit graph(const hs_env *env = nullptr) : c_(hs_graph_new(env))
+    {
+        if (!c_)
+            throw std::bad_alloc();
+    }
+
+    /* A variable: saved and restored, in the program's memory. Without a shape, a vector has one dimension. */
+    template <class T> void variable(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
+    {
+        static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no array of its elements");
+        check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), fit(name, shape, memory.size()), memory.data()));
+    }
+    template <class T, size_t N>
+    void variable(const std::string &name, std::array<T, N> &memory, std::initializer_list<int64_t> shape = {})
+    {
+        check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), fit(name, shape, N), memory.data()));
+    }
+    template <class T> void variable(const std::string &name, T &scalar)
+    {
+        check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), hs_shape_of(0, nullptr), &scalar));
+    }
+
+    /* A variable of bytes, for what has neither pointers nor files in it: the position in the data, say. */
+    template <class T> void bytes(const std::string &name, T &plain)
+    {
+        static_assert(std::is_trivially_copyable_v<T>, "its bytes are not all of it");
+        const int64_t size = sizeof plain;
+        check(hs_graph_variable(get(), name.c_str(), HS_UINT8, hs_shape_of(1, &size), &plain));
+    }
+
+    /* A value: memory that ops write and hooks read. Not saved. */
+    template <class T> void value(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
+    {
+        check(hs_graph_value(get(), name.c_str(), detail::dtype<T>(), fit(name, shape, memory.size()), memory.data()));
+    }
+    template <class T> void value(const std::string &name, T &scalar)
+    {
+        check(hs_graph_value(get(), name.c_str(), detail::dtype<T>(), hs_shape_of(0, nullptr), &scalar));
+    }
+
+    void global_step(int64_t &step)
+    {
+        check(hs_graph_global_step(get(), nullptr, &step));
+    }
+    void global_step()
+    {
+        check(hs_graph_global_step(get(), nullptr, nullptr));
+    }
+
+    void placeholder(const std::string &name, hs_dtype dtype, std::initializer_list<int64_t> shape = {})
+    {
+        check(hs_graph_placeholder(get(), name.c_str(), dtype, detail::shape_of(shape)));
+    }
+
+    /* An op. `body` is called with an hs::op &, and returns nothing or an hs_code. */
+    template <class Body> void op(const std::string &name, Body body, const op_options &options = {})
+    {
+        struct holder : detail::kept {
+            explicit holder(Body &&b) : body(std::move(b)) {}
+            Body body;
+        };
+        auto kept = std::make_unique<holder>(std::move(body));
+        std::vector<hs_output_def> outputs;
+        for (const output &o : options.outputs) {
+            hs_output_def def{};
+            def.dtype = o.dtype;
+            def.shape = o.shape;
+            outputs.push_back(def);
+        }
+        outputs.push_back(hs_output_def{});
+        const auto inputs = detail::pointers_of(options.inputs), controls = detail::pointers_of(options.control_inputs),
+                   writes = detail::pointers_of(options.writes);
+        hs_op_def def{};
+        def.size = sizeof def;
+        def.name = name.c_str();
+        def.run = [](void *user, hs_op *c, hs_error *err) -> hs_code {
+            return detail::guarded(err, [&] {
+                hs::op called(c);
+                return static_cast<holder *>(user)->body(called);
+            });
+        };
+        def.user = kept.get();
+        def.inputs = inputs.data();
+        def.control_inputs = controls.data();
+        def.outputs = outputs.data();
+        def.writes = options.writes.empty() ? nullptr : writes.data();
+        def.advances_step = options.advances_step;
+        kept_.push_back(std::move(kept));
+        check(hs_graph_add_op(get(), &def));
+    }
+
+    /* State that is written and read as text by << and >>: an engine of <random>, say. It must outlive the session. */
+    template <class State> void state(const std::string &name, State &state)
+    {
+        check(hs_graph_state(
+            get(), name.c_str(),
+            [](void *self, hs_state_writer *out, hs_error *err) -> hs_code {
+                return detail::guarded(err, [&]() -> hs_code {
+                    std::ostringstream text;
+                    text.imbue(std::locale::classic());
+                    text << *static_cast<State *>(self);
+                    const std::string bytes = text.str();
+                    return hs_state_writer_write(out, bytes.data(), bytes.size(), err);
+                });
+            },
+            [](void *self, hs_state_reader *in, hs_error *err) -> hs_code {
+                return detail::guarded(err, [&]() -> hs_code {
+                    std::string bytes(hs_state_reader_remaining(in), '\0');
+                    hs_code code = hs_state_reader_read(in, &bytes[0], bytes.size(), err);
+                    std::istringstream text(bytes);
+                    text.imbue(std::locale::classic());
+                    if (!code && !(text >> *static_cast<State *>(self)))
+                        code = hs_error_set(err, HS_DATA_LOSS, "the state cannot be read");
+                    return code;
+                });
+            },
+            &state));
+    }
+
+    hs_graph *get() const
+    {
+        return c_.get();
+    }
+    hs_backend backend() const
+    {
+        return hs_graph_backend(get());
+    }
+
+  private:
+    struct release {
+        void operator()(hs_graph *c) const
+        {
+            hs_graph_free(c);
+        }
+    };
+
+    static hs_shape fit(const std::string &name, std::initializer_list<int64_t> dims, size_t size)
+    {
+        const int64_t all = static_cast<int64_t>(size);
+        hs_shape shape = dims.size() ? detail::shape_of(dims) : hs_shape_of(1, &all);
+        if (hs_shape_elements(&shape) != all)
+            throw error(HS_INVALID_ARGUMENT, "'" + name + "' has " + std::to_string(size) + " elements, and another shape");
+        return shape;
+    }
+
+    void check(hs_code code) const
+    {
+        if (!code)
+            return;
+        const hs_error *e = hs_graph_error(get());
+        throw error(code, e ? e->message : hs_code_name(code));
+    }
+
+    std::vector<std::unique_ptr<detail::kept>> kept_; /* destroyed after the graph */
+    std::unique_ptr<hs_graph, release> c_;
+};
+
+/* Hooks of lambdas. */
+
+class run_context
+{
+  public:
+    explicit run_context(hs_run_context *c) : c_(c) {}
+    int64_t step()
+    {
+        int64_t step;
+        hs_error err;
+        if (hs_run_context_step(c_, &step, &err))
+            throw error(err);
+        return step;
+    }
+    void request_stop()
+    {
+        hs_run_context_request_stop(c_);
+    }
+    hs_run_context *get() const
+    {
+        return c_;
+    }
+
+  private:
+    hs_run_context *c_;
+};
+
+struct hook_options {
+    std::vector<std::string> fetches = {}; /* tensors whose values after_run gets */
+    std::function<void(run_context &)> before_run = {};
+    std::function<void(run_context &, const hs_run_values *)> after_run = {};
+    std::function<void()> end = {}; /* the session ends well */
+};
+
+/* A hook for HS_HOOKS. An exception that a function throws is the hook's failure. */
+inline hs_hook hook(std::string name, hook_options options)
+{
+    struct lambdas {
+        std::string name;
+        hook_options options;
+        std::vector<const char *> names;
+        hs_run_args args{};
+        hs_hook_ops ops{};
+    };
+    auto made = std::make_unique<lambdas>();
+    made->name = std::move(name);
+    made->options = std::move(options);
+    made->names = detail::pointers_of(made->options.fetches);
+    made->args.size = sizeof made->args;
+    made->args.names = made->names.data();
+    made->ops.size = sizeof made->ops;
+    made->ops.name = made->name.c_str();
+    made->ops.before_run = [](void *self, hs_run_context *run, const hs_run_args **args, hs_error *err) -> hs_code {
+        lambdas *l = static_cast<lambdas *>(self);
+        if (!l->options.fetches.empty())
+            *args = &l->args;
+        return detail::guarded(err, [&] {
+            run_context context(run);
+            if (l->options.before_run)
+                l->options.before_run(context);
+        });
+    };
+    made->ops.after_run = [](void *self, hs_run_context *run, const hs_run_values *values, hs_error *err) -> hs_code {
+        lambdas *l = static_cast<lambdas *>(self);
+        return detail::guarded(err, [&] {
+            run_context context(run);
+            if (l->options.after_run)
+                l->options.after_run(context, values);
+        });
+    };
+    made->ops.end = [](void *self, hs_raw_session *, hs_error *err) -> hs_code {
+        lambdas *l = static_cast<lambdas *>(self);
+        return detail::guarded(err, [&] {
+            if (l->options.end)
+                l->options.end();
+        });
+    };
+    made->ops.destroy = [](void *self) { delete static_cast<lambdas *>(self); };
+    hs_hook hook{};
+    hook.ops = &made->ops;
+    hook.self = made.release();
+    return hook;
+}
+
+/* Sessions. */
+
+class outcome
+{
+  public:
+    explicit outcome(const hs_outcome &c) : c_(c) {}
+    int exit_code() const
+    {
+        return hs_outcome_exit_code(&c_);
+    }
+    const hs_outcome &get() const
+    {
+        return c_;
+    }
+
+  private:
+    hs_outcome c_;
+};
+
+class session
+{
+  public:
+    /* Adopts the session. NULL: it was not opened, and `err` says why: it has no steps. */
+    session(hs_session *c, const hs_error &err) : c_(c), err_(err), unwinding_(std::uncaught_exceptions()) {}
+    session(session &&other) noexcept
+        : c_(std::exchange(other.c_, nullptr)), err_(other.err_), failed_(other.failed_), unwinding_(other.unwinding_)
+    {
+    }
+    session(const session &) = delete;
+    session &operator=(const session &) = delete;
+    session &operator=(session &&) = delete;
+    ~session()
+    {
+        if (c_ && std::uncaught_exceptions() > unwinding_)
+            hs_session_fail(c_, HS_INTERNAL, "an exception has left the training loop");
+        if (c_)
+            hs_session_close(c_, nullptr);
+    }
+
+    bool should_stop() const
+    {
+        return failed_ || hs_session_should_stop(c_);
+    }
+    /* HS_ABORTED of a session that recovered is no failure: the loop continues (hs_recovery). */
+    hs_code run(const char *op)
+    {
+        hs_code code = hs_session_run(c_, op, &err_);
+        failed_ |= code && !hs_session_should_stop(c_) && code != HS_ABORTED;
+        return code;
+    }
+    bool step_begin()
+    {
+        return hs_step_begin(c_);
+    }
+    hs_code step_end()
+    {
+        return hs_step_end(c_);
+    }
+    int64_t step() const
+    {
+        return hs_session_step(c_);
+    }
+    void request_stop()
+    {
+        hs_session_request_stop(c_);
+    }
+    /* The error of the last run, or of the opening. */
+    const hs_error &last_error() const
+    {
+        return err_;
+    }
+    outcome close()
+    {
+        return outcome(hs_session_close(std::exchange(c_, nullptr), &err_));
+    }
+    hs_session *get() const
+    {
+        return c_;
+    }
+
+  private:
+    hs_session *c_;
+    hs_error err_;
+    bool failed_ = false;
+    int unwinding_;
+};
+
+inline session training_session(const graph &g, const hs_training_options *options)
+{
+    hs_error err;
+    hs_error_clear(&err);
+    hs_session *c = hs_training_session_open(g.backend(), options, &err);
+    return session(c, err);
+}
+
+inline session hooked_session(const graph &g, const hs_session_options *options)
+{
+    hs_error err;
+    hs_error_clear(&err);
+    hs_session *c = hs_session_open(g.backend(), options, &err);
+    return session(c, err);
+}
+
+} // namespace hs
+
+#endif

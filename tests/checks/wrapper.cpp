@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wrapper DIRECTORY: programs over hooksess.hpp. */
+#include <hooksess/hooksess.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#define CHECK(what)                                                                                                        \
+    do                                                                                                                     \
+        if (!(what)) {                                                                                                     \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what);                                                \
+            std::exit(1);                                                                                                  \
+        }                                                                                                                  \
+    while (0)
+
+namespace
+{
+
+struct model {
+    std::vector<float> weights = std::vector<float>(6);
+    std::array<double, 3> moments{};
+    std::mt19937_64 engine{7};
+    std::complex<double> phase{1, 0};
+    uint16_t batches = 0;
+    float loss = 0;
+
+    void make_step()
+    {
+        std::normal_distribution<float> noise(0, 1);
+        batches++;
+        loss = 0;
+        for (float &w : weights) {
+            w += 0.1f * noise(engine);
+            loss += w * w;
+        }
+        moments[batches % 3] += static_cast<double>(loss);
+        phase *= std::complex<double>(0, 1);
+    }
+};
+
+/* `directory` must outlive them. */
+hs_training_options options_for(const std::string &directory, const hs_hook *hooks)
+{
+    hs_training_options options{};
+    options.size = sizeof options;
+    options.checkpoint_dir = directory.c_str();
+    options.save_checkpoint_steps = 2;
+    options.hooks = hooks;
+    return options;
+}
+
+hs_hook stop_at(int64_t step)
+{
+    hs_stop_at_step_options options{};
+    options.size = sizeof options;
+    options.last_step = step;
+    return hs_stop_at_step_hook(&options);
+}
+
+void describe(hs::graph &g, model &m)
+{
+    g.variable("weights", m.weights, {2, 3});
+    g.variable("moments", m.moments);
+    g.variable("phase", m.phase);
+    g.variable("batches", m.batches);
+    g.state("engine", m.engine);
+    g.value("loss", m.loss);
+}
+
+int train(const std::string &directory, int64_t last_step, model &m)
+{
+    hs::graph g;
+    describe(g, m);
+    hs::op_options training;
+    training.writes = {"weights", "moments", "phase", "batches", "loss"};
+    training.advances_step = true;
+    g.global_step();
+    g.op(
+        "train", [&](hs::op &) { m.make_step(); }, training);
+    const hs_hook hooks[] = {stop_at(last_step), {}};
+    const hs_training_options options = options_for(directory, hooks);
+    hs::session s = hs::training_session(g, &options);
+    while (!s.should_stop())
+        s.run("train");
+    return s.close().exit_code();
+}
+
+void a_resumed_run_is_the_same(const std::string &directory)
+{
+    model whole, first, second;
+    CHECK(train(directory + "/whole", 5, whole) == 0);
+    CHECK(train(directory + "/resumed", 2, first) == 0);
+    CHECK(train(directory + "/resumed", 5, second) == 0);
+    CHECK(whole.weights == second.weights && whole.moments == second.moments && whole.engine == second.engine);
+    CHECK(whole.batches == 5 && second.batches == 5 && whole.phase == second.phase);
+}
+
+void an_exception_of_an_op_ends_the_run(const std::string &directory)
+{
+    hs::graph g;
+    g.global_step();
+    hs::op_options training;
+    training.advances_step = true;
+    g.op(
+        "train", [](hs::op &op) { op.step() == 1 ? throw std::runtime_error("the data is gone") : 0; }, training);
+    const std::string place = directory + "/thrown";
+    const hs_training_options options = options_for(place, nullptr);
+    hs::session s = hs::training_session(g, &options);
+    int runs = 0;
+    for (; !s.should_stop(); runs++)
+        s.run("train");
+    CHECK(runs == 2);
+    CHECK(std::strstr(s.last_error().message, "the data is gone"));
+    hs::outcome outcome = s.close();
+    CHECK(outcome.exit_code() == 1 && outcome.get().error.code == HS_INTERNAL);
+    CHECK(std::strstr(outcome.get().error.message, "the data is gone"));
+}
+
+void an_exception_in_the_loop_saves_nothing(const std::string &directory)
+{
+    model m;
+    try {
+        hs::graph g;
+        describe(g, m);
+        const std::string place = directory + "/left";
+        const hs_training_options options = options_for(place, nullptr);
+        hs::session s = hs::training_session(g, &options);
+        for (int i = 0; s.step_begin(); i++) {
+            if (i == 3)
+                throw std::out_of_range("no batch");
+            m.make_step();
+            s.step_end();
+        }
+    } catch (const std::out_of_range &) {
+        hs_error err;
+        char *newest = hs_checkpoint_latest(nullptr, (directory + "/left").c_str(), nullptr, &err);
+        CHECK(newest && std::strstr(newest, "model.ckpt-"));
+        hs_env_free(nullptr, newest);
+        return;
+    }
+    CHECK(!"reached");
+}
+
+void hooks_are_lambdas(const std::string &directory)
+{
+    model m;
+    double sum = 0;
+    int ends = 0;
+    hs::graph g;
+    describe(g, m);
+    hs::hook_options looking;
+    looking.fetches = {"loss", "batches"};
+    looking.after_run = [&](hs::run_context &run, const hs_run_values *values) {
+        sum += hs_run_values_number(values, 0);
+        if (hs_run_values_number(values, 1) == 3)
+            run.request_stop();
+    };
+    looking.end = [&] { ends++; };
+    const hs_hook hooks[] = {hs::hook("looking", looking), {}};
+    const std::string place = directory + "/hooked";
+    const hs_training_options options = options_for(place, hooks);
+    hs::session s = hs::training_session(g, &options);
+    double expected = 0;
+    while (s.step_begin()) {
+        m.make_step();
+        expected += static_cast<double>(m.loss);
+        s.step_end();
+    }
+    CHECK(s.step() == 3);
+    CHECK(s.close().exit_code() == 0);
+    CHECK(sum == expected && ends == 1);
+}
+
+void a_hook_that_throws_fails(const std::string &directory)
+{
+    model m;
+    hs::graph g;
+    describe(g, m);
+    hs::hook_options throwing;
+    throwing.before_run = [](hs::run_context &run) {
+        if (run.step() == 1)
+            throw hs::error(HS_DATA_LOSS, "the file is torn");
+    };
+    const hs_hook hooks[] = {hs::hook("throwing", throwing), {}};
+    const std::string place = directory + "/throwing";
+    const hs_training_options options = options_for(place, hooks);
+    hs::session s = hs::training_session(g, &options);
+    while (s.step_begin()) {
+        m.make_step();
+        s.step_end();
+    }
+    hs::outcome outcome = s.close();
+    CHECK(outcome.get().error.code == HS_DATA_LOSS && std::strcmp(outcome.get().hook, "throwing") == 0);
+}
+
+void inputs_and_outputs()
+{
+    hs::graph g;
+    std::vector<double> x = {1, 2, 3};
+    g.variable("x", x);
+    hs::op_options adding;
+    adding.inputs = {"x"};
+    hs::output sum{};
+    sum.dtype = HS_DOUBLE;
+    adding.outputs = {sum};
+    g.op(
+        "sum",
+        [](hs::op &op) {
+            const double *from = op.input<double>(0);
+            *op.output<double>(0) = from[0] + from[1] + from[2];
+        },
+        adding);
+    adding.outputs[0].dtype = HS_FLOAT;
+    g.op(
+        "wrong", [](hs::op &op) { *op.output<double>(0) = 0; }, adding);
+    hs::session s = hs::hooked_session(g, nullptr);
+    const hs_run_values *values;
+    hs_error err;
+    const char *const names[] = {"sum", nullptr};
+    hs_run_args args{};
+    args.size = sizeof args;
+    args.names = names;
+    CHECK(hs_session_run_args(s.get(), &args, &values, &err) == HS_OK && hs_run_values_number(values, 0) == 6);
+    CHECK(s.run("wrong") == HS_INVALID_ARGUMENT && std::strstr(s.last_error().message, "of type float"));
+}
+
+template <class Body> void throws(hs_code code, const char *says, Body &&body)
+{
+    try {
+        body();
+    } catch (const hs::error &e) {
+        CHECK(e.code() == code && std::strstr(e.what(), says));
+        return;
+    }
+    CHECK(!"it throws nothing");
+}
+
+void what_cannot_be_built_throws()
+{
+    hs::graph g;
+    std::vector<float> v(6), none;
+    throws(HS_INVALID_ARGUMENT, "another shape", [&] { g.variable("v", v, {2, 4}); });
+    throws(HS_INVALID_ARGUMENT, "too many dimensions", [&] { g.variable("v", v, {1, 1, 1, 1, 1, 1, 1, 1, 1, 6}); });
+    throws(HS_INVALID_ARGUMENT, "name", [&] { g.variable("", v); });
+    hs::session s = hs::training_session(g, nullptr); /* the graph is broken */
+    CHECK(s.should_stop() && !s.step_begin());
+    CHECK(s.last_error().code == HS_INVALID_ARGUMENT);
+    CHECK(s.close().exit_code() == 1);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    a_resumed_run_is_the_same(argv[1]);
+    an_exception_of_an_op_ends_the_run(argv[1]);
+    an_exception_in_the_loop_saves_nothing(argv[1]);
+    hooks_are_lambdas(argv[1]);
+    a_hook_that_throws_fails(argv[1]);
+    inputs_and_outputs();
+    what_cannot_be_built_throws();
+    return 0;
+}
