@@ -112,34 +112,40 @@ static bool saves(const hs_training_options *options)
            (!options->is_worker || options->worker_saves_checkpoints) && !checkpoints(options).off;
 }
 
-static hs_code check_trigger(const hs_trigger *trigger, double secs, int64_t steps, const char *what, hs_error *err)
+/* Messages name what the program wrote, not what the hooks are given. */
+
+static hs_code check_number(double number, const char *what, const char *unit, hs_error *err)
 {
-    if (!trigger || (secs <= 0 && steps <= 0))
+    if (number >= 0 || number == HS_NEVER)
         return HS_OK;
-    return hs_error_set(err, HS_INVALID_ARGUMENT,
-                        "hs_training_options: each of save_%s_trigger and save_%s_%s is given; give exactly one of the two",
-                        what, what, steps > 0 ? "steps" : "secs");
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options.%s_%s is %g; off is HS_NEVER", what, unit, number);
+}
+
+static hs_code check_schedule(double secs, int64_t steps, const hs_trigger *trigger, const char *what, hs_error *err)
+{
+    hs_code code = check_number(secs, what, "secs", err);
+    if (code || (code = check_number((double)steps, what, "steps", err)) ||
+        (secs > 0) + (steps > 0) + (trigger != NULL) < 2)
+        return code;
+    return hs_error_set(
+        err, HS_INVALID_ARGUMENT,
+        "hs_training_options: each of %s_%s and %s_%s is given; give one of %s_secs, %s_steps and %s_trigger", what,
+        secs > 0 ? "secs" : "steps", what, trigger ? "trigger" : "steps", what, what, what);
 }
 
 static hs_code check_options(const hs_training_options *options, hs_error *err)
 {
-    const double often[] = {options->save_checkpoint_secs, (double)options->save_checkpoint_steps,
-                            options->save_summaries_secs, (double)options->save_summaries_steps,
-                            (double)options->log_step_count_steps};
     if (options->listeners && !saves(options))
         return hs_error_set(
             err, HS_INVALID_ARGUMENT,
             "hs_training_options: there are listeners, and nothing is saved; give checkpoint_dir, and do not "
             "switch saving off");
-    for (size_t i = 0; i < sizeof often / sizeof *often; i++)
-        if (often[i] < 0 && often[i] != HS_NEVER)
-            return hs_error_set(err, HS_INVALID_ARGUMENT,
-                                "hs_training_options: something is to be saved every %g; off is HS_NEVER", often[i]);
-    hs_code code = check_trigger(options->save_checkpoint_trigger, options->save_checkpoint_secs,
-                                 options->save_checkpoint_steps, "checkpoint", err);
-    return code ? code
-                : check_trigger(options->save_summaries_trigger, options->save_summaries_secs,
-                                options->save_summaries_steps, "summaries", err);
+    hs_code code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps,
+                                  options->save_checkpoint_trigger, "save_checkpoint", err);
+    if (!code)
+        code = check_schedule(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
+                              "save_summaries", err);
+    return code ? code : check_number((double)options->log_step_count_steps, "log_step_count", "steps", err);
 }
 
 /* Hooks that are only the chief's, but for those that are among everybody's. */

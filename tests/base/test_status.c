@@ -448,6 +448,12 @@ static void versions_agree(void **state)
     char text[40];
     snprintf(text, sizeof text, "%d.%d.%d", HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH);
     assert_string_equal(HS_VERSION_STRING, text);
+    assert_true(HS_VERSION_AT_LEAST(0, 0, 99) && HS_VERSION_AT_LEAST(HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH));
+    assert_false(HS_VERSION_AT_LEAST(HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH + 1));
+    assert_false(HS_VERSION_AT_LEAST(HS_VERSION_MAJOR + 1, 0, 0));
+#if !HS_VERSION_AT_LEAST(0, 1, 0)
+#error "these headers are of version 0.1.0 or later"
+#endif
     assert_string_equal(hs_version(), text);
 }
 

@@ -173,11 +173,11 @@ static void ms_127s_both_secs_and_steps(void **state)
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_secs = 10,
                                          .save_checkpoint_steps = 10),
-            HS_INVALID_ARGUMENT, "hook 'checkpoint_saver', begin: each of every_n_secs and every_n_steps");
+            HS_INVALID_ARGUMENT, "each of save_checkpoint_secs and save_checkpoint_steps is given");
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_summaries_secs = 10,
                                          .save_summaries_steps = 10),
-            HS_INVALID_ARGUMENT, "hook 'summary_saver', begin: each of every_n_secs and every_n_steps");
+            HS_INVALID_ARGUMENT, "each of save_summaries_secs and save_summaries_steps is given");
 }
 
 static void a_pair_and_a_trigger(void **state)
@@ -187,11 +187,11 @@ static void a_pair_and_a_trigger(void **state)
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_secs = 10,
                                          .save_checkpoint_trigger = trigger),
-            HS_INVALID_ARGUMENT, "each of save_checkpoint_trigger and save_checkpoint_secs");
+            HS_INVALID_ARGUMENT, "each of save_checkpoint_secs and save_checkpoint_trigger");
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_summaries_steps = 1,
                                          .save_summaries_trigger = trigger),
-            HS_INVALID_ARGUMENT, "each of save_summaries_trigger and save_summaries_steps");
+            HS_INVALID_ARGUMENT, "each of save_summaries_steps and save_summaries_trigger");
 }
 
 /* HS_NEVER says nothing more. */
@@ -221,7 +221,7 @@ static void options_that_make_no_sense(void **state)
             HS_INVALID_ARGUMENT, "off is HS_NEVER");
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_steps = -5),
-            HS_INVALID_ARGUMENT, "every -5");
+            HS_INVALID_ARGUMENT, "save_checkpoint_steps is -5");
     refuses(s, (hs_training_options)HS_INIT(hs_training_options, .group = (const hs_group *)s), HS_UNIMPLEMENTED, "group");
 }
 
