@@ -11,6 +11,11 @@ if(TARGET adopt_after)
                ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/adopt;ADOPT_BEFORE=$<TARGET_FILE:adopt_before>;ADOPT_AFTER=$<TARGET_FILE:adopt_after>;PYTHONDONTWRITEBYTECODE=1")
 endif()
 
+if(TARGET first_program AND TARGET first_program_cpp)
+  add_test(NAME programs/first_program COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/programs/first_program.sh $<TARGET_FILE:first_program>
+                                               $<TARGET_FILE:first_program_cpp>)
+endif()
+
 if(TARGET trainer)
   add_test(NAME programs/full_disk COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_full_disk.py -v)
   set_tests_properties(programs/full_disk PROPERTIES TIMEOUT 300 ENVIRONMENT "TRAINER=$<TARGET_FILE:trainer>;PYTHONDONTWRITEBYTECODE=1")
