@@ -103,7 +103,7 @@ HS_API hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs
  * HS_OK, as it is the coordinator's now; if that was joined already, it is the error. TensorFlow: stop_on_exception. */
 HS_API hs_code hs_coordinator_stop_on_error(hs_coordinator *coordinator, hs_thread_fn body, void *user, hs_error *err);
 
-/* A list of threads, which ends with NULL. */
+/* A list of threads. NULL ends it: leave out a thread that could not be made. */
 #define HS_THREADS(...) HS__LIST(hs__thread_pointer, __VA_ARGS__, NULL)
 typedef hs_thread *hs__thread_pointer;
 

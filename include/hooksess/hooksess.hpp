@@ -48,8 +48,12 @@ namespace hs
 class error : public std::runtime_error
 {
   public:
-    error(hs_code code, const std::string &message) : std::runtime_error(message), code_(code) {}
-    explicit error(const hs_error &e) : error(e.code, e.message) {}
+    error(hs_code code, const std::string &message) : std::runtime_error(message), code_(code)
+    {
+    }
+    explicit error(const hs_error &e) : error(e.code, e.message)
+    {
+    }
     hs_code code() const noexcept
     {
         return code_;
@@ -76,7 +80,7 @@ template <class T> constexpr hs_dtype dtype()
     else if constexpr (std::is_same_v<T, bool>)
         return HS_BOOL;
     else {
-        static_assert(std::is_integral_v<T>, "no dtype has elements of this type");
+        static_assert(std::is_integral_v<T> && sizeof(T) <= 8, "no dtype has elements of this type");
         constexpr hs_dtype as_signed[] = {HS_INT8, HS_INT16, HS_INT32, HS_INT64};
         constexpr hs_dtype as_unsigned[] = {HS_UINT8, HS_UINT16, HS_UINT32, HS_UINT64};
         constexpr int width = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
@@ -88,10 +92,14 @@ template <class T> constexpr hs_dtype dtype()
 template <class Body> hs_code guarded(hs_error *err, Body &&body)
 {
     try {
-        if constexpr (std::is_same_v<decltype(body()), hs_code>)
-            return body();
-        else
+        using result = decltype(body());
+        if constexpr (std::is_void_v<result>) {
             return body(), HS_OK;
+        } else {
+            static_assert(std::is_convertible_v<result, hs_code> && !std::is_same_v<result, bool>,
+                          "the function returns nothing, or an hs_code");
+            return body();
+        }
     } catch (const error &e) {
         return hs_error_set(err, e.code() ? e.code() : HS_INTERNAL, "%s", e.what());
     } catch (const std::bad_alloc &) {
@@ -135,7 +143,9 @@ struct kept {
 class op
 {
   public:
-    explicit op(hs_op *c) : c_(c) {}
+    explicit op(hs_op *c) : c_(c)
+    {
+    }
     template <class T> const T *input(size_t index) const
     {
         return static_cast<const T *>(element<T>(hs_op_input(c_, index)));
@@ -189,9 +199,12 @@ class graph
         if (!c_)
             throw std::bad_alloc();
     }
+    graph(graph &&) = default;
+    graph &operator=(graph &&) = delete; /* its ops would be destroyed before it */
 
     /* A variable: saved and restored, in the program's memory. Without a shape, a vector has one dimension. */
-    template <class T> void variable(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
+    template <class T>
+    void variable(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
     {
         static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no array of its elements");
         check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), fit(name, shape, memory.size()), memory.data()));
@@ -215,7 +228,8 @@ class graph
     }
 
     /* A value: memory that ops write and hooks read. Not saved. */
-    template <class T> void value(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
+    template <class T>
+    void value(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
     {
         check(hs_graph_value(get(), name.c_str(), detail::dtype<T>(), fit(name, shape, memory.size()), memory.data()));
     }
@@ -242,7 +256,9 @@ class graph
     template <class Body> void op(const std::string &name, Body body, const op_options &options = {})
     {
         struct holder : detail::kept {
-            explicit holder(Body &&b) : body(std::move(b)) {}
+            explicit holder(Body &&b) : body(std::move(b))
+            {
+            }
             Body body;
         };
         auto kept = std::make_unique<holder>(std::move(body));
@@ -275,9 +291,12 @@ class graph
         check(hs_graph_add_op(get(), &def));
     }
 
-    /* State that is written and read as text by << and >>: an engine of <random>, say. It must outlive the session. */
+    /* State that is written and read as text by << and >>: an engine of <random>. What >> does not read back as << wrote
+     * it, such as numbers and strings, is a variable or bytes. It must outlive the session. */
     template <class State> void state(const std::string &name, State &state)
     {
+        static_assert(!std::is_arithmetic_v<State> && !std::is_same_v<State, std::string>,
+                      "its text is not all of it; make it a variable");
         check(hs_graph_state(
             get(), name.c_str(),
             [](void *self, hs_state_writer *out, hs_error *err) -> hs_code {
@@ -295,7 +314,7 @@ class graph
                     hs_code code = hs_state_reader_read(in, &bytes[0], bytes.size(), err);
                     std::istringstream text(bytes);
                     text.imbue(std::locale::classic());
-                    if (!code && !(text >> *static_cast<State *>(self)))
+                    if (!code && (!(text >> *static_cast<State *>(self)) || !(text >> std::ws).eof()))
                         code = hs_error_set(err, HS_DATA_LOSS, "the state cannot be read");
                     return code;
                 });
@@ -333,8 +352,8 @@ class graph
     {
         if (!code)
             return;
-        const hs_error *e = hs_graph_error(get());
-        throw error(code, e ? e->message : hs_code_name(code));
+        const hs_error *first = hs_graph_error(get()); /* not set by a call that is refused because a session is open */
+        throw error(code, first->code == code ? first->message : hs_code_name(code));
     }
 
     std::vector<std::unique_ptr<detail::kept>> kept_; /* destroyed after the graph */
@@ -346,7 +365,9 @@ class graph
 class run_context
 {
   public:
-    explicit run_context(hs_run_context *c) : c_(c) {}
+    explicit run_context(hs_run_context *c) : c_(c)
+    {
+    }
     int64_t step()
     {
         int64_t step;
@@ -430,7 +451,9 @@ inline hs_hook hook(std::string name, hook_options options)
 class outcome
 {
   public:
-    explicit outcome(const hs_outcome &c) : c_(c) {}
+    explicit outcome(const hs_outcome &c) : c_(c)
+    {
+    }
     int exit_code() const
     {
         return hs_outcome_exit_code(&c_);
@@ -448,7 +471,9 @@ class session
 {
   public:
     /* Adopts the session. NULL: it was not opened, and `err` says why: it has no steps. */
-    session(hs_session *c, const hs_error &err) : c_(c), err_(err), unwinding_(std::uncaught_exceptions()) {}
+    session(hs_session *c, const hs_error &err) : c_(c), err_(err), unwinding_(std::uncaught_exceptions())
+    {
+    }
     session(session &&other) noexcept
         : c_(std::exchange(other.c_, nullptr)), err_(other.err_), failed_(other.failed_), unwinding_(other.unwinding_)
     {
@@ -468,19 +493,23 @@ class session
     {
         return failed_ || hs_session_should_stop(c_);
     }
-    /* HS_ABORTED of a session that recovered is no failure: the loop continues (hs_recovery). */
+    /* HS_ABORTED of a session that recovered is no failure: the loop continues (hs_recovery.return_aborted). */
     hs_code run(const char *op)
     {
-        hs_code code = hs_session_run(c_, op, &err_);
-        failed_ |= code && !hs_session_should_stop(c_) && code != HS_ABORTED;
+        const int64_t before = hs_session_recoveries(c_);
+        const scope calling(calling_);
+        const hs_code code = hs_session_run(c_, op, &err_);
+        failed_ |= code && !hs_session_should_stop(c_) && (code != HS_ABORTED || hs_session_recoveries(c_) == before);
         return code;
     }
     bool step_begin()
     {
+        const scope calling(calling_);
         return hs_step_begin(c_);
     }
     hs_code step_end()
     {
+        const scope calling(calling_);
         return hs_step_end(c_);
     }
     int64_t step() const
@@ -496,9 +525,13 @@ class session
     {
         return err_;
     }
+    /* Not from a callback of the session: it stays open then, and the outcome is HS_FAILED_PRECONDITION. */
     outcome close()
     {
-        return outcome(hs_session_close(std::exchange(c_, nullptr), &err_));
+        const hs_outcome ended = hs_session_close(c_, &err_);
+        if (!calling_)
+            c_ = nullptr;
+        return outcome(ended);
     }
     hs_session *get() const
     {
@@ -506,9 +539,20 @@ class session
     }
 
   private:
+    struct scope {
+        explicit scope(bool &flag) : flag_(flag)
+        {
+            flag_ = true;
+        }
+        ~scope()
+        {
+            flag_ = false;
+        }
+        bool &flag_;
+    };
     hs_session *c_;
     hs_error err_;
-    bool failed_ = false;
+    bool failed_ = false, calling_ = false; /* calling_: a callback of the session may be running */
     int unwinding_;
 };
 

@@ -5,12 +5,14 @@
 #include <hooksess/export.h>
 
 /* The version of these headers. The build takes the library's version from here. */
-#define HS_VERSION_MAJOR                         0
-#define HS_VERSION_MINOR                         1
-#define HS_VERSION_PATCH                         0
-#define HS_VERSION_STRING                        "0.1.0"
+#define HS_VERSION_MAJOR  0
+#define HS_VERSION_MINOR  1
+#define HS_VERSION_PATCH  0
+#define HS_VERSION_STRING "0.1.0"
+
 /* To compare: 100 for 0.1.0, 10203 for 1.2.3. */
-#define HS_VERSION_NUMBER                        (HS_VERSION_MAJOR * 10000 + HS_VERSION_MINOR * 100 + HS_VERSION_PATCH)
+#define HS_VERSION_NUMBER (HS_VERSION_MAJOR * 10000 + HS_VERSION_MINOR * 100 + HS_VERSION_PATCH)
+
 /* #if HS_VERSION_AT_LEAST(0, 2, 0) */
 #define HS_VERSION_AT_LEAST(major, minor, patch) (HS_VERSION_NUMBER >= (major)*10000 + (minor)*100 + (patch))
 

@@ -15,8 +15,6 @@ enum { SIGNAL_GRACE_SECS = 30 };
 
 static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
 {
-    if (!from->ops)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hook %zu has no functions (hs_hook.ops is NULL)", index);
     hs_code code = hs_struct_take(&to->rest->ops, sizeof to->rest->ops, from->ops, "hs_hook_ops", err);
     if (code)
         return code;

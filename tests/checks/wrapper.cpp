@@ -118,6 +118,42 @@ void an_exception_of_an_op_ends_the_run(const std::string &directory)
     CHECK(std::strstr(outcome.get().error.message, "the data is gone"));
 }
 
+void codes_of_lambdas_count()
+{
+    hs::graph g;
+    int batches = 0;
+    g.op("read", [&](hs::op &) {
+        if (++batches == 3)
+            return HS_OUT_OF_RANGE;
+        return HS_OK;
+    });
+    g.op("lost", [](hs::op &) -> hs_code { throw hs::error(HS_ABORTED, "the worker is gone"); });
+    {
+        hs::session s = hs::hooked_session(g, nullptr);
+        while (!s.should_stop())
+            s.run("read");
+        CHECK(batches == 3);
+        CHECK(s.close().exit_code() == 0);
+    }
+    hs::session s = hs::hooked_session(g, nullptr);
+    int runs = 0;
+    for (; !s.should_stop(); runs++)
+        s.run("lost");
+    CHECK(runs == 1 && s.close().get().error.code == HS_ABORTED); /* it does not recover */
+}
+
+void a_callback_does_not_close_its_session()
+{
+    hs::graph g;
+    hs::session *inside = nullptr;
+    int refusals = 0;
+    g.op("close", [&](hs::op &) { refusals += inside->close().get().error.code == HS_FAILED_PRECONDITION; });
+    hs::session s = hs::hooked_session(g, nullptr);
+    inside = &s;
+    CHECK(s.run("close") == HS_OK && refusals == 1);
+    CHECK(s.close().exit_code() == 0);
+}
+
 void an_exception_in_the_loop_saves_nothing(const std::string &directory)
 {
     model m;
@@ -258,6 +294,8 @@ int main(int argc, char **argv)
         return 2;
     a_resumed_run_is_the_same(argv[1]);
     an_exception_of_an_op_ends_the_run(argv[1]);
+    codes_of_lambdas_count();
+    a_callback_does_not_close_its_session();
     an_exception_in_the_loop_saves_nothing(argv[1]);
     hooks_are_lambdas(argv[1]);
     a_hook_that_throws_fails(argv[1]);
