@@ -18,6 +18,8 @@
  *
  * Lifetime: declare the memory of variables first, then the graph, then the session. A session is closed before its graph
  * and the memory are destroyed. A vector that is a variable must keep its size.
+ * An op that fills a queue must end within stop_grace_secs: a thread that is left behind would call it after the graph is
+ * gone.
  *
  * Errors: functions that build throw hs::error. A run that fails returns its code, and should_stop is true from then on. An
  * exception that a lambda throws ends the run with HS_INTERNAL, or the code of the hs::error, and its message. A session
