@@ -25,8 +25,8 @@
  *         return hs_graph_queue(hs_graph_of(backend), .name = "input", .produce = read_batch, .user = user, ...);
  *     }
  *
- *     hs_estimator *e = hs_estimator_new(HS_ESTIMATOR_OPTIONS(.model_fn = classifier, .user = &model, .checkpoint_dir = "run"),
- *                                        &err);
+ *     hs_estimator *e = hs_estimator_new(
+ *         HS_ESTIMATOR_OPTIONS(.model_fn = classifier, .user = &model, .checkpoint_dir = "run"), &err);
  *     hs_outcome o = hs_estimator_train(e, HS_ESTIMATOR_TRAIN_OPTIONS(.input = {images, &train}, .max_steps = 10000), &err);
  *     if (o.interrupted || o.reason == HS_REASON_FAILED)
  *         return hs_outcome_exit_code(&o);
@@ -84,9 +84,9 @@ typedef struct hs_estimator_options {
     int64_t save_checkpoint_steps;
     double save_summaries_secs;
     int64_t save_summaries_steps;
-    int64_t log_step_count_steps;   /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
-    int64_t max_to_keep; /* as in hs_saver_options; a saver of the scaffold's own comes before it */
-    const hs_env *env;   /* the estimator's own memory, clock and files; copied; NULL: the system's own */
+    int64_t log_step_count_steps; /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
+    int64_t max_to_keep;          /* as in hs_saver_options; a saver of the scaffold's own comes before it */
+    const hs_env *env;            /* the estimator's own memory, clock and files; copied; NULL: the system's own */
     bool signals; /* trainings heed signals, as in hs_session_options: look at hs_outcome.interrupted before the next call,
                    * which knows nothing of a signal that ended this one */
     unsigned char reserved[7];
@@ -120,14 +120,15 @@ HS_API hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator
 typedef struct hs_estimator_evaluate_options {
     size_t size;
     hs_input input;
-    int64_t steps;               /* batches; 0: until HS_OUT_OF_RANGE */
-    const char *name;            /* NULL: metrics are written to checkpoint_dir/eval, else to checkpoint_dir/eval_NAME */
+    int64_t steps;                 /* batches; 0: until HS_OUT_OF_RANGE */
+    const char *name;              /* NULL: metrics are written to checkpoint_dir/eval, else to checkpoint_dir/eval_NAME */
     const char *checkpoint_prefix; /* NULL: the newest of checkpoint_dir */
-    const hs_hook *hooks;        /* taken, also when it fails */
+    const hs_hook *hooks;          /* taken, also when it fails */
 } hs_estimator_evaluate_options;
 #define HS_ESTIMATOR_EVALUATE_OPTIONS(...) HS_OPTIONS(hs_estimator_evaluate_options, __VA_ARGS__)
 
-/* As hs_evaluate_once. Nothing is written to checkpoint_dir itself. `options` may be NULL. TensorFlow: Estimator.evaluate. */
+/* As hs_evaluate_once. Nothing is written to checkpoint_dir itself. `options` may be NULL. TensorFlow: Estimator.evaluate.
+ */
 HS_API hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_estimator_evaluate_options *options,
                                                    hs_error *err);
 
@@ -140,10 +141,10 @@ typedef hs_code (*hs_prediction_fn)(void *user, int64_t index, const hs_tensor *
 typedef struct hs_estimator_predict_options {
     size_t size;
     hs_input input;
-    const char *const *keys;     /* tensors, ended by NULL; NULL: all predictions of the model function */
+    const char *const *keys;       /* tensors, ended by NULL; NULL: all predictions of the model function */
     const char *checkpoint_prefix; /* NULL: the newest of checkpoint_dir */
-    const hs_hook *hooks;        /* taken, also when it fails */
-    hs_prediction_fn predicted;  /* (required) */
+    const hs_hook *hooks;          /* taken, also when it fails */
+    hs_prediction_fn predicted;    /* (required) */
     void *user;
     bool whole_batches; /* a call for each batch, instead of one for each example */
     unsigned char reserved[7];

@@ -30,14 +30,14 @@ HS_API int64_t hs_evaluation_result_batches(const hs_evaluation_result *metrics)
 typedef struct hs_evaluate_once_options {
     size_t size;
     const char *checkpoint_prefix; /* this one, or */
-    const char *checkpoint_dir;  /* the newest that is there. Exactly one of the two */
-    const char *eval_op;         /* one batch; NULL: the run of the metrics is all there is */
-    int64_t steps;               /* batches; 0: until HS_OUT_OF_RANGE, which is the good end of an evaluation in any case */
-    const char *const *means;    /* numbers that are fetched with each batch, and averaged over them; ended by NULL */
-    const char *const *metrics;  /* numbers that are fetched in one run, after the last batch; ended by NULL */
+    const char *checkpoint_dir;    /* the newest that is there. Exactly one of the two */
+    const char *eval_op;           /* one batch; NULL: the run of the metrics is all there is */
+    int64_t steps;              /* batches; 0: until HS_OUT_OF_RANGE, which is the good end of an evaluation in any case */
+    const char *const *means;   /* numbers that are fetched with each batch, and averaged over them; ended by NULL */
+    const char *const *metrics; /* numbers that are fetched in one run, after the last batch; ended by NULL */
     const char *summary_dir; /* for scalars, under the metrics' names, at the global step; made when missing; NULL: none */
-    const hs_hook *hooks;   /* taken, also when it fails */
-    hs_scaffold *scaffold;  /* NULL: the default. Stays the caller's */
+    const hs_hook *hooks;    /* taken, also when it fails */
+    hs_scaffold *scaffold;   /* NULL: the default. Stays the caller's */
     const hs_restore_options *restore_options;
     hs_summary_writer *summary_writer; /* instead of summary_dir; flushed after each evaluation; stays the caller's */
 } hs_evaluate_once_options;
@@ -53,8 +53,8 @@ typedef hs_code (*hs_evaluation_done_fn)(void *user, const hs_evaluation_result 
 
 typedef struct hs_evaluation_loop_options {
     size_t size;
-    /* (required) what to do with each: without a checkpoint_prefix; checkpoint_dir is where they come to. The hooks are begun
-     * anew for each, and destroyed at the end; one event file in summary_dir has all evaluations */
+    /* (required) what to do with each: without a checkpoint_prefix; checkpoint_dir is where they come to. The hooks are
+     * begun anew for each, and destroyed at the end; one event file in summary_dir has all evaluations */
     const hs_evaluate_once_options *once;
     hs_evaluation_done_fn evaluated; /* NULL: nobody is told */
     void *user;

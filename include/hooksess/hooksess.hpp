@@ -398,7 +398,8 @@ struct hook_options {
     std::function<void()> end = {}; /* the session ends well */
 };
 
-/* A hook for HS_HOOKS. An exception that a function throws is the hook's failure. */
+/* A hook for HS_HOOKS. The session that it is given to frees it, also if it does not open; without one, hs_hook_free does.
+ * The functions are called in the session's thread. An exception that one throws is the hook's failure. */
 inline hs_hook hook(std::string name, hook_options options)
 {
     struct lambdas {
@@ -469,10 +470,11 @@ class outcome
     hs_outcome c_;
 };
 
+/* A session, which the destructor closes. One thread uses it, but for request_stop. Its graph must outlive it. */
 class session
 {
   public:
-    /* Adopts the session. NULL: it was not opened, and `err` says why: it has no steps. */
+    /* Adopts the session. NULL: it was not opened, and `err` says why: should_stop is true, and close returns `err`. */
     session(hs_session *c, const hs_error &err) : c_(c), err_(err), unwinding_(std::uncaught_exceptions())
     {
     }
@@ -491,6 +493,7 @@ class session
             hs_session_close(c_, nullptr);
     }
 
+    /* True if the loop is to end, also after a run that failed. */
     bool should_stop() const
     {
         return failed_ || hs_session_should_stop(c_);
@@ -504,6 +507,7 @@ class session
         failed_ |= code && !hs_session_should_stop(c_) && (code != HS_ABORTED || hs_session_recoveries(c_) == before);
         return code;
     }
+    /* The program's own step. See hs_step_begin. */
     bool step_begin()
     {
         const scope calling(calling_);
@@ -514,10 +518,12 @@ class session
         const scope calling(calling_);
         return hs_step_end(c_);
     }
+    /* The global step; -1: not known. */
     int64_t step() const
     {
         return hs_session_step(c_);
     }
+    /* Any thread. */
     void request_stop()
     {
         hs_session_request_stop(c_);
@@ -558,6 +564,7 @@ class session
     int unwinding_;
 };
 
+/* Opens a training session, and a plain one. They throw nothing: see session's constructor. Hooks are freed in any case. */
 inline session training_session(const graph &g, const hs_training_options *options)
 {
     hs_error err;

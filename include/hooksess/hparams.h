@@ -38,7 +38,7 @@ typedef struct hs_hparam_info {
     const char *display_name, *description;
     hs_hparam_type type;
     const hs_hparam *values; /* HS_HPARAMS(...), whose names do not matter. NULL: any, or between `min` and `max` */
-    double min, max;      /* of a number; both 0: any */
+    double min, max;         /* of a number; both 0: any */
     void *reserved[2];       /* NULL */
 } hs_hparam_info;
 #define HS_HPARAM_INFOS(...) HS__LIST(hs_hparam_info, __VA_ARGS__, {.name = NULL})

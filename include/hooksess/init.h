@@ -41,7 +41,7 @@ template <class T> using hs__array = T[];
 #define HS__LIST(type, ...)  (std::initializer_list<type>{__VA_ARGS__}.begin())
 #define HS_NAMES(...)                                                                                                      \
     ([]() -> const char *const * {                                                                                         \
-        static constexpr const char *const hs__names[] = {__VA_ARGS__, nullptr};                                                     \
+        static constexpr const char *const hs__names[] = {__VA_ARGS__, nullptr};                                           \
         return hs__names;                                                                                                  \
     }())
 #else

@@ -106,8 +106,8 @@ typedef struct hs_run_args {
 #define HS_RUN_ARGS(...) HS_OPTIONS(hs_run_args, __VA_ARGS__)
 
 /* Builders: args that own copies of what they hold, made and changed step by step, from C++ too. Start from
- * HS_INIT(hs_run_args), end with hs_run_args_clear; do not set
- * `names`, `fetches` or `feeds` by hand as well (HS_FAILED_PRECONDITION). The memory is malloc's.
+ * HS_INIT(hs_run_args), end with hs_run_args_clear. If `names`, `fetches` or `feeds` are set by hand as well, the builders
+ * fail with HS_FAILED_PRECONDITION. The memory is malloc's.
  *
  * hs_run_args_fetch adds a leaf. `path` NULL appends `name` to the flat list; "metrics/loss" makes or extends a dict
  * "metrics" with the key "loss". The two cannot be mixed. HS_ALREADY_EXISTS if the path is taken.

@@ -63,7 +63,7 @@ typedef struct hs_recovery {
 
 typedef struct hs_session_options {
     size_t size;
-    const char *checkpoint_dir;  /* restore the newest valid checkpoint that is there, if any; "" and NULL: do not */
+    const char *checkpoint_dir;    /* restore the newest valid checkpoint that is there, if any; "" and NULL: do not */
     const char *checkpoint_prefix; /* restore this one, which must exist. Not together with checkpoint_dir */
     /* How to restore; NULL: everything. Must live as long as the session if it recovers */
     const hs_restore_options *restore_options;

@@ -38,8 +38,8 @@ typedef struct hs_prepare_options {
     const hs_feed *init_feeds;
     hs_init_fn init_fn; /* called after it; its scaffold is NULL */
     void *user;
-    hs_saver *saver;             /* NULL: nothing is restored */
-    const char *checkpoint_dir;  /* restore its newest valid checkpoint, if there is one; or */
+    hs_saver *saver;               /* NULL: nothing is restored */
+    const char *checkpoint_dir;    /* restore its newest valid checkpoint, if there is one; or */
     const char *checkpoint_prefix; /* restore this one. Both are HS_INVALID_ARGUMENT; "" is NULL */
     const hs_restore_options *restore_options;
     double max_wait_secs;     /* 0: 7200; HS_NEVER: for ever */

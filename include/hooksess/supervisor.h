@@ -44,9 +44,9 @@ typedef struct hs_supervisor_options {
     void *user;
     const char *local_init_op;
     const hs_run_options *local_init_run_options; /* borrowed */
-    const char *checkpoint_dir;     /* the chief's: where checkpoints and events go. NULL and HS_NONE: neither is written */
-    const char *summary_op; /* gives a serialised Summary. NULL: the collection's, or what merges the graph's summaries
-                             * (HS_SUMMARIES), or none */
+    const char *checkpoint_dir; /* the chief's: where checkpoints and events go. NULL and HS_NONE: neither is written */
+    const char *summary_op;     /* gives a serialised Summary. NULL: the collection's, or what merges the graph's summaries
+                                 * (HS_SUMMARIES), or none */
     hs_saver *saver; /* borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services'
                         while they run (hs_supervisor_save) */
     const char *global_step;    /* a tensor, one int32 or int64. NULL: the backend's, or a variable named global_step */
@@ -58,7 +58,8 @@ typedef struct hs_supervisor_options {
     double stop_grace_secs;     /* as in hs_join_options; 0: 120 */
     const char *checkpoint_basename;     /* NULL: "model.ckpt" */
     hs_session_manager *session_manager; /* borrowed. NULL: one of the supervisor's, made of the ops above */
-    /* One of the program's, which it closes after the supervisor is freed. NULL: one of the supervisor's, for the checkpoint_dir */
+    /* One of the program's, which it closes after the supervisor is freed. NULL: one of the supervisor's, for the
+     * checkpoint_dir */
     hs_summary_writer *summary_writer;
     bool is_worker; /* not the chief: somebody else initialises, restores, saves and writes */
     bool no_saver;
@@ -82,7 +83,8 @@ typedef struct hs_supervised_options {
     const char *target; /* as in hs_session_options */
     hs_bytes config;
     double max_wait_secs;      /* for a checkpoint, or as a worker; 0: 7200; HS_NEVER: for ever */
-    bool wait_for_checkpoint;  /* the chief waits for one to come to the checkpoint_dir, and initialises after max_wait_secs */
+    bool wait_for_checkpoint;  /* the chief waits for one to come to the checkpoint_dir, and initialises after max_wait_secs
+                                */
     bool no_standard_services; /* start neither the services nor the graph's queue runners */
     unsigned char reserved[6];
     const hs_recovery *recovery; /* hs_basic_train_loop's attempts and pauses; NULL: as if all in it were 0 */
@@ -90,12 +92,12 @@ typedef struct hs_supervised_options {
 #define HS_SUPERVISED_OPTIONS(...) HS_OPTIONS(hs_supervised_options, __VA_ARGS__)
 
 /* Takes an earlier stop back, and gives a session in which all is ready. A chief restores the newest checkpoint of the
- * checkpoint_dir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A worker
- * waits. Then the graph's queue runners are started. NULL after a failure, with all stopped and closed that was begun (but
- * for a session that threads may still run, as they did not stop in the grace period: it stays open for good, and the log
- * says so). Errors as of hs_session_manager_prepare and _wait; HS_FAILED_PRECONDITION: services of an earlier session still
- * run. The session is the caller's: hs_raw_session_close after hs_supervisor_stop, when all threads that run it have ended.
- * `options` may be NULL. */
+ * checkpoint_dir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A
+ * worker waits. Then the graph's queue runners are started. NULL after a failure, with all stopped and closed that was
+ * begun (but for a session that threads may still run, as they did not stop in the grace period: it stays open for good,
+ * and the log says so). Errors as of hs_session_manager_prepare and _wait; HS_FAILED_PRECONDITION: services of an earlier
+ * session still run. The session is the caller's: hs_raw_session_close after hs_supervisor_stop, when all threads that run
+ * it have ended. `options` may be NULL. */
 HS_API hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervised_options *options,
                                                                  hs_error *err);
 /* The same, for a session that hs_supervisor_leave ends: together they are TensorFlow's `with managed_session()`. */
@@ -147,8 +149,9 @@ HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_option
 /* Starts those of the three services that there is something for: summaries (a summary op, a writer), the step counter,
  * "STEP/sec" (a global step, a writer), and checkpoints (a saver); each works at once, and then every so many seconds. An
  * error of theirs stops the coordinator. Checkpoints are copied under the session's lock, and written beside its runs. With
- * a global step and a writer, the session log has a START, at the next step. Without a checkpoint_dir: a warning in the log, and
- * none is started. Preparing a session does this already. HS_FAILED_PRECONDITION: a worker's supervisor, or there are some.
+ * a global step and a writer, the session log has a START, at the next step. Without a checkpoint_dir: a warning in the
+ * log, and none is started. Preparing a session does this already. HS_FAILED_PRECONDITION: a worker's supervisor, or there
+ * are some.
  */
 HS_API hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
 /* The services that were started last, *n of them; NULL: none were. The supervisor's, until the next start. */
@@ -178,8 +181,8 @@ HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session 
  * if the caller has entered it. HS_FAILED_PRECONDITION: a worker, no checkpoint_dir, no saver. */
 HS_API hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
 
-/* What it works with; NULL, or 0 seconds: none. The supervisor's, but for what the program gave. A worker has no checkpoint_dir,
- * save path, writer and intervals, whatever it was given. The writer is opened with the session. */
+/* What it works with; NULL, or 0 seconds: none. The supervisor's, but for what the program gave. A worker has no
+ * checkpoint_dir, save path, writer and intervals, whatever it was given. The writer is opened with the session. */
 HS_API bool hs_supervisor_is_chief(const hs_supervisor *sv);
 HS_API hs_session_manager *hs_supervisor_session_manager(const hs_supervisor *sv);
 HS_API hs_coordinator *hs_supervisor_coordinator(const hs_supervisor *sv);

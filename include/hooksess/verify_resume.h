@@ -59,9 +59,10 @@ HS_BEGIN_DECLS
 /* One run that is to be made, as the program makes its runs. */
 typedef struct hs_resume_trial {
     size_t size;
-    const char *checkpoint_dir; /* the session's checkpoint_dir: to be resumed from, and saved to. Give the run no other place */
-    int64_t last_step;     /* the hook below stops the session there */
-    hs_hook hook;          /* to be added to the session's hooks, last of the program's own; not the session's to destroy */
+    const char
+        *checkpoint_dir; /* the session's checkpoint_dir: to be resumed from, and saved to. Give the run no other place */
+    int64_t last_step;   /* the hook below stops the session there */
+    hs_hook hook;        /* to be added to the session's hooks, last of the program's own; not the session's to destroy */
 } hs_resume_trial;
 
 /* Makes the run, until hs_session_should_stop, and returns what came of it: HS_OK, or an error's code with its message. The

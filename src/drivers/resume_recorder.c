@@ -79,9 +79,9 @@ static hs_saver *saver_of(const hs_raw_session *session)
 static hs_code make_saver(hs__recorder *r, const hs_raw_session *session, hs_error *err)
 {
     const hs_saver *like = saver_of(session);
-    hs_saver_options options = HS_INIT(hs_saver_options, .env = r->env, .variables = like->variables, .names = like->names,
-                                       .nonfinite = (int64_t)like->nonfinite, .graph_saves = like->graph.saves,
-                                       .graph_restores = like->graph.restores);
+    hs_saver_options options =
+        HS_INIT(hs_saver_options, .env = r->env, .variables = like->variables, .names = like->names,
+                .nonfinite = like->nonfinite, .graph_saves = like->graph.saves, .graph_restores = like->graph.restores);
     hs__buffer def;
     hs_error error = {0};
     hs__buffer_init(&def, r->env);

@@ -190,7 +190,8 @@ static void make_five(hs_hook *hooks, const char *directory)
     hooks[1] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_secs = 1e6);
     hooks[2] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = INT64_MAX);
     hooks[3] = hs_nan_tensor(.tensor = "loss");
-    hooks[4] = hs_summary_saver(.every_n_steps = INT64_MAX / 2, .summary_dir = directory, .summary_ops = HS_NAMES("summary"));
+    hooks[4] =
+        hs_summary_saver(.every_n_steps = INT64_MAX / 2, .summary_dir = directory, .summary_ops = HS_NAMES("summary"));
 }
 
 static void bench_five(const char *directory)

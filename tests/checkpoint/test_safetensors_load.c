@@ -72,8 +72,8 @@ static void everything_is_reported(void **state)
     char report[1024] = "";
     model_set(&f->m, 3);
     assert_ok(save_weights_with(f, HS_SAFETENSORS_OPTIONS(.variables = HS_NAMES("weights", "bias"))), &f->err);
-    hs_restore_options options = HS_INIT(hs_restore_options, .skip = HS_NAMES("bias"), .report = keep_report,
-                                         .user = report, .allow_missing = true);
+    hs_restore_options options =
+        HS_INIT(hs_restore_options, .skip = HS_NAMES("bias"), .report = keep_report, .user = report, .allow_missing = true);
     assert_ok(load_weights(f, &options), &f->err);
     assert_string_equal(report, "taken weights weights. skipped bias . missing global_step . extra bias . ");
     assert_came(f, true, false, false);

@@ -24,12 +24,17 @@ struct model {
     std::mt19937_64 engine{7};
     std::complex<double> phase{1, 0};
     uint16_t batches = 0;
+    struct {
+        int32_t file, line;
+    } position = {0, 0};
     float loss = 0;
+    std::vector<double> squares = std::vector<double>(6); /* a value */
 
     void make_step()
     {
         std::normal_distribution<float> noise(0, 1);
         batches++;
+        position.line += 3;
         loss = 0;
         for (float &w : weights) {
             w += 0.1f * noise(engine);
@@ -65,7 +70,9 @@ void describe(hs::graph &g, model &m)
     g.variable("moments", m.moments);
     g.variable("phase", m.phase);
     g.variable("batches", m.batches);
+    g.bytes("position", m.position);
     g.state("engine", m.engine);
+    g.value("squares", m.squares, {3, 2});
     g.value("loss", m.loss);
 }
 
@@ -94,7 +101,7 @@ void a_resumed_run_is_the_same(const std::string &directory)
     CHECK(train(directory + "/resumed", 2, first) == 0);
     CHECK(train(directory + "/resumed", 5, second) == 0);
     CHECK(whole.weights == second.weights && whole.moments == second.moments && whole.engine == second.engine);
-    CHECK(whole.batches == 5 && second.batches == 5 && whole.phase == second.phase);
+    CHECK(whole.batches == 5 && second.batches == 5 && second.position.line == 15 && whole.phase == second.phase);
 }
 
 void an_exception_of_an_op_ends_the_run(const std::string &directory)
@@ -116,6 +123,59 @@ void an_exception_of_an_op_ends_the_run(const std::string &directory)
     hs::outcome outcome = s.close();
     CHECK(outcome.exit_code() == 1 && outcome.get().error.code == HS_INTERNAL);
     CHECK(std::strstr(outcome.get().error.message, "the data is gone"));
+}
+
+struct amount {
+    int value;
+};
+std::ostream &operator<<(std::ostream &to, const amount &a)
+{
+    return a.value < 0 ? to << "a debt" : to << a.value;
+}
+std::istream &operator>>(std::istream &from, amount &a)
+{
+    return from >> a.value;
+}
+
+/* Text that is not read back is refused when it is restored, as is text that is left over. */
+void state_that_cannot_be_read(const std::string &directory)
+{
+    for (int value : {-1, 12}) {
+        const std::string place = directory + "/amount" + std::to_string(value);
+        const hs_hook hooks[] = {stop_at(1), {}};
+        for (int times = 0; times < 2; times++) {
+            amount a{times ? 0 : value};
+            hs::graph g;
+            g.state("amount", a);
+            const hs_training_options options = options_for(place, times ? nullptr : hooks);
+            hs::session s = hs::training_session(g, &options);
+            while (!times && s.step_begin())
+                s.step_end();
+            if (times && value < 0)
+                CHECK(!s.get() && std::strstr(s.last_error().message, "cannot be read"));
+            else
+                CHECK(s.get() && a.value == value);
+        }
+    }
+}
+
+void placeholders_are_fed()
+{
+    hs::graph g;
+    float x = 4;
+    g.placeholder("x", HS_FLOAT);
+    hs::session s = hs::hooked_session(g, nullptr);
+    const hs_feed feeds[] = {{"x", hs_tensor_of(HS_FLOAT, hs_shape_of(0, nullptr), &x)}, {}};
+    const char *const names[] = {"x", nullptr};
+    hs_run_args args{};
+    args.size = sizeof args;
+    args.names = names;
+    args.feeds = feeds;
+    const hs_run_values *values;
+    hs_error err;
+    CHECK(hs_session_run_args(s.get(), &args, &values, &err) == HS_OK && hs_run_values_number(values, 0) == 4);
+    s.request_stop();
+    CHECK(s.should_stop());
 }
 
 void codes_of_lambdas_count()
@@ -294,6 +354,8 @@ int main(int argc, char **argv)
         return 2;
     a_resumed_run_is_the_same(argv[1]);
     an_exception_of_an_op_ends_the_run(argv[1]);
+    state_that_cannot_be_read(argv[1]);
+    placeholders_are_fed();
     codes_of_lambdas_count();
     a_callback_does_not_close_its_session();
     an_exception_in_the_loop_saves_nothing(argv[1]);

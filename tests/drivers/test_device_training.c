@@ -114,8 +114,8 @@ static int teardown(void **state)
 /* Restores from the directory, and has this hook, destroyed in any case, and a saver of every other step. */
 static hs_session *try_open(training *t, const hs_hook *hook, bool background, bool overlap)
 {
-    hs_hook hooks[3] = {
-        hs_checkpoint_saver(.checkpoint_dir = t->directory, .every_n_steps = 2, .background = background, .overlap = overlap)};
+    hs_hook hooks[3] = {hs_checkpoint_saver(.checkpoint_dir = t->directory, .every_n_steps = 2, .background = background,
+                                            .overlap = overlap)};
     if (hook)
         hooks[1] = *hook;
     hs_training_options options =

@@ -390,7 +390,8 @@ static void options_that_contradict_each_other(void **state)
     refuses(f, OPTIONS(.save_model_secs = 60), "save_model_secs asks for a service, and there is no checkpoint_dir");
     refuses(f, OPTIONS(.checkpoint_dir = HS_NONE, .save_summaries_secs = 60), "name one, or leave save_summaries_secs out");
     refuses(f, OPTIONS(.checkpoint_dir = "x", .no_saver = true, .save_model_secs = 60), "no_saver is set");
-    refuses(f, OPTIONS(.checkpoint_dir = "x", .no_summary_writer = true, .save_summaries_secs = 60), "no_summary_writer is set");
+    refuses(f, OPTIONS(.checkpoint_dir = "x", .no_summary_writer = true, .save_summaries_secs = 60),
+            "no_summary_writer is set");
     refuses(f, OPTIONS(.no_saver = true, .saver = saver), "leave out one of the two");
     refuses(f, OPTIONS(.no_summary_writer = true, .summary_writer = writer), "leave out one of the two");
     refuses(f, OPTIONS(.init_op = HS_NONE, .init_feeds = HS_FEEDS({"x", {0}})), "init_op is HS_NONE");
@@ -446,7 +447,8 @@ static hs_code one_life(test_env *t, void *user)
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, NULL);
-    hs_supervisor_options options = OPTIONS(.checkpoint_dir = user, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER);
+    hs_supervisor_options options =
+        OPTIONS(.checkpoint_dir = user, .save_model_secs = HS_NEVER, .save_summaries_secs = HS_NEVER);
     sv = hs_supervisor_new(hs_graph_backend(graph), &options, &err);
     if (sv) {
         hs_raw_session *session = hs_supervisor_managed_session(sv, NULL, &err);

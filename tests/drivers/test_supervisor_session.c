@@ -454,7 +454,8 @@ static void a_writer_that_is_kept_has_no_stop_either_when_the_supervisor_is_free
 static hs_raw_session *supervise_weight(hs_supervisor **sv, hs_graph *graph, float *weight, const char *directory,
                                         hs_error *err)
 {
-    const hs_supervisor_options options = HS_INIT(hs_supervisor_options, .checkpoint_dir = directory, .summary_op = HS_NONE);
+    const hs_supervisor_options options =
+        HS_INIT(hs_supervisor_options, .checkpoint_dir = directory, .summary_op = HS_NONE);
     hs_graph_variable(graph, "weight", HS_FLOAT, HS_SCALAR, weight);
     hs_graph_global_step(graph, NULL, NULL);
     *sv = hs_supervisor_new(hs_graph_backend(graph), &options, err);

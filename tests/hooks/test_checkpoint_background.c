@@ -44,8 +44,8 @@ static void saves_are_made_and_told_of(void **state)
     told t = {.last = -1};
     hs_saver_listener listener = {&telling, &t};
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true, .saver = saver,
-                                      .listeners = HS_LISTENERS(listener)));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true,
+                                      .saver = saver, .listeners = HS_LISTENERS(listener)));
     assert_int_equal(t.after, 1); /* the first one is made in the foreground */
     stage_run(s, "train", 2, 0);
     hs_saver_wait(saver);
@@ -127,8 +127,8 @@ static void a_failure_comes_in_the_step_after(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true, .saver = saver,
-                                      .on_failure = HS_SAVE_FAILURE_FAIL));
+    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true,
+                                      .saver = saver, .on_failure = HS_SAVE_FAILURE_FAIL));
     stage_run(s, "train", 1, 0);
     s->t.fail_file_at = s->t.file_calls + 3;
     s->t.fail_file_on = true;
@@ -146,7 +146,8 @@ static void training_goes_on_after_a_full_disk(void **state)
 {
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options));
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true, .saver = saver));
+    stage_open(s,
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .background = true, .saver = saver));
     stage_run(s, "train", 1, 0);
     s->t.fail_file_at = s->t.file_calls + 3;
     s->t.fail_file_on = true;
@@ -165,7 +166,8 @@ static void the_best_by_a_metric_stay(void **state)
     stage *s = *state;
     hs_saver *saver = own_saver(s, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = 1, .keep_best = 1));
     hs_script_series(s->script, "loss", (double[]){5, 9, 1, 9, 4, 9, 3, 9}, 8); /* one a run */
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "loss"));
+    stage_open(s,
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "loss"));
     stage_run(s, "train", 3, 0);
     stage_close(s);
     assert_int_equal(test_count_files(s->directory, ".index"), 2);
@@ -230,8 +232,8 @@ static void a_metric_that_there_is_not(void **state)
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "lost"));
     stage_close(s); /* somebody might have said it */
     assert_contains(s->t.log, "WARNING: 'lost' is no tensor, and nobody has set a metric of that name");
-    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .busy = 9), HS_INVALID_ARGUMENT,
-                  "hs_busy_policy");
+    stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .busy = 9),
+                  HS_INVALID_ARGUMENT, "hs_busy_policy");
 }
 
 /* Requests. */

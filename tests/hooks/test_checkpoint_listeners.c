@@ -148,7 +148,8 @@ static void a_stop_after_the_last_save_stops_nothing(void **state)
     stage *s = *state;
     listener l = {s, "a", false, NULL};
     const hs_saver_listener given = {&listener_ops, &l};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100, .listeners = HS_LISTENERS(given)));
+    stage_open(s,
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 1, 0);
     l.stop = true;
     stage_close(s);
@@ -200,7 +201,8 @@ static void bh_085s_before_the_files_and_after_the_event(void **state)
         HS_INIT(hs_saver_listener_ops, .before_save = not_there_yet, .after_save = all_there);
     stage *s = *state;
     const hs_saver_listener given = {&ops, s};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .listeners = HS_LISTENERS(given)));
+    stage_open(s,
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 2, 0);
     stage_close(s);
     assert_string_equal(hs_script_calls(s->script), "seen run seen run seen");
@@ -285,7 +287,8 @@ static void any_function_may_be_missing(void **state)
     static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops);
     stage *s = *state;
     const hs_saver_listener given = {&ops, NULL};
-    stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .listeners = HS_LISTENERS(given)));
+    stage_open(s,
+               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .listeners = HS_LISTENERS(given)));
     stage_run(s, "train", 1, 0);
     stage_close(s);
 }
@@ -294,9 +297,9 @@ static void listeners_that_make_no_sense(void **state)
 {
     static const hs_saver_listener_ops no_size = {.begin = l_begin};
     stage *s = *state;
-    stage_refuses(s,
-                  hs_checkpoint_saver(.checkpoint_dir = "x", .every_n_steps = 1, .listeners = HS_LISTENERS({&no_size, NULL})),
-                  HS_INVALID_ARGUMENT, "HS_INIT(hs_saver_listener_ops");
+    stage_refuses(
+        s, hs_checkpoint_saver(.checkpoint_dir = "x", .every_n_steps = 1, .listeners = HS_LISTENERS({&no_size, NULL})),
+        HS_INVALID_ARGUMENT, "HS_INIT(hs_saver_listener_ops");
 }
 
 int main(void)

@@ -37,8 +37,10 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     hooks[n++] = hs_progress(.descriptor = null, .every_n_secs = 2, .env = env);
     hooks[n++] = hs_step_counter(.every_n_steps = 2, .summary_dir = directory, .env = env);
     hooks[n++] = hs_step_counter(.every_n_secs = 2, .summary_dir = directory, .env = env);
-    hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_steps = 2, .env = env);
-    hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_secs = 2, .env = env);
+    hooks[n++] =
+        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_steps = 2, .env = env);
+    hooks[n++] =
+        hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_secs = 2, .env = env);
     hooks[n++] = hs_profiler(.trace_dir = directory, .every_n_steps = 2, .env = env);
     hooks[n++] = hs_evaluation(.metrics = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory, .env = env);
     hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 2,

@@ -233,7 +233,8 @@ static void so_it_does_where_the_end_did_not_come(void **state)
 {
     stage *s = *state;
     subject x = {.s = s, .values = (const double[]){5, 2, 3, 4}};
-    hs_hook hooks[] = {evaluating(&x), restoring(2), hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1)};
+    hs_hook hooks[] = {evaluating(&x), restoring(2),
+                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1)};
     open_hooks(&x, hooks, 3);
     assert_ok(model_train(&x.m, 4), &x.m.err);
     hs_session_fail(x.m.session, HS_ABORTED, "killed");
@@ -286,8 +287,9 @@ static void the_saver_knows_it_as_the_best(void **state)
     const double values[] = {5, 2, 3, 4};
     subject x = {.s = s, .values = values};
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &s->t.env, .max_to_keep = 1, .keep_best = 1), &s->err);
-    hs_hook hooks[] = {evaluating(&x), restoring(2),
-                       hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "m")};
+    hs_hook hooks[] = {
+        evaluating(&x), restoring(2),
+        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "m")};
     open_hooks(&x, hooks, 3);
     assert_int_equal(train(&x, 9), 2);
     assert_lacks(s->t.log, "step 2 is saved as none of the best");

@@ -133,8 +133,7 @@ static void qqq(void *user, const hs_run_values *values, char *text, size_t byte
 static void bh_017_a_formatter_makes_the_line(void **state)
 {
     stage *s = *state;
-    stage_open(
-        s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 1, .formatter = qqq, .user = "qqq"));
+    stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 1, .formatter = qqq, .user = "qqq"));
     stage_run(s, "train", 2, 1);
     assert_string_equal(s->t.log, "INFO: qqq=42.0\nINFO: qqq=42.0\n");
 }

@@ -69,8 +69,8 @@ static void train_to(trainer *t, int64_t last)
     build(t);
     hs_hook hooks[] = {hs_stop_at_step(.last_step = last),
                        hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = every, .every_n_secs = secs),
-                       hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory, .every_n_steps = every,
-                                        .every_n_secs = secs),
+                       hs_summary_saver(.summary_ops = HS_NAMES("summary"), .summary_dir = directory,
+                                        .every_n_steps = every, .every_n_secs = secs),
                        hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = every, .every_n_secs = secs,
                                            .listeners = HS_LISTENERS({&ops, t})),
                        {.ops = NULL}};

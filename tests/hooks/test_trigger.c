@@ -175,8 +175,8 @@ static void a_session_without_a_run_is_saved_once(void **state)
 static void a_request_tries_a_failed_save_at_once(void **state)
 {
     stage *s = *state;
-    stage_open(s,
-               hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .on_failure = HS_SAVE_FAILURE_RETRY));
+    stage_open(
+        s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 2, .on_failure = HS_SAVE_FAILURE_RETRY));
     stage_run(s, "train", 1, 0);
     s->t.fail_file_at = s->t.file_calls + 3;
     s->t.fail_file_on = true;

@@ -68,10 +68,9 @@ static hs_scaffold *traced_start(bare *b, const hs_feed *feeds)
     for (const char *const *name = HS_NAMES("my_ready", "my_ready_for_local"); *name; name++)
         hs_graph_op(b->graph, .name = *name, .run = ready, .user = b,
                     .outputs = HS_OUTPUTS({.dtype = HS_STRING, .shape = HS_SHAPE(-1)}));
-    return new_scaffold(HS_SCAFFOLD_OPTIONS(.init_op = "my_init", .init_feeds = feeds, .init_fn = traced_init_fn,
-                                            .user = b, .ready_op = "my_ready",
-                                            .ready_for_local_init_op = "my_ready_for_local", .local_init_op = "my_local",
-                                            .local_init_feeds = feeds));
+    return new_scaffold(HS_SCAFFOLD_OPTIONS(.init_op = "my_init", .init_feeds = feeds, .init_fn = traced_init_fn, .user = b,
+                                            .ready_op = "my_ready", .ready_for_local_init_op = "my_ready_for_local",
+                                            .local_init_op = "my_local", .local_init_feeds = feeds));
 }
 
 static void ms_134s_the_order_of_a_fresh_start(void **state)

@@ -382,7 +382,8 @@ static void sm_006_sm_028s_not_from_both(void **state)
     shared *s = *state;
     save_checkpoint(s);
     int before = s->opened;
-    assert_false(recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
+    assert_false(
+        recover(s, PREPARE(.saver = s->saver, .checkpoint_dir = s->directory, .checkpoint_prefix = "model.ckpt-1")));
     assert_null(s->session);
     assert_says(&s->b->err, HS_INVALID_ARGUMENT, "give one of the two");
     assert_int_equal(s->opened, before); /* it is said before anything is opened */

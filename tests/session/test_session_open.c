@@ -14,8 +14,7 @@ static void ms_095s_the_order_of_opening(void **state)
     play *p = *state;
     hs_script_op(p->script, "init");
     play_spy(p);
-    hs_scaffold_options made =
-        HS_INIT(hs_scaffold_options, .init_op = "init", .init_fn = note_init, .user = p->script);
+    hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_op = "init", .init_fn = note_init, .user = p->script);
     hs_hook hooks[] = {play_watch(p, &p->a), play_watch(p, &p->b), {.ops = NULL}};
     hs_session_options options =
         HS_INIT(hs_session_options, .hooks = hooks, .scaffold = hs_scaffold_new(&made, NULL), .take_scaffold = true);

@@ -59,7 +59,7 @@ typedef enum hs_save_failure {
 typedef struct hs_checkpoint_saver_options {
     size_t size;
     const char *checkpoint_dir; /* copied; made when it is missing, with those that it is in */
-    double every_n_secs;           /* exactly one of the two, or of the two and trigger */
+    double every_n_secs;        /* exactly one of the two, or of the two and trigger */
     int64_t every_n_steps;
     const char *checkpoint_basename;    /* NULL: "model.ckpt" */
     hs_saver *saver;                    /* at most one of saver and scaffold; without either, the one that the graph's */

@@ -29,12 +29,12 @@ typedef struct hs_profiler_options {
     int64_t every_n_steps; /* exactly one of the two, or of the two and trigger */
     double every_n_secs;
     const char *trace_dir; /* copied; made when it is missing. NULL: the current directory */
-    int64_t max_bytes;      /* of events in a file: later ones are dropped and counted. 0: 64 MiB */
-    const hs_env *env;      /* the hook's own memory; NULL: malloc */
-    bool show_memory;       /* what each op has given, or asked of its allocators, where the backend tells it */
+    int64_t max_bytes;     /* of events in a file: later ones are dropped and counted. 0: 64 MiB */
+    const hs_env *env;     /* the hook's own memory; NULL: malloc */
+    bool show_memory;      /* what each op has given, or asked of its allocators, where the backend tells it */
     unsigned char reserved[7];
-    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs; copied. Its `last` is HS_INVALID_ARGUMENT: no run
-                                * comes at the end that could be traced */
+    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs; copied. Its `last` is HS_INVALID_ARGUMENT: no
+                                * run comes at the end that could be traced */
 } hs_profiler_options;
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */

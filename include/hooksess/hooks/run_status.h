@@ -46,7 +46,7 @@ HS_BEGIN_DECLS
 typedef struct hs_run_status_options {
     size_t size;
     const char *status_dir; /* (required) copied; made when it is missing */
-    const hs_env *env;     /* the hook's own memory; NULL: malloc */
+    const hs_env *env;      /* the hook's own memory; NULL: malloc */
 } hs_run_status_options;
 
 /* Options that make no sense, or no memory, are reported by the hook's begin. */

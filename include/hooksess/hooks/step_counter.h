@@ -23,7 +23,7 @@ typedef struct hs_step_counter_options {
     size_t size;
     int64_t every_n_steps;             /* a rate every so many steps; or */
     double every_n_secs;               /* every so many seconds. At most one of the two; neither: 100 steps */
-    const char *summary_dir;            /* copied; the session's writer for it is used. Or */
+    const char *summary_dir;           /* copied; the session's writer for it is used. Or */
     hs_summary_writer *summary_writer; /* this one, borrowed. At most one of the two; neither: the log alone */
     const hs_env *env;                 /* the hook's own memory; NULL: malloc */
     const hs_trigger *trigger;         /* instead of the two; copied */

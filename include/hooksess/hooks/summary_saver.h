@@ -25,7 +25,7 @@ typedef struct hs_summary_saver_options {
     size_t size;
     int64_t every_n_steps; /* exactly one of the two, or of the two and trigger */
     double every_n_secs;
-    const char *summary_dir;            /* copied; the session's writer for it is used. Or */
+    const char *summary_dir;           /* copied; the session's writer for it is used. Or */
     hs_summary_writer *summary_writer; /* this one, borrowed. Exactly one of the two */
     hs_scaffold *scaffold;             /* its summary op, borrowed (without one, only START is written); or */
     const char *const *summary_ops;    /* these, ended by NULL; copied. One event each. Exactly one of the two */
