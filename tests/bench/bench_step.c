@@ -6,9 +6,13 @@
  *   hooked_minus_bare_ns  the difference, round by round
  *   allocations_per_step  through the env's allocator and through malloc, in steady state
  *   hooked_step_100_ns    a hundred hooks that each fetch one tensor
- *   singular_step_ns, full_stack_step_ns   the five hooks in a session that does not recover, and in one that does and has
- * a thread registered with its coordinator; and full_stack_over_singular_ns, the difference hooks_N_ns, fetches_N_ns   a
- * step with so many idle hooks, or with so many fetches, over N open_close_us         a session, opened and closed
+ *   hooked_step_over_bare, own_step_default_over_bare   ratios to the bare loop, round by round: of the hooked step, and of
+ *                         an empty step between hs_step_begin and hs_step_end, with three hooks and the hooks that a
+ *                         training session adds by default
+ *   singular_step_ns, full_stack_step_ns   the five hooks in a session that does not recover, and in one that does and
+ *                         has a thread registered with its coordinator; and full_stack_over_singular_ns, the difference
+ *   hooks_N_ns, fetches_N_ns   a step with so many idle hooks, or with so many fetches, over N
+ *   open_close_us         a session, opened and closed
  *
  * Medians over rounds that take turns. With a Python that has TensorFlow (HOOKSESS_PYTHON, or the one that the tests made),
  * its MonitoredSession does the same work beside it. */
@@ -201,7 +205,7 @@ static void bench_five(const char *directory)
     hs_hook hooks[HOOKS + 1] = {{.ops = NULL}};
     make_five(hooks, directory);
     hs_session *session = open_session(graph, hooks);
-    double bare[BENCH_ROUNDS], hooked[BENCH_ROUNDS], difference[BENCH_ROUNDS];
+    double bare[BENCH_ROUNDS], hooked[BENCH_ROUNDS], difference[BENCH_ROUNDS], ratio[BENCH_ROUNDS];
     bare_loop(STEPS / 10);
     hooked_loop(session, STEPS / 10);
     size_t allocated = 0, malloced = 0;
@@ -212,11 +216,61 @@ static void bench_five(const char *directory)
         allocated += allocations - before;
         malloced += mallocs - mallocs_before;
         difference[i] = hooked[i] - bare[i];
+        ratio[i] = hooked[i] / bare[i];
     }
     bench_print("bare_loop_ns", bench_median(bare, BENCH_ROUNDS), "ns");
     bench_print("hooked_step_ns", bench_median(hooked, BENCH_ROUNDS), "ns");
     bench_print("hooked_minus_bare_ns", bench_median(difference, BENCH_ROUNDS), "ns");
+    bench_print("hooked_step_over_bare", bench_median(ratio, BENCH_ROUNDS), "1");
     bench_print("allocations_per_step",
+                (double)(allocated > malloced ? allocated : malloced) / ((double)STEPS * BENCH_ROUNDS), "1");
+    hs_session_close(session, NULL);
+    hs_graph_free(graph);
+}
+
+/* A loop that stays the program's own. */
+
+static double own_loop(hs_session *session, long steps)
+{
+    double start = bench_now();
+    for (long i = 0; i < steps && hs_step_begin(session); i++)
+        hs_step_end(session);
+    return (bench_now() - start) / (double)steps * 1e9;
+}
+
+static void bench_own_loop(const char *directory)
+{
+    char other[256];
+    int64_t step = 0;
+    hs_error error = {0};
+    hs_graph *graph = hs_graph_new(&env);
+    snprintf(other, sizeof other, "%s/own", directory);
+    hs_graph_value(graph, "loss", HS_DOUBLE, HS_SCALAR, &loss);
+    hs_graph_global_step(graph, NULL, &step);
+    hs_session *session =
+        opened(hs_training_session_open(
+                   hs_graph_backend(graph),
+                   HS_TRAINING_OPTIONS(.checkpoint_dir = other,
+                                       .hooks = HS_HOOKS(
+                                           hs_stop_at_step(.last_step = INT64_MAX), hs_nan_tensor(.tensor = "loss"),
+                                           hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = INT64_MAX))),
+                   &error),
+               &error);
+    double own[BENCH_ROUNDS], ratio[BENCH_ROUNDS];
+    size_t allocated = 0, malloced = 0;
+    bare_loop(STEPS / 10);
+    own_loop(session, STEPS / 10);
+    for (int i = 0; i < BENCH_ROUNDS; i++) {
+        double bare = bare_loop(STEPS);
+        size_t before = allocations, mallocs_before = mallocs;
+        own[i] = own_loop(session, STEPS);
+        allocated += allocations - before;
+        malloced += mallocs - mallocs_before;
+        ratio[i] = own[i] / bare;
+    }
+    bench_print("own_step_default_ns", bench_median(own, BENCH_ROUNDS), "ns");
+    bench_print("own_step_default_over_bare", bench_median(ratio, BENCH_ROUNDS), "1");
+    bench_print("own_step_default_allocations_per_step",
                 (double)(allocated > malloced ? allocated : malloced) / ((double)STEPS * BENCH_ROUNDS), "1");
     hs_session_close(session, NULL);
     hs_graph_free(graph);
@@ -452,6 +506,7 @@ int main(void)
     if (!mkdtemp(directory))
         return 1;
     bench_five(directory);
+    bench_own_loop(directory);
     bench_hundred();
     bench_full_stack(directory);
     for (int n = 1; n <= 1000; n *= 10)
