@@ -40,6 +40,19 @@ static int64_t system_monotonic(void *user)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+bool hs__env_coarse_ns(const hs_env *env, int64_t *ns)
+{
+#ifdef CLOCK_MONOTONIC_COARSE
+    bool is_system = env->clock.monotonic_ns == system_monotonic;
+    if (is_system)
+        *ns = clock_ns(CLOCK_MONOTONIC_COARSE);
+    return is_system;
+#else
+    (void)env, (void)ns;
+    return false;
+#endif
+}
+
 static int64_t system_realtime(void *user)
 {
     (void)user;

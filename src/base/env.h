@@ -11,6 +11,9 @@
 /* A complete copy of `from` (NULL: the default). INVALID_ARGUMENT for a half-filled part. */
 hs_code hs__env_take(hs_env *to, const hs_env *from, hs_error *err);
 
+/* The monotonic clock as it was at most some milliseconds ago, which costs less. False: the clock is not the system's. */
+bool hs__env_coarse_ns(const hs_env *env, int64_t *ns);
+
 /* Zeroed, of n * size bytes; NULL if there is none or the product does not fit. */
 void *hs__alloc(const hs_env *env, size_t n, size_t size);
 /* Grows to n * size bytes; what is new is not zeroed. */

@@ -203,9 +203,9 @@ hs_code hs__error_copy(hs_error *to, const hs_error *from)
     return from->code;
 }
 
-hs_code hs__settle(hs_code code, const char *what, hs_error *err)
+hs_code hs__settle_failure(hs_code code, const char *what, hs_error *err)
 {
-    if (code && err) {
+    if (err) {
         int os_error = err->os_error;
         if (err->code == HS_OK || !err->message[0])
             return hs_error_set(err, code, "%s failed with %s", what, hs_code_name(code));

@@ -16,7 +16,7 @@ typedef struct {
     const char *scaffold_op[2];     /* the list of the scaffold's one */
     int64_t step;                   /* the global step after the last run */
     int64_t per_run;                /* what the last run that moved it added */
-    bool has_step, started, wants_now;
+    bool has_step, started, has_ops, wants_now;
     bool wrote; /* in the last run */
     hs_run_args args;
     const hs_env *session_env;
@@ -41,20 +41,6 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
-/* What TensorBoard has from the next step on is of a run that crashed. */
-static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
-{
-    hs_code code = HS_OK;
-    hook->writer = hook->given_writer;
-    if (hook->writer)
-        code = hs_raw_session_use_writer(session, hook->writer, err);
-    else
-        code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
-    if (!code && !(code = hs_raw_session_log_start(session, hook->writer, err)))
-        hook->started = true;
-    return code;
-}
-
 /* What is to be fetched, if there is anything. */
 static bool find_ops(summary_saver *hook)
 {
@@ -67,11 +53,26 @@ static bool find_ops(summary_saver *hook)
     return names[0];
 }
 
+/* What TensorBoard has from the next step on is of a run that crashed. */
+static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    hook->writer = hook->given_writer;
+    if (hook->writer)
+        code = hs_raw_session_use_writer(session, hook->writer, err);
+    else
+        code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
+    if (!code && !(code = hs_raw_session_log_start(session, hook->writer, err)))
+        hook->started = true;
+    hook->has_ops = find_ops(hook);
+    return code;
+}
+
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     summary_saver *hook = self;
     hs_code code = hook->started ? HS_OK : start(hook, hs_run_context_session(run), err);
-    if (code)
+    if (code || !hook->has_ops)
         return code;
     if (!hook->has_step) {
         if ((code = hs_run_context_step(run, &hook->step, err)))
@@ -81,7 +82,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         hs__timer_begin(&hook->timer, run, hook->step);
     }
     hook->wants_now = hs__timer_due_in(&hook->timer, run, hook->step + hook->per_run);
-    if (find_ops(hook) && hook->wants_now)
+    if (hook->wants_now)
         *args = &hook->args;
     return HS_OK;
 }
@@ -108,6 +109,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     summary_saver *hook = self;
     int64_t before = hook->step;
+    if (!hook->has_ops)
+        return HS_OK;
     hs_code code = hs_run_context_step(run, &hook->step, err);
     if (code)
         return code;
@@ -126,7 +129,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_run_values *values;
-    if (!hook->timer.last || !hook->has_step || hook->wrote || !find_ops(hook))
+    if (!hook->timer.last || !hook->has_step || hook->wrote)
         return HS_OK;
     hs_code code = hs_raw_session_step(session, &hook->step, err);
     if (!code && !(code = hs_raw_session_run(session, &hook->args, &values, err)))

@@ -217,7 +217,7 @@ bool hs__timer_goes_by_steps(const hs__timer *timer)
 
 static bool is_due_otherwise(const hs__timer *timer, hs_run_context *run)
 {
-    return hs__timer_is_requested(timer, run) || (timer->every_ns && is_time(timer, hs_run_context_now(run)));
+    return hs__timer_is_requested(timer, run) || (timer->every_ns && is_time(timer, hs_run_context_coarse_now(run)));
 }
 
 bool hs__timer_may_be_due(const hs__timer *timer, hs_run_context *run)

@@ -24,21 +24,27 @@ hs_boundary hs_run_context_boundary(const hs_run_context *run)
     return run->boundary;
 }
 
+static hs_code read_step(hs_run_context *run, int64_t *step, hs_error *err)
+{
+    bool after = run->after;
+    hs_raw_session *raw = &run->session->raw;
+    hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, &run->step[after], err)
+                                        : hs_raw_session_step(raw, &run->step[after], err);
+    if (hs__settle(code, "reading the global step", err))
+        return code;
+    run->has_step[after] = true;
+    run->has_step[!after] &= run->moves == raw->moves;
+    run->moves = raw->moves;
+    *step = run->step[after];
+    return HS_OK;
+}
+
 hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err)
 {
     hs__clear(err);
-    bool after = run->after;
-    hs_raw_session *raw = &run->session->raw;
-    if (!run->has_step[after] || run->moves != raw->moves) {
-        hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, &run->step[after], err)
-                                            : hs_raw_session_step(raw, &run->step[after], err);
-        if (hs__settle(code, "reading the global step", err))
-            return code;
-        run->has_step[after] = true;
-        run->has_step[!after] &= run->moves == raw->moves;
-        run->moves = raw->moves;
-    }
-    *step = run->step[after];
+    if (!run->has_step[run->after] || run->moves != run->session->raw.moves)
+        return read_step(run, step, err);
+    *step = run->step[run->after];
     return HS_OK;
 }
 
@@ -51,6 +57,12 @@ int64_t hs_run_context_now(hs_run_context *run)
         run->has_now[after] = true;
     }
     return run->now[after];
+}
+
+int64_t hs_run_context_coarse_now(hs_run_context *run)
+{
+    int64_t now;
+    return !run->has_now[run->after] && hs__env_coarse_ns(&run->session->env, &now) ? now : hs_run_context_now(run);
 }
 
 void hs_run_context_request_stop(hs_run_context *run)

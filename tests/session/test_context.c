@@ -232,6 +232,32 @@ static void the_time_is_read_once_before_and_once_after(void **state)
     p->a.act = p->b.act = NULL;
 }
 
+static hs_code compare_the_times(probe *p, const probe_call *call)
+{
+    if (call->point != PROBE_AFTER)
+        return HS_OK;
+    int64_t began = hs_env_monotonic_ns(NULL), coarse = hs_run_context_coarse_now(call->run);
+    int64_t now = hs_run_context_now(call->run);
+    assert_true(coarse <= now && coarse > began - 1000000000);
+    assert_int_equal(hs_run_context_coarse_now(call->run), now); /* which was read by now */
+    ++*(int *)p->user;
+    return HS_OK;
+}
+
+static void the_coarse_time_is_of_the_same_clock(void **state)
+{
+    play *p = *state;
+    int compared = 0;
+    hs_graph *graph = hs_graph_new(&p->t.env);
+    p->backend = hs_graph_backend(graph);
+    play_probe(p, a, .act = compare_the_times, .user = &compared);
+    play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
+    assert_ok(hs_session_run_args(p->session, NULL, NULL, &p->err), &p->err);
+    assert_int_equal(compared, 1);
+    play_close(p);
+    hs_graph_free(graph);
+}
+
 static hs_code not_in_the_run(probe *p, const probe_call *call)
 {
     (void)p;
@@ -477,6 +503,7 @@ int main(void)
         play_test(the_step_is_not_read_where_nobody_asks),
         play_test(a_graph_without_a_step_says_so),
         play_test(the_time_is_read_once_before_and_once_after),
+        play_test(the_coarse_time_is_of_the_same_clock),
         play_test(a_boundary_says_which_it_is),
         play_test(hooks_are_called_for_their_kinds_of_run),
         play_test(hooks_of_other_kinds_are_opened_and_closed_all_the_same),
