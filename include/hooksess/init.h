@@ -23,7 +23,11 @@
 
 #include <stddef.h>
 
-/* What the macros of a system header leave out is no reason for -Wmissing-field-initializers. */
+/* What the macros of a system header leave out is no reason for -Wmissing-field-initializers. nvcc expands macros before
+ * the compiler sees where they come from: there the warning is off. */
+#ifdef __CUDACC__
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#endif
 #ifdef __GNUC__
 #pragma GCC system_header
 #endif

@@ -30,6 +30,9 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
                                        $<TARGET_FILE:hooksess_static> ${PROJECT_SOURCE_DIR}/include)
   add_test(NAME checks/quiet COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/quiet.sh $<TARGET_FILE:hooksess_static>)
   add_test(NAME checks/globals COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/globals.sh $<TARGET_FILE:hooksess_static>)
+  add_test(NAME checks/cuda COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/cuda.sh $<TARGET_FILE:hooksess_shared>
+                                    ${PROJECT_SOURCE_DIR}/include)
+  set_tests_properties(checks/cuda PROPERTIES SKIP_RETURN_CODE 77)
   if(TARGET hooksess_tensorflow)
     add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
                                                     $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# cuda.sh LIBRARY INCLUDE...: the lines that C and C++ share, and the C++ wrapper, also compile with nvcc without a warning, and run.
+# Skipped where there is no nvcc, neither in the path nor where tests/nightly installs it.
+set -eu
+library=$1
+shift
+checks=$(dirname "$0")
+for nvcc in "$(command -v nvcc || true)" "$checks"/../../build/nvcc/lib/python3*/site-packages/nvidia/*/bin/nvcc; do
+    [ ! -x "$nvcc" ] || break
+done
+[ -x "$nvcc" ] || { echo "skipped: cuda: there is no nvcc"; exit 77; }
+includes=
+for folder; do includes="$includes -I$folder"; done
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+for program in lines wrapper; do
+    "$nvcc" -x cu -std=c++20 $includes -Xcompiler -Wall,-Wextra,-Werror -o "$directory/$program" "$checks/$program.cpp" \
+        "-L$(dirname "$nvcc")/../lib" "-L$(dirname "$library")" -lhooksess -Xlinker "-rpath,$(dirname "$library")"
+    sh "$checks/lines.sh" "$directory/$program"
+done
