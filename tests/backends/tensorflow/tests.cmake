@@ -42,7 +42,11 @@ set_tests_properties(backends/tensorflow/status PROPERTIES LABELS interop TIMEOU
 
 # Clusters of processes on loopback.
 hooksess_tensorflow_program(cluster_task ${CMAKE_CURRENT_LIST_DIR}/cluster_task.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c)
-foreach(module IN ITEMS server cluster)
+set(cluster_modules server cluster)
+if(HOOKSESS_SANITIZE AND NOT HOOKSESS_HEAVY_TESTS)
+  set(cluster_modules) # mostly TensorFlow's own time
+endif()
+foreach(module IN LISTS cluster_modules)
   set(target test_backends_tensorflow_${module})
   hooksess_tensorflow_program(${target} ${CMAKE_CURRENT_LIST_DIR}/test_${module}.c ${CMAKE_CURRENT_LIST_DIR}/graphs.c
                               ${CMAKE_CURRENT_LIST_DIR}/tasks.c)
