@@ -77,7 +77,7 @@ enum { HS_BACKEND_KEEPS_VALUES = 1 };
 enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 
 /* The well-known collections of a graph, with TensorFlow's names for them. Items are names of nodes (const char *) but for
- * HS_SAVERS (hs_saver *) and HS_QUEUE_RUNNERS (hs_queue_runner *). */
+ * HS_SAVERS (hs_saver *) and HS_QUEUE_RUNNERS (hs_queue_runner *, tf1/queue_runner.h). */
 #define HS_INIT_OP                 "init_op"
 #define HS_READY_OP                "ready_op"
 #define HS_READY_FOR_LOCAL_INIT_OP "ready_for_local_init_op"

@@ -2,8 +2,8 @@
 #ifndef HOOKSESS_HOOKSESS_H
 #define HOOKSESS_HOOKSESS_H
 
-/* All that a training program needs. Apart from it: testing.h for tests of hooks, dlpack.h, and
- * tensorflow.h, which is of a library of its own. */
+/* All that a training program needs. Apart from it: tf1/ for TensorFlow 1's object model, testing.h for tests of hooks,
+ * dlpack.h, and tensorflow.h, which is of a library of its own. */
 
 #include <hooksess/backend.h>
 #include <hooksess/checkpoint.h>
@@ -38,18 +38,15 @@
 #include <hooksess/hparams.h>
 #include <hooksess/outcome.h>
 #include <hooksess/queue.h>
-#include <hooksess/queue_runner.h>
 #include <hooksess/records.h>
 #include <hooksess/run.h>
 #include <hooksess/safetensors.h>
 #include <hooksess/scaffold.h>
 #include <hooksess/session.h>
-#include <hooksess/session_manager.h>
 #include <hooksess/state.h>
 #include <hooksess/status.h>
 #include <hooksess/summary.h>
 #include <hooksess/summary_values.h>
-#include <hooksess/supervisor.h>
 #include <hooksess/tensor.h>
 #include <hooksess/training_session.h>
 #include <hooksess/trigger.h>

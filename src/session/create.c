@@ -5,7 +5,7 @@
 #include "session/manager.h"
 #include "threads/coordinator.h"
 
-#include <hooksess/queue_runner.h>
+#include <hooksess/tf1/queue_runner.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define HS_SESSION_MANAGER_H
 
 #include <hooksess/session.h>
-#include <hooksess/session_manager.h>
+#include <hooksess/tf1/session_manager.h>
 
 /* How a session that was just opened comes by its values. TensorFlow: SessionManager. */
 

@@ -2,7 +2,7 @@
 /* The raw session: runs without hooks, and what belongs to the backend's session. */
 #include "session/session.h"
 
-#include <hooksess/session_manager.h>
+#include <hooksess/tf1/session_manager.h>
 
 #include <stdio.h>
 #include <string.h>

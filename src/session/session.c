@@ -2,7 +2,7 @@
 /* What a session is asked between its opening and its closing. */
 #include "session/session.h"
 
-#include <hooksess/session_manager.h>
+#include <hooksess/tf1/session_manager.h>
 
 /* Other threads ask this, too. */
 static bool stop_requested(const hs_session *session)

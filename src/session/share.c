@@ -2,7 +2,7 @@
 /* A raw session that several threads run. */
 #include "session/session.h"
 
-#include <hooksess/session_manager.h>
+#include <hooksess/tf1/session_manager.h>
 
 #include <pthread.h>
 

@@ -2,7 +2,7 @@
 #ifndef HS_THREADS_QUEUE_RUNNER_H
 #define HS_THREADS_QUEUE_RUNNER_H
 
-#include <hooksess/queue_runner.h>
+#include <hooksess/tf1/queue_runner.h>
 
 #include "backends/raw_session.h"
 

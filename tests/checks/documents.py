@@ -35,7 +35,7 @@ for document in (root / name for name in documents):
         if not target.exists() or (heading and heading not in headings(target.read_text())):
             wrong.append(f"{document.relative_to(root)}: nothing at {link}")
 
-tests = "".join(path.read_text() for path in (root / "tests").glob("*/*.c"))
+tests = "".join(path.read_text() for path in (root / "tests").rglob("*.c"))
 rows = re.findall(r"^\| ([A-Z]{2}-\d.*?) \|", (root / "tests/conformance/deviations.md").read_text(), re.M)
 for ident in [ident for row in rows for ident in row.split(", ")]:
     if not re.search(rf"\bstatic void (\w+_)?{ident.lower().replace('-', '_')}_", tests):

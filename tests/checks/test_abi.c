@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include <hooksess/testing.h>
+#include <hooksess/tf1/supervisor.h>
 
 /* Where the last member of the first release ends. */
 #define ENDS(type, member, bytes)                                                                                          \

@@ -3,6 +3,8 @@
  * and those that it is used with nowhere. */
 #include "checkpoint/model.h"
 
+#include <hooksess/tf1/supervisor.h>
+
 static hs_error err;
 
 /* Makes the call, which succeeds, with something stale in `err`. */

@@ -66,7 +66,7 @@ target_compile_options(check_headers PRIVATE -Wall -Wextra -Wpedantic -Wshadow -
 target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/include)
 
 # A session on a backend and with hooks of others needs neither the built-in hooks nor the drivers.
-add_library(check_core SHARED "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,EXCLUDE,/(hooks|drivers)/[^/]*$>"
+add_library(check_core SHARED "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,EXCLUDE,/(hooks|drivers|drivers/tf1)/[^/]*$>"
                               $<TARGET_OBJECTS:hooksess_wire>)
 set_target_properties(check_core PROPERTIES LINKER_LANGUAGE C)
 target_link_libraries(check_core PRIVATE PkgConfig::hooksess_protobuf_c PkgConfig::hooksess_isal PkgConfig::hooksess_jansson

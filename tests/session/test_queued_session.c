@@ -2,6 +2,8 @@
 /* Sessions whose steps take what threads have made ahead. */
 #include "support/test.h"
 
+#include <hooksess/tf1/queue_runner.h>
+
 #include <stdatomic.h>
 
 enum { CAPACITY = 4 };

@@ -2,6 +2,8 @@
 /* Sessions that are prepared, recovered or waited for, without hooks. */
 #include "backends/bare.h"
 
+#include <hooksess/tf1/session_manager.h>
+
 #include <math.h>
 
 /* A model of three numbers that lie in the process, as a server's would: v, which init initialises to what is fed, or to

@@ -4,7 +4,7 @@
 
 #include "support/test.h"
 
-#include <hooksess/queue_runner.h>
+#include <hooksess/tf1/queue_runner.h>
 
 #include "backends/raw_session.h"
 

@@ -2,7 +2,7 @@
 /* Adding queues to a graph. */
 #include "backends/graph/queue.h"
 
-#include <hooksess/queue_runner.h>
+#include <hooksess/tf1/queue_runner.h>
 
 #include "base/state.h"
 

@@ -2,7 +2,7 @@
 /* The graph's QueueRunnerDefs as queue runners of ours. */
 #include "backends/tensorflow/queues.h"
 
-#include <hooksess/queue_runner.h>
+#include <hooksess/tf1/queue_runner.h>
 
 #include "variable.pb-c.h"
 

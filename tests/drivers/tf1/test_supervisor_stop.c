@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that somebody still runs when the grace period is over. */
-#include "drivers/supervised.h"
+#include "drivers/tf1/supervised.h"
 #include "support/waits.h"
 
 #include <sched.h>

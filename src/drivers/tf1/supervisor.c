@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a supervisor, and what it is asked. */
-#include "drivers/supervisor.h"
+#include "drivers/tf1/supervisor.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a supervisor does beside the steps: saving, summaries, the step counter; and the threads that do it. */
-#include "drivers/supervisor.h"
+#include "drivers/tf1/supervisor.h"
 
 #include "session/session.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HOOKSESS_SESSION_MANAGER_H
-#define HOOKSESS_SESSION_MANAGER_H
+#ifndef HOOKSESS_TF1_SESSION_MANAGER_H
+#define HOOKSESS_TF1_SESSION_MANAGER_H
 
 #include <hooksess/scaffold.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HOOKSESS_SUPERVISOR_H
-#define HOOKSESS_SUPERVISOR_H
+#ifndef HOOKSESS_TF1_SUPERVISOR_H
+#define HOOKSESS_TF1_SUPERVISOR_H
 
-#include <hooksess/queue_runner.h>
 #include <hooksess/session.h>
-#include <hooksess/session_manager.h>
 #include <hooksess/summary.h>
+#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/tf1/session_manager.h>
 
 /* Training without hooks: a raw session that is prepared, or waited for, and threads beside it that save checkpoints,
  * compute summaries and count steps. TensorFlow: Supervisor.

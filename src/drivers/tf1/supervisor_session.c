@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A supervisor's sessions, from the preparing to the stop. */
-#include "drivers/supervisor.h"
+#include "drivers/tf1/supervisor.h"
 
 #include "hooks/graph_events.h"
 #include "session/session.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TESTS_DRIVERS_SUPERVISED_H
-#define HS_TESTS_DRIVERS_SUPERVISED_H
+#ifndef HS_TESTS_DRIVERS_TF1_SUPERVISED_H
+#define HS_TESTS_DRIVERS_TF1_SUPERVISED_H
 
 #include "support/test.h"
+
+#include <hooksess/tf1/supervisor.h>
 
 /* A graph, an empty directory, and one supervisor after the other. The clock is the system's, as threads read it. */
 typedef struct supervised {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_DRIVERS_SUPERVISOR_H
-#define HS_DRIVERS_SUPERVISOR_H
+#ifndef HS_DRIVERS_TF1_SUPERVISOR_H
+#define HS_DRIVERS_TF1_SUPERVISOR_H
 
-#include <hooksess/supervisor.h>
+#include <hooksess/tf1/supervisor.h>
 
 #include "base/env.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions of a supervisor: managed ones, their errors, their queues, and the events that they leave. */
-#include "drivers/supervised.h"
+#include "drivers/tf1/supervised.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a supervisor: what it takes from the graph, how it initialises, what it refuses. */
-#include "drivers/supervised.h"
+#include "drivers/tf1/supervised.h"
 
 #include <math.h>
 

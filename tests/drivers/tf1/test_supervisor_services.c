@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a supervisor does beside the steps, in threads of its own. */
-#include "drivers/supervised.h"
+#include "drivers/tf1/supervised.h"
 
 #include "summary/events.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HOOKSESS_QUEUE_RUNNER_H
-#define HOOKSESS_QUEUE_RUNNER_H
+#ifndef HOOKSESS_TF1_QUEUE_RUNNER_H
+#define HOOKSESS_TF1_QUEUE_RUNNER_H
 
 #include <hooksess/hook.h>
 
