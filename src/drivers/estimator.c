@@ -5,6 +5,7 @@
 #include <hooksess/hooks/logging_tensor.h>
 #include <hooksess/hooks/nan_tensor.h>
 #include <hooksess/hooks/stop_at_step.h>
+#include <hooksess/tf1/scaffold.h>
 
 #include "session/session.h"
 

@@ -2,6 +2,8 @@
 /* The hook that notes, after each step, what all there is looks like. */
 #include "drivers/resume.h"
 
+#include <hooksess/tf1/scaffold.h>
+
 #include "base/crc32c.h"
 #include "checkpoint/source.h"
 #include "hooks/make.h"

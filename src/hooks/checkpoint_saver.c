@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/checkpoint_saver.h>
+#include <hooksess/tf1/scaffold.h>
 
 #include "hooks/graph_events.h"
 #include "hooks/make.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/finite_rollback.h"
 
+#include <hooksess/tf1/scaffold.h>
+
 #include "hooks/make.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/summary_saver.h>
+#include <hooksess/tf1/scaffold.h>
 
 #include "hooks/make.h"
 #include "hooks/timer.h"

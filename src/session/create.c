@@ -6,6 +6,7 @@
 #include "threads/coordinator.h"
 
 #include <hooksess/tf1/queue_runner.h>
+#include <hooksess/tf1/scaffold.h>
 
 #include <stdio.h>
 #include <string.h>

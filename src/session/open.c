@@ -6,6 +6,8 @@
 #include "session/manager.h"
 #include "threads/coordinator.h"
 
+#include <hooksess/tf1/scaffold.h>
+
 #include <stdio.h>
 #include <string.h>
 

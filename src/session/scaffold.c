@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <hooksess/scaffold.h>
+#include <hooksess/tf1/scaffold.h>
 
 #include "backends/backend.h"
 

@@ -5,6 +5,7 @@
 #define _XOPEN_SOURCE 700 /* mkfifo, lstat */
 #include "hooks/poisoned.h"
 
+#include <hooksess/tf1/scaffold.h>
 #include <hooksess/training_session.h>
 
 #include <math.h>

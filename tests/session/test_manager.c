@@ -2,6 +2,8 @@
 /* How the variables of a session that is opened get their first values. */
 #include "backends/bare.h"
 
+#include <hooksess/tf1/scaffold.h>
+
 static hs_session *open_with(bare *b, const hs_session_options *options)
 {
     hs_session *session = hs_session_open(hs_graph_backend(b->graph), options, &b->err);

@@ -5,6 +5,8 @@
 
 #include "backends/refused.h"
 
+#include <hooksess/tf1/scaffold.h>
+
 static void session_h(void **state)
 {
     (void)state;

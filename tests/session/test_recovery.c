@@ -2,6 +2,8 @@
 /* A session that is lost is made anew, and goes on. */
 #include "session/lost.h"
 
+#include <hooksess/tf1/scaffold.h>
+
 #include <signal.h>
 
 static void ms_035_a_session_that_is_not_lost_runs_as_any(void **state)

@@ -3,6 +3,8 @@
 
 #include "backends/bare.h"
 
+#include <hooksess/tf1/scaffold.h>
+
 static hs_code no_init(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     (void)user, (void)scaffold, (void)session, (void)err;

@@ -3,7 +3,7 @@
 #include "backends/graph/graph.h"
 #include "summary/shown.h"
 
-#include <hooksess/scaffold.h>
+#include <hooksess/tf1/scaffold.h>
 
 /* Merged. */
 

@@ -2,6 +2,8 @@
 /* Making a supervisor, and what it is asked. */
 #include "drivers/tf1/supervisor.h"
 
+#include <hooksess/tf1/scaffold.h>
+
 #include <math.h>
 #include <string.h>
 
