@@ -78,7 +78,7 @@ HS_API void hs_supervisor_free(hs_supervisor *sv);
 
 /* Sessions. */
 
-typedef struct hs_supervised_options {
+typedef struct hs_supervisor_session_options {
     size_t size;
     const char *target; /* as in hs_session_options */
     hs_bytes config;
@@ -88,8 +88,8 @@ typedef struct hs_supervised_options {
     bool no_standard_services; /* start neither the services nor the graph's queue runners */
     unsigned char reserved[6];
     const hs_recovery *recovery; /* hs_basic_train_loop's attempts and pauses; NULL: as if all in it were 0 */
-} hs_supervised_options;
-#define HS_SUPERVISED_OPTIONS(...) HS_OPTIONS(hs_supervised_options, __VA_ARGS__)
+} hs_supervisor_session_options;
+#define HS_SUPERVISOR_SESSION_OPTIONS(...) HS_OPTIONS(hs_supervisor_session_options, __VA_ARGS__)
 
 /* Takes an earlier stop back, and gives a session in which all is ready. A chief restores the newest checkpoint of the
  * checkpoint_dir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A
@@ -98,10 +98,10 @@ typedef struct hs_supervised_options {
  * and the log says so). Errors as of hs_session_manager_prepare and _wait; HS_FAILED_PRECONDITION: services of an earlier
  * session still run. The session is the caller's: hs_raw_session_close after hs_supervisor_stop, when all threads that run
  * it have ended. `options` may be NULL. */
-HS_API hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervised_options *options,
-                                                                 hs_error *err);
+HS_API hs_raw_session *
+hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err);
 /* The same, for a session that hs_supervisor_leave ends: together they are TensorFlow's `with managed_session()`. */
-HS_API hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervised_options *options,
+HS_API hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervisor_session_options *options,
                                                      hs_error *err);
 
 typedef struct hs_supervisor_stop_options {
@@ -141,8 +141,8 @@ HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, h
  * is made: the last one stays open, as hs_supervisor_leave has it, and is the caller's to close; `step` was called with it.
  * TensorFlow: basic_train_loop, which tries for ever, without a pause. */
 typedef hs_code (*hs_supervisor_step_fn)(void *user, hs_raw_session *session, hs_error *err);
-HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_supervisor_step_fn step,
-                                   void *user, hs_error *err);
+HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options,
+                                   hs_supervisor_step_fn step, void *user, hs_error *err);
 
 /* Threads. */
 

@@ -24,7 +24,7 @@ static hs_code hold(const hs_supervisor *sv, hs_error *err)
                                                          : hs_saver_hold(hs_supervisor_saver(sv), sv->save_path, err);
 }
 
-static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
+static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err)
 {
     const hs_prepare_options prepare =
         HS_INIT(hs_prepare_options, .target = options->target, .config = options->config,
@@ -51,12 +51,12 @@ static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, 
     return code;
 }
 
-static hs_code take_options(hs_supervised_options *to, const hs_supervised_options *given, hs_error *err)
+static hs_code take_options(hs_supervisor_session_options *to, const hs_supervisor_session_options *given, hs_error *err)
 {
-    return given ? hs_struct_take(to, sizeof *to, given, "hs_supervised_options", err) : HS_OK;
+    return given ? hs_struct_take(to, sizeof *to, given, "hs_supervisor_session_options", err) : HS_OK;
 }
 
-static hs_code check(const hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
+static hs_code check(const hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err)
 {
     if (!sv)
         return no_supervisor(err);
@@ -70,10 +70,10 @@ static hs_code check(const hs_supervisor *sv, const hs_supervised_options *optio
     return HS_OK;
 }
 
-hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervised_options *given,
+hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervisor_session_options *given,
                                                           hs_error *err)
 {
-    hs_supervised_options options = HS_INIT(hs_supervised_options);
+    hs_supervisor_session_options options = HS_INIT(hs_supervisor_session_options);
     hs_error error = {0};
     hs_raw_session *session = NULL;
     if (!take_options(&options, given, &error) && !check(sv, &options, &error)) {
@@ -92,7 +92,8 @@ hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, con
     return session;
 }
 
-hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervised_options *options, hs_error *err)
+hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs_supervisor_session_options *options,
+                                              hs_error *err)
 {
     return hs_supervisor_prepare_or_wait_for_session(sv, options, err);
 }
@@ -193,10 +194,10 @@ static bool goes_on(hs_supervisor *sv, const hs_recovery *recovery, int64_t *att
     return !hs_coordinator_wait_for_stop(sv->coordinator, hs__backoff(recovery, *attempts));
 }
 
-hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervised_options *options, hs_supervisor_step_fn step, void *user,
-                            hs_error *err)
+hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_supervisor_step_fn step,
+                            void *user, hs_error *err)
 {
-    hs_supervised_options o = HS_INIT(hs_supervised_options);
+    hs_supervisor_session_options o = HS_INIT(hs_supervisor_session_options);
     hs_recovery recovery = HS_INIT(hs_recovery);
     hs_error error = {0};
     int64_t begun, furthest = -1, attempts = 0; /* since a session began further on than all before it */

@@ -53,7 +53,7 @@ void refuses(supervised *f, hs_supervisor_options options, const char *message)
     assert_says(&f->err, HS_INVALID_ARGUMENT, message);
 }
 
-void prepare(supervised *f, const hs_supervised_options *options)
+void prepare(supervised *f, const hs_supervisor_session_options *options)
 {
     f->session = hs_supervisor_prepare_or_wait_for_session(f->sv, options, &f->err);
     if (!f->session)

@@ -25,14 +25,14 @@ int supervised_teardown(void **state);
 #define supervised_test(test) cmocka_unit_test_setup_teardown(test, supervised_setup, supervised_teardown)
 
 #define OPTIONS(...)    (*HS_SUPERVISOR_OPTIONS(__VA_ARGS__))
-#define SUPERVISED(...) (HS_SUPERVISED_OPTIONS(__VA_ARGS__))
+#define SUPERVISED(...) (HS_SUPERVISOR_SESSION_OPTIONS(__VA_ARGS__))
 
 /* A supervisor of these options, which is made. */
 void supervise(supervised *f, hs_supervisor_options options);
 /* Making one fails as said. */
 void refuses(supervised *f, hs_supervisor_options options, const char *message);
 /* A session, which is prepared; `options` may be NULL. */
-void prepare(supervised *f, const hs_supervised_options *options);
+void prepare(supervised *f, const hs_supervisor_session_options *options);
 /* Stops, and closes the session. */
 void finish(supervised *f);
 /* Leaves the session because of `code`, whose message is "mine". */

@@ -432,8 +432,8 @@ static void waiting_for_a_checkpoint_needs_a_place(void **state)
     supervise(f, OPTIONS(0));
     assert_null(hs_supervisor_managed_session(f->sv, SUPERVISED(.wait_for_checkpoint = true), &f->err));
     assert_says(&f->err, HS_INVALID_ARGUMENT, "there is no checkpoint_dir");
-    assert_null(hs_supervisor_managed_session(f->sv, &(hs_supervised_options){.target = "x"}, &f->err));
-    assert_says(&f->err, HS_INVALID_ARGUMENT, "HS_INIT(hs_supervised_options");
+    assert_null(hs_supervisor_managed_session(f->sv, &(hs_supervisor_session_options){.target = "x"}, &f->err));
+    assert_says(&f->err, HS_INVALID_ARGUMENT, "HS_INIT(hs_supervisor_session_options");
 }
 
 static hs_code one_life(test_env *t, void *user)

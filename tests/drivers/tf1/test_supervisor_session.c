@@ -688,7 +688,7 @@ static hs_code always_abort(void *user, hs_raw_session *session, hs_error *err)
 static void sv_051s_what_never_succeeds_ends(void **state)
 {
     supervised *f = *state;
-    const hs_supervised_options *options = SUPERVISED(RECOVERY(.max_attempts = 3, .backoff_secs = 1e-3));
+    const hs_supervisor_session_options *options = SUPERVISED(RECOVERY(.max_attempts = 3, .backoff_secs = 1e-3));
     supervise(f, OPTIONS(0));
     assert_fails(hs_basic_train_loop(f->sv, options, always_abort, f, &f->err), HS_ABORTED, &f->err,
                  "3 recoveries brought it no further: gone");
