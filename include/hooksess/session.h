@@ -15,8 +15,6 @@
 HS_BEGIN_DECLS
 
 typedef struct hs_session hs_session;
-/* Several processes that train together; none yet. */
-typedef struct hs_group hs_group;
 
 /* What a session does about the checkpoints of its checkpoint_dir. */
 typedef enum hs_restore_policy {
@@ -76,7 +74,6 @@ typedef struct hs_session_options {
     bool take_scaffold; /* the session frees the scaffold, also when opening fails */
     unsigned char reserved[1];
     double signal_grace_secs;    /* with `signals`: how long the process may live on after one. 0: 30, HS_NEVER: no limit */
-    const hs_group *group;       /* NULL */
     const hs_recovery *recovery; /* NULL: none (TensorFlow: SingularMonitoredSession). Copied */
     double max_wait_secs;        /* a worker's waiting; 0: 1800, HS_NEVER: for ever. HS_DEADLINE_EXCEEDED */
     double recovery_wait_secs;   /* between one look and the next; 0: 30 */

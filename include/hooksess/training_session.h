@@ -43,9 +43,8 @@ typedef struct hs_training_options {
     bool no_graph_def;  /* write neither graph.pbtxt nor .meta files */
     bool no_run_status; /* write neither status.json nor outcome.json */
     unsigned char reserved[2];
-    int64_t worker_index;     /* among the workers */
-    double signal_grace_secs; /* as in hs_session_options */
-    const hs_group *group;
+    int64_t worker_index;                      /* among the workers */
+    double signal_grace_secs;                  /* as in hs_session_options */
     const hs_restore_options *restore_options; /* as in hs_session_options */
     hs_restore_policy restore;
     int32_t reserved_restore;

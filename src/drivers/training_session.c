@@ -197,8 +197,8 @@ static hs_session_options session_options(const hs_training_options *options, co
 {
     return (hs_session_options)HS_INIT(
         hs_session_options, .checkpoint_dir = options->checkpoint_dir, .target = options->target, .config = options->config,
-        .group = options->group, .restore = options->restore, .restore_options = options->restore_options,
-        .is_worker = options->is_worker, .recovery = options->recovery ? options->recovery : standard,
+        .restore = options->restore, .restore_options = options->restore_options, .is_worker = options->is_worker,
+        .recovery = options->recovery ? options->recovery : standard,
         .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
         .recovery_wait_secs = options->recovery_wait_secs, .stop_grace_secs = options->stop_grace_secs,
         .signals = options->signals, .signal_grace_secs = options->signal_grace_secs);

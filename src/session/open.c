@@ -127,8 +127,6 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
 
 static hs_code take_options(hs_session *session, const hs_session_options *options, hs_error *err)
 {
-    if (options->group)
-        return hs_error_set(err, HS_UNIMPLEMENTED, "hs_session_options.group: there are no groups of replicas yet");
     if (options->checkpoint_dir && *options->checkpoint_dir && options->checkpoint_prefix && *options->checkpoint_prefix)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give one of the two",

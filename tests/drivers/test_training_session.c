@@ -222,7 +222,6 @@ static void options_that_make_no_sense(void **state)
     refuses(s,
             (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_steps = -5),
             HS_INVALID_ARGUMENT, "save_checkpoint_steps is -5");
-    refuses(s, (hs_training_options)HS_INIT(hs_training_options, .group = (const hs_group *)s), HS_UNIMPLEMENTED, "group");
 }
 
 /* Whoever looks only at the log learns it too, once; whether the driver refuses it, or the session within. */
@@ -232,7 +231,7 @@ static void what_keeps_it_from_opening_is_logged_once(void **state)
     const hs_training_options refused[] = {
         {.checkpoint_dir = "without a size"},
         HS_INIT(hs_training_options, .save_summaries_secs = -2),
-        HS_INIT(hs_training_options, .group = (const hs_group *)s),
+        HS_INIT(hs_training_options, .stop_grace_secs = -2),
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         char line[HS_MESSAGE_SIZE + 64];
@@ -454,7 +453,7 @@ static void hooks_are_destroyed_once_also_when_opening_fails(void **state)
     hs_training_options options = HS_INIT(hs_training_options, .hooks = hooks, .chief_only_hooks = chief);
     hs_session_close(hs_training_session_open(hs_script_backend(s->script), &options, NULL), NULL);
     assert_true(destroyed[0] == 1 && destroyed[1] == 1 && destroyed[2] == 1);
-    options.group = (const hs_group *)s; /* refused by the session */
+    options.stop_grace_secs = -2; /* refused by the session */
     assert_null(hs_training_session_open(hs_script_backend(s->script), &options, NULL));
     assert_true(destroyed[0] == 2 && destroyed[1] == 2 && destroyed[2] == 2);
     options.hooks = NULL; /* refused before: those of the list that is there */

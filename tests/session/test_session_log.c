@@ -32,10 +32,9 @@ static void assert_not_opened(play *p)
 static void options_that_keep_a_session_from_opening(void **state)
 {
     play *p = *state;
-    int group;
     const hs_session_options refused[] = {
         {.target = "without a size"},
-        HS_INIT(hs_session_options, .group = (const hs_group *)&group),
+        HS_INIT(hs_session_options, .signal_grace_secs = -2),
         HS_INIT(hs_session_options, .checkpoint_prefix = "nowhere/model.ckpt-7"),
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {

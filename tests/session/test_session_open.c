@@ -105,10 +105,9 @@ static void hooks_are_destroyed_once_wherever_opening_fails(void **state)
 static void hooks_are_destroyed_when_the_options_are_refused(void **state)
 {
     play *p = *state;
-    int group;
     hs_scaffold_options lost = HS_INIT(hs_scaffold_options, .init_op = "lost");
     const hs_session_options refused[] = {
-        HS_INIT(hs_session_options, .group = (const hs_group *)&group),
+        HS_INIT(hs_session_options, .signal_grace_secs = -2),
         HS_INIT(hs_session_options, .checkpoint_dir = "x", .checkpoint_prefix = "y"),
         HS_INIT(hs_session_options, .config = {NULL, 3}),
         HS_INIT(hs_session_options, .scaffold = hs_scaffold_new(&lost, NULL), .take_scaffold = true),
