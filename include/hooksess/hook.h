@@ -122,13 +122,18 @@ HS_API void hs_hook_free(hs_hook hook);
 /* Destroys a list of hooks as a session does: each self once, and none that is held. */
 HS_API void hs_hooks_free(const hs_hook *hooks);
 
-/* The run that is being made. The same context for before_run, after_run and boundary of one run, and for all hooks. */
+/* The run that is being made: what a hook may know. The same context is passed to before_run, after_run and boundary of one
+ * run, and to all hooks. */
 
 /* The caller's own fetches and feeds. At the boundaries that follow no run: empty args. */
 HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
 HS_API hs_raw_session *hs_run_context_session(const hs_run_context *run);
 /* The run's kind, an hs_run_kind. */
 HS_API hs_run_kind hs_run_context_kind(const hs_run_context *run);
+/* Which boundary this is. */
+typedef enum hs_boundary { HS_BOUNDARY_CREATED = 1, HS_BOUNDARY_RUN = 2, HS_BOUNDARY_END = 3 } hs_boundary;
+/* 0 in before_run and after_run. */
+HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
 /* The global step: in before_run before the run, afterwards after it. Read at most once at each of the two times, only if a
  * hook asks, and shared by all of them. HS_FAILED_PRECONDITION if the graph has none; or what the backend returned. */
 HS_API hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err);
@@ -137,93 +142,63 @@ HS_API int64_t hs_run_context_now(hs_run_context *run);
 /* The same clock to some milliseconds, at a fifth of the cost: never later than hs_run_context_now. For a look in each step
  * whether some seconds have passed. */
 HS_API int64_t hs_run_context_coarse_now(hs_run_context *run);
-/* Asks the session to stop after this run, which goes on as it is. */
-HS_API void hs_run_context_request_stop(hs_run_context *run);
+/* True if a hook has asked the session to stop after this run. */
 HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
-/* The same, for a hook that ends the training before it is done, because its time is up, say: hs_outcome.interrupted. */
-HS_API void hs_run_context_interrupt(hs_run_context *run);
 /* How often something was requested of the session so far (hs_session_request_save): a number that is higher than the last
  * that was seen is a request. */
 HS_API uint32_t hs_run_context_requests(const hs_run_context *run);
-/* Asks for every hook's boundary after this run. Without effect in a boundary. */
-HS_API void hs_run_context_request_boundary(hs_run_context *run);
-
-/* A decision that replicas must share, such as whether a timer has fired: true on all of them if it is true on one. Asked
- * in a boundary, by every replica alike. A session that trains alone gets its own answer back. */
-HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 
 /* One call of a hook's callback, by the monotonic clock. */
 typedef struct hs_hook_span {
     const char *hook, *callback; /* their names, as long as the session */
     int64_t begin_ns, end_ns;
 } hs_hook_span;
-
-/* Has the callbacks' times recorded, from now until the next run is over with its boundary. */
-HS_API void hs_run_context_record_spans(hs_run_context *run);
-/* What was recorded in this run so far: in its boundary, all but the boundaries still to come. They stay until the callback
- * returns. Returns how many there are. */
+/* The calls that hs_run_context_record_spans has recorded in this run so far. In a boundary, only those of later boundaries
+ * are missing. The array is valid until the callback returns. Returns the number of spans. */
 HS_API size_t hs_run_context_spans(const hs_run_context *run, const hs_hook_span **spans);
 
-/* Which boundary this is. */
-typedef enum hs_boundary { HS_BOUNDARY_CREATED = 1, HS_BOUNDARY_RUN = 2, HS_BOUNDARY_END = 3 } hs_boundary;
-/* 0 in before_run and after_run. */
-HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
+/* The run: what a hook may do. */
 
-/* The raw session. */
+/* Asks the session to stop after this run, which goes on as it is. */
+HS_API void hs_run_context_request_stop(hs_run_context *run);
+/* The same, for a hook that ends the training before it is done, because its time is up, say: hs_outcome.interrupted. */
+HS_API void hs_run_context_interrupt(hs_run_context *run);
+/* Asks for every hook's boundary after this run. Without effect in a boundary. */
+HS_API void hs_run_context_request_boundary(hs_run_context *run);
+/* A decision that replicas must share, such as whether a timer has fired: true on all of them if it is true on one. Asked
+ * in a boundary, by every replica alike. A session that trains alone gets its own answer back. */
+HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
+/* Records the times of all callbacks (hs_run_context_spans), from now until the next run and its boundary are over. */
+HS_API void hs_run_context_record_spans(hs_run_context *run);
+
+/* The raw session: what a hook may know. */
 
 HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
 /* The backend's own handle of the session, for hs_backend_ops. */
 HS_API void *hs_raw_session_handle(const hs_raw_session *session);
-/* A run without hooks. The values (which may be NULL, and are after a failure) are borrowed until the next raw run made in
- * the same callback, or by the same caller; values that are in use further out stay as they are. */
-HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *args, const hs_run_values **values,
-                                  hs_error *err);
+/* The global step. HS_FAILED_PRECONDITION if there is none; otherwise what the backend returned. */
 HS_API hs_code hs_raw_session_step(hs_raw_session *session, int64_t *step, hs_error *err);
-/* The checkpoint that the session's variables were restored from, as a path without ending; NULL: none. */
-HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
-/* Adds a piece of state while the session is open: from after_create_session, from before_run, or between runs through
- * hs_session_raw. From then on it is saved and restored like any other, as "hooksess/state/NAME"; if the checkpoint that
- * was restored has it, it is loaded at once. So memory may come to be in the first step. The provider is copied with its
- * name and identity; its self must live as long as the session. After a recovery it is to be added again.
- *
- * What nobody has taken of a checkpoint waits in the session: in memory, where it does not come to more than 64 MiB, else
- * in the checkpoint, to be read again. Checkpoints that are saved before the first training run carry it along. After that
- * run the log warns of what still waits, once, for later checkpoints lack it.
- *
- * Failing, it is not added, and what waits goes on waiting. HS_ALREADY_EXISTS: there is one of that name.
- * HS_FAILED_PRECONDITION: an identity or a version that does not fit (state.h), no open session, or a call from a
- * provider's load. HS_INVALID_ARGUMENT: a name that may not be, a function that is missing. HS_DATA_LOSS or HS_NOT_FOUND:
- * what is to be read again was damaged or deleted. Else what load returned. */
-HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
-/* How many restores there were: whoever remembers what was saved, and finds another number, has to think again. */
-HS_API uint64_t hs_raw_session_restores(const hs_raw_session *session);
-/* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
-HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
-/* The newest step that is durable, restored or saved; -1: none. */
-HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
-/* How long a save takes that training has to wait for, in seconds: what savers have measured, the longest of the last few;
- * before the first of them, what was said of an earlier run. 0: not known. Setting it is for savers, and whoever knows
- * better before. */
-HS_API void hs_raw_session_set_save_secs(hs_raw_session *session, double secs);
-HS_API double hs_raw_session_save_secs(const hs_raw_session *session);
-/* How long the process may live on after a signal; 0: no signals are looked at (hs_session_options.signals), or no limit.
- */
-HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
-/* hs_session_request_save, hs_session_request_stop of the session. Any thread. */
-HS_API void hs_raw_session_request_save(hs_raw_session *session);
-HS_API void hs_raw_session_request_stop(hs_raw_session *session);
 /* Is the session to stop, or has a thread reported that it is lost? For hooks that wait for something, or take long. Any
  * thread; tells the watchdog that somebody is alive. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
-/* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
- * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. What a recovery,
- * hs_saver_restore or hs_raw_session_restore_copy brings back may be saved again. */
-HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);
-/* Why; NULL: saves are welcome. */
+/* How long the process may live on after a signal; 0: no signals are looked at (hs_session_options.signals), or no limit.
+ */
+HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
+/* The checkpoint that the session's variables were restored from, as a path without ending; NULL: none. */
+HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
+/* How many restores there were: whoever remembers what was saved, and finds another number, has to think again. */
+HS_API uint64_t hs_raw_session_restores(const hs_raw_session *session);
+/* The newest step that is durable, restored or saved; -1: none. */
+HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
+/* How long training has to wait for one save, in seconds: the longest of the last few that savers have measured. Before the
+ * first save it is the time of an earlier run. 0: not known. */
+HS_API double hs_raw_session_save_secs(const hs_raw_session *session);
+/* Why hooks must not save (hs_raw_session_refuse_saves); NULL: they may. */
 HS_API const char *hs_raw_session_save_refusal(const hs_raw_session *session);
-/* Failures that the training gets over: of hooks of best effort, which the session counts itself, and of others who say so,
- * such as savers on a full disk. They are counted by `who`, and belong to the outcome. */
-HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
+/* The latest value of a metric (hs_raw_session_set_metric), and its step. False: there is none. Look at the step to know
+ * whether it is fresh. `value` and `step` may be NULL. */
+HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
+/* Failures that the training gets over. */
 typedef struct hs_hook_failure {
     const char *hook;              /* the hook's name */
     int64_t failures;              /* all in all */
@@ -246,18 +221,51 @@ typedef enum hs_phase {
 } hs_phase;
 /* "init", "data", "step", "eval", "save", "end". Static. */
 HS_API const char *hs_phase_name(hs_phase phase);
-/* For hooks: says what they do until it is said again, and returns what it was before, to be said at the end. */
-HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
 /* The phase; the name of the hook that is being called, "" if none is; a number that changes whenever something goes on.
  * Any thread; the pointers may be NULL. The name lives as long as the session. */
 HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char **hook, uint64_t *progress);
+
+/* The raw session: what a hook may do to the training. */
+
+/* A run without hooks. The values (which may be NULL, and are after a failure) are borrowed until the next raw run made in
+ * the same callback, or by the same caller; values that are in use further out stay as they are. */
+HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *args, const hs_run_values **values,
+                                  hs_error *err);
+/* Adds a piece of state while the session is open: from after_create_session, from before_run, or between runs through
+ * hs_session_raw. From then on it is saved and restored like any other, as "hooksess/state/NAME"; if the checkpoint that
+ * was restored has it, it is loaded at once. So memory may come to be in the first step. The provider is copied with its
+ * name and identity; its self must live as long as the session. After a recovery it is to be added again.
+ *
+ * What nobody has taken of a checkpoint waits in the session: in memory, where it does not come to more than 64 MiB, else
+ * in the checkpoint, to be read again. Checkpoints that are saved before the first training run carry it along. After that
+ * run the log warns of what still waits, once, for later checkpoints lack it.
+ *
+ * Failing, it is not added, and what waits goes on waiting. HS_ALREADY_EXISTS: there is one of that name.
+ * HS_FAILED_PRECONDITION: an identity or a version that does not fit (state.h), no open session, or a call from a
+ * provider's load. HS_INVALID_ARGUMENT: a name that may not be, a function that is missing. HS_DATA_LOSS or HS_NOT_FOUND:
+ * what is to be read again was damaged or deleted. Else what load returned. */
+HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
+/* hs_session_request_save, hs_session_request_stop of the session. Any thread. */
+HS_API void hs_raw_session_request_save(hs_raw_session *session);
+HS_API void hs_raw_session_request_stop(hs_raw_session *session);
 /* Metrics: what an evaluation, or the program, says of the model as it was at a step, for whoever looks for it (early
  * stopping, savers that keep the best). A name has its latest value. A restore clears the board, for the steps that follow
  * have the numbers of others. The name is copied. HS_RESOURCE_EXHAUSTED, HS_INVALID_ARGUMENT for no name. */
 HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *name, double value, int64_t step,
                                          hs_error *err);
-/* False: nobody has said. Look at the step to know whether it is fresh. `value` and `step` may be NULL. */
-HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
+/* For hooks: says what they do until it is said again, and returns what it was before, to be said at the end. */
+HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
+/* Failures that the training gets over: of hooks of best effort, which the session counts itself, and of others who say so,
+ * such as savers on a full disk. They are counted by `who`, and belong to the outcome. */
+HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
+/* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
+HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
+/* Sets how long a save takes (hs_raw_session_save_secs). For savers, and for whoever knows better before the first save. */
+HS_API void hs_raw_session_set_save_secs(hs_raw_session *session, double secs);
+/* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
+ * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. What a recovery,
+ * hs_saver_restore or hs_raw_session_restore_copy brings back may be saved again. */
+HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);
 
 /* A copy in memory of all that a checkpoint would hold: variables and state. */
 typedef struct hs_state_copy hs_state_copy;
@@ -275,6 +283,8 @@ HS_API hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_sta
 /* The global step of what was copied; -1: there was none. */
 HS_API int64_t hs_state_copy_step(const hs_state_copy *copy);
 HS_API void hs_state_copy_free(hs_state_copy *copy);
+
+/* The raw session: event files. */
 
 /* The event-file writer for a directory, which is made if it is missing: the one that the process shares
  * (hs_summary_writer_shared), got when it is first asked for, flushed before each boundary, closed with the session, whose
