@@ -2,55 +2,121 @@
 #ifndef HOOKSESS_HOOKSESS_H
 #define HOOKSESS_HOOKSESS_H
 
-/* All that a training program needs. Apart from it: tf1/ for TensorFlow 1's object model, testing.h for tests of hooks,
- * dlpack.h, and tensorflow.h, which is of a library of its own. */
+/* The whole library but for the headers that are named at the end.
+ *
+ * Tier 1: the names that a training program needs. The README has a program; each header says more.
+ *
+ * The graph: what a step computes, and what checkpoints hold
+ *   hs_graph_new                creates an empty graph                                            graph.h
+ *   hs_graph_variable           names memory of the program that checkpoints hold                 graph.h
+ *   hs_graph_state              adds other state to checkpoints: two functions, save and load     graph.h
+ *   hs_graph_value              names memory that hooks read, such as a loss; it is not saved     graph.h
+ *   hs_graph_global_step        gives the global step a place in the program's memory             graph.h
+ *   hs_graph_op                 makes a function of the program an op                             graph.h
+ *   hs_op_fn                    the type of this function                                         graph.h
+ *   hs_graph_backend            returns the backend on which a session is opened                  graph.h
+ *   hs_graph_free               frees the graph; call it after the session is closed              graph.h
+ *   HS_FLOAT                    an element type; HS_INT64 and others are next to it               tensor.h
+ *   HS_SHAPE                    a shape: HS_SHAPE(128, 784)                                       tensor.h
+ *   HS_SCALAR                   the shape of a single number                                      tensor.h
+ *   HS_NAMES                    a list of names: HS_NAMES("loss", "accuracy")                     init.h
+ *
+ * The training session
+ *   HS_TRAINING_OPTIONS         its options: directories, intervals, signals, hooks               training_session.h
+ *   hs_training_session_open    opens a session with the usual hooks, from the last checkpoint    training_session.h
+ *   hs_session_should_stop      returns true when the loop must end                               session.h
+ *   hs_session_run              runs an op, with all hooks                                        session.h
+ *   hs_session_run_args         runs with fetches and feeds, and returns values                   session.h
+ *   HS_RUN_ARGS                 these fetches and feeds                                           run.h
+ *   hs_run_values_number        returns a value that was fetched, as a number                     run.h
+ *   hs_session_step             returns the global step                                           session.h
+ *   hs_session_request_save     saves after this step; from any thread or signal handler          session.h
+ *   hs_session_request_stop     ends the loop after this step; from any thread or signal handler  session.h
+ *   hs_session_fail             reports an error of the program, before closing                   session.h
+ *   hs_session_close            saves, closes everything and returns the outcome                  session.h
+ *
+ * A loop whose steps the program computes without ops
+ *   hs_step_begin               begins a step; returns false when the loop must end               session.h
+ *   hs_step_end                 ends the step: advances the global step and calls the hooks       session.h
+ *
+ * The outcome
+ *   hs_outcome                  how the session ended: reason, step, error                        outcome.h
+ *   hs_outcome_exit_code        returns the exit code for main                                    outcome.h
+ *   hs_error                    what failed: a code and a message                                 status.h
+ *
+ * Hooks
+ *   HS_HOOKS                    a list of hooks                                                   hook.h
+ *   hs_stop_at_step             ends the training at a step                                       hooks/stop_at_step.h
+ *   hs_nan_tensor               fails or stops when a tensor is not finite                        hooks/nan_tensor.h
+ *   hs_logging_tensor           logs tensors                                                      hooks/logging_tensor.h
+ *   hs_checkpoint_saver         saves with options that the usual hook does not have              hooks/checkpoint_saver.h
+ *   HS_TRIGGER                  when a hook acts: by steps, by seconds, on request                trigger.h
+ *   hs_hook_ops                 the callbacks of a hook that the program writes                   hook.h
+ *   hs_hook                     these callbacks with their state                                  hook.h
+ *   HS_INIT                     initializes callbacks, and options in a variable                  init.h
+ *   hs_run_context_step         returns the global step to a hook                                 hook.h
+ *   hs_run_context_request_stop ends the training after this run                                  hook.h
+ *
+ * Tier 2: everything else, by header. */
 
-#include <hooksess/backend.h>
-#include <hooksess/checkpoint.h>
-#include <hooksess/checkpoint_manager.h>
-#include <hooksess/coordinator.h>
-#include <hooksess/env.h>
-#include <hooksess/estimator.h>
-#include <hooksess/evaluation_loop.h>
-#include <hooksess/event_reader.h>
-#include <hooksess/graph.h>
-#include <hooksess/graph_summary.h>
-#include <hooksess/hook.h>
-#include <hooksess/hooks/checkpoint_saver.h>
-#include <hooksess/hooks/control.h>
-#include <hooksess/hooks/early_stopping.h>
-#include <hooksess/hooks/evaluation.h>
-#include <hooksess/hooks/feed_fn.h>
-#include <hooksess/hooks/final_ops.h>
-#include <hooksess/hooks/finite_guard.h>
-#include <hooksess/hooks/global_step_waiter.h>
-#include <hooksess/hooks/logging_tensor.h>
-#include <hooksess/hooks/metrics_file.h>
-#include <hooksess/hooks/nan_tensor.h>
-#include <hooksess/hooks/profiler.h>
-#include <hooksess/hooks/progress.h>
-#include <hooksess/hooks/run_status.h>
-#include <hooksess/hooks/step_counter.h>
-#include <hooksess/hooks/stop_after.h>
-#include <hooksess/hooks/stop_at_step.h>
-#include <hooksess/hooks/summary_saver.h>
-#include <hooksess/hooks/watchdog.h>
-#include <hooksess/hparams.h>
-#include <hooksess/outcome.h>
-#include <hooksess/queue.h>
-#include <hooksess/records.h>
-#include <hooksess/run.h>
-#include <hooksess/safetensors.h>
-#include <hooksess/scaffold.h>
-#include <hooksess/session.h>
-#include <hooksess/state.h>
-#include <hooksess/status.h>
-#include <hooksess/summary.h>
-#include <hooksess/summary_values.h>
-#include <hooksess/tensor.h>
-#include <hooksess/training_session.h>
-#include <hooksess/trigger.h>
-#include <hooksess/verify_resume.h>
-#include <hooksess/version.h>
+#include <hooksess/backend.h>                  /* writing a backend */
+#include <hooksess/checkpoint.h>               /* saving, restoring and reading checkpoints */
+#include <hooksess/checkpoint_manager.h>       /* checkpoints of a loop without hooks */
+#include <hooksess/coordinator.h>              /* threads that stop together */
+#include <hooksess/env.h>                      /* memory, clocks, log and files that a program provides */
+#include <hooksess/estimator.h>                /* training, evaluating and predicting with one model function */
+#include <hooksess/evaluation_loop.h>          /* evaluating checkpoints that another process saves */
+#include <hooksess/event_reader.h>             /* reading event files */
+#include <hooksess/graph.h>                    /* the program's functions as ops, its memory as variables */
+#include <hooksess/graph_summary.h>            /* ops that make summaries */
+#include <hooksess/hook.h>                     /* writing a hook */
+#include <hooksess/hooks/checkpoint_saver.h>   /* saves checkpoints */
+#include <hooksess/hooks/control.h>            /* takes orders from a file while the program trains */
+#include <hooksess/hooks/early_stopping.h>     /* ends the training when a metric stops improving */
+#include <hooksess/hooks/evaluation.h>         /* evaluates the model while it trains */
+#include <hooksess/hooks/feed_fn.h>            /* feeds each run by a function */
+#include <hooksess/hooks/final_ops.h>          /* runs ops at the end */
+#include <hooksess/hooks/finite_guard.h>       /* finds NaN and infinities; skips the update or rolls back */
+#include <hooksess/hooks/global_step_waiter.h> /* waits until others have reached a step */
+#include <hooksess/hooks/logging_tensor.h>     /* logs tensors */
+#include <hooksess/hooks/metrics_file.h>       /* writes CSV or JSON lines */
+#include <hooksess/hooks/nan_tensor.h>         /* fails or stops on NaN and infinities */
+#include <hooksess/hooks/profiler.h>           /* traces runs for Chrome and TensorBoard */
+#include <hooksess/hooks/progress.h>           /* shows progress on a terminal */
+#include <hooksess/hooks/run_status.h>         /* writes status.json and outcome.json */
+#include <hooksess/hooks/step_counter.h>       /* measures steps per second */
+#include <hooksess/hooks/stop_after.h>         /* stops before the time of the job is up */
+#include <hooksess/hooks/stop_at_step.h>       /* stops at a step */
+#include <hooksess/hooks/summary_saver.h>      /* writes the values of summary ops */
+#include <hooksess/hooks/watchdog.h>           /* reports a session that hangs */
+#include <hooksess/hparams.h>                  /* hyperparameters for TensorBoard */
+#include <hooksess/init.h>                     /* macros that initialize structs and lists */
+#include <hooksess/outcome.h>                  /* how a session ended */
+#include <hooksess/queue.h>                    /* a bounded queue between threads */
+#include <hooksess/records.h>                  /* reading and writing TFRecord files */
+#include <hooksess/run.h>                      /* fetches, feeds and values of a run */
+#include <hooksess/safetensors.h>              /* reading and writing safetensors files */
+#include <hooksess/scaffold.h>                 /* how a session initializes variables */
+#include <hooksess/session.h>                  /* sessions with hooks that the program chooses; recovery */
+#include <hooksess/state.h>                    /* state that checkpoints hold next to variables */
+#include <hooksess/status.h>                   /* codes and errors */
+#include <hooksess/summary.h>                  /* writing event files */
+#include <hooksess/summary_values.h>           /* images, histograms, text and other values of summaries */
+#include <hooksess/tensor.h>                   /* types, shapes and views of memory */
+#include <hooksess/training_session.h>         /* a session with the usual hooks */
+#include <hooksess/trigger.h>                  /* when a hook acts */
+#include <hooksess/verify_resume.h>            /* finds state that no checkpoint holds */
+#include <hooksess/version.h>                  /* the version of the headers */
+
+/* Not included:
+ *   hooksess.hpp                 the same for C++17: objects that free themselves, lambdas, exceptions
+ *   testing.h                    tests of hooks: a backend that follows a script, and a clock that a test moves
+ *   dlpack.h                     tensors to and from DLPack
+ *   tensorflow.h                 TensorFlow's graphs as a backend; a library of its own
+ *   tensorflow_server.h          servers of a TensorFlow cluster
+ *   tf1/queue_runner.h           TensorFlow 1's object model: filling queues of a backend
+ *   tf1/scaffold.h               what a scaffold holds
+ *   tf1/session_manager.h        sessions without hooks
+ *   tf1/supervisor.h             Supervisor, and a session without hooks that is saved and summarized by threads */
 
 #endif
