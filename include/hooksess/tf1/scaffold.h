@@ -4,7 +4,9 @@
 
 #include <hooksess/scaffold.h>
 
-/* Finalizing a scaffold, and reading what is in it. A session does both itself. TensorFlow: Scaffold. */
+/* Finalizing a scaffold, and reading what is in it. A session does both itself. TensorFlow: Scaffold.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
