@@ -181,6 +181,12 @@ HS_API const hs_env *hs_backend_env(hs_backend backend);
 HS_API hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err);
 HS_API bool hs_backend_finalized(hs_backend backend);
 HS_API const char *hs_backend_global_step_name(hs_backend backend);
+/* Checks that the backend has a tensor `name`. A hook calls this in begin, so that a wrong name is reported before the first
+ * run. HS_NOT_FOUND if it has nothing of that name, HS_INVALID_ARGUMENT if `name` is
+ * an op without outputs, or one with several outputs. */
+HS_API hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err);
+/* Checks that the graph has a global step. HS_FAILED_PRECONDITION if it has none. */
+HS_API hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err);
 HS_API size_t hs_backend_collection(hs_backend backend, const char *key, const void **items, size_t max);
 HS_API bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out);
 /* HS_UNIMPLEMENTED, and *out empty, where the backend has no graph to show. */

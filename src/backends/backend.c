@@ -49,6 +49,28 @@ const char *hs_backend_global_step_name(hs_backend backend)
     return HAS(backend, global_step_name) ? backend.ops->global_step_name(backend.self) : NULL;
 }
 
+hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err)
+{
+    hs_error_clear(err);
+    if (hs_backend_global_step_name(backend))
+        return HS_OK;
+    return hs_error_set(err, HS_FAILED_PRECONDITION,
+                        "the graph has no global step; make one (hs_graph_global_step; in Python "
+                        "tf.train.get_or_create_global_step, before the export), or an op that advances it");
+}
+
+hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err)
+{
+    hs_node node;
+    hs_code code = hs_backend_find(backend, name, &node, err);
+    if (code || node.output >= 0)
+        return code;
+    if (!node.n_outputs)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an op, and has no value", name);
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has %d outputs; name one of them, as in '%s:0'", name,
+                        (int)node.n_outputs, name);
+}
+
 size_t hs_backend_collection(hs_backend backend, const char *key, const void **items, size_t max)
 {
     return HAS(backend, collection) && key ? backend.ops->collection(backend.self, key, items, items ? max : 0) : 0;

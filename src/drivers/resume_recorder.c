@@ -6,7 +6,6 @@
 
 #include "base/crc32c.h"
 #include "checkpoint/source.h"
-#include "hooks/make.h"
 #include "session/session.h"
 
 #include <string.h>
@@ -68,7 +67,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hs_code code = HS_OK;
     r->begun = true;
     for (size_t i = 0; !code && r->fetches && r->fetches[i]; i++)
-        code = hs__need_tensor(backend, r->fetches[i], err);
+        code = hs_backend_check_tensor(backend, r->fetches[i], err);
     return code;
 }
 

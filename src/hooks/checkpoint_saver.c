@@ -44,7 +44,7 @@ typedef struct {
 /* What is no tensor may still come to the board. */
 static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error *err)
 {
-    hs_code code = hs__need_tensor(backend, hook->metric, err);
+    hs_code code = hs_backend_check_tensor(backend, hook->metric, err);
     hook->was_said = hook->was_missed = false;
     hook->is_tensor = !code;
     if (code != HS_NOT_FOUND)
@@ -81,7 +81,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->log = hs_backend_env(backend);
     hook->policy.tries = 0;
     hs__timer_reset(&hook->timer);
-    hs_code code = hs__need_global_step(backend, err);
+    hs_code code = hs_backend_check_global_step(backend, err);
     if (!code && hook->metric)
         code = find_metric(hook, backend, err);
     if (!code)

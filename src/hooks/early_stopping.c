@@ -44,8 +44,8 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->known = nothing;
     hook->copies = hook->has_copy = false;
-    hs_code code = hs__need_global_step(backend, err);
-    return code || !hook->tensor ? code : hs__need_tensor(backend, hook->tensor, err);
+    hs_code code = hs_backend_check_global_step(backend, err);
+    return code || !hook->tensor ? code : hs_backend_check_tensor(backend, hook->tensor, err);
 }
 
 static const char *name_of(const early_stopping *hook)

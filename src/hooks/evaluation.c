@@ -48,9 +48,9 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->evaluated_step = NOT_EVALUATED;
     hs__timer_reset(&hook->timer);
-    hs_code code = hs__need_global_step(backend, err);
+    hs_code code = hs_backend_check_global_step(backend, err);
     for (size_t i = 0; !code && hook->metrics && hook->metrics[i]; i++)
-        code = hs__need_tensor(backend, hook->metrics[i], err);
+        code = hs_backend_check_tensor(backend, hook->metrics[i], err);
     for (size_t i = 0; !code && hook->reset_ops && hook->reset_ops[i]; i++)
         code = need_op(backend, hook->reset_ops[i], err);
     return code ? code : need_op(backend, hook->eval_op, err);

@@ -49,7 +49,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->goes_back = hook->started = false;
     hs__timer_reset(&hook->timer);
     for (size_t i = 0; !code && hook->watched.names[i]; i++)
-        code = hs__need_tensor(backend, hook->watched.names[i], err);
+        code = hs_backend_check_tensor(backend, hook->watched.names[i], err);
     if (!code)
         code = hs__watched_check(&hook->watched, backend, err);
     if (!code && hook->update_op)

@@ -45,7 +45,7 @@ hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error 
     rollback->count = rollback->restored = (hs__rollback_count){0, 0};
     rollback->history[0] = '\0';
     rollback->wants_copy = true;
-    hs_code code = hs__need_global_step(backend, err);
+    hs_code code = hs_backend_check_global_step(backend, err);
     if (!code && rollback->learning_rate)
         code = find_learning_rate(rollback, backend, err);
     return code || !rollback->skip_op ? code : hs_backend_find(backend, rollback->skip_op, &node, err);

@@ -16,7 +16,7 @@ typedef struct {
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     ((global_step_waiter *)self)->released = false;
-    return hs__need_global_step(backend, err);
+    return hs_backend_check_global_step(backend, err);
 }
 
 /* Sleeps until the next look, but not beyond a stop. */

@@ -35,7 +35,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->started = hook->logs_now = false;
     hs__timer_reset(&hook->timer);
     for (size_t i = 0; !code && hook->tensors[i]; i++)
-        code = hs__need_tensor(backend, hook->tensors[i], err);
+        code = hs_backend_check_tensor(backend, hook->tensors[i], err);
     return code;
 }
 

@@ -81,27 +81,6 @@ hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char
     return code;
 }
 
-hs_code hs__need_global_step(hs_backend backend, hs_error *err)
-{
-    if (hs_backend_global_step_name(backend))
-        return HS_OK;
-    return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the graph has no global step; make one (hs_graph_global_step; in Python "
-                        "tf.train.get_or_create_global_step, before the export), or an op that advances it");
-}
-
-hs_code hs__need_tensor(hs_backend backend, const char *name, hs_error *err)
-{
-    hs_node node;
-    hs_code code = hs_backend_find(backend, name, &node, err);
-    if (code || node.output >= 0)
-        return code;
-    if (!node.n_outputs)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is an op, and has no value", name);
-    return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' has %d outputs; name one of them, as in '%s:0'", name,
-                        (int)node.n_outputs, name);
-}
-
 bool hs__path_taken(const hs_env *given, const char *path)
 {
     hs_env env;

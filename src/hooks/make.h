@@ -29,10 +29,6 @@ char *hs__hook_text(void *self, const char *text, hs_error *err);
 
 /* Says which part of a hook failed, with a message where there is none. Returns the code. */
 hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char *callback, hs_error *err);
-/* FAILED_PRECONDITION if the graph has no global step. */
-hs_code hs__need_global_step(hs_backend backend, hs_error *err);
-/* HS_OK if the backend has such a tensor; what is no tensor but an op is INVALID_ARGUMENT. */
-hs_code hs__need_tensor(hs_backend backend, const char *name, hs_error *err);
 /* Is something of that name there, or nobody can tell? */
 bool hs__path_taken(const hs_env *env, const char *path);
 

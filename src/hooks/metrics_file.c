@@ -42,9 +42,9 @@ typedef struct {
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     metrics_file *hook = self;
-    hs_code code = hs__need_global_step(backend, err);
+    hs_code code = hs_backend_check_global_step(backend, err);
     for (size_t i = 0; !code && i < hook->n_tensors; i++)
-        code = hs__need_tensor(backend, hook->tensors[i], err);
+        code = hs_backend_check_tensor(backend, hook->tensors[i], err);
     hook->session_env = hs_backend_env(backend);
     hook->planned = hook->has_step = hook->opened = hook->failing = false;
     hook->restores = 0;

@@ -17,7 +17,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     nan_tensor *hook = self;
     hook->session_env = hs_backend_env(backend);
-    return hs__need_tensor(backend, hook->tensor, err);
+    return hs_backend_check_tensor(backend, hook->tensor, err);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)

@@ -32,7 +32,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->per_run = 1;
     hook->has_step = hook->traces_now = hook->writes_now = false;
     hs__timer_reset(&hook->timer);
-    return hs__need_global_step(backend, err);
+    return hs_backend_check_global_step(backend, err);
 }
 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)

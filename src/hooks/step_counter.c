@@ -24,7 +24,7 @@ typedef struct {
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     step_counter *hook = self;
-    hs_code code = hs__need_global_step(backend, err);
+    hs_code code = hs_backend_check_global_step(backend, err);
     if (code)
         return code;
     snprintf(hook->tag, sizeof hook->tag, "%s/sec", hs_backend_global_step_name(backend));

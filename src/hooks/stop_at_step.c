@@ -11,7 +11,7 @@ typedef struct {
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     (void)self;
-    return hs__need_global_step(backend, err);
+    return hs_backend_check_global_step(backend, err);
 }
 
 /* Counted from the first session that the hook sees, not from each recovery. */

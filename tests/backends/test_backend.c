@@ -105,6 +105,9 @@ static void null_wherever_a_pointer_is_taken(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_backend_find(none, "x", &node, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_backend_find(backend, NULL, &node, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_backend_find(backend, "x", NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_backend_check_tensor(none, "x", err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_backend_check_tensor(backend, NULL, err));
+    assert_refused(HS_FAILED_PRECONDITION, hs_backend_check_global_step(none, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_backend_graph_def(none, NULL, err));
 }
 

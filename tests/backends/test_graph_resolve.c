@@ -218,6 +218,30 @@ static void names_resolve_to_ops_and_outputs(void **state)
     assert_true(bare_name.op == second.op && bare_name.output == -1 && second.output == 1 && second.n_outputs == 2);
 }
 
+static void a_tensor_is_checked_by_name(void **state)
+{
+    bare *b = *state;
+    hs_backend backend = hs_graph_backend(b->graph);
+    value_op(b, .name = "one");
+    hs_graph_op(b->graph, .name = "two", .run = traced_one, .user = b,
+                .outputs = HS_OUTPUTS({.dtype = HS_DOUBLE}, {.dtype = HS_INT64}));
+    bare_op(b, .name = "none");
+    assert_ok(hs_backend_check_tensor(backend, "one", &b->err), &b->err);
+    assert_ok(hs_backend_check_tensor(backend, "two:1", &b->err), &b->err);
+    assert_fails(hs_backend_check_tensor(backend, "two", &b->err), HS_INVALID_ARGUMENT, &b->err, "'two' has 2 outputs");
+    assert_fails(hs_backend_check_tensor(backend, "none", &b->err), HS_INVALID_ARGUMENT, &b->err, "'none' is an op");
+    assert_fails(hs_backend_check_tensor(backend, "lost", &b->err), HS_NOT_FOUND, &b->err, "lost");
+}
+
+static void a_global_step_is_checked(void **state)
+{
+    bare *b = *state;
+    hs_backend backend = hs_graph_backend(b->graph);
+    assert_fails(hs_backend_check_global_step(backend, &b->err), HS_FAILED_PRECONDITION, &b->err, "no global step");
+    hs_graph_global_step(b->graph, NULL, NULL);
+    assert_ok(hs_backend_check_global_step(backend, &b->err), &b->err);
+}
+
 static void names_that_are_not_there_are_not_found(void **state)
 {
     bare *b = *state;
@@ -272,6 +296,8 @@ int main(void)
         test(references_that_lead_nowhere_are_named),
         test(a_missing_name_may_be_added_after_a_failed_opening),
         test(names_resolve_to_ops_and_outputs),
+        test(a_tensor_is_checked_by_name),
+        test(a_global_step_is_checked),
         test(names_that_are_not_there_are_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
