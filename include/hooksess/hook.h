@@ -117,6 +117,17 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
  * left alone for good; 0: never. A begin that fails is final. What it fetches is a part of the run: an op of its own that
  * fails in there fails the run. At most 2^31 - 1 failures; a negative number is 0. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
+/* A hook whose begin fails with `error`, so that opening a session with it fails. For constructors of hooks, which have no
+ * error to return: they give this hook if the options are invalid or memory is exhausted.
+ *
+ *     if (!hook)
+ *         return hs_hook_broken("early_stop", &error);
+ *
+ * name   the hook's name, for messages; not copied
+ * error  copied; NULL, or without a code: HS_INVALID_ARGUMENT
+ *
+ * Any thread. Beyond TensorFlow, whose constructors raise. */
+HS_API hs_hook hs_hook_broken(const char *name, const hs_error *error);
 /* Destroys a hook that was held, or never came to a session. */
 HS_API void hs_hook_free(hs_hook hook);
 /* Destroys a list of hooks as a session does: each self once, and none that is held. */

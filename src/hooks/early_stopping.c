@@ -335,5 +335,5 @@ hs_hook hs_early_stopping_hook(const hs_early_stopping_options *given)
         destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
 }

@@ -35,7 +35,7 @@ hs_hook hs_feed_fn_hook(const hs_feed_fn_options *given)
             hs_error_set(&error, HS_INVALID_ARGUMENT, "no function that gives the feeds is given (feeds)");
     }
     if (!hook)
-        return hs__broken_hook(ops.name, &error);
+        return hs_hook_broken(ops.name, &error);
     hook->feeds = options.feeds;
     hook->user = options.user;
     return (hs_hook){.ops = &ops, .self = hook};

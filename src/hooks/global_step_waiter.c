@@ -79,7 +79,7 @@ hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
         !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
-        return hs__broken_hook(ops.name, &error);
+        return hs_hook_broken(ops.name, &error);
     hook->wait_until_step = options.wait_until_step;
     hook->poll_ns = options.poll_secs > 0 ? (int64_t)(options.poll_secs * 1e9) : DEFAULT_POLL_NS;
     return (hs_hook){.ops = &ops, .self = hook};

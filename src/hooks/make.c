@@ -43,36 +43,6 @@ char *hs__hook_text(void *self, const char *text, hs_error *err)
     return copy;
 }
 
-/* A hook that stands for one that could not be made. */
-typedef struct {
-    hs__hook_base base;
-    hs_hook_ops ops; /* with the name of the other */
-    hs_error error;
-} broken;
-
-static hs_code broken_begin(void *self, hs_backend backend, hs_error *err)
-{
-    (void)backend;
-    return hs__error_copy(err, &((const broken *)self)->error);
-}
-
-static hs_code no_memory_begin(void *self, hs_backend backend, hs_error *err)
-{
-    (void)self, (void)backend;
-    return hs__no_memory(err, sizeof(broken), "the hook");
-}
-
-hs_hook hs__broken_hook(const char *name, const hs_error *error)
-{
-    static const hs_hook_ops no_memory_ops = HS_INIT(hs_hook_ops, .name = "no memory", .begin = no_memory_begin);
-    broken *hook = hs__hook_new(NULL, sizeof *hook, NULL);
-    if (!hook)
-        return (hs_hook){.ops = &no_memory_ops};
-    hook->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = name, .begin = broken_begin, .destroy = hs__hook_free);
-    hook->error = *error;
-    return (hs_hook){.ops = &hook->ops, .self = hook};
-}
-
 hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char *callback, hs_error *err)
 {
     if (err && (!err->code || !err->message[0]))

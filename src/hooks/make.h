@@ -20,9 +20,6 @@ void *hs__hook_new(const hs_env *given, size_t bytes, hs_error *err);
 /* Frees state that hs__hook_new made; a hook's destroy, where it has nothing else to free. */
 void hs__hook_free(void *self);
 
-/* A hook with nothing but a name and a begin that reports `error`. */
-hs_hook hs__broken_hook(const char *name, const hs_error *error);
-
 /* Copies, of the hook's memory; NULL without any, with an error. Names are one block. */
 const char *const *hs__hook_names(void *self, const char *const *names, hs_error *err);
 char *hs__hook_text(void *self, const char *text, hs_error *err);

@@ -105,13 +105,13 @@ hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
     if (!hs_struct_take(&options, sizeof options, given, "hs_nan_tensor_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
-        return hs__broken_hook(ops.name, &error);
+        return hs_hook_broken(ops.name, &error);
     hook->copy.env = &hook->base.env;
     hook->stop = options.on_nan == HS_NAN_STOP;
     hook->tensor = hs__hook_text(hook, options.tensor, &error);
     if (!hook->tensor) {
         destroy(hook);
-        return hs__broken_hook(ops.name, &error);
+        return hs_hook_broken(ops.name, &error);
     }
     hook->names[0] = hook->tensor;
     hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->names);

@@ -269,7 +269,7 @@ hs_hook hs_progress_hook(const hs_progress_options *given)
         destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
 }
 
 void hs_progress_clear(hs_hook hook)

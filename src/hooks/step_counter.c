@@ -198,5 +198,5 @@ hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
         destroy(hook);
         hook = NULL;
     }
-    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs__broken_hook(ops.name, &error);
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
 }

@@ -242,7 +242,7 @@ hs_hook hs_stop_after_hook(const hs_stop_after_options *given)
     if (!hs_struct_take(&options, sizeof options, given, "hs_stop_after_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
-        return hs__broken_hook(ops.name, &error);
+        return hs_hook_broken(ops.name, &error);
     hook->limits[TOTAL] = options.total_secs;
     hook->limits[THIS_RUN] = options.this_run_secs;
     hook->limits[DEADLINE] = options.deadline;

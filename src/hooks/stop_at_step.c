@@ -68,7 +68,7 @@ hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
     if (!hs_struct_take(&options, sizeof options, given, "hs_stop_at_step_options", &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
-        return hs__broken_hook(ops.name, &error);
+        return hs_hook_broken(ops.name, &error);
     hook->num_steps = options.num_steps;
     hook->last_step = options.last_step;
     return (hs_hook){.ops = &ops, .self = hook};

@@ -338,5 +338,5 @@ hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
         destroy(w);
         w = NULL;
     }
-    return w ? (hs_hook){.ops = &ops, .self = w} : hs__broken_hook(ops.name, &error);
+    return w ? (hs_hook){.ops = &ops, .self = w} : hs_hook_broken(ops.name, &error);
 }

@@ -28,6 +28,43 @@ void hs_hook_free(hs_hook hook)
     destroy(hook.ops, hook.self);
 }
 
+/* A hook in place of one that could not be made. */
+typedef struct {
+    hs_hook_ops ops; /* with the name of the other */
+    hs_error error;
+} broken;
+
+static hs_code broken_begin(void *self, hs_backend backend, hs_error *err)
+{
+    (void)backend;
+    return hs__error_copy(err, &((const broken *)self)->error);
+}
+
+static void broken_destroy(void *self)
+{
+    hs__free(hs_env_default(), self);
+}
+
+static hs_code no_memory_begin(void *self, hs_backend backend, hs_error *err)
+{
+    (void)self, (void)backend;
+    return hs__no_memory(err, sizeof(broken), "the hook");
+}
+
+hs_hook hs_hook_broken(const char *name, const hs_error *error)
+{
+    static const hs_hook_ops no_memory_ops = HS_INIT(hs_hook_ops, .name = "no memory", .begin = no_memory_begin);
+    broken *hook = hs__alloc(hs_env_default(), 1, sizeof *hook);
+    if (!hook)
+        return (hs_hook){.ops = &no_memory_ops};
+    hook->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = name, .begin = broken_begin, .destroy = broken_destroy);
+    if (error && error->code)
+        hook->error = *error;
+    else
+        hs_error_set(&hook->error, HS_INVALID_ARGUMENT, "the hook could not be made");
+    return (hs_hook){.ops = &hook->ops, .self = hook};
+}
+
 size_t hs__hooks_count(const hs_hook *hooks)
 {
     size_t n = 0;

@@ -164,6 +164,32 @@ static void a_hook_without_state_takes_no_key(void **state)
     play_open(p, hooks, 3);
 }
 
+static void a_broken_hook_reports_its_error_in_begin(void **state)
+{
+    (void)state;
+    hs_error error, err;
+    hs_error_set(&error, HS_OUT_OF_RANGE, "patience is -1");
+    hs_hook hook = hs_hook_broken("early_stop", &error);
+    hs_error_clear(&error);
+    hs_script *script = hs_script_new(NULL);
+    assert_null(hs_session_open(hs_script_backend(script), HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err));
+    assert_says(&err, HS_OUT_OF_RANGE, "early_stop");
+    assert_says(&err, HS_OUT_OF_RANGE, "patience is -1");
+    hs_script_free(script);
+}
+
+static void a_hook_is_broken_without_an_error_too(void **state)
+{
+    (void)state;
+    hs_error err, none = {0};
+    const hs_error *const errors[] = {NULL, &none};
+    for (size_t i = 0; i < 2; i++) {
+        hs_hook hook = hs_hook_broken("early_stop", errors[i]);
+        assert_fails(hook.ops->begin(hook.self, (hs_backend){NULL, NULL}, &err), HS_INVALID_ARGUMENT, &err, "the hook");
+        hs_hook_free(hook);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +198,8 @@ int main(void)
         cmocka_unit_test(held_anywhere_in_the_list_is_held),
         cmocka_unit_test(hooks_without_a_self_are_not_one),
         cmocka_unit_test(there_may_be_nothing_to_destroy),
+        cmocka_unit_test(a_broken_hook_reports_its_error_in_begin),
+        cmocka_unit_test(a_hook_is_broken_without_an_error_too),
         cmocka_unit_test(destroy_is_looked_for_where_the_hook_has_it),
         play_test(an_older_hook_is_opened_and_run),
         play_test(the_list_of_hooks_is_copied),
