@@ -103,6 +103,7 @@
 #include <hooksess/summary.h>                  /* writing event files */
 #include <hooksess/summary_values.h>           /* images, histograms, text and other values of summaries */
 #include <hooksess/tensor.h>                   /* types, shapes and views of memory */
+#include <hooksess/timer.h>                    /* when a hook acts, and how it resumes */
 #include <hooksess/training_session.h>         /* a session with the usual hooks */
 #include <hooksess/trigger.h>                  /* when a hook acts */
 #include <hooksess/verify_resume.h>            /* finds state that no checkpoint holds */

@@ -14,7 +14,9 @@
  *                                               .at_steps = HS_AT_STEPS(1, 10, 100)))
  *
  * Any of its conditions fires, and several at once fire once. A pair is a trigger with one of the two intervals, and with
- * `first` where the hook's header says that the first run fires. */
+ * `first` where the hook's header says that the first run fires.
+ *
+ * A hook of the program's own makes a timer of a trigger: timer.h. */
 
 HS_BEGIN_DECLS
 

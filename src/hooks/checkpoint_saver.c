@@ -4,10 +4,10 @@
 
 #include "hooks/graph_events.h"
 #include "hooks/make.h"
+#include "hooks/schedule.h"
 #include "hooks/save_listeners.h"
 #include "hooks/save_policy.h"
 #include "hooks/save_time.h"
-#include "hooks/timer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,15 +16,15 @@ enum { NOT_SAVED = -1 };
 
 typedef struct {
     hs__hook_base base;
-    hs__timer timer;
+    hs__schedule schedule;
     char *directory, *prefix; /* "DIRECTORY/BASENAME" */
     hs_saver *saver;
     hs_saver *holder; /* of the directory, from begin to after_create_session */
     hs_scaffold *scaffold;
     hs__listeners listeners;
     bool no_graph_def;
-    bool loaded;         /* the state was, and the timer is still to be started */
     bool due, requested; /* in the next boundary */
+    uint32_t requests;   /* seen so far */
     int64_t saved_step;
     uint64_t restores; /* of the session, when that was so */
     bool left;         /* what is on its way in the background is of a history that was left since */
@@ -76,11 +76,12 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     checkpoint_saver *hook = self;
     hook->saved_step = NOT_SAVED;
     hook->left = false;
-    hook->loaded = hook->due = hook->requested = false;
+    hook->due = hook->requested = false;
+    hook->requests = 0;
     hook->writer = NULL;
     hook->log = hs_backend_env(backend);
     hook->policy.tries = 0;
-    hs__timer_reset(&hook->timer);
+    hs_timer_reset(hook->schedule.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
     if (!code && hook->metric)
         code = find_metric(hook, backend, err);
@@ -274,22 +275,19 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
 static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
 {
     int64_t step;
-    if (hook->loaded) {
-        hs_code code = hs_run_context_step(run, &step, err);
-        if (code)
-            return code;
-        hs__timer_go_on(&hook->timer, run, step);
-        hook->loaded = false;
-    }
-    bool retries = hs__save_retries(&hook->policy);
-    *due = false;
-    if (!retries && !hs__timer_may_be_due(&hook->timer, run)) /* in most steps */
+    uint32_t requests = hs_run_context_requests(run);
+    bool requested = requests != hook->requests;
+    hook->requests = requests;
+    hook->requested |= requested;
+    if (hs__save_retries(&hook->policy)) {
+        *due = hook->requested || hs__save_retry_due(&hook->policy, run);
         return HS_OK;
-    hook->requested |= hs__timer_is_requested(&hook->timer, run);
-    if (!retries)
-        return hs__timer_fires(&hook->timer, run, due, err);
-    hs__timer_take_request(&hook->timer, run);
-    *due = hook->requested || hs__save_retry_due(&hook->policy, run);
+    }
+    hs_code code = hs_timer_fires(hook->schedule.timer, run, due, err);
+    if (code || *due || !requested || (code = hs_run_context_step(run, &step, err)))
+        return code;
+    hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL); /* whatever the trigger says */
+    *due = true;
     return HS_OK;
 }
 
@@ -332,28 +330,31 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
         return give_up(code, &error, err);
     if (code)
         hs__go_on_unsaved(&hook->policy, run, step, &error);
-    else if (again) /* the interval begins with the save that came late */
-        hs__timer_mark(&hook->timer, step, hs_run_context_now(run), NULL, NULL);
+    else if (again) { /* the intervals begin with the save that came late */
+        hs_timer_reset(hook->schedule.timer);
+        hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+    }
     return HS_OK;
 }
 
 static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = HS_OK;
-    hs__timer *timer = &hook->timer;
+    hs_timer *timer = hook->schedule.timer;
     bool restored = just_restored(hook, hs_run_context_session(run), step);
     hook->due = hook->requested = false; /* what was due when a session was lost is not, in the one that is made for it */
-    hs__timer_start(timer, step);
-    bool saves = !restored && (timer->first || hs__timer_is_listed(timer, step));
+    hs_timer_start(timer, step);
+    bool saves = !restored && (hook->schedule.first || hs_timer_due(timer, run, step));
     hs__save_time_tell(&hook->time, run);
     if (restored)
         hook->saved_step = step;
     else if (saves)
         code = save(hook, run, step, false, err);
-    if (!code && (restored || saves)) /* a rhythm that was restored goes on as it stood */
-        hs__timer_mark_in(timer, run, step, NULL);
-    hs__timer_begin(timer, run, step);
-    hook->loaded = false;
+    if (!code && (restored || saves)) { /* a rhythm that was restored goes on as it stood */
+        hs_timer_mark(timer, run, step, NULL, NULL);
+        hook->requests = hs_run_context_requests(run);
+    }
+    hs_timer_begin(timer, run, step);
     return code;
 }
 
@@ -434,14 +435,13 @@ static void close_hook(void *self, const hs_outcome *outcome)
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs__timer_save(&((checkpoint_saver *)self)->timer, out, err);
+    return hs_timer_save(((checkpoint_saver *)self)->schedule.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     checkpoint_saver *hook = self;
-    hook->loaded = true;
-    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->log), in, err);
+    return hs_timer_load(hook->schedule.timer, in, err);
 }
 
 static void destroy(void *self)
@@ -452,7 +452,7 @@ static void destroy(void *self)
     hs_env_free(env, hook->directory);
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);
-    hs__timer_free(&hook->timer, env);
+    hs_timer_free(hook->schedule.timer);
     hs__listeners_free(&hook->listeners, env);
     hs__hook_free(hook);
 }
@@ -480,14 +480,9 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
 
 static hs_code set_timer(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->every_n_secs,
-                               .steps = options->every_n_steps,
-                               .trigger = options->trigger,
-                               .secs_name = "every_n_secs",
-                               .steps_name = "every_n_steps",
-                               .first = true,
-                               .on_request = true};
-    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
+    const hs__timing timing = {
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
+    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
 }
 
 static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)

@@ -2,7 +2,7 @@
 #include <hooksess/hooks/evaluation.h>
 
 #include "hooks/make.h"
-#include "hooks/timer.h"
+#include "hooks/schedule.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +11,8 @@ enum { LINE = 1900, NOT_EVALUATED = -1 };
 
 typedef struct {
     hs__hook_base base;
-    hs__timer timer;
+    hs__schedule schedule;
     bool at_end, due;
-    bool loaded; /* the state was, and the timer is still to be started */
     char *name, *eval_op, *summary_dir;
     const char *const *metrics, *const *reset_ops;
     char *tags; /* "NAME/METRIC", one behind the other with their zeros */
@@ -47,7 +46,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     evaluation *hook = self;
     hook->session_env = hs_backend_env(backend);
     hook->evaluated_step = NOT_EVALUATED;
-    hs__timer_reset(&hook->timer);
+    hs_timer_reset(hook->schedule.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
     for (size_t i = 0; !code && hook->metrics && hook->metrics[i]; i++)
         code = hs_backend_check_tensor(backend, hook->metrics[i], err);
@@ -196,16 +195,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     evaluation *hook = self;
     bool fires;
-    int64_t step;
-    hs_code code = HS_OK;
     (void)values;
-    if (hook->loaded) {
-        if ((code = hs_run_context_step(run, &step, err)))
-            return code;
-        hs__timer_go_on(&hook->timer, run, step);
-        hook->loaded = false;
-    }
-    code = hs__timer_fires(&hook->timer, run, &fires, err);
+    hs_code code = hs_timer_fires(hook->schedule.timer, run, &fires, err);
     hook->due |= fires; /* still, where another hook's failure has kept the boundary from coming */
     if (!code && hook->due)
         hs_run_context_request_boundary(run);
@@ -216,9 +207,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
-    hs__timer_start(&hook->timer, step);
-    hs__timer_begin(&hook->timer, run, step);
-    hook->loaded = false;
+    hs_timer_start(hook->schedule.timer, step);
+    hs_timer_begin(hook->schedule.timer, run, step);
     return open_writer(hook, hs_run_context_session(run), err);
 }
 
@@ -248,7 +238,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     evaluation *hook = self;
     int64_t step;
-    if (!hook->at_end && !hook->timer.last)
+    if (!hook->at_end && !hook->schedule.last)
         return HS_OK;
     hs_code code = hs_raw_session_step(session, &step, err);
     if (code || is_evaluated(hook, session, step))
@@ -258,22 +248,21 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs__timer_save(&((evaluation *)self)->timer, out, err);
+    return hs_timer_save(((evaluation *)self)->schedule.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     evaluation *hook = self;
     hook->due = false; /* at a step that was left */
-    hook->loaded = true;
-    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
+    return hs_timer_load(hook->schedule.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     evaluation *hook = self;
     const hs_env *env = &hook->base.env;
-    hs__timer_free(&hook->timer, env);
+    hs_timer_free(hook->schedule.timer);
     hs_env_free(env, hook->name);
     hs_env_free(env, hook->eval_op);
     hs_env_free(env, hook->summary_dir);
@@ -320,10 +309,8 @@ static hs_code set_timer(evaluation *hook, const hs_evaluation_options *options,
     const hs__timing timing = {.secs = options->every_n_secs,
                                .steps = options->every_n_steps,
                                .trigger = options->trigger,
-                               .secs_name = "every_n_secs",
-                               .steps_name = "every_n_steps",
                                .optional = options->at_end};
-    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
+    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
 }
 
 static hs_code make_tags(evaluation *hook, hs_error *err)

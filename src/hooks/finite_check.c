@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/finite_check.h"
 
-#include "hooks/timer.h"
-
 /* The first of those that are set, though they are of no use without another one. */
 typedef struct {
     const char *name;

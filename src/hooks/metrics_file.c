@@ -3,9 +3,9 @@
 
 #include "hooks/line_file.h"
 #include "hooks/make.h"
+#include "hooks/schedule.h"
 #include "hooks/metrics_board.h"
 #include "hooks/metrics_row.h"
-#include "hooks/timer.h"
 
 #include <string.h>
 #include <strings.h>
@@ -16,7 +16,7 @@ static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 
 typedef struct {
     hs__hook_base base;
-    hs__timer timer;
+    hs__schedule schedule;
     const char *const *tensors, *const *labels, *const *metrics; /* copies; NULL: none */
     const char **names;                                          /* of all columns */
     size_t n_tensors, n_metrics;
@@ -51,7 +51,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->per_run = 1;
     hook->row_step = -1;
     hs__metrics_board_clear(&hook->board);
-    hs__timer_reset(&hook->timer);
+    hs_timer_reset(hook->schedule.timer);
     return code;
 }
 
@@ -183,10 +183,10 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         if ((code = hs_run_context_step(run, &hook->step, err)))
             return code;
         hook->has_step = true;
-        hs__timer_start(&hook->timer, hook->step);
-        hs__timer_begin(&hook->timer, run, hook->step);
+        hs_timer_start(hook->schedule.timer, hook->step);
+        hs_timer_begin(hook->schedule.timer, run, hook->step);
     }
-    hook->wants_now = hs__timer_due_in(&hook->timer, run, hook->step + hook->per_run);
+    hook->wants_now = hs_timer_due(hook->schedule.timer, run, hook->step + hook->per_run);
     if (hook->wants_now && hook->n_tensors)
         *args = &hook->args;
     return HS_OK;
@@ -197,16 +197,16 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     metrics_file *hook = self;
     int64_t before = hook->step;
-    if (!hook->wants_now && !hs__timer_goes_by_steps(&hook->timer))
+    if (!hook->wants_now && !hook->schedule.by_steps)
         return HS_OK;
     hs_code code = hs_run_context_step(run, &hook->step, err);
     if (code)
         return code;
-    if (hs__timer_goes_by_steps(&hook->timer) && hook->step > before)
+    if (hook->schedule.by_steps && hook->step > before)
         hook->per_run = hook->step - before;
     if (!hook->wants_now)
         return HS_OK;
-    hs__timer_mark_in(&hook->timer, run, hook->step, NULL);
+    hs_timer_mark(hook->schedule.timer, run, hook->step, NULL, NULL);
     if ((code = write_row(hook, values, err)))
         hook->has_step = false; /* a hook of best effort may be left alone for some steps */
     return tolerate(hook, code, err);
@@ -218,7 +218,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     metrics_file *hook = self;
     const hs_run_values *values = NULL;
     hs_code code = settle(hook, err);
-    if (code || !hook->timer.last)
+    if (code || !hook->schedule.last)
         return tolerate(hook, code, err);
     if ((code = hs_raw_session_step(session, &hook->step, err)) || hook->step == hook->row_step)
         return code;
@@ -253,7 +253,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     if ((code = hs_state_writer_write(out, head, sizeof head, err)) ||
         (code = hs__metrics_board_save(&hook->board, out, err)))
         return code;
-    return hs__timer_save(&hook->timer, out, err);
+    return hs_timer_save(hook->schedule.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -266,7 +266,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     if (head[0] < 0 || head[2] < 1 || head[2] > MOST_PER_RUN)
         return hs_error_set(err, HS_DATA_LOSS, "its file has %lld bytes, and its runs make %lld steps", (long long)head[0],
                             (long long)head[2]);
-    if ((code = hs__metrics_board_load(&hook->board, in, err)) || (code = hs__timer_load(&hook->timer, 0, in, err)))
+    if ((code = hs__metrics_board_load(&hook->board, in, err)) || (code = hs_timer_load(hook->schedule.timer, in, err)))
         return code;
     hook->keep = (hs__line_keep){.kind = HS__KEEP_BYTES, .bytes = (uint64_t)head[0], .step = head[1]};
     hook->row_step = head[1];
@@ -280,7 +280,7 @@ static void destroy(void *self)
 {
     metrics_file *hook = self;
     const hs_env *env = &hook->base.env;
-    hs__timer_free(&hook->timer, env);
+    hs_timer_free(hook->schedule.timer);
     hs__line_file_free(hook->file);
     hs_host_copy_free(&hook->copy);
     if (hook->labels != hook->tensors)
@@ -331,10 +331,8 @@ static hs_code set_timer(metrics_file *hook, const hs_metrics_file_options *opti
     const hs__timing timing = {.secs = options->every_n_secs,
                                .steps = neither ? DEFAULT_STEPS : options->every_n_steps,
                                .trigger = options->trigger,
-                               .secs_name = "every_n_secs",
-                               .steps_name = "every_n_steps",
                                .first = true};
-    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
+    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
 }
 
 static hs_code check(const hs_metrics_file_options *options, hs_error *err)

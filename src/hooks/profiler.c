@@ -2,7 +2,7 @@
 #include <hooksess/hooks/profiler.h>
 
 #include "hooks/make.h"
-#include "hooks/timer.h"
+#include "hooks/schedule.h"
 #include "hooks/trace_file.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static const size_t DEFAULT_BYTES = (size_t)64 << 20;
 
 typedef struct {
     hs__hook_base base;
-    hs__timer timer; /* not marked: the first run is still to come */
+    hs__schedule schedule;
     char *trace_dir;
     size_t max_bytes;
     bool show_memory;
@@ -31,7 +31,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->per_run = 1;
     hook->has_step = hook->traces_now = hook->writes_now = false;
-    hs__timer_reset(&hook->timer);
+    hs_timer_reset(hook->schedule.timer);
     return hs_backend_check_global_step(backend, err);
 }
 
@@ -47,16 +47,16 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     static const hs_run_options full = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL);
     static const hs_run_args traced = HS_INIT(hs_run_args, .options = &full);
     profiler *hook = self;
-    hs__timer *timer = &hook->timer;
+    hs_timer *timer = hook->schedule.timer;
     hook->traces_now = hook->writes_now = false;
-    if (hs__timer_goes_by_steps(timer) && !hook->has_step) {
+    if (hook->schedule.by_steps && !hook->has_step) {
         hs_code code = hs_run_context_step(run, &hook->step, err);
         if (code)
             return code;
         hook->has_step = true;
-        hs__timer_start(timer, hook->step);
+        hs_timer_start(timer, hook->step);
     }
-    hook->traces_now = hs__timer_due_in(timer, run, hook->step + hook->per_run);
+    hook->traces_now = hs_timer_due(timer, run, hook->step + hook->per_run);
     if (hook->traces_now) {
         *args = &traced;
         hs_run_context_record_spans(run);
@@ -96,18 +96,18 @@ static void keep(profiler *hook, hs_run_context *run, const hs_run_values *value
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     profiler *hook = self;
-    hs__timer *timer = &hook->timer;
+    hs_timer *timer = hook->schedule.timer;
     int64_t before = hook->step;
-    bool by_steps = hs__timer_goes_by_steps(timer);
+    bool by_steps = hook->schedule.by_steps;
     hs_code code = by_steps || hook->traces_now ? hs_run_context_step(run, &hook->step, err) : HS_OK;
     if (code)
         return code;
     if (by_steps && hook->step > before)
         hook->per_run = hook->step - before;
-    hs__timer_begin(timer, run, before);
+    hs_timer_begin(timer, run, before);
     if (!hook->traces_now)
         return HS_OK;
-    hs__timer_mark_in(timer, run, hook->step, NULL);
+    hs_timer_mark(timer, run, hook->step, NULL, NULL);
     keep(hook, run, values);
     return HS_OK;
 }
@@ -149,7 +149,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const profiler *hook = self;
     hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
-    return code ? code : hs__timer_save(&hook->timer, out, err);
+    return code ? code : hs_timer_save(hook->schedule.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -163,14 +163,14 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
     hook->per_run = per_run;
     hook->has_step = false;
-    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
+    return hs_timer_load(hook->schedule.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     profiler *hook = self;
     drop_metadata(hook);
-    hs__timer_free(&hook->timer, &hook->base.env);
+    hs_timer_free(hook->schedule.timer);
     hs_env_free(&hook->base.env, hook->trace_dir);
     hs__hook_free(hook);
 }
@@ -189,13 +189,9 @@ static hs_code check(const hs_profiler_options *options, hs_error *err)
 
 static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->every_n_secs,
-                               .steps = options->every_n_steps,
-                               .trigger = options->trigger,
-                               .secs_name = "every_n_secs",
-                               .steps_name = "every_n_steps"};
-    hs_code code = hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
-    if (!code && hook->timer.last)
+    const hs__timing timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
+    hs_code code = hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
+    if (!code && hook->schedule.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "trigger: last is set, and no run comes at the end that could be traced");
     return code;

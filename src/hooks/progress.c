@@ -2,8 +2,8 @@
 #include <hooksess/hooks/progress.h>
 
 #include "hooks/make.h"
+#include "hooks/schedule.h"
 #include "hooks/progress_line.h"
-#include "hooks/timer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const double HALF_LIFE = 30;
 
 typedef struct {
     hs__hook_base base;
-    hs__timer timer;
+    hs__schedule schedule;
     hs__progress_line line;
     int64_t last_step; /* 0: not known */
     const char *const *tensors;
@@ -27,7 +27,7 @@ typedef struct {
     int64_t seen_step, seen_ns;  /* where the rate is measured from */
     double steps, secs;          /* of late; their quotient is the rate */
     int64_t first_step, from_ns; /* all of this session */
-    int64_t run_ns;              /* when the run began that is to be shown; 0 by steps */
+    bool shows_first;            /* the trigger has `first`, and nothing was shown since the start */
 } progress;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -38,7 +38,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
         code = hs_backend_check_tensor(backend, hook->tensors[i], err);
     hook->session_env = hs_backend_env(backend);
     hook->started = false;
-    hs__timer_reset(&hook->timer);
+    hs_timer_reset(hook->schedule.timer);
     return code;
 }
 
@@ -49,19 +49,16 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
-/* What was requested was so, wherever the step is. */
 static void start(progress *hook, hs_run_context *run, int64_t step)
 {
-    uint32_t requests = hook->timer.requests;
     hook->started = true;
+    hook->shows_first = hook->schedule.first;
     hook->step = hook->first_step = hook->seen_step = step;
     hook->from_ns = hook->seen_ns = hs_run_context_now(run);
     hook->steps = hook->secs = 0;
     hook->per_run = 1;
-    hs__timer_reset(&hook->timer);
-    hook->timer.requests = requests;
-    hs__timer_start(&hook->timer, step);
-    hs__timer_begin(&hook->timer, run, step);
+    hs_timer_start(hook->schedule.timer, step);
+    hs_timer_begin(hook->schedule.timer, run, step);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -74,8 +71,11 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
             return code;
         start(hook, run, step);
     }
-    hook->run_ns = hook->timer.every_ns ? hs_run_context_now(run) : 0;
-    hook->shows_now = !hook->line.dead && hs__timer_due_in(&hook->timer, run, hook->step + hook->per_run);
+    hs_timer *timer = hook->schedule.timer;
+    int64_t after = hook->step + hook->per_run;
+    hook->shows_now = !hook->line.dead && (hs_timer_due(timer, run, after) || hook->shows_first);
+    if (hook->shows_now && hook->schedule.by_secs) /* from here, so that each of the steps that take longer is shown */
+        hs_timer_mark(timer, run, after, NULL, NULL);
     if (hook->shows_now && hook->tensors)
         *args = &hook->args;
     return HS_OK;
@@ -151,7 +151,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     progress *hook = self;
     int64_t step, before = hook->step;
-    if (!hook->shows_now && !hs__timer_goes_by_steps(&hook->timer))
+    if (!hook->shows_now && !hook->schedule.by_steps)
         return HS_OK;
     hs_code code = hs_run_context_step(run, &step, err);
     if (code)
@@ -165,8 +165,9 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (!hook->shows_now)
         return HS_OK;
     measure(hook, step, now_ns);
-    hs__timer_mark_in(&hook->timer, run, step, NULL);
-    hook->timer.last_ns = hook->run_ns; /* each of the steps that take longer is shown */
+    if (!hook->schedule.by_secs || step < before)
+        hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+    hook->shows_first = false;
     show(hook, step, values);
     return HS_OK;
 }
@@ -201,7 +202,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
 static void destroy(void *self)
 {
     progress *hook = self;
-    hs__timer_free(&hook->timer, &hook->base.env);
+    hs_timer_free(hook->schedule.timer);
     hs_env_free(&hook->base.env, (void *)hook->tensors);
     hs__hook_free(hook);
 }
@@ -210,7 +211,7 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "progress", .begin = begin, .after_create_session = after_create_session,
             .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .destroy = destroy);
 
-static hs_code set_timer(hs__timer *timer, const hs_progress_options *options, bool in_place, const hs_env *env,
+static hs_code set_timer(hs__schedule *schedule, const hs_progress_options *options, bool in_place, const hs_env *env,
                          hs_error *err)
 {
     double often = options->times_a_second != 0 ? options->times_a_second : 5;
@@ -220,10 +221,8 @@ static hs_code set_timer(hs__timer *timer, const hs_progress_options *options, b
                                                  : options->every_n_secs,
                                .steps = in_place ? 0 : options->every_n_steps,
                                .trigger = in_place ? NULL : options->trigger,
-                               .secs_name = "every_n_secs",
-                               .steps_name = "every_n_steps",
                                .first = true};
-    return hs__timer_init(timer, &timing, env, err);
+    return hs__schedule_init(schedule, &timing, env, err);
 }
 
 static hs_code check(const hs_progress_options *options, hs_error *err)
@@ -245,12 +244,12 @@ static hs_code fill(progress *hook, const hs_progress_options *options, hs_error
 {
     hs__progress_line_init(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO, options->plain);
     hook->last_step = options->last_step;
-    hs__timer plain; /* what is given for plain lines is to make sense on a terminal, too */
+    hs__schedule plain; /* what is given for plain lines is to make sense on a terminal, too */
     hs_code code = set_timer(&plain, options, false, &hook->base.env, err);
     if (code)
         return code;
-    hs__timer_free(&plain, &hook->base.env);
-    if ((code = set_timer(&hook->timer, options, hook->line.in_place, &hook->base.env, err)))
+    hs_timer_free(plain.timer);
+    if ((code = set_timer(&hook->schedule, options, hook->line.in_place, &hook->base.env, err)))
         return code;
     if (options->tensors && options->tensors[0] && !(hook->tensors = hs__hook_names(hook, options->tensors, err)))
         return HS_RESOURCE_EXHAUSTED;

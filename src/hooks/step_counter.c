@@ -2,7 +2,7 @@
 #include <hooksess/hooks/step_counter.h>
 
 #include "hooks/make.h"
-#include "hooks/timer.h"
+#include "hooks/schedule.h"
 
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ enum { TAG = 512, DEFAULT_STEPS = 100 };
 
 typedef struct {
     hs__hook_base base;
-    hs__timer timer;
+    hs__schedule schedule;
     char *summary_dir;
     hs_summary_writer *given_writer, *writer; /* writer NULL: the log alone */
     char tag[TAG];
@@ -31,7 +31,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->started = hook->stands = false;
     hook->writer = NULL;
-    hs__timer_reset(&hook->timer);
+    hs_timer_reset(hook->schedule.timer);
     return HS_OK;
 }
 
@@ -69,7 +69,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         return HS_OK;
     if ((code = hs_run_context_step(run, &step, err)) || (code = find_writer(hook, hs_run_context_session(run), err)))
         return code;
-    hs__timer_start(&hook->timer, step);
+    hs_timer_start(hook->schedule.timer, step);
     count_from(hook, step, hs_run_context_now(run));
     hook->last_step = -1;
     hook->started = true;
@@ -104,18 +104,17 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     int64_t step;
     hs_code code;
     (void)values;
-    if (!hs__timer_may_be_due(&hook->timer, run))
+    if (!hs_timer_may_fire(hook->schedule.timer, run))
         return HS_OK;
     if ((code = hs_run_context_step(run, &step, err)))
         return code;
-    bool begins = !hook->timer.marked, due = hs__timer_due_in(&hook->timer, run, step);
+    bool due = hs_timer_due(hook->schedule.timer, run, step), begins = hs_timer_begin(hook->schedule.timer, run, step);
     look_for_standstill(hook, step);
     if (!begins && !due)
         return HS_OK;
     int64_t now_ns = hs_run_context_now(run);
-    hs__timer_begin(&hook->timer, run, step);
     if (due) {
-        hs__timer_mark_in(&hook->timer, run, step, NULL);
+        hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
         code = tell_rate(hook, step, now_ns, err);
     }
     count_from(hook, step, now_ns);
@@ -126,7 +125,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     step_counter *hook = self;
     int64_t step;
-    if (!hook->timer.last || !hook->started)
+    if (!hook->schedule.last || !hook->started)
         return HS_OK;
     hs_code code = hs_raw_session_step(session, &step, err);
     return code || step == hook->from_step ? code : tell_rate(hook, step, hs_env_monotonic_ns(hook->session_env), err);
@@ -134,20 +133,20 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs__timer_save(&((const step_counter *)self)->timer, out, err);
+    return hs_timer_save(((const step_counter *)self)->schedule.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     step_counter *hook = self;
     hook->started = false; /* the step is another */
-    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
+    return hs_timer_load(hook->schedule.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     step_counter *hook = self;
-    hs__timer_free(&hook->timer, &hook->base.env);
+    hs_timer_free(hook->schedule.timer);
     hs_env_free(&hook->base.env, hook->summary_dir);
     hs__hook_free(hook);
 }
@@ -160,12 +159,9 @@ static const hs_hook_ops ops =
 static hs_code set_timer(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
 {
     bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
-    const hs__timing timing = {.secs = options->every_n_secs,
-                               .steps = none ? DEFAULT_STEPS : options->every_n_steps,
-                               .trigger = options->trigger,
-                               .secs_name = "every_n_secs",
-                               .steps_name = "every_n_steps"};
-    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
+    const hs__timing timing = {
+        .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .trigger = options->trigger};
+    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
 }
 
 static hs_code check(const hs_step_counter_options *options, hs_error *err)

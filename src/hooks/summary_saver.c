@@ -3,13 +3,13 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "hooks/make.h"
-#include "hooks/timer.h"
+#include "hooks/schedule.h"
 
 static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 
 typedef struct {
     hs__hook_base base;
-    hs__timer timer;
+    hs__schedule schedule;
     char *summary_dir;
     hs_summary_writer *given_writer, *writer;
     hs_scaffold *scaffold;
@@ -30,7 +30,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->writer = NULL;
     hook->session_env = hs_backend_env(backend);
     hook->per_run = 1;
-    hs__timer_reset(&hook->timer);
+    hs_timer_reset(hook->schedule.timer);
     return hs_backend_check_global_step(backend, err);
 }
 
@@ -79,10 +79,10 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         if ((code = hs_run_context_step(run, &hook->step, err)))
             return code;
         hook->has_step = true;
-        hs__timer_start(&hook->timer, hook->step);
-        hs__timer_begin(&hook->timer, run, hook->step);
+        hs_timer_start(hook->schedule.timer, hook->step);
+        hs_timer_begin(hook->schedule.timer, run, hook->step);
     }
-    hook->wants_now = hs__timer_due_in(&hook->timer, run, hook->step + hook->per_run);
+    hook->wants_now = hs_timer_due(hook->schedule.timer, run, hook->step + hook->per_run);
     if (hook->wants_now)
         *args = &hook->args;
     return HS_OK;
@@ -120,7 +120,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hook->wrote = hook->wants_now;
     if (!hook->wants_now)
         return HS_OK;
-    hs__timer_mark_in(&hook->timer, run, hook->step, NULL);
+    hs_timer_mark(hook->schedule.timer, run, hook->step, NULL, NULL);
     if ((code = write_summaries(hook, values, err)))
         hook->has_step = false; /* it may be left alone for some steps */
     return code;
@@ -130,7 +130,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_run_values *values;
-    if (!hook->timer.last || !hook->has_step || hook->wrote)
+    if (!hook->schedule.last || !hook->has_step || hook->wrote)
         return HS_OK;
     hs_code code = hs_raw_session_step(session, &hook->step, err);
     if (!code && !(code = hs_raw_session_run(session, &hook->args, &values, err)))
@@ -149,7 +149,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const summary_saver *hook = self;
     hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
-    return code ? code : hs__timer_save(&hook->timer, out, err);
+    return code ? code : hs_timer_save(hook->schedule.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -163,13 +163,13 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
     hook->per_run = per_run;
     hook->has_step = false;
-    return hs__timer_load(&hook->timer, hs_env_monotonic_ns(hook->session_env), in, err);
+    return hs_timer_load(hook->schedule.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     summary_saver *hook = self;
-    hs__timer_free(&hook->timer, &hook->base.env);
+    hs_timer_free(hook->schedule.timer);
     hs_env_free(&hook->base.env, hook->summary_dir);
     hs_env_free(&hook->base.env, (void *)hook->summary_ops);
     hs__hook_free(hook);
@@ -197,13 +197,9 @@ static hs_code check(const hs_summary_saver_options *options, hs_error *err)
 
 static hs_code set_timer(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->every_n_secs,
-                               .steps = options->every_n_steps,
-                               .trigger = options->trigger,
-                               .secs_name = "every_n_secs",
-                               .steps_name = "every_n_steps",
-                               .first = true};
-    return hs__timer_init(&hook->timer, &timing, &hook->base.env, err);
+    const hs__timing timing = {
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
+    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
 }
 
 static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)

@@ -26,10 +26,10 @@ SHARED_BY_HOOKS = {
     "line_file.h",
     "make.c",
     "make.h",
+    "schedule.c",
+    "schedule.h",
     "status_file.c",
     "status_file.h",
-    "timer.c",
-    "timer.h",
     "trace_file.c",
     "trace_file.h",
 }

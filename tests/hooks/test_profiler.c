@@ -187,7 +187,7 @@ static void by_seconds_a_resumed_run_begins_anew(void **state)
 
 static hs_code load(stage *s, hs_hook hook, int64_t per_run, int64_t mark)
 {
-    const int64_t numbers[] = {per_run, mark};
+    const int64_t numbers[] = {per_run, mark, -1};
     hs_state_reader in = {.at = (const unsigned char *)numbers, .left = sizeof numbers};
     return hook.ops->load_state(hook.self, &in, &s->err);
 }

@@ -187,7 +187,7 @@ static void what_no_run_can_have_seen_is_refused(void **state)
 static void a_mark_that_lies_ahead_is_none(void **state)
 {
     trainer t = begin(state, 4);
-    const int64_t seen[] = {2, INT64_MAX};
+    const int64_t seen[] = {2, INT64_MAX, -1};
     hs__bundle_writer writer;
     const struct {
         const char *name;
@@ -195,9 +195,9 @@ static void a_mark_that_lies_ahead_is_none(void **state)
     } tensors[] = {
         {"weights", hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), t.m.weights)},
         {"global_step", hs_tensor_of(HS_INT64, HS_SCALAR, seen)},
-        {"hooksess/hook/logging_tensor", hs_tensor_of(HS_UINT8, HS_SHAPE(16), seen)},
-        {"hooksess/hook/summary_saver", hs_tensor_of(HS_UINT8, HS_SHAPE(16), seen)},
-        {"hooksess/hook/checkpoint_saver", hs_tensor_of(HS_UINT8, HS_SHAPE(8), seen + 1)},
+        {"hooksess/hook/logging_tensor", hs_tensor_of(HS_UINT8, HS_SHAPE(24), seen)},
+        {"hooksess/hook/summary_saver", hs_tensor_of(HS_UINT8, HS_SHAPE(24), seen)},
+        {"hooksess/hook/checkpoint_saver", hs_tensor_of(HS_UINT8, HS_SHAPE(16), seen + 1)},
     };
     assert_int_equal(
         hs__bundle_writer_open(&writer, hs_env_default(), test_path(t.s->directory, "model.ckpt-2." DATA), 0, 1, NULL),

@@ -181,8 +181,8 @@ static void bh_040_a_resumed_run_goes_on_in_the_rhythm(void **state)
 /* It would be silent until the step comes there. */
 static void a_restored_mark_beyond_the_step_is_none(void **state)
 {
-    const int64_t mark = INT64_MAX;
-    hs_state_reader in = {.at = (const unsigned char *)&mark, .left = sizeof mark};
+    const int64_t mark[] = {INT64_MAX, -1};
+    hs_state_reader in = {.at = (const unsigned char *)mark, .left = sizeof mark};
     stage *s = *state;
     hs_hook hook = every(s, 4);
     stage_open(s, hook);

@@ -6,6 +6,7 @@ foreach(module IN ITEMS best_effort context feeds fetches hook hook_cost hooks_o
 endforeach()
 target_link_options(test_session_run_args PRIVATE -Wl,--wrap=hs_env_default)
 hooksess_test(session session_manager backends/bare.c)
+hooksess_test(session timer)
 
 add_executable(session_exceptions session/test_exceptions.cpp)
 set_target_properties(session_exceptions PROPERTIES CXX_STANDARD 11 CXX_EXTENSIONS OFF)

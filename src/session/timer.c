@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/timer.h>
+
+#include "base/env.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t NO_STEP = INT64_MAX;
+
+enum { UNKNOWN = -1, NO_MARK = -1 };
+
+struct hs_timer {
+    hs_env env;
+    int64_t every_ns, every_n_steps; /* 0: not so */
+    int64_t *at;                     /* the listed steps, ascending; owned */
+    size_t n_at;
+    bool on_request, first; /* first: due while it is not marked */
+    bool started, loaded;   /* since the reset; loaded: and not started since */
+    bool marked, has_time;  /* has_time: last_ns is known, too */
+    bool by_steps;          /* what is due is so by steps, or for the first time: every_n_steps counts from it */
+    uint32_t requests;      /* seen so far */
+    int64_t listed;         /* the next of the listed steps; NO_STEP: none; UNKNOWN: not started */
+    int64_t last_ns;        /* when it was marked last, or loaded */
+    int64_t last_step;      /* where every_n_steps counts from */
+    int64_t done_step;      /* where it was marked last, or where the session began: nothing new is to be done there */
+};
+
+static hs_code check_intervals(const hs_trigger *trigger, hs_error *err)
+{
+    if (trigger->every_n_steps < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "every_n_steps is %lld; it must be at least 1",
+                            (long long)trigger->every_n_steps);
+    if (trigger->every_n_secs != 0 && !(trigger->every_n_secs > 0 && trigger->every_n_secs <= 1e9))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "every_n_secs is %g; it must be above 0 and at most 1e9",
+                            trigger->every_n_secs);
+    return HS_OK;
+}
+
+static size_t count_steps(const hs_trigger *trigger)
+{
+    size_t n = 0;
+    while (trigger->at_steps && trigger->at_steps[n] != -1)
+        n++;
+    return n;
+}
+
+static hs_code check_list(const hs_trigger *trigger, hs_error *err)
+{
+    for (size_t i = 0; i < count_steps(trigger); i++)
+        if (trigger->at_steps[i] < 0 || trigger->at_steps[i] == NO_STEP)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "at_steps[%zu] is %lld, no step", i,
+                                (long long)trigger->at_steps[i]);
+    return HS_OK;
+}
+
+static hs_code check(const hs_trigger *trigger, hs_error *err)
+{
+    bool fires = trigger->every_n_steps || trigger->every_n_secs != 0 || count_steps(trigger) || trigger->on_request ||
+                 trigger->first || trigger->last;
+    hs_code code = check_intervals(trigger, err);
+    if (code || (code = check_list(trigger, err)))
+        return code;
+    if (!fires)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "a trigger that never fires; give it a condition, such as every_n_steps");
+    return HS_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static hs_code copy_list(hs_timer *timer, const hs_trigger *trigger, hs_error *err)
+{
+    size_t n = count_steps(trigger);
+    if (!n)
+        return HS_OK;
+    if (!(timer->at = hs__alloc(&timer->env, n, sizeof *timer->at)))
+        return hs__no_memory(err, n, "the trigger's steps");
+    memcpy(timer->at, trigger->at_steps, n * sizeof *timer->at);
+    qsort(timer->at, n, sizeof *timer->at, by_number);
+    timer->n_at = n;
+    return HS_OK;
+}
+
+hs_timer *hs_timer_new(const hs_trigger *given, const hs_env *given_env, hs_error *err)
+{
+    hs_trigger trigger;
+    hs_env env;
+    if (hs_struct_take(&trigger, sizeof trigger, given, "hs_trigger", err) || check(&trigger, err) ||
+        hs__env_take(&env, given_env, err))
+        return NULL;
+    hs_timer *timer = hs__alloc(&env, 1, sizeof *timer);
+    if (!timer) {
+        hs__no_memory(err, sizeof *timer, "a timer");
+        return NULL;
+    }
+    timer->env = env;
+    timer->every_n_steps = trigger.every_n_steps;
+    timer->every_ns = (int64_t)(trigger.every_n_secs * 1e9);
+    if (trigger.every_n_secs > 0 && !timer->every_ns)
+        timer->every_ns = 1;
+    timer->on_request = trigger.on_request;
+    timer->first = trigger.first;
+    if (copy_list(timer, &trigger, err)) {
+        hs_timer_free(timer);
+        return NULL;
+    }
+    hs_timer_reset(timer);
+    return timer;
+}
+
+void hs_timer_free(hs_timer *timer)
+{
+    if (!timer)
+        return;
+    hs_env env = timer->env;
+    hs__free(&env, timer->at);
+    hs__free(&env, timer);
+}
+
+/* The first of the listed steps that is not before this one. */
+static int64_t listed_from(const hs_timer *timer, int64_t step)
+{
+    size_t low = 0, high = timer->n_at;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (timer->at[middle] < step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < timer->n_at ? timer->at[low] : NO_STEP;
+}
+
+static int64_t listed_after(const hs_timer *timer, int64_t step)
+{
+    return step == INT64_MAX ? NO_STEP : listed_from(timer, step + 1);
+}
+
+/* As if nothing had fired. Requests that were seen stay so, whatever the variables are restored to. */
+static void forget(hs_timer *timer)
+{
+    timer->marked = timer->has_time = timer->by_steps = timer->started = timer->loaded = false;
+    timer->listed = timer->n_at ? UNKNOWN : NO_STEP;
+}
+
+void hs_timer_reset(hs_timer *timer)
+{
+    if (!timer)
+        return;
+    forget(timer);
+    timer->requests = 0;
+}
+
+void hs_timer_start(hs_timer *timer, int64_t step)
+{
+    if (!timer)
+        return;
+    timer->started = true;
+    timer->loaded = false;
+    timer->done_step = step;
+    if (timer->last_step > step)
+        timer->marked = false;
+    if (timer->listed == UNKNOWN)
+        timer->listed = listed_from(timer, step);
+    else if (timer->listed > step) /* all up to this one have fired; after a recovery it is another than it was */
+        timer->listed = listed_after(timer, step);
+    else /* it was reached, and did not fire */
+        timer->listed = listed_from(timer, timer->listed);
+}
+
+static void set_time(hs_timer *timer, int64_t now_ns)
+{
+    timer->last_ns = now_ns;
+    timer->has_time = true;
+}
+
+static void set_mark(hs_timer *timer, hs_run_context *run, int64_t step)
+{
+    timer->marked = true;
+    timer->last_step = step;
+    set_time(timer, hs_run_context_now(run));
+}
+
+bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step)
+{
+    if (!timer)
+        return false;
+    bool begins = !timer->marked && !timer->first;
+    if (begins)
+        set_mark(timer, run, step);
+    else if (timer->marked && !timer->has_time)
+        set_time(timer, hs_run_context_now(run));
+    return begins;
+}
+
+static bool is_requested(const hs_timer *timer, const hs_run_context *run)
+{
+    return timer->on_request && hs_run_context_requests(run) != timer->requests;
+}
+
+static bool is_time(hs_timer *timer, hs_run_context *run)
+{
+    if (!timer->every_ns || !timer->marked)
+        return false;
+    int64_t now_ns = hs_run_context_coarse_now(run);
+    if (!timer->has_time)
+        set_time(timer, now_ns);
+    return now_ns - timer->last_ns >= timer->every_ns;
+}
+
+static bool is_due_by_steps(const hs_timer *timer, int64_t step)
+{
+    if (!timer->marked)
+        return timer->first;
+    return timer->every_n_steps && step >= timer->last_step &&
+           (uint64_t)step - (uint64_t)timer->last_step >= (uint64_t)timer->every_n_steps;
+}
+
+static bool is_listed(const hs_timer *timer, int64_t step)
+{
+    return timer->listed != UNKNOWN && step >= timer->listed;
+}
+
+bool hs_timer_may_fire(hs_timer *timer, hs_run_context *run)
+{
+    if (!timer)
+        return false;
+    return !timer->started || !timer->marked || timer->every_n_steps || timer->listed != NO_STEP ||
+           is_requested(timer, run) || is_time(timer, run);
+}
+
+/* Hooks call this in every step. */
+bool hs_timer_due(hs_timer *timer, hs_run_context *run, int64_t step)
+{
+    if (!timer)
+        return false;
+    timer->by_steps = is_due_by_steps(timer, step);
+    return timer->by_steps || is_listed(timer, step) || is_requested(timer, run) || is_time(timer, run);
+}
+
+bool hs_timer_mark(hs_timer *timer, hs_run_context *run, int64_t step, double *elapsed_secs, int64_t *elapsed_steps)
+{
+    if (!timer)
+        return false;
+    bool before = timer->marked;
+    int64_t counts_from = before && timer->every_n_steps && !timer->by_steps ? timer->last_step : step;
+    if (before && elapsed_secs)
+        *elapsed_secs = timer->has_time ? (double)(hs_run_context_now(run) - timer->last_ns) / 1e9 : 0;
+    if (before && elapsed_steps)
+        *elapsed_steps = step - timer->done_step;
+    set_mark(timer, run, counts_from);
+    timer->started = true;
+    timer->loaded = timer->by_steps = false;
+    timer->done_step = step;
+    timer->listed = listed_after(timer, step);
+    if (timer->on_request)
+        timer->requests = hs_run_context_requests(run);
+    return before;
+}
+
+/* The session was restored after its first run, or the hook did not start the timer. */
+static void start_late(hs_timer *timer, hs_run_context *run, int64_t step)
+{
+    bool resumes = timer->loaded;
+    hs_timer_start(timer, step);
+    if (resumes && !timer->marked) /* what fired first does not fire again */
+        set_mark(timer, run, step);
+}
+
+hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_error *err)
+{
+    int64_t step;
+    *fires = false;
+    if (!hs_timer_may_fire(timer, run)) {
+        hs__clear(err);
+        return HS_OK;
+    }
+    hs_code code = hs_run_context_step(run, &step, err);
+    if (code)
+        return code;
+    if (!timer->started)
+        start_late(timer, run, step);
+    hs_timer_begin(timer, run, timer->done_step);
+    bool due = hs_timer_due(timer, run, step);
+    bool by_time = due && !timer->by_steps && !is_listed(timer, step) && !is_requested(timer, run);
+    *fires = due && !(by_time && step == timer->done_step);
+    if (*fires)
+        hs_timer_mark(timer, run, step, NULL, NULL);
+    return HS_OK;
+}
+
+/* State: the step that every_n_steps counts from, or NO_MARK; the next listed step, or UNKNOWN. */
+
+hs_code hs_timer_save(const hs_timer *timer, hs_state_writer *out, hs_error *err)
+{
+    int64_t state[] = {NO_MARK, UNKNOWN};
+    if (timer && timer->marked && (timer->every_n_steps || timer->n_at))
+        state[0] = timer->last_step;
+    if (timer && timer->n_at)
+        state[1] = timer->listed;
+    return hs_state_writer_write(out, state, sizeof state, err);
+}
+
+hs_code hs_timer_load(hs_timer *timer, hs_state_reader *in, hs_error *err)
+{
+    int64_t state[2];
+    hs_code code = hs_state_reader_read(in, state, sizeof state, err);
+    if (code || !timer)
+        return code;
+    forget(timer);
+    timer->loaded = true;
+    if (state[0] >= 0 && (timer->every_n_steps || timer->n_at)) {
+        timer->marked = true;
+        timer->last_step = state[0];
+    }
+    if (timer->n_at && state[1] >= 0)
+        timer->listed = state[1];
+    return HS_OK;
+}
