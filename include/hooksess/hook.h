@@ -297,6 +297,17 @@ HS_API void hs_state_copy_free(hs_state_copy *copy);
 
 /* The raw session: event files. */
 
+/* The writer for a hook's events, ready for the first of them: in one call, what the next functions do. Call it in
+ * after_create_session, or in before_run before the first event of each creation of the session.
+ *
+ * directory  of the session's writer (hs_raw_session_summary_writer); NULL: none
+ * given      a writer of the program's own (hs_raw_session_use_writer), in place of `directory`; NULL: none
+ * writer     set to the writer, which the session flushes before each boundary; NULL if neither is given, or after an error
+ *
+ * Writes the START record (hs_raw_session_log_start). The errors are those of the three functions. The session's thread.
+ * TensorFlow: SummaryWriterCache.get, and the START record of SummarySaverHook. */
+HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *directory, hs_summary_writer *given,
+                                           hs_summary_writer **writer, hs_error *err);
 /* The event-file writer for a directory, which is made if it is missing: the one that the process shares
  * (hs_summary_writer_shared), got when it is first asked for, flushed before each boundary, closed with the session, whose
  * it is. */

@@ -40,10 +40,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     control *hook = self;
     (void)coordinator;
-    if (!hook->summary_dir)
-        return HS_OK;
-    hs_code code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
-    return code ? code : hs_raw_session_log_start(session, hook->writer, err);
+    return hs_raw_session_event_writer(session, hook->summary_dir, NULL, &hook->writer, err);
 }
 
 /* Orders. */

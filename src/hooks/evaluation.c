@@ -55,20 +55,6 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     return code ? code : need_op(backend, hook->eval_op, err);
 }
 
-/* What TensorBoard has from the next step on is of a run that crashed. */
-static hs_code open_writer(evaluation *hook, hs_raw_session *session, hs_error *err)
-{
-    hs_code code = HS_OK;
-    hook->writer = hook->given_writer;
-    if (hook->writer)
-        code = hs_raw_session_use_writer(session, hook->writer, err);
-    else if (hook->summary_dir)
-        code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
-    if (!code && hook->writer)
-        code = hs_raw_session_log_start(session, hook->writer, err);
-    return code;
-}
-
 /* A run of an evaluation that ends for want of input must not pass for the end of the training's. */
 static hs_code run_part(const pass *p, const hs_run_args *args, const hs_run_values **values, const char *what,
                         hs_error *err)
@@ -209,7 +195,8 @@ static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_e
     hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
     hs_timer_start(hook->schedule.timer, step);
     hs_timer_begin(hook->schedule.timer, run, step);
-    return open_writer(hook, hs_run_context_session(run), err);
+    return hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer,
+                                       err);
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)

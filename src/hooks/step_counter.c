@@ -42,17 +42,6 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return HS_OK;
 }
 
-static hs_code find_writer(step_counter *hook, hs_raw_session *session, hs_error *err)
-{
-    hs_code code = HS_OK;
-    hook->writer = hook->given_writer;
-    if (hook->writer)
-        code = hs_raw_session_use_writer(session, hook->writer, err);
-    else if (hook->summary_dir)
-        code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
-    return code || !hook->writer ? code : hs_raw_session_log_start(session, hook->writer, err);
-}
-
 static void count_from(step_counter *hook, int64_t step, int64_t now_ns)
 {
     hook->from_step = step;
@@ -67,7 +56,9 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     (void)args;
     if (hook->started)
         return HS_OK;
-    if ((code = hs_run_context_step(run, &step, err)) || (code = find_writer(hook, hs_run_context_session(run), err)))
+    if ((code = hs_run_context_step(run, &step, err)) ||
+        (code = hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer,
+                                            &hook->writer, err)))
         return code;
     hs_timer_start(hook->schedule.timer, step);
     count_from(hook, step, hs_run_context_now(run));

@@ -57,14 +57,8 @@ static bool find_ops(summary_saver *hook)
 /* What TensorBoard has from the next step on is of a run that crashed. */
 static hs_code start(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
-    hs_code code = HS_OK;
-    hook->writer = hook->given_writer;
-    if (hook->writer)
-        code = hs_raw_session_use_writer(session, hook->writer, err);
-    else
-        code = hs_raw_session_summary_writer(session, hook->summary_dir, &hook->writer, err);
-    if (!code && !(code = hs_raw_session_log_start(session, hook->writer, err)))
-        hook->started = true;
+    hs_code code = hs_raw_session_event_writer(session, hook->summary_dir, hook->given_writer, &hook->writer, err);
+    hook->started = !code;
     hook->has_ops = find_ops(hook);
     return code;
 }

@@ -198,6 +198,24 @@ hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer
     return hs__writer_cache_use(&raw->owner->writers, writer, err);
 }
 
+hs_code hs_raw_session_event_writer(hs_raw_session *raw, const char *directory, hs_summary_writer *given,
+                                    hs_summary_writer **writer, hs_error *err)
+{
+    hs__clear(err);
+    if (!raw || !writer)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_event_writer: %s",
+                            raw ? "no place for the writer" : "there is no session");
+    *writer = NULL;
+    if (!given && !directory)
+        return HS_OK;
+    hs_summary_writer *found = given;
+    hs_code code =
+        given ? hs_raw_session_use_writer(raw, given, err) : hs_raw_session_summary_writer(raw, directory, &found, err);
+    if (!code && !(code = hs_raw_session_log_start(raw, found, err)))
+        *writer = found;
+    return code;
+}
+
 hs_code hs_raw_session_flush_writer(hs_raw_session *raw, hs_summary_writer *writer, bool sync, hs_error *err)
 {
     hs__clear(err);

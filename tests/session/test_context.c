@@ -2,6 +2,8 @@
 /* What a hook sees of the run: its context, and the raw session. */
 #include "session/probe.h"
 
+#include <hooksess/event_reader.h>
+
 static hs_code keep_context(probe *p, const probe_call *call)
 {
     if (call->point == PROBE_BEFORE)
@@ -492,9 +494,44 @@ static void a_directory_has_one_writer_for_all(void **state)
     test_remove_directory(directory);
 }
 
+/* How many START records the event files of a directory have. */
+static int starts_in(const char *directory)
+{
+    const hs_event *event;
+    int n = 0;
+    hs_event_reader *reader = hs_event_reader_open(directory, NULL, NULL);
+    while (hs_event_reader_next(reader, &event, NULL) == HS_OK)
+        n += event->kind == HS_EVENT_SESSION_LOG && event->status == HS_SESSION_LOG_START;
+    hs_event_reader_close(reader);
+    return n;
+}
+
+static void a_hooks_events_begin_with_the_start_of_the_session(void **state)
+{
+    play *p = *state;
+    char *directory = test_make_directory(), *own_directory = test_make_directory();
+    hs_summary_writer *writer, *own = hs_summary_writer_open(own_directory, NULL, &p->err);
+    play_open(p, NULL, 0);
+    hs_raw_session *raw = hs_session_raw(p->session);
+    for (int hook = 0; hook < 2; hook++) {
+        assert_ok(hs_raw_session_event_writer(raw, directory, NULL, &writer, &p->err), &p->err);
+        assert_ok(hs_summary_writer_scalar(writer, "tag", 1, 1, &p->err), &p->err);
+        assert_ok(hs_raw_session_event_writer(raw, directory, own, &writer, &p->err), &p->err);
+        assert_ptr_equal(writer, own);
+    }
+    play_close(p);
+    assert_ok(hs_summary_writer_close(own, &p->err), &p->err);
+    assert_int_equal(test_count_files(directory, "tfevents"), 1);
+    assert_int_equal(starts_in(directory), 1);
+    assert_int_equal(starts_in(own_directory), 1);
+    test_remove_directory(directory);
+    test_remove_directory(own_directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        play_test(a_hooks_events_begin_with_the_start_of_the_session),
         play_test(ms_120s_one_context_for_all_of_a_run),
         play_test(ms_120s_the_original_args_are_the_callers_alone),
         play_test(ms_123s_each_listing_of_a_hook_sees_its_own_request),

@@ -65,6 +65,11 @@ static void hook_h(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(NULL, "x", &writer, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, NULL, &writer, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, "x", NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_event_writer(NULL, "x", NULL, &writer, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_event_writer(raw, "x", NULL, NULL, err));
+    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_event_writer(raw, "", NULL, &writer, err));
+    assert_ok(hs_raw_session_event_writer(raw, NULL, NULL, &writer, &p->err), &p->err);
+    assert_null(writer);
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(NULL, NULL, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_use_writer(raw, NULL, err));
     assert_false(test_exists(".", "x")); /* no writer was opened for nobody */
