@@ -182,6 +182,29 @@ HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 /* Records the times of all callbacks (hs_run_context_spans), from now until the next run and its boundary are over. */
 HS_API void hs_run_context_record_spans(hs_run_context *run);
 
+typedef struct hs_trace_options {
+    size_t size;
+    const char *trace_dir; /* (required) created if it is missing */
+    hs_bytes metadata;     /* of the run: a serialized RunMetadata (hs_run_values_metadata). Empty: no ops in the trace */
+    int64_t max_bytes;     /* of events in the file: later ones are dropped and counted. 0: 64 MiB */
+    bool show_memory;      /* memory of each op, if the metadata have it */
+    unsigned char reserved[7];
+} hs_trace_options;
+#define HS_TRACE_OPTIONS(...) HS_OPTIONS(hs_trace_options, __VA_ARGS__)
+
+/* Writes TRACE_DIR/timeline-STEP.json: the recorded callbacks of this run and the ops of its metadata, in Chrome's trace
+ * format (hooks/profiler.h has more). Call it in the boundary of a run that was traced:
+ *
+ *     before_run   set *args to args with .options of HS_TRACE_FULL; hs_run_context_record_spans(run)
+ *     after_run    copy hs_run_values_metadata(values); hs_run_context_request_boundary(run)
+ *     boundary     hs_run_context_write_trace(run, step, HS_TRACE_OPTIONS(.trace_dir = "run", .metadata = copy), err)
+ *
+ * Readers see no file or the whole file. Logs its path, and how many events were dropped. Returns HS_INVALID_ARGUMENT for
+ * invalid options, HS_DATA_LOSS if the metadata are not a RunMetadata, HS_RESOURCE_EXHAUSTED, or the code of the failing
+ * file operation. TensorFlow: timeline.Timeline. */
+HS_API hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_trace_options *options,
+                                          hs_error *err);
+
 /* The raw session: what a hook may know. */
 
 HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);

@@ -3,19 +3,17 @@
 
 #include "hooks/make.h"
 #include "hooks/schedule.h"
-#include "hooks/trace_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const int64_t MOST_PER_RUN = INT64_MAX / 2;
-static const size_t DEFAULT_BYTES = (size_t)64 << 20;
 
 typedef struct {
     hs__hook_base base;
     hs__schedule schedule;
     char *trace_dir;
-    size_t max_bytes;
+    int64_t max_bytes;
     bool show_memory;
     const hs_env *session_env;
     int64_t step, per_run; /* by steps: after the last run, and what the last run that moved it added */
@@ -130,15 +128,11 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     (void)err;
     if (!hook->writes_now || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    hs__trace_file file = {
-        .directory = hook->trace_dir,
-        .step = hook->step,
-        .metadata = {hook->metadata, hook->metadata_bytes},
-        .memory = hook->show_memory,
-        .max_bytes = hook->max_bytes,
-    };
-    file.n_spans = hs_run_context_spans(run, &file.spans);
-    if (hs__trace_file_write(&file, hook->session_env, &error) || add_event(hook, hs_run_context_session(run), &error))
+    const hs_trace_options options =
+        HS_INIT(hs_trace_options, .trace_dir = hook->trace_dir, .metadata = {hook->metadata, hook->metadata_bytes},
+                .max_bytes = hook->max_bytes, .show_memory = hook->show_memory);
+    if (hs_run_context_write_trace(run, hook->step, &options, &error) ||
+        add_event(hook, hs_run_context_session(run), &error))
         skip_profile(hook, error.message);
     hook->writes_now = false;
     drop_metadata(hook);
@@ -203,7 +197,7 @@ static hs_code fill(profiler *hook, const hs_profiler_options *options, hs_error
     hs_code code = set_timer(hook, options, err);
     if (code)
         return code;
-    hook->max_bytes = options->max_bytes ? (size_t)options->max_bytes : DEFAULT_BYTES;
+    hook->max_bytes = options->max_bytes;
     hook->show_memory = options->show_memory;
     hook->trace_dir = hs__hook_text(hook, somewhere ? options->trace_dir : ".", err);
     return hook->trace_dir ? HS_OK : HS_RESOURCE_EXHAUSTED;

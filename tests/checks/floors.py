@@ -30,8 +30,6 @@ SHARED_BY_HOOKS = {
     "schedule.h",
     "status_file.c",
     "status_file.h",
-    "trace_file.c",
-    "trace_file.h",
 }
 # Parts of a hook in files of their own, which know as little as the hook.
 PARTS_OF_HOOKS = {

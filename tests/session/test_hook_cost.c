@@ -170,6 +170,61 @@ static void spans_are_recorded_to_the_end_of_the_next_run(void **state)
     assert_string_equal(seen.text, "");
 }
 
+/* Has the second run traced, by itself. */
+static hs_code trace_one(probe *p, const probe_call *call)
+{
+    const char *directory = p->user;
+    if (call->point == PROBE_BEFORE && p->calls[PROBE_BEFORE] == 2)
+        hs_run_context_record_spans(call->run);
+    if (call->point == PROBE_AFTER && p->calls[PROBE_AFTER] == 2)
+        hs_run_context_request_boundary(call->run);
+    if (call->point != PROBE_BOUNDARY || hs_run_context_boundary(call->run) != HS_BOUNDARY_RUN)
+        return HS_OK;
+    return hs_run_context_write_trace(call->run, 2, HS_TRACE_OPTIONS(.trace_dir = directory), call->err);
+}
+
+static void a_hook_writes_the_trace_of_a_run(void **state)
+{
+    play *p = *state;
+    char *directory = test_make_directory();
+    play_probe(p, a, .act = trace_one, .user = directory);
+    play_open_probes(p, 2);
+    for (int i = 0; i < 3; i++)
+        play_train(p);
+    play_close(p);
+    char *trace = test_read_file(test_path(directory, "timeline-2.json"), NULL);
+    assert_contains(trace, "\"after_run\"");
+    assert_int_equal(test_count_files(directory, "timeline"), 1);
+    free(trace);
+    test_remove_directory(directory);
+}
+
+static hs_code write_invalid_traces(probe *p, const probe_call *call)
+{
+    hs_error err;
+    (void)p;
+    if (call->point != PROBE_AFTER)
+        return HS_OK;
+    assert_fails(hs_run_context_write_trace(call->run, 1, NULL, &err), HS_INVALID_ARGUMENT, &err, "hs_trace_options");
+    assert_fails(hs_run_context_write_trace(call->run, 1, HS_TRACE_OPTIONS(.max_bytes = 1), &err), HS_INVALID_ARGUMENT,
+                 &err, "trace_dir is missing");
+    assert_fails(hs_run_context_write_trace(call->run, 1, HS_TRACE_OPTIONS(.trace_dir = "x", .max_bytes = -1), &err),
+                 HS_INVALID_ARGUMENT, &err, "max_bytes is -1");
+    assert_fails(hs_run_context_write_trace(call->run, 1, HS_TRACE_OPTIONS(.trace_dir = "x", .metadata = {"?", 1}), &err),
+                 HS_DATA_LOSS, &err, "RunMetadata");
+    return HS_OK;
+}
+
+static void invalid_traces_are_not_written(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = write_invalid_traces);
+    play_open_probes(p, 1);
+    play_train(p);
+    play_close(p);
+    assert_false(test_exists(".", "x"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +235,8 @@ int main(void)
         play_test(no_hook_takes_more_than_all_of_the_time),
         play_test(only_runs_that_it_wants_are_a_hooks),
         play_test(spans_are_recorded_to_the_end_of_the_next_run),
+        play_test(a_hook_writes_the_trace_of_a_run),
+        play_test(invalid_traces_are_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

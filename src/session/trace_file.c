@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trace of a run in a file. */
+#include "base/files.h"
+#include "session/session.h"
+#include "summary/trace.h"
+
+#include <string.h>
+
+static const size_t DEFAULT_BYTES = (size_t)64 << 20;
+
+static hs_code fill(hs__trace *trace, const hs_run_context *run, int64_t step, const hs_trace_options *options,
+                    hs_error *err)
+{
+    const hs_env *env = &run->session->env;
+    int64_t to_realtime_ns = hs_env_realtime_ns(env) - hs_env_monotonic_ns(env);
+    hs__trace_spans(trace, run->session->spans, run->session->n_spans, to_realtime_ns);
+    hs_code code = hs__trace_run(trace, options->metadata, options->show_memory, err);
+    return code ? code : hs__trace_finish(trace, step, err);
+}
+
+static hs_code put(const hs__trace *trace, const char *directory, const char *path, const hs_env *env, hs_error *err)
+{
+    if (!path)
+        return hs__no_memory(err, strlen(directory), "a path");
+    hs_code code = hs__make_directories(env, directory, err);
+    return code ? code : hs__file_replace(env, path, trace->json.data, trace->json.size, true, err);
+}
+
+static hs_code write_file(const hs_run_context *run, int64_t step, const hs_trace_options *options, hs_error *err)
+{
+    const hs_env *env = &run->session->env;
+    size_t max_bytes = options->max_bytes ? (size_t)options->max_bytes : DEFAULT_BYTES;
+    hs__trace trace;
+    hs__trace_begin(&trace, env, max_bytes);
+    char *name = hs__format(env, "timeline-%lld.json", (long long)step);
+    char *path = name ? hs__path_join(env, options->trace_dir, name) : NULL;
+    hs_code code = fill(&trace, run, step, options, err);
+    if (!code && !(code = put(&trace, options->trace_dir, path, env, err))) {
+        hs_log(env, HS_LOG_INFO, "the profile of step %lld is in %s", (long long)step, path);
+        if (trace.dropped)
+            hs_log(env, HS_LOG_WARNING, "%s: %lld events had no room in %zu bytes (max_bytes)", path,
+                   (long long)trace.dropped, max_bytes);
+    }
+    hs__free(env, path);
+    hs__free(env, name);
+    hs__trace_free(&trace);
+    return code;
+}
+
+hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_trace_options *given, hs_error *err)
+{
+    hs_trace_options options;
+    hs_code code = hs_struct_take(&options, sizeof options, given, "hs_trace_options", err);
+    if (code)
+        return code;
+    if (!options.trace_dir || !*options.trace_dir)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "trace_dir is missing");
+    if (options.max_bytes < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "max_bytes is %lld; it must be at least 0",
+                            (long long)options.max_bytes);
+    return write_file(run, step, &options, err);
+}
