@@ -99,7 +99,7 @@ HS_API void hs_saver_free(hs_saver *saver);
 /* What a save in the background does while the one before is still being written. */
 typedef enum hs_busy_policy {
     HS_BUSY_WAIT = 0,   /* waits for it */
-    HS_BUSY_SKIP = 1,   /* is not made: HS_CANCELLED */
+    HS_BUSY_SKIP = 1,   /* is not made: HS_CANCELLED. To tell this from a failure, ask hs_saver_busy before */
     HS_BUSY_REPLACE = 2 /* takes its place: what was written of it is removed, unless it has just been finished; one that
                          * took another's place is waited for, so that some are finished however often they are made */
 } hs_busy_policy;
@@ -146,6 +146,9 @@ HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const cha
  * HS_OK: it is durable). If several have, it is the last of them that is told of. Never waits. Every other function of the
  * saver waits for a save that is on its way. */
 HS_API bool hs_saver_finished(hs_saver *saver, int64_t *step, hs_error *err);
+/* True while a save in the background is being written. After false, no save is skipped or replaced until this saver saves
+ * in the background again. Never waits. */
+HS_API bool hs_saver_busy(const hs_saver *saver);
 /* Waits until no save is on its way. */
 HS_API void hs_saver_wait(hs_saver *saver);
 /* Makes ready for saving to `prefix` (without a step): makes the directory, takes hold of it against other processes until

@@ -137,13 +137,12 @@ static bool is_busy(hs__background *b)
 }
 
 /* Is it this one's turn? */
-static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces, bool *skipped, hs_error *err)
+static hs_code make_way(hs__background *b, hs_busy_policy policy, bool *replaces, hs_error *err)
 {
     *replaces = false;
     if (!is_busy(b))
         return HS_OK;
-    *skipped = policy == HS_BUSY_SKIP;
-    if (*skipped)
+    if (policy == HS_BUSY_SKIP)
         return hs_error_set(err, HS_CANCELLED, "'%s-%lld' is still being saved; this one is skipped", b->prefix,
                             (long long)b->step);
     if (policy == HS_BUSY_REPLACE && !b->replaces)
@@ -183,14 +182,14 @@ static hs_code save_at_once(hs__background *b, hs_raw_session *session, const ch
 }
 
 hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                            const hs_save_options *options, bool *skipped, hs_error *err)
+                            const hs_save_options *options, hs_error *err)
 {
     hs_code code;
     if (!saver->background && (code = start(saver, err)))
         return code;
     hs__background *b = saver->background;
     bool replaces;
-    if ((code = make_way(b, options->busy, &replaces, skipped, err)))
+    if ((code = make_way(b, options->busy, &replaces, err)))
         return code;
     if (!atomic_load(&b->told) && b->error.code) { /* whoever did not ask is told now */
         atomic_store(&b->told, true);
@@ -211,6 +210,11 @@ hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
     return HS_OK;
+}
+
+bool hs_saver_busy(const hs_saver *saver)
+{
+    return saver && saver->background && is_busy(saver->background);
 }
 
 bool hs_saver_finished(hs_saver *saver, int64_t *step, hs_error *err)

@@ -9,10 +9,9 @@
 
 typedef struct hs__background hs__background;
 
-/* Copies the state, or what has to be copied at once of it, and hands it to the thread. `options` are complete. Sets
- * *skipped to true if HS_BUSY_SKIP is the reason for HS_CANCELLED. */
+/* Copies the state, or what has to be copied at once of it, and hands it to the thread. `options` are complete. */
 hs_code hs__background_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                            const hs_save_options *options, bool *skipped, hs_error *err);
+                            const hs_save_options *options, hs_error *err);
 /* Waits until nothing is on its way. */
 void hs__background_wait(const hs_saver *saver);
 /* Waits, and ends the thread. */

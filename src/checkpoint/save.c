@@ -422,18 +422,10 @@ static void notice_return(hs_saver *saver, const hs_raw_session *session)
 }
 
 hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                      const hs_save_options *options, hs_error *err)
-{
-    bool skipped;
-    return hs__saver_save(saver, session, prefix, step, options, &skipped, err);
-}
-
-hs_code hs__saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                       const hs_save_options *given, bool *skipped, hs_error *err)
+                      const hs_save_options *given, hs_error *err)
 {
     hs_save_options options = HS_INIT(hs_save_options);
     hs_code code;
-    *skipped = false;
     hs_error_clear(err);
     if (!saver || !session || !session->handle || !prefix || !*hs__path_base(prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_saver_save: %s",
@@ -445,7 +437,7 @@ hs_code hs__saver_save(hs_saver *saver, hs_raw_session *session, const char *pre
         return code;
     notice_return(saver, session);
     if (options.background)
-        return hs__background_save(saver, session, prefix, step, &options, skipped, err);
+        return hs__background_save(saver, session, prefix, step, &options, err);
     hs__background_wait(saver);
     code = hs__save_session(saver, session, prefix, step, &options, err);
     if (!code)

@@ -76,10 +76,6 @@ hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_er
 /* Notes checkpoints that exist, oldest first. Knows nothing of what a state file says of them. */
 hs_code hs__saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
 
-/* save.c. hs_saver_save. *skipped: the save was skipped because of HS_BUSY_SKIP. Any other HS_CANCELLED is a failure. */
-hs_code hs__saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                       const hs_save_options *options, bool *skipped, hs_error *err);
-
 /* retention.c. Puts those that are not kept any more first in the list; how many they are. Others leave the list to stay
  * for ever. */
 size_t hs__retain(hs_saver *saver);

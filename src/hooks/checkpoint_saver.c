@@ -196,17 +196,20 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
         HS_INIT(hs_save_options, .no_meta_graph = hook->no_graph_def, .background = background,
                 .overlap = background && hook->overlap, .busy = (int64_t)hook->busy, .copy_limit = hook->copy_limit);
     hs_saver *saver;
-    hs_code code;
-    bool skipped = false;
     hs__save_time_begin(&hook->time, run);
-    if ((code = find_saver(hook, session, &saver, err)) || (code = open_writer(hook, session, err)) ||
+    hs_code code = find_saver(hook, session, &saver, err);
+    if (code)
+        return code;
+    if (background && hook->busy == HS_BUSY_SKIP && hs_saver_busy(saver)) {
+        hs_log(hook->log, HS_LOG_INFO, "step %lld is not saved: the save before it is still being written",
+               (long long)step);
+        return HS_OK;
+    }
+    if ((code = open_writer(hook, session, err)) ||
         (code = hs__listeners_before_save(&hook->listeners, session, step, err)) ||
         (code = take_metric(hook, session, step, &options, err)) ||
-        (code = hs__hook_save(saver, session, hook->prefix, step, &options, &skipped, err))) {
-        if (skipped)
-            hs_log(hook->log, HS_LOG_INFO, "%s", err->message);
-        return skipped ? HS_OK : code;
-    }
+        (code = hs_saver_save(saver, session, hook->prefix, step, &options, err)))
+        return code;
     if (background) {
         hook->pending = saver;
         hook->pending_step = step;

@@ -4,7 +4,6 @@
 #include "base/env.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/saver.h"
 
 #include <string.h>
 
@@ -67,12 +66,6 @@ hs_code hs__hook_replace_file(const hs_env *env, const char *tmp, const char *pa
                               hs_error *err)
 {
     return hs__file_replace_by(env, tmp, path, data, bytes, false, err);
-}
-
-hs_code hs__hook_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                      const hs_save_options *options, bool *skipped, hs_error *err)
-{
-    return hs__saver_save(saver, session, prefix, step, options, skipped, err);
 }
 
 hs_code hs__hook_json(const char *text, json_t **value, hs_error *err)

@@ -35,10 +35,6 @@ hs_code hs__hook_directory(const hs_env *env, const char *path, hs_error *err);
 hs_code hs__hook_replace_file(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
                               hs_error *err);
 
-/* hs_saver_save. *skipped: the save was skipped because of HS_BUSY_SKIP. Any other HS_CANCELLED is a failure. */
-hs_code hs__hook_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
-                      const hs_save_options *options, bool *skipped, hs_error *err);
-
 /* Parses one JSON value. *value is NULL if the text is not JSON. Fails only without memory. */
 hs_code hs__hook_json(const char *text, json_t **value, hs_error *err);
 

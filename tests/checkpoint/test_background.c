@@ -144,10 +144,13 @@ static void one_may_be_skipped(void **state)
     set_gate(true);
     assert_ok(save_behind(f, 1, HS_BUSY_SKIP), &f->err);
     wait_at_gate();
+    assert_true(hs_saver_busy(f->saver));
     assert_fails(save_behind(f, 2, HS_BUSY_SKIP), HS_CANCELLED, &f->err, "is still being saved");
     set_gate(false);
     assert_finished(f, 1);
     assert_false(has_file(f, 2, "index"));
+    assert_false(hs_saver_busy(f->saver));
+    assert_false(hs_saver_busy(NULL));
 }
 
 /* One is at the gate when the next comes. True if it gave way; it may be through before it is asked to. */
