@@ -15,10 +15,13 @@
  * was left (an older one was restored, and training went on from there) are renamed, PREFIX.abandoned, in place of one that
  * has that name already, and neither restored nor deleted.
  *
- * One process at a time saves to a directory: it holds the lock of the file .hooksess.lock there. Readers need no lock. If
- * that name is a symbolic link or not a file, saving fails with HS_INVALID_ARGUMENT. */
+ * One process at a time saves to a directory: it holds the lock of the file HS_CHECKPOINT_LOCK there
+ * (hs_file_system_ops.lock). Readers need no lock. If that name is a symbolic link or not a file, saving fails with
+ * HS_INVALID_ARGUMENT. */
 
 HS_BEGIN_DECLS
+
+#define HS_CHECKPOINT_LOCK ".hooksess.lock"
 
 /* Saver. Saves the variables of a session and every piece of state that belongs to it (the backend's, the hooks').
  * TensorFlow: Saver. One thread at a time. */

@@ -7,8 +7,8 @@
 #include <hooksess/outcome.h>
 #include <hooksess/summary.h>
 
-/* Hooks: what is called around each run of a session. TensorFlow: SessionRunHook, SessionRunContext. This header is all
- * that the built-in hooks are written against, too.
+/* Hooks: what is called around each run of a session. TensorFlow: SessionRunHook, SessionRunContext. The built-in hooks
+ * use only what the public headers declare. timer.h lets a hook act every N steps or seconds.
  *
  * Everything in it is called by, and may be called from, the one thread that runs the session. */
 

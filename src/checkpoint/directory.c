@@ -424,7 +424,7 @@ hs_code hs__abandon_later(const hs__held_directory *held, const hs_env *env, con
 
 static hs_code take_lock(hs__held_directory *held, const hs_env *env, const char *directory, hs_error *err)
 {
-    char *path = hs__path_join(env, directory, HS__LOCK_NAME);
+    char *path = hs__path_join(env, directory, HS_CHECKPOINT_LOCK);
     if (!path)
         return hs__no_memory(err, strlen(directory), "a path");
     hs_error cause = {0};

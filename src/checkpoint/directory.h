@@ -5,9 +5,8 @@
 #include "base/env.h"
 
 /* A directory that checkpoints are saved to: one process at a time holds it, by a lock of the kernel's on the file
- * LOCK_NAME in it, which is given up however the process ends. Readers neither look at the lock nor write anything. */
-
-#define HS__LOCK_NAME ".hooksess.lock"
+ * HS_CHECKPOINT_LOCK in it, which is given up however the process ends. Readers neither look at the lock nor write
+ * anything. */
 
 typedef struct hs__held_directory {
     bool (*is_kept)(void *user,

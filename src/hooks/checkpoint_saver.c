@@ -2,6 +2,7 @@
 #include <hooksess/hooks/checkpoint_saver.h>
 #include <hooksess/tf1/scaffold.h>
 
+#include "base/files.h"
 #include "hooks/graph_events.h"
 #include "hooks/make.h"
 #include "hooks/schedule.h"
@@ -57,7 +58,7 @@ static hs_code find_metric(checkpoint_saver *hook, hs_backend backend, hs_error 
  * be there yet, so another one holds the directory until after_create_session. */
 static hs_code hold_directory(checkpoint_saver *hook, hs_error *err)
 {
-    hs_code code = hs__hook_directory(hook->log, hook->directory, err);
+    hs_code code = hs__make_directories(hook->log, hook->directory, err);
     if (code)
         return code;
     hs_saver_free(hook->holder);

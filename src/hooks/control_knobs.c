@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/control_knobs.h"
 
-#include "hooks/make.h"
+#include "base/error.h"
+#include "base/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -151,10 +152,10 @@ static hs_code set(hs__knob *knob, double value, hs_error *err)
 /* As JSON writes numbers, which no locale changes. */
 hs_code hs__knob_set_text(hs__knob *knob, const char *text, hs_error *err)
 {
-    json_t *value;
-    hs_code code = hs__hook_json(text, &value, err);
-    if (code)
-        return code;
+    json_error_t cause;
+    json_t *value = hs__json_load(text, strlen(text), JSON_DECODE_ANY, &cause);
+    if (!value && hs__json_no_memory(&cause))
+        return hs__no_memory(err, strlen(text), "a JSON value");
     bool is_bool = json_is_boolean(value), is_number = json_is_number(value);
     double number = is_bool ? json_is_true(value) : json_number_value(value);
     json_decref(value);

@@ -5,7 +5,7 @@
 #include <hooksess/safetensors.h>
 #include <hooksess/session.h>
 
-#include "hooks/make.h"
+#include "base/files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -71,6 +71,13 @@ static bool find_path(char *path, const hs__dump *dump, int64_t step, int try, c
     return length > 0 && length < PATH;
 }
 
+/* Also where it cannot be looked. */
+static bool is_taken(const hs_env *given, const char *path)
+{
+    hs_env env;
+    return hs__env_take(&env, given, NULL) || !hs__file_missing(&env, path);
+}
+
 /* The first number of which neither file is there. -1: none. */
 static int find_number(const hs__dump *dump, const hs_env *env, int64_t step)
 {
@@ -81,7 +88,7 @@ static int find_number(const hs__dump *dump, const hs_env *env, int64_t step)
         for (int i = 0; i < 2; i++) {
             if (!find_path(path, dump, step, try, i ? ".variables" : ""))
                 return -1;
-            taken |= hs__path_taken(env, path);
+            taken |= is_taken(env, path);
         }
         if (!taken)
             return try;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/heartbeat.h"
 
-#include "hooks/make.h"
+#include "base/files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void beat(hs__heartbeat *h, bool closed)
 {
     char line[LINE];
     hs_error error = {0};
-    hs_code code = hs__hook_replace_file(&h->env, h->tmp, h->path, line, describe(h, closed, line), &error);
+    hs_code code = hs__file_replace_by(&h->env, h->tmp, h->path, line, describe(h, closed, line), false, &error);
     if (code && !h->failed && !atomic_load(&h->left))
         hs_log(&h->env, HS_LOG_WARNING, "watchdog: the heartbeat cannot be written: %s", error.message);
     h->failed |= code != HS_OK;

@@ -2,8 +2,6 @@
 #include "hooks/make.h"
 
 #include "base/env.h"
-#include "base/files.h"
-#include "base/json.h"
 
 #include <string.h>
 
@@ -48,29 +46,4 @@ hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char
         hs_error_set(err, code, "it failed with %s", hs_code_name(code));
     hs_error_prefix(err, "%s %zu, %s", part, index, callback);
     return code;
-}
-
-bool hs__path_taken(const hs_env *given, const char *path)
-{
-    hs_env env;
-    hs_file_stat found;
-    return hs__env_take(&env, given, NULL) || hs__stat(&env, path, &found, NULL) != HS_NOT_FOUND;
-}
-
-hs_code hs__hook_directory(const hs_env *env, const char *path, hs_error *err)
-{
-    return hs__make_directories(env, path, err);
-}
-
-hs_code hs__hook_replace_file(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
-                              hs_error *err)
-{
-    return hs__file_replace_by(env, tmp, path, data, bytes, false, err);
-}
-
-hs_code hs__hook_json(const char *text, json_t **value, hs_error *err)
-{
-    json_error_t cause;
-    *value = hs__json_load(text, strlen(text), JSON_DECODE_ANY, &cause);
-    return *value || !hs__json_no_memory(&cause) ? HS_OK : hs__no_memory(err, strlen(text), "a JSON value");
 }

@@ -2,10 +2,7 @@
 #ifndef HS_HOOKS_MAKE_H
 #define HS_HOOKS_MAKE_H
 
-#include <hooksess/checkpoint.h>
 #include <hooksess/hook.h>
-
-#include <jansson.h>
 
 /* What the built-in hooks' constructors share. A constructor cannot fail: options that make no sense, or no memory, give a
  * hook whose begin reports it. */
@@ -26,16 +23,5 @@ char *hs__hook_text(void *self, const char *text, hs_error *err);
 
 /* Says which part of a hook failed, with a message where there is none. Returns the code. */
 hs_code hs__part_failed(hs_code code, const char *part, size_t index, const char *callback, hs_error *err);
-/* Is something of that name there, or nobody can tell? */
-bool hs__path_taken(const hs_env *env, const char *path);
-
-/* Makes a directory, and those that it is in, where they are missing. */
-hs_code hs__hook_directory(const hs_env *env, const char *path, hs_error *err);
-/* Replaces a file by way of `tmp`: readers see the old one or the whole new one. It is not synced. Allocates nothing. */
-hs_code hs__hook_replace_file(const hs_env *env, const char *tmp, const char *path, const void *data, size_t bytes,
-                              hs_error *err);
-
-/* Parses one JSON value. *value is NULL if the text is not JSON. Fails only without memory. */
-hs_code hs__hook_json(const char *text, json_t **value, hs_error *err);
 
 #endif

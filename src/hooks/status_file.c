@@ -2,11 +2,12 @@
 #define _POSIX_C_SOURCE 200809L /* gethostname, gmtime_r */
 #include "hooks/status_file.h"
 
+#include <hooksess/checkpoint.h>
+
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "checkpoint/directory.h"
 
 #include <string.h>
 #include <time.h>
@@ -199,7 +200,7 @@ bool hs__status_directory_exists(const hs_env *env, const char *directory)
 bool hs__status_is_others(const hs_env *env, const char *directory)
 {
     void *lock = NULL;
-    char *path = hs__path_join(env, directory, HS__LOCK_NAME);
+    char *path = hs__path_join(env, directory, HS_CHECKPOINT_LOCK);
     hs_code code = path && hs__file_exists(env, path) ? hs__lock(env, path, &lock, NULL) : HS_OK;
     hs__unlock(env, lock);
     hs__free(env, path);

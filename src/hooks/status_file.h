@@ -4,7 +4,7 @@
 
 #include <hooksess/hook.h>
 
-/* The files that tell outsiders of a run, for hooks, which know no other floor: status.json and outcome.json. */
+/* The files that tell outsiders of a run, status.json and outcome.json. */
 typedef struct hs__run_status {
     int64_t step, last_durable_step;
     const char *phase;

@@ -9,6 +9,7 @@
 #include "open.h"
 #include "output.h"
 
+#include <hooksess/checkpoint.h>
 #include <hooksess/records.h>
 
 #include <search.h>
@@ -257,7 +258,7 @@ static char *joined(const char *a, const char *b)
 static bool hold(const char *directory, hs_saver **saver)
 {
     hs_error err = {0};
-    char *lock = joined(directory, "/.hooksess.lock"), *prefix = joined(directory, "/events");
+    char *lock = joined(directory, "/" HS_CHECKPOINT_LOCK), *prefix = joined(directory, "/events");
     *saver = NULL;
     bool is_free = access(lock, F_OK) != 0;
     if (!is_free) {

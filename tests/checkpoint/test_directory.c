@@ -129,7 +129,7 @@ static void holding_that_fails_gives_it_up(void **state)
     fixture *f = *state;
     f->t.fail_file_at = f->t.file_calls + 3; /* after the lock and the parent's sync */
     assert_fails(hs_saver_hold(f->saver, prefix(f), &f->err), HS_RESOURCE_EXHAUSTED, &f->err, "injected");
-    assert_true(test_exists(f->directory, HS__LOCK_NAME));
+    assert_true(test_exists(f->directory, HS_CHECKPOINT_LOCK));
     kill_holder(hold_elsewhere(f));
 }
 
@@ -138,7 +138,7 @@ static void readers_hold_nothing(void **state)
     fixture *f = *state;
     save_at(f, 1);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
-    assert_int_equal(unlink(test_path(f->directory, HS__LOCK_NAME)), 0);
+    assert_int_equal(unlink(test_path(f->directory, HS_CHECKPOINT_LOCK)), 0);
     pid_t child = hold_elsewhere(f);
     assert_ok(restart(f), &f->err);
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 1, NULL), &f->err);

@@ -25,6 +25,11 @@ endforeach()
 
 add_test(NAME checks/floors COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/floors.py ${PROJECT_SOURCE_DIR}/src)
 add_test(NAME checks/tiers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/tiers.py ${PROJECT_SOURCE_DIR}/include)
+add_test(
+  NAME checks/no_privileges
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/no_privileges.py ${CMAKE_NM} ${PROJECT_SOURCE_DIR}/include
+          "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,INCLUDE,/(hooks|base)/[^/]*$>"
+  COMMAND_EXPAND_LISTS)
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
   add_test(NAME checks/exports COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh $<TARGET_FILE:hooksess_shared>

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""no_privileges.py NM INCLUDE OBJECT...: built-in hooks have no privileges. An object of hooks/ refers to functions that the public
+headers declare, to what other objects of hooks/ define, and to base/: a hook of the program's own can do whatever they do."""
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def symbols(nm, flag, objects):
+    """The library's symbols: a list of (object, symbol)."""
+    lines = subprocess.run([nm, "-A", flag, *objects], check=True, capture_output=True, text=True).stdout.splitlines()
+    pairs = [(line.split(":")[0], line.split()[-1]) for line in lines]
+    return [(path, name) for path, name in pairs if name.startswith("hs_")]
+
+
+def declared(include):
+    text = "\n".join(path.read_text() for path in sorted(include.rglob("*.h")))
+    return set(re.findall(r"\bHS_API\b[^;(]*\b(hs_[a-z0-9_]+)\s*\(", text))
+
+
+def main(nm, include, objects):
+    folder = {path: pathlib.Path(path).parent.name for path in objects}
+    hooks = [path for path in objects if folder[path] == "hooks"]
+    base = [path for path in objects if folder[path] == "base"]
+    if not hooks or not base:
+        sys.exit("no objects of hooks/, or none of base/")
+    allowed = declared(pathlib.Path(include)) | {name for _, name in symbols(nm, "--defined-only", hooks + base)}
+    used = symbols(nm, "--undefined-only", hooks)
+    wrong = sorted({f"hooks/{pathlib.Path(path).name} refers to {name}" for path, name in used if name not in allowed})
+    if wrong or not used:
+        sys.exit("\n".join(wrong) or "hooks/ refers to nothing")
+    print(f"{len(hooks)} objects refer to {len({name for _, name in used})} symbols that are public, or of hooks/ or base/")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
