@@ -3,6 +3,16 @@
 hooksess_test(programs feeds)
 hooksess_test(programs hook_without_model)
 
+# A hook over the public headers: src/ is not in the path of includes.
+foreach(language IN ITEMS c cpp)
+  add_executable(own_hook_${language} ${CMAKE_CURRENT_LIST_DIR}/own_hook.${language})
+  set_target_properties(own_hook_${language} PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF CXX_STANDARD 20 CXX_EXTENSIONS OFF)
+  target_compile_options(own_hook_${language} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${HOOKSESS_WERROR}>:-Werror>)
+  target_link_libraries(own_hook_${language} PRIVATE hooksess::hooksess)
+  add_test(NAME programs/own_hook_${language} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/lines.sh $<TARGET_FILE:own_hook_${language}>)
+  set_tests_properties(programs/own_hook_${language} PROPERTIES LABELS unit)
+endforeach()
+
 if(TARGET adopt_after)
   add_test(NAME programs/adopt COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_adopt.py -v)
   set_tests_properties(
