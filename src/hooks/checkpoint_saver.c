@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "hooks/graph_events.h"
 #include "hooks/make.h"
-#include "hooks/schedule.h"
+#include "hooks/timing.h"
 #include "hooks/save_listeners.h"
 #include "hooks/save_policy.h"
 #include "hooks/save_time.h"

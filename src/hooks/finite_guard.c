@@ -6,7 +6,7 @@
 #include "hooks/finite_look.h"
 #include "hooks/finite_rollback.h"
 #include "hooks/make.h"
-#include "hooks/schedule.h"
+#include "hooks/timing.h"
 
 #include <string.h>
 

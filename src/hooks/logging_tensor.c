@@ -2,7 +2,7 @@
 #include <hooksess/hooks/logging_tensor.h>
 
 #include "hooks/make.h"
-#include "hooks/schedule.h"
+#include "hooks/timing.h"
 
 #include <stdio.h>
 #include <string.h>

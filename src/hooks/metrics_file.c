@@ -3,7 +3,7 @@
 
 #include "hooks/line_file.h"
 #include "hooks/make.h"
-#include "hooks/schedule.h"
+#include "hooks/timing.h"
 #include "hooks/metrics_board.h"
 #include "hooks/metrics_row.h"
 

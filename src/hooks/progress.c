@@ -2,7 +2,7 @@
 #include <hooksess/hooks/progress.h>
 
 #include "hooks/make.h"
-#include "hooks/schedule.h"
+#include "hooks/timing.h"
 #include "hooks/progress_line.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "hooks/make.h"
-#include "hooks/schedule.h"
+#include "hooks/timing.h"
 
 static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 hooksess_test(hooks metrics_row)
-foreach(module schedule stop_at_step logging_tensor nan_tensor null_options progress)
+foreach(module timing stop_at_step logging_tensor nan_tensor null_options progress)
   hooksess_test(hooks ${module} hooks/stage.c)
 endforeach()
 foreach(module early_stopping evaluation summary_saver checkpoint_saver checkpoint_listeners checkpoint_files checkpoint_background resumed_rhythm save_time metrics_file trigger trigger_options)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_HOOKS_SCHEDULE_H
-#define HS_HOOKS_SCHEDULE_H
+#ifndef HS_HOOKS_TIMING_H
+#define HS_HOOKS_TIMING_H
 
 #include <hooksess/timer.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When hooks act, of their options: what is refused, and what clock they go by. When triggers fire is in test_trigger.c. */
-#include "hooks/schedule.h"
+#include "hooks/timing.h"
 #include "hooks/stage.h"
 
 /* Of a pair. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hooks/schedule.h"
+#include "hooks/timing.h"
 
 #include "base/error.h"
 
