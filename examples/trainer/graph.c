@@ -39,7 +39,7 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
     const struct batch_size *size = hs_op_input(op, SIZE)->data;
     (void)err;
     trainer_learn(self, hs_op_input(op, PIXELS)->data, hs_op_input(op, LABELS)->data, (int)size->rows,
-                  (uint64_t)size->epoch, hs_op_step(op) + 1);
+                  (uint64_t)size->epoch, hs_op_global_step(op, NULL) + 1);
     return HS_OK;
 }
 

@@ -61,11 +61,10 @@ static hs_code cut_back(const struct losses *losses, const hs_env *env, int64_t 
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     struct losses *losses = self;
-    int64_t step;
     (void)coordinator;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0)
+        return err->code;
     if (!(losses->file = fopen(losses->path, "a+")))
         return failed(losses, err);
     return cut_back(losses, hs_backend_env(hs_raw_session_backend(session)), step, err);
@@ -84,11 +83,10 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     struct losses *losses = self;
-    int64_t step;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (!code && fprintf(losses->file, "%lld %a\n", (long long)step, hs_run_values_number(values, 0)) < 0)
-        code = failed(losses, err);
-    return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step >= 0 && fprintf(losses->file, "%lld %a\n", (long long)step, hs_run_values_number(values, 0)) < 0)
+        return failed(losses, err);
+    return err->code;
 }
 
 /* Before the checkpoint saver's, which comes later in the list. */

@@ -136,13 +136,12 @@ static hs_code tell(struct note *note, hs_raw_session *session, int64_t step, hs
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     struct note *note = self;
-    int64_t step;
     if (hs_coordinator_should_stop(coordinator)) /* there is nothing to train */
         return HS_OK;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (!code)
-        code = hs_raw_session_summary_writer(session, note->options->model_dir, &note->writer, err);
-    return code ? code : tell(note, session, step, err);
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0 || hs_raw_session_summary_writer(session, note->options->model_dir, &note->writer, err))
+        return err->code;
+    return tell(note, session, step, err);
 }
 
 /* TensorBoard keeps the first end that it finds: what only stops on its way has none. */

@@ -147,8 +147,9 @@ HS_API void *hs_op_memory(hs_op *op, size_t index, size_t bytes, hs_error *err);
  * with HS_STOP, which is no failure, as long as it has changed nothing that is saved. False in a thread that fills a queue:
  * its queue is cancelled (hs_coordinator, for what else it waits for). */
 HS_API bool hs_op_stop_requested(const hs_op *op);
-/* The global step before this run, -1 in a thread that fills a queue; and the op's name. */
-HS_API int64_t hs_op_step(const hs_op *op);
+/* The global step before this run; 0 if the graph has none. -1 on failure: a thread that fills a queue has no step
+ * (HS_FAILED_PRECONDITION). */
+HS_API int64_t hs_op_global_step(const hs_op *op, hs_error *err);
 HS_API const char *hs_op_name(const hs_op *op);
 
 /* State that is saved with the variables: a position in the data, a random number generator. Name and identity are copied;

@@ -146,8 +146,9 @@ typedef enum hs_boundary { HS_BOUNDARY_CREATED = 1, HS_BOUNDARY_RUN = 2, HS_BOUN
 /* 0 in before_run and after_run. */
 HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
 /* The global step: in before_run before the run, afterwards after it. Read at most once at each of the two times, only if a
- * hook asks, and shared by all of them. HS_FAILED_PRECONDITION if the graph has none; or what the backend returned. */
-HS_API hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err);
+ * hook asks, and shared by all of them. -1 on failure: HS_FAILED_PRECONDITION if the graph has none, or a negative one; or
+ * what the backend returned. A callback's `err` is never NULL: return err->code then. */
+HS_API int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err);
 /* The monotonic clock in nanoseconds, read at most once before and once after the run, and shared likewise. */
 HS_API int64_t hs_run_context_now(hs_run_context *run);
 /* The same clock to some milliseconds, at a fifth of the cost: never later than hs_run_context_now. For a look in each step
@@ -210,8 +211,8 @@ HS_API hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, con
 HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
 /* The backend's own handle of the session, for hs_backend_ops. */
 HS_API void *hs_raw_session_handle(const hs_raw_session *session);
-/* The global step. HS_FAILED_PRECONDITION if there is none; otherwise what the backend returned. */
-HS_API hs_code hs_raw_session_step(hs_raw_session *session, int64_t *step, hs_error *err);
+/* The global step as it is now; -1 on failure, as in hs_run_context_global_step. */
+HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err);
 /* Is the session to stop, or has a thread reported that it is lost? For hooks that wait for something, or take long. Any
  * thread; tells the watchdog that somebody is alive. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);

@@ -29,7 +29,7 @@
  *   hs_session_run_args         runs with fetches and feeds, and returns values                   session.h
  *   HS_RUN_ARGS                 these fetches and feeds                                           run.h
  *   hs_run_values_number        returns a value that was fetched, as a number                     run.h
- *   hs_session_step             returns the global step                                           session.h
+ *   hs_session_global_step      returns the global step                                           session.h
  *   hs_session_request_save     saves after this step; from any thread or signal handler          session.h
  *   hs_session_request_stop     ends the loop after this step; from any thread or signal handler  session.h
  *   hs_session_fail             reports an error of the program, before closing                   session.h
@@ -54,7 +54,7 @@
  *   hs_hook_ops                 the callbacks of a hook that the program writes                   hook.h
  *   hs_hook                     these callbacks with their state                                  hook.h
  *   HS_INIT                     initializes callbacks, and options in a variable                  init.h
- *   hs_run_context_step         returns the global step to a hook                                 hook.h
+ *   hs_run_context_global_step  returns the global step to a hook                                 hook.h
  *   hs_run_context_request_stop ends the training after this run                                  hook.h
  *
  * Tier 2: everything else, by header. */

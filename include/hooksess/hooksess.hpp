@@ -156,9 +156,9 @@ class op
     {
         return static_cast<T *>(element<T>(hs_op_output(c_, index)));
     }
-    int64_t step() const
+    int64_t global_step() const
     {
-        return hs_op_step(c_);
+        return hs_op_global_step(c_, nullptr);
     }
     bool stop_requested() const
     {
@@ -370,11 +370,11 @@ class run_context
     explicit run_context(hs_run_context *c) : c_(c)
     {
     }
-    int64_t step()
+    int64_t global_step()
     {
-        int64_t step;
         hs_error err;
-        if (hs_run_context_step(c_, &step, &err))
+        const int64_t step = hs_run_context_global_step(c_, &err);
+        if (step < 0)
             throw error(err);
         return step;
     }
@@ -519,9 +519,9 @@ class session
         return hs_step_end(c_);
     }
     /* The global step; -1: not known. */
-    int64_t step() const
+    int64_t global_step() const
     {
-        return hs_session_step(c_);
+        return hs_session_global_step(c_, nullptr);
     }
     /* Any thread. */
     void request_stop()

@@ -137,11 +137,11 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * or a hook failed. hs_step_end advances the global step by one, fetches what the hooks have asked for, and calls their
  * after_run, and boundaries where they ask for them; an error is returned, ends the loop, and shows when the session is
  * closed, so that nobody needs to look at it: the first one counts, and no more runs are made after it. What hooks feed is
- * there for what hooks fetch; the memory that the step works on is not touched by it. Between the two, hs_session_step is
- * the step before; raw runs may be made, and no others. A session that is closed between the two was left in the middle of
- * a step: the step is discarded, a warning says so, and the session was interrupted (hs_outcome). So end each step that
- * was begun. If a batch is no good, draw another one within the step. One that is begun before the last was ended is an
- * error of the loop's, and so is an end without a beginning.
+ * there for what hooks fetch; the memory that the step works on is not touched by it. Between the two,
+ * hs_session_global_step is the step before; raw runs may be made, and no others. A session that is closed between the two
+ * was left in the middle of a step: the step is discarded, a warning says so, and the session was interrupted (hs_outcome).
+ * So end each step that was begun. If a batch is no good, draw another one within the step. One that is begun before the
+ * last was ended is an error of the loop's, and so is an end without a beginning.
  *
  * To leave the loop early, call hs_session_request_stop, then hs_step_end as always: the next hs_step_begin returns false,
  * and the session was interrupted. A break after hs_step_end closes a training that counts as done (exit code 0). If the
@@ -220,8 +220,8 @@ HS_API hs_backend hs_session_backend(const hs_session *session);
 HS_API hs_coordinator *hs_session_coordinator(const hs_session *session);
 HS_API hs_scaffold *hs_session_scaffold(const hs_session *session);
 HS_API hs_bytes hs_session_config(const hs_session *session);
-/* The global step as it is now; -1: not known. */
-HS_API int64_t hs_session_step(hs_session *session);
+/* The global step as it is now; -1 on failure. HS_FAILED_PRECONDITION: the graph has none, or the session is NULL. */
+HS_API int64_t hs_session_global_step(hs_session *session, hs_error *err);
 /* How often it has recovered. */
 HS_API int64_t hs_session_recoveries(const hs_session *session);
 

@@ -13,7 +13,7 @@
  *
  *     constructor            h->timer = hs_timer_new(HS_TRIGGER(.every_n_steps = 100), NULL, &error);
  *     begin                  hs_timer_reset(h->timer);
- *     after_create_session   hs_timer_start(h->timer, step); with the step of hs_raw_session_step
+ *     after_create_session   hs_timer_start(h->timer, step); with the step of hs_raw_session_global_step
  *     after_run              if ((code = hs_timer_fires(h->timer, run, &fires, err)) || !fires)
  *                                return code;
  *     save_state             hs_timer_save(h->timer, out, err)
@@ -22,7 +22,7 @@
  *
  * A hook that fetches values has to decide before the run:
  *
- *     before_run             h->acts = hs_timer_due(h->timer, run, step + 1); with the step of hs_run_context_step
+ *     before_run             h->acts = hs_timer_due(h->timer, run, step + 1); with the step of hs_run_context_global_step
  *     after_run              if (h->acts)
  *                                hs_timer_mark(h->timer, run, step, NULL, NULL);
  *
@@ -59,7 +59,7 @@ HS_API bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step);
 
 /* For after_run: sets *fires if the trigger fires at the global step, and marks the timer. If only seconds have passed, it
  * does not fire in a run that does not advance the step: the next step fires. Reads the step and the clock only if the
- * trigger needs them. The errors are those of hs_run_context_step, and *fires is false. */
+ * trigger needs them. The errors are those of hs_run_context_global_step, and *fires is false. */
 HS_API hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_error *err);
 
 /* The parts of hs_timer_fires, for a hook that decides before the run or counts its own steps. */

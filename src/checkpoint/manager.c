@@ -100,17 +100,14 @@ static hs_code check_call(const char *function, const hs_checkpoint_manager *man
 /* Without an interval nobody asks. */
 static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *session, int64_t *step, hs_error *err)
 {
+    hs_error error = {0};
     *step = 0;
     if (!manager->interval)
         return HS_OK;
-    if (!manager->step) {
-        hs_code code = hs_raw_session_step(session, step, err);
-        if (code)
-            hs_error_prefix(err, "what hs_checkpoint_manager_options.interval goes by (give .step where there is none)");
-        return code;
-    }
-    *step = *manager->step;
-    return HS_OK;
+    *step = manager->step ? *manager->step : hs_raw_session_global_step(session, &error);
+    if (error.code)
+        hs_error_prefix(&error, "what hs_checkpoint_manager_options.interval goes by (give .step where there is none)");
+    return hs__error_copy(err, &error);
 }
 
 static void note_step(hs_checkpoint_manager *manager, int64_t step)
@@ -214,7 +211,6 @@ static hs_code look_for_numbers(hs_checkpoint_manager *manager, hs_error *err)
 static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
                        const hs_save_options *options, hs_error *err)
 {
-    int64_t step;
     char *path = hs__format(&manager->saver->env, "%s-%lld", manager->prefix, (long long)number);
     if (!path)
         return hs__no_memory(err, strlen(manager->prefix), "a path");
@@ -226,7 +222,8 @@ static hs_code save_as(hs_checkpoint_manager *manager, hs_raw_session *session, 
     hs__free(&manager->saver->env, manager->path);
     manager->path = path;
     note_number(manager, path);
-    if (!options->background && hs_raw_session_step(session, &step, NULL) == HS_OK)
+    int64_t step = options->background ? -1 : hs_raw_session_global_step(session, NULL);
+    if (step >= 0)
         hs_raw_session_record_save(session, step);
     return HS_OK;
 }

@@ -152,7 +152,6 @@ static char *swap(char **place, char *with)
 
 static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *session)
 {
-    int64_t step;
     now->last_path = swap(&saver->last_path, now->last_path);
     saver->restored = true;
     saver->went_back = session->went_back = false;
@@ -160,7 +159,8 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
     session->restores++;
     session->saves_refused[0] = '\0'; /* what was refused is gone */
     now->restored_from = swap(&session->restored_from, now->restored_from);
-    if (hs_raw_session_step(session, &step, NULL) == HS_OK)
+    int64_t step = hs_raw_session_global_step(session, NULL);
+    if (step >= 0)
         session->saved_step = step;
 }
 

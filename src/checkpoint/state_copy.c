@@ -45,13 +45,10 @@ static hs_code take(hs_state_copy *copy, hs_raw_session *session, hs_error *err)
     hs_code code = hs__image_take(&copy->image, &all, session, &(hs__image_options){.meta = false}, err);
     if (code)
         return code;
-    code = hs_raw_session_step(session, &copy->step, err);
-    if (code == HS_FAILED_PRECONDITION) { /* there is none */
-        copy->step = -1;
-        code = HS_OK;
-    }
-    copy->whole = !code;
-    return code;
+    hs_error error;
+    copy->step = hs_raw_session_global_step(session, &error);
+    copy->whole = !error.code || error.code == HS_FAILED_PRECONDITION; /* there is none */
+    return copy->whole ? HS_OK : hs__error_copy(err, &error);
 }
 
 hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy, hs_error *err)

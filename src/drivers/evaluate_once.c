@@ -121,7 +121,7 @@ static hs_code run_batches(hs_evaluation_result *metrics, hs_session *session, c
     hs_run_args batch = HS_INIT(hs_run_args, .kind = HS_RUN_EVAL);
     const hs_run_values *values;
     hs_code code = HS_OK;
-    metrics->step = hs_session_step(session);
+    metrics->step = hs_session_global_step(session, NULL);
     if (!options->eval_op && !metrics->n_means)
         return HS_OK;
     for (size_t i = 0; !code && i < metrics->n_means; i++)

@@ -99,11 +99,10 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     hs__recorder *r = self;
     const hs__resume_order *order = r->order;
-    int64_t step;
     (void)coordinator;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0)
+        return err->code;
     if (order->trial != HS__TRIAL_WHOLE)
         return step == order->middle || r->last >= 0
                    ? HS_OK
@@ -131,8 +130,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hs__recorder *r = self;
-    lines fetched = {.to = &r->fetched, .kind = "fetch"};
-    hs_code code = hs_run_context_step(run, &fetched.step, err);
+    lines fetched = {.to = &r->fetched, .kind = "fetch", .step = hs_run_context_global_step(run, err)};
+    hs_code code = err->code;
     hs__buffer_clear(&r->fetched);
     for (size_t i = 0; !code && i < hs_run_values_count(values); i++) {
         hs_tensor host;
@@ -180,13 +179,13 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     hs__recorder *r = self;
     hs_raw_session *session = hs_run_context_session(run);
-    int64_t step;
     if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code || step <= r->last) /* a run that makes no step */
-        return code;
-    if (!(code = record(r, session, step, err)) && is_middle(r, step))
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0 || step <= r->last) /* a run that makes no step */
+        return err->code;
+    hs_code code = record(r, session, step, err);
+    if (!code && is_middle(r, step))
         code = leave(r, session, step, err);
     if (step >= r->order->last_step)
         hs_run_context_request_stop(run);

@@ -128,11 +128,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     checkpoint_saver *hook = self;
     hs_saver *saver;
     hs_backend backend = hs_raw_session_backend(session);
-    int64_t step;
     (void)coordinator;
     hook->saved_step = NOT_SAVED;
     hook->restores = hs_raw_session_restores(session);
-    hs_code code = hs_raw_session_step(session, &step, err);
+    int64_t step = hs_raw_session_global_step(session, err);
+    hs_code code = step < 0 ? err->code : HS_OK;
     if (find_saver(hook, session, &saver, NULL))
         saver = NULL; /* it is the first save that fails */
     if (!code && saver)
@@ -278,7 +278,6 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
 /* Marks before it is saved: a save that fails is not tried again at once, unless the policy has it, or it is requested. */
 static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
 {
-    int64_t step;
     uint32_t requests = hs_run_context_requests(run);
     bool requested = requests != hook->requests;
     hook->requests = requests;
@@ -288,8 +287,11 @@ static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs
         return HS_OK;
     }
     hs_code code = hs_timer_fires(hook->schedule.timer, run, due, err);
-    if (code || *due || !requested || (code = hs_run_context_step(run, &step, err)))
+    if (code || *due || !requested)
         return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
     hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL); /* whatever the trigger says */
     *due = true;
     return HS_OK;
@@ -392,14 +394,14 @@ static bool is_saved(const checkpoint_saver *hook, int64_t step)
 
 static hs_code in_boundary(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
-    int64_t step;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
     notice_restore(hook, hs_run_context_session(run), step);
     if (hs_run_context_boundary(run) == HS_BOUNDARY_END && hook->pending)
         hs_saver_wait(hook->pending);
-    if ((code = collect(hook, run, err)))
+    hs_code code = collect(hook, run, err);
+    if (code)
         return code;
     if (hs_run_context_boundary(run) == HS_BOUNDARY_RUN) {
         if (hs_run_context_agree(run, hook->due) && !is_saved(hook, step) && !is_refused(run, step))

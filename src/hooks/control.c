@@ -47,8 +47,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 
 static int64_t step_of(hs_run_context *run)
 {
-    int64_t step;
-    return hs_run_context_step(run, &step, NULL) ? -1 : step;
+    return hs_run_context_global_step(run, NULL);
 }
 
 static void refuse(control *hook, const char *order, const char *why)

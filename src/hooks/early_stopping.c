@@ -146,9 +146,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
             hs_run_context_request_boundary(run);
         return HS_OK;
     }
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
-        return code;
+    if ((step = hs_run_context_global_step(run, err)) < 0)
+        return err->code;
     if (take(hook, hs_run_values_number(values, 0), step) && keeps_copies(hook)) {
         hook->copies = true;
         hs_run_context_request_boundary(run);
@@ -173,7 +172,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     early_stopping *hook = self;
     hs_raw_session *session = hs_run_context_session(run);
     double value;
-    int64_t step, now;
+    int64_t step;
     if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     if (find_fresh(hook, session, &value, &step))
@@ -181,8 +180,8 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     stop_if_over(hook, run);
     if (!hook->copies)
         return HS_OK;
-    hs_code code = hs_run_context_step(run, &now, err);
-    return code ? code : keep_copy(hook, session, now, err);
+    int64_t now = hs_run_context_global_step(run, err);
+    return now < 0 ? err->code : keep_copy(hook, session, now, err);
 }
 
 /* Where the run was resumed, the checkpoint of the best step may lie beside the one that it was resumed from. */
@@ -219,15 +218,15 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     early_stopping *hook = self;
     double value;
-    int64_t fresh, step;
+    int64_t fresh;
     if (find_fresh(hook, session, &value, &fresh)) /* of an evaluation at the end, say */
         take(hook, value, fresh);
     bool restores = hook->restore_at_any_end || (hook->restore_best && hook->known.gave_up);
     if (!restores || hook->known.best_step == NO_STEP)
         return HS_OK;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (code || step == hook->known.best_step)
-        return code;
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0 || step == hook->known.best_step)
+        return err->code;
     if (hook->has_copy)
         return restore(hook, session, err);
     tell_lost(hook, session, step);

@@ -202,13 +202,12 @@ static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_e
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     evaluation *hook = self;
-    int64_t step;
     hs_boundary which = hs_run_context_boundary(run);
     if (which == HS_BOUNDARY_END)
         return HS_OK;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
     if (which == HS_BOUNDARY_CREATED)
         return created(hook, run, step, err);
     bool due = hs_run_context_agree(run, hook->due);
@@ -224,12 +223,11 @@ static bool is_evaluated(const evaluation *hook, const hs_raw_session *session, 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     evaluation *hook = self;
-    int64_t step;
     if (!hook->at_end && !hook->schedule.last)
         return HS_OK;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (code || is_evaluated(hook, session, step))
-        return code;
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0 || is_evaluated(hook, session, step))
+        return err->code;
     return evaluate(hook, session, step, !hs_raw_session_stop_requested(session), err);
 }
 

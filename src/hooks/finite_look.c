@@ -115,8 +115,7 @@ static void add(hs__finding *found, const hs__watched *watched, size_t index, co
         return;
     }
     found->first_stage = stage;
-    found->step = -1;
-    hs_run_context_step(run, &found->step, NULL);
+    found->step = hs_run_context_global_step(run, NULL);
     describe(found, watched, index, host, bad);
 }
 

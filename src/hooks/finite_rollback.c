@@ -235,16 +235,19 @@ static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_
 {
     hs_raw_session *session = hs_run_context_session(run);
     char rate[192] = "";
-    int64_t step, after, batches = 0;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (!code && rollback->learning_rate)
-        code = slow_down(rollback, session, rate, sizeof rate, err);
+    int64_t batches = 0, step = hs_raw_session_global_step(session, err);
+    if (step < 0)
+        return err->code;
+    hs_code code = rollback->learning_rate ? slow_down(rollback, session, rate, sizeof rate, err) : HS_OK;
     if (!code && rollback->skip_op) {
         batches = batches_to_skip(rollback, skipped_before, bad_step, step);
         code = skip(rollback, run, batches, err);
     }
-    if (code || (code = hs_raw_session_step(session, &after, err)))
+    if (code)
         return code;
+    int64_t after = hs_raw_session_global_step(session, err);
+    if (after < 0)
+        return err->code;
     if (after != step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "skip_op '%s' advances the global step; name the op that draws a batch", rollback->skip_op);

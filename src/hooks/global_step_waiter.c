@@ -30,13 +30,13 @@ static hs_code wait_for_step(global_step_waiter *hook, hs_raw_session *session, 
 {
     const hs_env *env = hs_backend_env(hs_raw_session_backend(session));
     long long wanted = hook->wait_until_step;
-    int64_t step, told_ns = hs_env_monotonic_ns(env);
+    int64_t told_ns = hs_env_monotonic_ns(env);
     hs_log(env, HS_LOG_INFO, "waiting for global step %lld before training begins", wanted);
     while (!hs_raw_session_stop_requested(session)) {
-        hs_code code = hs_raw_session_step(session, &step, err);
-        hook->released = !code && step >= hook->wait_until_step;
-        if (code || hook->released)
-            return code;
+        int64_t step = hs_raw_session_global_step(session, err);
+        hook->released = step >= hook->wait_until_step;
+        if (step < 0 || hook->released)
+            return err->code;
         int64_t now_ns = hs_env_monotonic_ns(env);
         if (now_ns - told_ns >= TELL_EVERY_NS) {
             hs_log(env, HS_LOG_INFO, "still waiting for global step %lld; it is %lld", wanted, (long long)step);

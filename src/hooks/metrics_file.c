@@ -92,12 +92,11 @@ static void plan(metrics_file *hook, const hs_raw_session *session, int64_t step
 /* Opens it, where that is still to be done, or where the session was restored from what does not know the file. */
 static hs_code settle(metrics_file *hook, hs_error *err)
 {
-    int64_t step;
-    hs_code code = HS_OK;
     uint64_t restores = hs_raw_session_restores(hook->session);
     if (restores != hook->restores && !hook->planned) {
-        if ((code = hs_raw_session_step(hook->session, &step, err)))
-            return code;
+        int64_t step = hs_raw_session_global_step(hook->session, err);
+        if (step < 0)
+            return err->code;
         plan(hook, hook->session, step);
         hook->has_step = false;
     }
@@ -108,14 +107,13 @@ static hs_code settle(metrics_file *hook, hs_error *err)
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     metrics_file *hook = self;
-    int64_t step;
     (void)coordinator;
     hook->session = session;
     hook->has_step = false; /* after a recovery the step may be another */
     if (!hook->planned) {
-        hs_code code = hs_raw_session_step(session, &step, err);
-        if (code)
-            return code;
+        int64_t step = hs_raw_session_global_step(session, err);
+        if (step < 0)
+            return err->code;
         plan(hook, session, step);
     }
     return tolerate(hook, settle(hook, err), err);
@@ -180,11 +178,13 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (code)
         return tolerate(hook, code, err);
     if (!hook->has_step) {
-        if ((code = hs_run_context_step(run, &hook->step, err)))
-            return code;
+        int64_t step = hs_run_context_global_step(run, err);
+        if (step < 0)
+            return err->code;
+        hook->step = step;
         hook->has_step = true;
-        hs_timer_start(hook->schedule.timer, hook->step);
-        hs_timer_begin(hook->schedule.timer, run, hook->step);
+        hs_timer_start(hook->schedule.timer, step);
+        hs_timer_begin(hook->schedule.timer, run, step);
     }
     hook->wants_now = hs_timer_due(hook->schedule.timer, run, hook->step + hook->per_run);
     if (hook->wants_now && hook->n_tensors)
@@ -196,18 +196,19 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     metrics_file *hook = self;
-    int64_t before = hook->step;
     if (!hook->wants_now && !hook->schedule.by_steps)
         return HS_OK;
-    hs_code code = hs_run_context_step(run, &hook->step, err);
-    if (code)
-        return code;
-    if (hook->schedule.by_steps && hook->step > before)
-        hook->per_run = hook->step - before;
+    int64_t step = hs_run_context_global_step(run, err), before = hook->step;
+    if (step < 0)
+        return err->code;
+    hook->step = step;
+    if (hook->schedule.by_steps && step > before)
+        hook->per_run = step - before;
     if (!hook->wants_now)
         return HS_OK;
-    hs_timer_mark(hook->schedule.timer, run, hook->step, NULL, NULL);
-    if ((code = write_row(hook, values, err)))
+    hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+    hs_code code = write_row(hook, values, err);
+    if (code)
         hook->has_step = false; /* a hook of best effort may be left alone for some steps */
     return tolerate(hook, code, err);
 }
@@ -220,8 +221,9 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     hs_code code = settle(hook, err);
     if (code || !hook->schedule.last)
         return tolerate(hook, code, err);
-    if ((code = hs_raw_session_step(session, &hook->step, err)) || hook->step == hook->row_step)
-        return code;
+    hook->step = hs_raw_session_global_step(session, err);
+    if (hook->step < 0 || hook->step == hook->row_step)
+        return err->code;
     if (hook->n_tensors)
         code = hs_raw_session_run(session, &hook->args, &values, err);
     return code ? code : tolerate(hook, write_row(hook, values, err), err);

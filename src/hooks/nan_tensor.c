@@ -33,9 +33,8 @@ static hs_code report(const nan_tensor *hook, hs_run_context *run, const hs_tens
 {
     char shape[HS_SHAPE_TEXT_SIZE];
     hs_shape of = hs_tensor_shape(value);
-    int64_t step = -1;
+    int64_t step = hs_run_context_global_step(run, NULL);
     hs_error message;
-    hs_run_context_step(run, &step, NULL);
     hs_error_set(
         &message, HS_FAILED_PRECONDITION,
         "tensor '%s', %s %s, is not finite at step %lld: first at index %lld; %llu NaN, %llu +infinity, %llu -infinity",

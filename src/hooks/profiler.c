@@ -48,11 +48,12 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     hs_timer *timer = hook->schedule.timer;
     hook->traces_now = hook->writes_now = false;
     if (hook->schedule.by_steps && !hook->has_step) {
-        hs_code code = hs_run_context_step(run, &hook->step, err);
-        if (code)
-            return code;
+        int64_t step = hs_run_context_global_step(run, err);
+        if (step < 0)
+            return err->code;
+        hook->step = step;
         hook->has_step = true;
-        hs_timer_start(timer, hook->step);
+        hs_timer_start(timer, step);
     }
     hook->traces_now = hs_timer_due(timer, run, hook->step + hook->per_run);
     if (hook->traces_now) {
@@ -97,15 +98,16 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hs_timer *timer = hook->schedule.timer;
     int64_t before = hook->step;
     bool by_steps = hook->schedule.by_steps;
-    hs_code code = by_steps || hook->traces_now ? hs_run_context_step(run, &hook->step, err) : HS_OK;
-    if (code)
-        return code;
-    if (by_steps && hook->step > before)
-        hook->per_run = hook->step - before;
+    int64_t step = by_steps || hook->traces_now ? hs_run_context_global_step(run, err) : before;
+    if (step < 0)
+        return err->code;
+    hook->step = step;
+    if (by_steps && step > before)
+        hook->per_run = step - before;
     hs_timer_begin(timer, run, before);
     if (!hook->traces_now)
         return HS_OK;
-    hs_timer_mark(timer, run, hook->step, NULL, NULL);
+    hs_timer_mark(timer, run, step, NULL, NULL);
     keep(hook, run, values);
     return HS_OK;
 }

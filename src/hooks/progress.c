@@ -64,11 +64,10 @@ static void start(progress *hook, hs_run_context *run, int64_t step)
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     progress *hook = self;
-    int64_t step;
-    hs_code code;
     if (!hook->started) {
-        if ((code = hs_run_context_step(run, &step, err)))
-            return code;
+        int64_t step = hs_run_context_global_step(run, err);
+        if (step < 0)
+            return err->code;
         start(hook, run, step);
     }
     hs_timer *timer = hook->schedule.timer;
@@ -150,12 +149,12 @@ static void show(progress *hook, int64_t step, const hs_run_values *values)
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     progress *hook = self;
-    int64_t step, before = hook->step;
+    int64_t before = hook->step;
     if (!hook->shows_now && !hook->schedule.by_steps)
         return HS_OK;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
     int64_t now_ns = hook->shows_now ? hs_run_context_now(run) : 0;
     if (step < before)
         start(hook, run, step); /* it was set back */
@@ -177,12 +176,11 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     progress *hook = self;
     char text[TEXT];
     size_t used = 0;
-    int64_t step;
     if (!hook->started)
         return HS_OK;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0)
+        return err->code;
     double secs = (double)(hs_env_monotonic_ns(hook->session_env) - hook->from_ns) / 1e9;
     append_step(hook, text, &used, step);
     if (secs > 0 && step > hook->first_step)

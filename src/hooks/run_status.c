@@ -64,8 +64,7 @@ static void write_status(run_status *hook, hs_phase phase, int64_t step, bool sy
 
 static int64_t step_of(hs_run_context *run)
 {
-    int64_t step;
-    return hs_run_context_step(run, &step, NULL) ? -1 : step;
+    return hs_run_context_global_step(run, NULL);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)

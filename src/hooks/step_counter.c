@@ -51,15 +51,13 @@ static void count_from(step_counter *hook, int64_t step, int64_t now_ns)
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     step_counter *hook = self;
-    int64_t step;
-    hs_code code;
     (void)args;
     if (hook->started)
         return HS_OK;
-    if ((code = hs_run_context_step(run, &step, err)) ||
-        (code = hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer,
-                                            &hook->writer, err)))
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0 || hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer,
+                                                &hook->writer, err))
+        return err->code;
     hs_timer_start(hook->schedule.timer, step);
     count_from(hook, step, hs_run_context_now(run));
     hook->last_step = -1;
@@ -92,17 +90,17 @@ static hs_code tell_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_er
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     step_counter *hook = self;
-    int64_t step;
-    hs_code code;
     (void)values;
     if (!hs_timer_may_fire(hook->schedule.timer, run))
         return HS_OK;
-    if ((code = hs_run_context_step(run, &step, err)))
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
     bool due = hs_timer_due(hook->schedule.timer, run, step), begins = hs_timer_begin(hook->schedule.timer, run, step);
     look_for_standstill(hook, step);
     if (!begins && !due)
         return HS_OK;
+    hs_code code = HS_OK;
     int64_t now_ns = hs_run_context_now(run);
     if (due) {
         hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
@@ -115,11 +113,11 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     step_counter *hook = self;
-    int64_t step;
     if (!hook->schedule.last || !hook->started)
         return HS_OK;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    return code || step == hook->from_step ? code : tell_rate(hook, step, hs_env_monotonic_ns(hook->session_env), err);
+    int64_t step = hs_raw_session_global_step(session, err);
+    return step < 0 || step == hook->from_step ? err->code
+                                               : tell_rate(hook, step, hs_env_monotonic_ns(hook->session_env), err);
 }
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)

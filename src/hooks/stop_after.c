@@ -118,9 +118,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 
 static void tell(stop_after *hook, hs_run_context *run, double left, double save_secs)
 {
-    int64_t step;
-    if (hs_run_context_step(run, &step, NULL))
-        step = -1;
+    int64_t step = hs_run_context_global_step(run, NULL);
     hs_log(hook->session_env, HS_LOG_INFO,
            "step %lld: %.3g s are left of %s %.13g; a step may take %.3g s and a save %.3g s, and %.3g s are kept besides; "
            "stopping",

@@ -18,10 +18,9 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     stop_at_step *hook = self;
-    int64_t step;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0)
+        return err->code;
     if (!hook->last_step)
         hook->last_step = step > INT64_MAX - hook->num_steps ? INT64_MAX : step + hook->num_steps;
     if (step >= hook->last_step) {
@@ -36,12 +35,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     const stop_at_step *hook = self;
-    int64_t step;
     (void)values;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (!code && step >= hook->last_step)
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step >= hook->last_step)
         hs_run_context_request_stop(run);
-    return code;
+    return err->code;
 }
 
 static const hs_hook_ops ops =

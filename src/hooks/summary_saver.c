@@ -70,11 +70,13 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (code || !hook->has_ops)
         return code;
     if (!hook->has_step) {
-        if ((code = hs_run_context_step(run, &hook->step, err)))
-            return code;
+        int64_t step = hs_run_context_global_step(run, err);
+        if (step < 0)
+            return err->code;
+        hook->step = step;
         hook->has_step = true;
-        hs_timer_start(hook->schedule.timer, hook->step);
-        hs_timer_begin(hook->schedule.timer, run, hook->step);
+        hs_timer_start(hook->schedule.timer, step);
+        hs_timer_begin(hook->schedule.timer, run, step);
     }
     hook->wants_now = hs_timer_due(hook->schedule.timer, run, hook->step + hook->per_run);
     if (hook->wants_now)
@@ -103,19 +105,20 @@ static hs_code write_summaries(const summary_saver *hook, const hs_run_values *v
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     summary_saver *hook = self;
-    int64_t before = hook->step;
     if (!hook->has_ops)
         return HS_OK;
-    hs_code code = hs_run_context_step(run, &hook->step, err);
-    if (code)
-        return code;
-    if (hook->step > before)
-        hook->per_run = hook->step - before;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
+    if (step > hook->step)
+        hook->per_run = step - hook->step;
+    hook->step = step;
     hook->wrote = hook->wants_now;
     if (!hook->wants_now)
         return HS_OK;
-    hs_timer_mark(hook->schedule.timer, run, hook->step, NULL, NULL);
-    if ((code = write_summaries(hook, values, err)))
+    hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+    hs_code code = write_summaries(hook, values, err);
+    if (code)
         hook->has_step = false; /* it may be left alone for some steps */
     return code;
 }
@@ -126,10 +129,11 @@ static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error
     const hs_run_values *values;
     if (!hook->schedule.last || !hook->has_step || hook->wrote)
         return HS_OK;
-    hs_code code = hs_raw_session_step(session, &hook->step, err);
-    if (!code && !(code = hs_raw_session_run(session, &hook->args, &values, err)))
-        code = write_summaries(hook, values, err);
-    return code;
+    hook->step = hs_raw_session_global_step(session, err);
+    if (hook->step < 0)
+        return err->code;
+    hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
+    return code ? code : write_summaries(hook, values, err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)

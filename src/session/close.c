@@ -83,7 +83,7 @@ static int64_t step_of(hs_session *session)
 {
     const hs_run_context *run = &session->context;
     bool seen = session->closing && run->after && run->has_step[1] && run->moves == session->raw.moves;
-    return seen ? run->step[1] : hs_session_step(session);
+    return seen ? run->step[1] : hs_session_global_step(session, NULL);
 }
 
 /* Records why the session ends. A stop that is requested later is too late. */

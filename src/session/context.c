@@ -24,28 +24,23 @@ hs_boundary hs_run_context_boundary(const hs_run_context *run)
     return run->boundary;
 }
 
-static hs_code read_step(hs_run_context *run, int64_t *step, hs_error *err)
+static int64_t read_step(hs_run_context *run, hs_error *err)
 {
     bool after = run->after;
     hs_raw_session *raw = &run->session->raw;
-    hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, &run->step[after], err)
-                                        : hs_raw_session_step(raw, &run->step[after], err);
-    if (hs__settle(code, "reading the global step", err))
-        return code;
+    if (hs__read_global_step(raw, &run->step[after], err))
+        return -1;
     run->has_step[after] = true;
     run->has_step[!after] &= run->moves == raw->moves;
     run->moves = raw->moves;
-    *step = run->step[after];
-    return HS_OK;
+    return run->step[after];
 }
 
-hs_code hs_run_context_step(hs_run_context *run, int64_t *step, hs_error *err)
+int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err)
 {
     hs__clear(err);
-    if (!run->has_step[run->after] || run->moves != run->session->raw.moves)
-        return read_step(run, step, err);
-    *step = run->step[run->after];
-    return HS_OK;
+    bool known = run->has_step[run->after] && run->moves == run->session->raw.moves;
+    return known ? run->step[run->after] : read_step(run, err);
 }
 
 int64_t hs_run_context_now(hs_run_context *run)

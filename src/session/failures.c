@@ -30,7 +30,7 @@ static hs__failure *find_or_add(struct hs_session *session, const char *hook)
 
 static hs__failure *count(struct hs_session *session, const char *who, const hs_error *error)
 {
-    int64_t step = hs_session_step(session);
+    int64_t step = hs_session_global_step(session, NULL);
     hs__failure *failure = find_or_add(session, who);
     if (!failure)
         return NULL;

@@ -41,8 +41,8 @@ static bool wait_on(const hs_raw_session *session, const hs__startup *startup, d
 
 static void tell_restored(const hs_raw_session *session, const char *path)
 {
-    int64_t step;
-    if (hs_raw_session_step((hs_raw_session *)session, &step, NULL) == HS_OK)
+    int64_t step = hs_raw_session_global_step((hs_raw_session *)session, NULL);
+    if (step >= 0)
         hs_log(&session->env, HS_LOG_INFO, "restored '%s', step %lld", path, (long long)step);
     else
         hs_log(&session->env, HS_LOG_INFO, "restored '%s'", path);

@@ -147,7 +147,7 @@ void hs__leave_own_step(hs_session *session)
     session->own_step = false;
     session->level = 0;
     hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
-           (long long)hs_session_step(session) + 1);
+           (long long)hs_session_global_step(session, NULL) + 1);
     hs__request_stop_by(session, "", HS__INTERRUPTED); /* what it was at is not done */
     hs_raw_session_refuse_saves(&session->raw,
                                 "the session was closed in the middle of a step (hs_step_end was not called)");

@@ -85,19 +85,29 @@ hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run
     return code;
 }
 
-hs_code hs_raw_session_step(hs_raw_session *raw, int64_t *step, hs_error *err)
+hs_code hs__read_global_step(hs_raw_session *raw, int64_t *step, hs_error *err)
 {
-    hs__clear(err);
-    if (!raw || !raw->handle)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
-    if (!step)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_raw_session_step: no place for the step");
     if (!raw->ops.global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
-    hs_raw_session_enter(raw);
     hs_code code = raw->ops.global_step(raw->handle, step, err);
-    hs_raw_session_leave(raw);
+    if (!code && *step < 0)
+        code =
+            hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld: it must not be negative", (long long)*step);
     return hs__settle(code, "reading the global step", err);
+}
+
+int64_t hs_raw_session_global_step(hs_raw_session *raw, hs_error *err)
+{
+    int64_t step;
+    hs__clear(err);
+    if (!raw || !raw->handle) {
+        hs_error_set(err, HS_FAILED_PRECONDITION, "there is no session to read the global step of");
+        return -1;
+    }
+    hs_raw_session_enter(raw);
+    hs_code code = hs__read_global_step(raw, &step, err);
+    hs_raw_session_leave(raw);
+    return code ? -1 : step;
 }
 
 const char *hs_raw_session_restored_from(const hs_raw_session *raw)
@@ -184,9 +194,11 @@ hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory
 
 hs_code hs_raw_session_log_start(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)
 {
-    int64_t step;
-    hs_code code = hs_raw_session_step(raw, &step, err);
-    return code ? code : hs__writer_cache_start(&raw->owner->writers, writer, raw->opened, step + 1, err);
+    hs_error error;
+    hs__clear(err);
+    int64_t step = hs_raw_session_global_step(raw, &error);
+    return step < 0 ? hs__error_copy(err, &error)
+                    : hs__writer_cache_start(&raw->owner->writers, writer, raw->opened, step + 1, err);
 }
 
 hs_code hs_raw_session_use_writer(hs_raw_session *raw, hs_summary_writer *writer, hs_error *err)

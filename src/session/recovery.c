@@ -186,7 +186,8 @@ static void tell_recovery(struct hs_session *session, int64_t lost)
     char before[48] = ""; /* who has died with the step in it does not tell it any more */
     if (lost >= 0)
         snprintf(before, sizeof before, ", from step %lld", (long long)lost);
-    hs_log(&session->env, HS_LOG_INFO, "recovered%s to step %lld, %s%s", before, (long long)hs_session_step(session),
+    hs_log(&session->env, HS_LOG_INFO, "recovered%s to step %lld, %s%s", before,
+           (long long)hs_session_global_step(session, NULL),
            from                          ? "restored from "
            : session->opening            ? "as it was at the opening"
            : session->creation.is_worker ? "as the chief has it"
@@ -197,7 +198,7 @@ static void tell_recovery(struct hs_session *session, int64_t lost)
 hs_code hs__recover(struct hs_session *session, const hs_error *why, hs_error *err)
 {
     hs_error cause = *why;
-    int64_t step = hs_session_step(session), saved = session->raw.saved_step;
+    int64_t step = hs_session_global_step(session, NULL), saved = session->raw.saved_step;
     int64_t reached = step > saved ? step : saved; /* what is lost may not tell its step any more */
     if (reached > session->furthest) {
         session->furthest = reached;

@@ -129,13 +129,13 @@ static hs_code recover_for(hs_session *session, hs_code code, bool by_caller, hs
     if (!code && done) /* the call that was interrupted had brought it there */
         return hs_error_set(error, HS_STOP,
                             "the session was lost, and is restored at step %lld, where nothing is left to do",
-                            (long long)hs_session_step(session));
+                            (long long)hs_session_global_step(session, NULL));
     if (code || !by_caller)
         return code;
     session->restored = true;
     return hs_error_set(error, HS_ABORTED,
                         "the session was lost, and is restored at step %lld: make this call's input anew, and call again",
-                        (long long)hs_session_step(session));
+                        (long long)hs_session_global_step(session, NULL));
 }
 
 static hs_code recover(hs_session *session, hs_code code, hs_error *error)
@@ -332,8 +332,7 @@ int64_t hs_session_recoveries(const hs_session *session)
     return session ? session->recoveries : 0;
 }
 
-int64_t hs_session_step(hs_session *session)
+int64_t hs_session_global_step(hs_session *session, hs_error *err)
 {
-    int64_t step;
-    return session && hs_raw_session_step(&session->raw, &step, NULL) == HS_OK ? step : -1;
+    return hs_raw_session_global_step(session ? &session->raw : NULL, err);
 }

@@ -274,15 +274,14 @@ static void start_late(hs_timer *timer, hs_run_context *run, int64_t step)
 
 hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_error *err)
 {
-    int64_t step;
     *fires = false;
     if (!hs_timer_may_fire(timer, run)) {
         hs__clear(err);
         return HS_OK;
     }
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
     if (!timer->started)
         start_late(timer, run, step);
     hs_timer_begin(timer, run, timer->done_step);

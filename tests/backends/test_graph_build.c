@@ -219,7 +219,7 @@ static void outside_of_an_op_there_is_nothing(void **state)
     assert_null(hs_op_output(NULL, 0));
     assert_null(hs_op_written(NULL, 0));
     assert_refused(HS_INVALID_ARGUMENT, hs_op_set_output(NULL, 0, &value, err));
-    assert_int_equal(hs_op_step(NULL), -1);
+    assert_int_equal(hs_op_global_step(NULL, NULL), -1);
     assert_null(hs_op_name(NULL));
 }
 

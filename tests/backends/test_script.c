@@ -49,7 +49,7 @@ static void train_advances_the_step(void **state)
     assert_true(hs_run_values_number(p->values, 1) == 1);
     hs_script_steps_per_run(p->script, 5);
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
-    assert_int_equal(hs_session_step(p->session), 6);
+    assert_int_equal(hs_session_global_step(p->session, NULL), 6);
     hs_script_set_step(p->script, 100);
     assert_ok(run(p, HS_NAMES("global_step"), NULL), &p->err);
     assert_true(hs_run_values_number(p->values, 0) == 100);
@@ -102,7 +102,7 @@ static void a_run_fails_where_the_script_says(void **state)
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
     assert_fails(run(p, HS_NAMES("train"), NULL), HS_UNAVAILABLE, &p->err, "worker lost");
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
-    assert_int_equal(hs_session_step(p->session), 2); /* the failed run did not train */
+    assert_int_equal(hs_session_global_step(p->session, NULL), 2); /* the failed run did not train */
 }
 
 static void a_run_may_take_long_and_fail(void **state)

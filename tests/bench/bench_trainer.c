@@ -152,7 +152,7 @@ static hs_code timed_step(void *self, hs_op *op, hs_error *err)
     double start = bench_now();
     (void)err;
     int rows = (int)input_next(&timed->input, pixels, timed->labels);
-    trainer_learn(timed->trainer, pixels, timed->labels, rows, timed->input.epoch, hs_op_step(op) + 1);
+    trainer_learn(timed->trainer, pixels, timed->labels, rows, timed->input.epoch, hs_op_global_step(op, NULL) + 1);
     timed->inside += bench_now() - start;
     return HS_OK;
 }

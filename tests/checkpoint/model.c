@@ -29,8 +29,8 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
 {
     (void)err;
     model *m = self;
-    model_set(m, hs_op_step(op) + 1);
-    m->step = hs_op_step(op); /* the graph advances it */
+    model_set(m, hs_op_global_step(op, NULL) + 1);
+    m->step = hs_op_global_step(op, NULL); /* the graph advances it */
     return HS_OK;
 }
 

@@ -45,7 +45,7 @@ static void variables_come_back(void **state)
     assert_ok(model_train(&f->m, 2), &f->m.err);
     assert_ok(go_back(f, c), &f->err);
     assert_true(model_is(&f->m, 3));
-    assert_int_equal(hs_session_step(f->m.session), 3);
+    assert_int_equal(hs_session_global_step(f->m.session, NULL), 3);
     hs_state_copy_free(c);
 }
 

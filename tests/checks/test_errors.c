@@ -116,9 +116,8 @@ static hs_code look_at_the_session(void *user, hs_step_context *step, hs_error *
 {
     hs_raw_session *raw = hs_session_raw(user);
     const hs_run_values *values;
-    int64_t now;
     (void)step_err;
-    CLEARS(hs_raw_session_step(raw, &now, &err));
+    CLEARS(hs_raw_session_global_step(raw, &err));
     CLEARS(hs_step_context_run_with_hooks(step, HS_RUN_ARGS(.names = HS_NAMES("set")), &values, &err));
     return HS_OK;
 }

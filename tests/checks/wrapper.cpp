@@ -111,7 +111,7 @@ void an_exception_of_an_op_ends_the_run(const std::string &directory)
     hs::op_options training;
     training.advances_step = true;
     g.op(
-        "train", [](hs::op &op) { op.step() == 1 ? throw std::runtime_error("the data is gone") : 0; }, training);
+        "train", [](hs::op &op) { op.global_step() == 1 ? throw std::runtime_error("the data is gone") : 0; }, training);
     const std::string place = directory + "/thrown";
     const hs_training_options options = options_for(place, nullptr);
     hs::session s = hs::training_session(g, &options);
@@ -264,7 +264,7 @@ void hooks_are_lambdas(const std::string &directory)
         expected += static_cast<double>(m.loss);
         s.step_end();
     }
-    CHECK(s.step() == 3);
+    CHECK(s.global_step() == 3);
     CHECK(s.close().exit_code() == 0);
     CHECK(sum == expected && ends == 1);
 }
@@ -276,7 +276,7 @@ void a_hook_that_throws_fails(const std::string &directory)
     describe(g, m);
     hs::hook_options throwing;
     throwing.before_run = [](hs::run_context &run) {
-        if (run.step() == 1)
+        if (run.global_step() == 1)
             throw hs::error(HS_DATA_LOSS, "the file is torn");
     };
     const hs_hook hooks[] = {hs::hook("throwing", throwing), {}};

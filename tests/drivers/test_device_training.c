@@ -81,7 +81,7 @@ static double at(training *t, const double *where)
 
 static void loop(training *t, int64_t last)
 {
-    while (hs_session_step(t->session) < last && hs_step_begin(t->session)) {
+    while (hs_session_global_step(t->session, NULL) < last && hs_step_begin(t->session)) {
         compute(t);
         hs_step_end(t->session);
     }
@@ -200,7 +200,7 @@ static void saved_beside_the_steps(void **state, bool overlap)
     assert_int_equal(close_it(t)->reason, HS_REASON_FAILED);
     forget(t);
     open_it(t, NULL);
-    assert_int_equal(hs_session_step(t->session), 4);
+    assert_int_equal(hs_session_global_step(t->session, NULL), 4);
     assert_is_at(t, 4);
 }
 

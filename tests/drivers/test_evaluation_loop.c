@@ -313,12 +313,10 @@ static hs_code keep_coordinator(void *self, hs_raw_session *session, hs_coordina
 
 static hs_code interrupt(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    int64_t step;
     (void)values;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (!code && step == 7)
+    if (hs_run_context_global_step(run, err) == 7)
         hs_coordinator_request_stop(*(hs_coordinator **)self, NULL);
-    return code;
+    return err->code;
 }
 
 static void a_training_that_is_broken_off_is_saved_and_not_evaluated(void **state)

@@ -62,7 +62,7 @@ typedef struct {
 static hs_code advance(void *self, hs_op *op, hs_error *err)
 {
     walk *w = self;
-    int64_t step = hs_op_step(op) + 1;
+    int64_t step = hs_op_global_step(op, NULL) + 1;
     if (step == w->what->end_at && !(w->what->ends_when_resumed && w->produced >= MIDDLE))
         return hs_error_set(err, HS_OUT_OF_RANGE, "the input is at its end");
     if (step == w->what->kill_at && (step == 1 || w->produced < step - 1)) /* not in the run that goes through */

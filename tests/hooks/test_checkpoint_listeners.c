@@ -66,7 +66,7 @@ static int64_t step_of_second_session(stage *s)
     hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = s->directory);
     hs_script_set_step(s->script, 0);
     hs_session *session = hs_session_open(hs_script_backend(s->script), &options, &s->err);
-    int64_t step = hs_session_step(session);
+    int64_t step = hs_session_global_step(session, NULL);
     hs_session_close(session, NULL);
     return step;
 }
@@ -83,7 +83,7 @@ static void bh_024_a_listener_and_a_scaffold(void **state)
     s->session = hs_session_open(hs_script_backend(s->script), &options, &s->err);
     assert_non_null(s->session);
     stage_run(s, "train", 2, 0);
-    assert_int_equal(hs_session_step(s->session), 2);
+    assert_int_equal(hs_session_global_step(s->session, NULL), 2);
     stage_close(s);
     hs_scaffold_free(scaffold);
     assert_string_equal(hs_script_calls(s->script), "a.begin a.before@0 a.after@0 run a.before@1 a.after@1 "

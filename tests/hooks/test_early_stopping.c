@@ -306,20 +306,18 @@ typedef struct {
 static hs_code know_loss(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     static const double losses[] = {5, 2, 3, 4, 1, 1, 1};
-    int64_t step;
     (void)args;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (!code)
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step >= 0)
         ((loser *)self)->loss = losses[step];
-    return code;
+    return err->code;
 }
 
 static hs_code lose(void *self, hs_run_context *run, hs_error *err)
 {
-    int64_t step;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code || step != 4 || hs_run_context_boundary(run) != HS_BOUNDARY_RUN || ((loser *)self)->left-- <= 0)
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step != 4 || hs_run_context_boundary(run) != HS_BOUNDARY_RUN || ((loser *)self)->left-- <= 0)
+        return err->code;
     return hs_error_set(err, HS_ABORTED, "lost");
 }
 
@@ -348,14 +346,12 @@ static void a_session_lost_as_it_stops_ends_with_the_best(void **state)
 
 static hs_code refuse(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
-    int64_t step;
     (void)self, (void)values;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (!code && step == 3) {
+    if (hs_run_context_global_step(run, err) == 3) {
         hs_raw_session_refuse_saves(hs_run_context_session(run), "it is spoilt");
         hs_run_context_request_stop(run);
     }
-    return code;
+    return err->code;
 }
 
 static void the_best_is_saved_where_the_last_was_not_worth_it(void **state)

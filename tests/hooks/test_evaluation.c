@@ -261,11 +261,10 @@ static void metrics_without_data_are_no_end_of_the_training(void **state)
 static hs_code lose(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     int *left = self;
-    int64_t step;
     (void)values;
     hs_run_context_request_boundary(run);
-    hs_code code = hs_run_context_step(run, &step, err);
-    return code || step != 3 || (*left)-- <= 0 ? code : hs_error_set(err, HS_ABORTED, "lost");
+    int64_t step = hs_run_context_global_step(run, err);
+    return step != 3 || (*left)-- <= 0 ? err->code : hs_error_set(err, HS_ABORTED, "lost");
 }
 
 static void what_was_due_when_the_session_was_lost_is_not(void **state)

@@ -10,7 +10,7 @@
 /* Where the model is: this step, trained on batches that come to this sum, and so many drawn. */
 static void is_at(const poisoned *p, int64_t step, double weight, int64_t position)
 {
-    assert_int_equal(hs_session_step(p->s->session), step);
+    assert_int_equal(hs_session_global_step(p->s->session, NULL), step);
     assert_true((double)p->weight == weight);
     assert_int_equal(p->position, position);
 }
@@ -304,7 +304,7 @@ static void batches_of_a_queue(void **state)
         poisoned_saver(p, .every_n_steps = 3)};
     assert_ok(stage_try(p->s, hs_graph_backend(g), hooks, 2), &p->s->err);
     assert_ok(poisoned_run(p, "train", 5 + 2), &p->s->err); /* the fifth goes back to step 3, and skips 4 and 5 */
-    assert_int_equal(hs_session_step(p->s->session), 5);
+    assert_int_equal(hs_session_global_step(p->s->session, NULL), 5);
     assert_true(n.sum == 1 + 2 + 3 + 6 + 7);
     stage_close(p->s);
     hs_graph_free(g);
@@ -410,7 +410,7 @@ static void hooks_by_seconds_go_on(void **state)
         assert_ok(poisoned_run(p, "train", 2), &p->s->err);
         assert_int_equal(latest_step(p->s->directory), 2);
         assert_ok(poisoned_run(p, "train", 2), &p->s->err);
-        assert_int_equal(hs_session_step(p->s->session), 3);
+        assert_int_equal(hs_session_global_step(p->s->session, NULL), 3);
         assert_int_equal(latest_step(p->s->directory), 2);
         test_env_advance(&p->s->t, 11);
         assert_ok(poisoned_run(p, "train", 2), &p->s->err);

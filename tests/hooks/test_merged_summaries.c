@@ -12,7 +12,7 @@ typedef struct {
 static hs_code train(void *self, hs_op *op, hs_error *err)
 {
     (void)err;
-    ((model *)self)->loss = 1 / (double)(hs_op_step(op) + 1);
+    ((model *)self)->loss = 1 / (double)(hs_op_global_step(op, NULL) + 1);
     return HS_OK;
 }
 

@@ -27,7 +27,7 @@ static hs_code step(void *self, hs_op *op, hs_error *err)
 {
     trainer *t = self;
     (void)err;
-    t->loss = 1 / (float)(hs_op_step(op) + 1);
+    t->loss = 1 / (float)(hs_op_global_step(op, NULL) + 1);
     return HS_OK;
 }
 

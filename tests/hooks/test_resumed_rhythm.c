@@ -22,9 +22,9 @@ static hs_code step(void *self, hs_op *op, hs_error *err)
 {
     trainer *t = self;
     (void)err;
-    model_set(&t->m, hs_op_step(op) + 1);
-    t->m.step = hs_op_step(op);
-    t->loss = (double)hs_op_step(op) + 1;
+    model_set(&t->m, hs_op_global_step(op, NULL) + 1);
+    t->m.step = hs_op_global_step(op, NULL);
+    t->loss = (double)hs_op_global_step(op, NULL) + 1;
     return HS_OK;
 }
 

@@ -48,7 +48,7 @@ static hs_hook status(const stage *s)
 /* Says that the present step is durable. */
 static void save(const stage *s)
 {
-    hs_raw_session_record_save(hs_session_raw(s->session), hs_session_step(s->session));
+    hs_raw_session_record_save(hs_session_raw(s->session), hs_session_global_step(s->session, NULL));
 }
 
 static void a_directory_is_needed(void **state)
@@ -394,7 +394,7 @@ static hs_code each_scenario(test_env *t, void *user)
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++) {
         hs_session_run(session, "train", &err);
-        hs_raw_session_record_save(hs_session_raw(session), hs_session_step(session));
+        hs_raw_session_record_save(hs_session_raw(session), hs_session_global_step(session, NULL));
     }
     hs_session_close(session, &err);
     hs_script_free(script);

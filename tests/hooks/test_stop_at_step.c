@@ -65,7 +65,7 @@ static void it_makes_exactly_so_many_steps(void **state)
     stage_open(s, hs_stop_at_step(.last_step = 7));
     while (!hs_session_should_stop(s->session))
         assert_ok(stage_run_once(s, "train"), &s->err);
-    assert_int_equal(hs_session_step(s->session), 7);
+    assert_int_equal(hs_session_global_step(s->session, NULL), 7);
     stage_close(s);
     assert_int_equal(s->outcome.reason, HS_REASON_STOPPED);
     assert_string_equal(s->outcome.hook, "stop_at_step");

@@ -29,13 +29,13 @@ static void add_step(char *to, size_t bytes, int64_t step)
 static hs_code step(void *self, hs_op *op, hs_error *err)
 {
     trainer *t = self;
-    if (hs_op_step(op) + 1 == t->lost_at) {
+    if (hs_op_global_step(op, NULL) + 1 == t->lost_at) {
         t->lost_at = 0;
         if (t->requests_then)
             hs_session_request_save(t->m.session);
         return hs_error_set(err, HS_ABORTED, "lost");
     }
-    t->loss = (double)hs_op_step(op) + 1;
+    t->loss = (double)hs_op_global_step(op, NULL) + 1;
     return HS_OK;
 }
 
@@ -89,8 +89,8 @@ static void train_to(trainer *t, int64_t last, const hs_hook *hooks, size_t n, c
     t->m.step = 0;
     build(t);
     t->m.session = hs_session_open(hs_graph_backend(t->m.graph), &options, &t->m.err);
-    while (t->m.session && hs_session_step(t->m.session) < last) {
-        if (hs_session_step(t->m.session) + 1 == t->request_at)
+    while (t->m.session && hs_session_global_step(t->m.session, NULL) < last) {
+        if (hs_session_global_step(t->m.session, NULL) + 1 == t->request_at)
             hs_session_request_save(t->m.session);
         assert_ok(hs_session_run(t->m.session, "train", &t->m.err), &t->m.err);
         test_env_advance(&t->s->t, t->secs);

@@ -34,7 +34,7 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
     for (size_t i = 0; i < SIZE; i++)
         weights[i] += (float)i;
     bias += 1;
-    loss = 1 / (float)(hs_op_step(op) + 1);
+    loss = 1 / (float)(hs_op_global_step(op, NULL) + 1);
     return HS_OK;
 }
 

@@ -33,7 +33,7 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
     for (int i = 0; i < 3; i++)
         m->weights[i]++;
     m->position += 7;
-    m->loss = (float)(m->offset + (double)hs_op_step(op) + 1);
+    m->loss = (float)(m->offset + (double)hs_op_global_step(op, NULL) + 1);
     m->accuracy = -m->loss;
     return HS_OK;
 }
@@ -110,7 +110,7 @@ static void die(hs_session *s, const char *directory)
 static void run(hs_session *s, const options *o, hs_error *err)
 {
     while (!hs_session_should_stop(s) && hs_session_run(s, "train", err) == HS_OK)
-        if (hs_session_step(s) == o->kill_at)
+        if (hs_session_global_step(s, NULL) == o->kill_at)
             die(s, o->directory);
 }
 
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
                                            .save_checkpoint_steps = o.save_steps, .save_summaries_steps = o.summary_steps);
     hs_error err = {0};
     hs_session *s = hs_training_session_open(hs_graph_backend(g), &training, &err);
-    long long start = s ? (long long)hs_session_step(s) : -1;
+    long long start = s ? (long long)hs_session_global_step(s, NULL) : -1;
     run(s, &o, &err);
     hs_outcome outcome = hs_session_close(s, &err);
     printf("%lld %lld %g %g %g\n", start, (long long)outcome.step, (double)m.weights[0], (double)m.weights[1],

@@ -49,11 +49,10 @@ static hs_code counter_begin(void *self, hs_backend backend, hs_error *err)
 static hs_code counter_create(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     counter *h = (counter *)self;
-    int64_t step;
     (void)coordinator;
-    hs_code code = hs_raw_session_step(session, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_raw_session_global_step(session, err);
+    if (step < 0)
+        return err->code;
     hs_timer_start(h->timer, step);
     return hs_raw_session_event_writer(session, h->directory, NULL, &h->writer, err);
 }
@@ -62,11 +61,13 @@ static hs_code counter_after(void *self, hs_run_context *run, const hs_run_value
 {
     counter *h = (counter *)self;
     bool fires;
-    int64_t step;
     (void)values;
     hs_code code = hs_timer_fires(h->timer, run, &fires, err);
-    if (code || !fires || (code = hs_run_context_step(run, &step, err)))
+    if (code || !fires)
         return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
     note(h->acted, step);
     h->times++;
     return hs_summary_writer_scalar(h->writer, "times", (double)h->times, step, err);
@@ -141,10 +142,9 @@ static hs_code watcher_begin(void *self, hs_backend backend, hs_error *err)
 static hs_code watcher_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     watcher *h = (watcher *)self;
-    int64_t step;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code)
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0)
+        return err->code;
     if (!h->started)
         hs_timer_start(h->timer, step);
     h->started = true;
@@ -157,10 +157,9 @@ static hs_code watcher_before(void *self, hs_run_context *run, const hs_run_args
 static hs_code watcher_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     watcher *h = (watcher *)self;
-    int64_t step;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code || !h->acts)
-        return code;
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step < 0 || !h->acts)
+        return err->code;
     hs_timer_mark(h->timer, run, step, NULL, NULL);
     CHECK(hs_run_values_number(values, 0) == 1.0 / (double)step);
     note(h->acted, step);
@@ -192,7 +191,7 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
 {
     model *m = (model *)self;
     (void)err;
-    m->loss = 1.0 / (double)(hs_op_step(op) + 1);
+    m->loss = 1.0 / (double)(hs_op_global_step(op, NULL) + 1);
     return HS_OK;
 }
 

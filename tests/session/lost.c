@@ -117,7 +117,7 @@ hs_code lost_run(lost *l, const char *name)
 int64_t lost_inc(lost *l)
 {
     assert_ok(lost_run(l, "inc"), &l->err);
-    return hs_session_step(l->session);
+    return hs_session_global_step(l->session, NULL);
 }
 
 static double value_of(lost *l, const hs_run_args *args)

@@ -183,7 +183,7 @@ double play_number(play *p, const char *name)
 int64_t play_train(play *p)
 {
     assert_ok(hs_session_run(p->session, "train", &p->err), &p->err);
-    return hs_session_step(p->session);
+    return hs_session_global_step(p->session, NULL);
 }
 
 const hs_outcome *play_close(play *p)

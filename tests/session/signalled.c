@@ -89,7 +89,7 @@ static void await_signals(const trainer *t, const hs_op *op)
 static hs_code train(void *self, hs_op *op, hs_error *err)
 {
     trainer *t = self;
-    int64_t x = *(const int64_t *)hs_op_input(op, 0)->data, step = hs_op_step(op) + 1;
+    int64_t x = *(const int64_t *)hs_op_input(op, 0)->data, step = hs_op_global_step(op, NULL) + 1;
     double loss = 0;
     (void)err;
     if (comes_to(t, AT_STEP, step)) {
@@ -155,17 +155,16 @@ static hs_code m_created(void *self, hs_raw_session *session, hs_coordinator *co
 static hs_code m_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     trainer *t = self;
-    int64_t step;
     (void)args;
     if (t->does != AWAITS_REQUEST)
         return HS_OK;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (!code && step + 1 == t->at_step) {
+    int64_t step = hs_run_context_global_step(run, err);
+    if (step >= 0 && step + 1 == t->at_step) {
         tell(t);
         while (!hs_run_context_requests(run))
             pause_us(100);
     }
-    return code;
+    return err->code;
 }
 
 /* It stops anyway: that a signal has come is known to the session alone. */

@@ -92,12 +92,11 @@ static hs_code read_step(void *session, int64_t *step, hs_error *err)
 
 static hs_code ask_for_the_step(probe *p, const probe_call *call)
 {
-    int64_t step = -1;
     if (!call->run)
         return HS_OK;
     hs_error_set(call->err, HS_INTERNAL, "of old");
-    assert_ok(hs_run_context_step(call->run, &step, call->err), call->err);
-    assert_int_equal(call->err->code, HS_OK);
+    int64_t step = hs_run_context_global_step(call->run, call->err);
+    assert_true(test_is_clear(call->err));
     if (call->point == PROBE_BEFORE)
         assert_int_equal(step, p->calls[PROBE_BEFORE] - 1);
     if (call->point == PROBE_AFTER)
@@ -127,12 +126,12 @@ static void the_step_is_read_once_before_and_once_after(void **state)
 static hs_code train_once_more(probe *p, const probe_call *call)
 {
     const hs_run_args train = HS_INIT(hs_run_args, .names = HS_NAMES("train"));
-    int64_t *seen = p->user, before;
+    int64_t *seen = p->user;
     if (call->point != PROBE_AFTER)
         return HS_OK;
-    assert_ok(hs_run_context_step(call->run, &before, call->err), call->err);
+    int64_t before = hs_run_context_global_step(call->run, call->err);
     assert_ok(hs_raw_session_run(p->raw, &train, NULL, call->err), call->err);
-    assert_ok(hs_run_context_step(call->run, seen, call->err), call->err);
+    *seen = hs_run_context_global_step(call->run, call->err);
     assert_int_equal(*seen, before + 1);
     hs_run_context_request_boundary(call->run);
     return HS_OK;
@@ -142,7 +141,7 @@ static hs_code note_the_step(probe *p, const probe_call *call)
 {
     int64_t *seen = p->user;
     if (call->run && call->point != PROBE_BEFORE)
-        assert_ok(hs_run_context_step(call->run, &seen[call->point], call->err), call->err);
+        seen[call->point] = hs_run_context_global_step(call->run, call->err);
     return HS_OK;
 }
 
@@ -179,10 +178,11 @@ static void the_step_is_not_read_where_nobody_asks(void **state)
 
 static hs_code expect_no_step(probe *p, const probe_call *call)
 {
-    int64_t step = 77;
-    (void)p;
-    if (call->run)
-        assert_fails(hs_run_context_step(call->run, &step, call->err), HS_FAILED_PRECONDITION, call->err, "no global step");
+    const char *why = p->user;
+    if (call->run) {
+        assert_int_equal(hs_run_context_global_step(call->run, call->err), -1);
+        assert_says(call->err, HS_FAILED_PRECONDITION, why);
+    }
     return HS_OK;
 }
 
@@ -191,11 +191,28 @@ static void a_graph_without_a_step_says_so(void **state)
     play *p = *state;
     hs_graph *graph = hs_graph_new(&p->t.env);
     p->backend = hs_graph_backend(graph);
-    play_probe(p, a, .act = expect_no_step);
+    play_probe(p, a, .act = expect_no_step, .user = "no global step");
     play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
     assert_ok(hs_session_run_args(p->session, NULL, NULL, &p->err), &p->err);
-    assert_int_equal(hs_session_step(p->session), -1);
+    assert_int_equal(hs_session_global_step(p->session, &p->err), -1);
+    assert_says(&p->err, HS_FAILED_PRECONDITION, "no global step");
     assert_int_equal(play_close(p)->step, -1);
+    hs_graph_free(graph);
+}
+
+static void a_negative_step_is_a_failure(void **state)
+{
+    play *p = *state;
+    int64_t step = -5;
+    hs_graph *graph = hs_graph_new(&p->t.env);
+    hs_graph_global_step(graph, NULL, &step);
+    p->backend = hs_graph_backend(graph);
+    play_probe(p, a, .act = expect_no_step, .user = "the global step is -5");
+    play_open(p, (hs_hook[]){probe_hook(&p->a)}, 1);
+    assert_ok(hs_session_run_args(p->session, NULL, NULL, &p->err), &p->err);
+    assert_int_equal(hs_raw_session_global_step(hs_session_raw(p->session), &p->err), -1);
+    assert_says(&p->err, HS_FAILED_PRECONDITION, "the global step is -5: it must not be negative");
+    play_close(p);
     hs_graph_free(graph);
 }
 
@@ -539,6 +556,7 @@ int main(void)
         play_test(a_raw_run_that_advances_the_step_is_seen_by_all),
         play_test(the_step_is_not_read_where_nobody_asks),
         play_test(a_graph_without_a_step_says_so),
+        play_test(a_negative_step_is_a_failure),
         play_test(the_time_is_read_once_before_and_once_after),
         play_test(the_coarse_time_is_of_the_same_clock),
         play_test(a_boundary_says_which_it_is),

@@ -203,7 +203,7 @@ static void ms_102s_a_failing_after_run_hides_the_result(void **state)
     assert_int_equal(play_run(p, HS_NAMES("train"), NULL), HS_INTERNAL);
     assert_string_equal(play_calls(p), "a.before b.before run a.after");
     assert_null(p->values);
-    assert_int_equal(hs_session_step(p->session), 1); /* the run took effect */
+    assert_int_equal(hs_session_global_step(p->session, NULL), 1); /* the run took effect */
     assert_false(hs_session_should_stop(p->session));
 }
 

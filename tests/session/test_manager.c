@@ -90,8 +90,8 @@ static void ms_134s_the_order_of_a_fresh_start(void **state)
 static void save(bare *b, hs_session *session, const char *directory)
 {
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &b->t.env), NULL);
-    assert_ok(hs_saver_save(saver, hs_session_raw(session), test_path(directory, "model.ckpt"), hs_session_step(session),
-                            NULL, &b->err),
+    assert_ok(hs_saver_save(saver, hs_session_raw(session), test_path(directory, "model.ckpt"),
+                            hs_session_global_step(session, NULL), NULL, &b->err),
               &b->err);
     hs_saver_free(saver);
 }
@@ -248,7 +248,7 @@ static void ms_055_training_stops_at_its_last_step_and_goes_on_from_there(void *
     hs_session *session = open_with(b, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(stop)));
     assert_true(number(b, session, "global_step") == 0);
     assert_int_equal(run_out(b, session), 3);
-    assert_int_equal(hs_session_step(session), 3);
+    assert_int_equal(hs_session_global_step(session, NULL), 3);
     save(b, session, directory); /* through the raw session, after the stop */
     hs_session_close(session, NULL);
 
@@ -256,7 +256,7 @@ static void ms_055_training_stops_at_its_last_step_and_goes_on_from_there(void *
     hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_fn = restore_latest, .user = directory);
     session =
         open_with(b, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(stop), .scaffold = new_scaffold(&made), .take_scaffold = true));
-    assert_int_equal(hs_session_step(session), 3);
+    assert_int_equal(hs_session_global_step(session, NULL), 3);
     assert_int_equal(run_out(b, session), 2);
     assert_int_equal(hs_session_close(session, NULL).step, 5);
     test_remove_directory(directory);
@@ -290,7 +290,7 @@ static void a_given_checkpoint_is_restored(void **state)
     hs_session_options options =
         HS_INIT(hs_session_options, .checkpoint_prefix = test_path(directory, "model.ckpt-1"), .checkpoint_dir = "");
     session = open_with(b, &options);
-    assert_int_equal(hs_session_step(session), 1);
+    assert_int_equal(hs_session_global_step(session, NULL), 1);
     assert_int_equal(hs_session_close(session, NULL).last_saved_step, 1);
     test_remove_directory(directory);
 }

@@ -9,6 +9,7 @@
 
 static void session_h(void **state)
 {
+    hs_error error;
     (void)state;
     assert_null(hs_session_open((hs_backend){NULL, NULL}, NULL, NULL));
     assert_true(hs_session_should_stop(NULL));
@@ -26,7 +27,9 @@ static void session_h(void **state)
     assert_null(hs_session_coordinator(NULL));
     assert_null(hs_session_scaffold(NULL));
     assert_null(hs_session_config(NULL).data);
-    assert_int_equal(hs_session_step(NULL), -1);
+    assert_int_equal(hs_session_global_step(NULL, NULL), -1);
+    assert_int_equal(hs_session_global_step(NULL, &error), -1);
+    assert_says(&error, HS_FAILED_PRECONDITION, "there is no session");
 }
 
 static hs_code run_without_args(void *user, hs_step_context *step, hs_error *err)
@@ -50,7 +53,6 @@ static void session_h_with_a_session(void **state)
 static void hook_h(void **state)
 {
     play *p = *state;
-    int64_t step;
     hs_summary_writer *writer;
     play_open(p, NULL, 0);
     hs_raw_session *raw = hs_session_raw(p->session);
@@ -60,8 +62,9 @@ static void hook_h(void **state)
     hs_raw_session_record_save(NULL, 1);
     assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_run(NULL, NULL, NULL, err));
     assert_ok(hs_raw_session_run(raw, NULL, NULL, NULL), &p->err);
-    assert_refused(HS_FAILED_PRECONDITION, hs_raw_session_step(NULL, &step, err));
-    assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_step(raw, NULL, err));
+    assert_int_equal(hs_raw_session_global_step(NULL, &p->err), -1);
+    assert_says(&p->err, HS_FAILED_PRECONDITION, "there is no session");
+    assert_int_equal(hs_raw_session_global_step(raw, NULL), 0);
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(NULL, "x", &writer, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, NULL, &writer, err));
     assert_refused(HS_INVALID_ARGUMENT, hs_raw_session_summary_writer(raw, "x", NULL, err));

@@ -100,7 +100,7 @@ static void a_loop_that_is_resumed_goes_on_exactly(void **state)
     own_close(o);
     own_forget(o);
     open_saving(o, 3);
-    assert_int_equal(hs_session_step(o->session), 4);
+    assert_int_equal(hs_session_global_step(o->session, NULL), 4);
     assert_int_equal(o->position, 4);
     assert_int_equal(own_loop(o, 2), 2);
     assert_true(o->loss == -21);

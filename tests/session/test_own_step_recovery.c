@@ -24,7 +24,7 @@ static void what_is_lost_at_the_end_goes_on_from_what_was_at_the_opening(void **
     own_open_probes(o, NULL);
     assert_int_equal(own_loop(o, 2), 2);
     assert_int_equal(own_step(o), HS_ABORTED);
-    assert_int_equal(hs_session_step(o->session), 0);
+    assert_int_equal(hs_session_global_step(o->session, NULL), 0);
     assert_true(o->weight == 100 && o->position == 0);
     assert_int_equal(own_loop(o, 3), 3);
     assert_true(o->weight == 106);
@@ -40,7 +40,7 @@ static void what_is_lost_at_the_end_goes_on_from_the_newest_checkpoint(void **st
     open_saving(o);
     assert_int_equal(own_loop(o, 3), 3);
     assert_int_equal(own_step(o), HS_ABORTED);
-    assert_int_equal(hs_session_step(o->session), 2);
+    assert_int_equal(hs_session_global_step(o->session, NULL), 2);
     assert_true(o->weight == 3 && o->position == 2);
     assert_int_equal(own_loop(o, 3), 3);
     assert_int_equal(own_close(o)->step, 5);
@@ -72,7 +72,7 @@ static void lost_in_the_beginning(void **state, bool return_aborted)
     assert_int_equal(own_loop(o, 2), 2);
     assert_true(hs_step_begin(o->session));
     assert_int_equal(hs_session_recoveries(o->session), 1);
-    assert_int_equal(hs_session_step(o->session), 0);
+    assert_int_equal(hs_session_global_step(o->session, NULL), 0);
     own_compute(o);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_true(o->weight == 1);
@@ -109,7 +109,7 @@ static void a_threads_report_is_heard_when_the_next_step_begins(void **state)
     pthread_join(thread, NULL);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_true(hs_step_begin(o->session));
-    assert_int_equal(hs_session_step(o->session), 0);
+    assert_int_equal(hs_session_global_step(o->session, NULL), 0);
     assert_true(o->weight == 0);
     assert_ok(hs_step_end(o->session), &o->err);
     assert_int_equal(own_close(o)->reason, HS_REASON_CLOSED);

@@ -168,7 +168,7 @@ static void what_was_read_ahead_is_not_lost(void **state)
     close_session(r);
     r->next = -100; /* it is restored, and not by chance where it was */
     open_session(r);
-    assert_int_equal(hs_session_step(r->session), 5);
+    assert_int_equal(hs_session_global_step(r->session, NULL), 5);
     assert_ok(train(r, 5), &r->err);
     assert_got(r, 5, 6, 5);
 }
@@ -182,7 +182,7 @@ static void a_producer_that_loses_the_session_is_recovered_from(void **state)
     open_session(r);
     assert_ok(train(r, 12), &r->err);
     assert_int_equal(hs_session_recoveries(r->session), 1);
-    int64_t step = hs_session_step(r->session);
+    int64_t step = hs_session_global_step(r->session, NULL);
     assert_int_equal(r->got[r->n_got - 1], step); /* the step has learnt from the number of its own */
     assert_ok(train(r, 1), &r->err);
     assert_int_equal(r->got[r->n_got - 1], step + 1);
@@ -204,7 +204,7 @@ static void what_a_lost_session_had_read_is_read_again(void **state)
     r->session = hs_training_session_open(hs_graph_backend(r->graph), &options, &r->err);
     assert_ok(train(r, 8), &r->err);
     assert_got(r, 5, 1, 3);
-    assert_int_equal(hs_session_step(r->session), 3);
+    assert_int_equal(hs_session_global_step(r->session, NULL), 3);
 }
 
 static void the_session_runs_them_itself(void **state)

@@ -552,7 +552,7 @@ static void a_save_that_is_on_its_way_is_waited_for(void **state)
         assert_int_equal(lost_inc(l), step);
         l->fails_left = 1;
         assert_ok(lost_run(l, "fail"), &l->err);
-        assert_int_equal(hs_session_step(l->session), step);
+        assert_int_equal(hs_session_global_step(l->session, NULL), step);
     }
 }
 
@@ -756,7 +756,7 @@ static void a_target_that_was_reached_is_not_passed(void **state)
     lost_inc(l);
     assert_fails(lost_run(l, "inc"), HS_STOP, &l->err, "step 3");
     assert_int_equal(hs_session_recoveries(l->session), 1);
-    assert_int_equal(hs_session_step(l->session), 3);
+    assert_int_equal(hs_session_global_step(l->session, NULL), 3);
     assert_true(hs_session_should_stop(l->session));
     assert_int_equal(lost_close(l)->error.code, HS_OK);
 }

@@ -87,7 +87,7 @@ static void a_save_that_is_to_fail_the_run_does_not_recover(void **state)
         l->t.fail_file_on = true;
         assert_int_equal(lost_run(l, "inc"), hs_code_from_errno(os_errors[i]));
         assert_int_equal(l->err.os_error, os_errors[i]);
-        assert_int_equal(hs_session_step(l->session), (int64_t)i + 1);
+        assert_int_equal(hs_session_global_step(l->session, NULL), (int64_t)i + 1);
         l->t.fail_file_at = 0;
     }
     assert_int_equal(hs_session_recoveries(l->session), 0);

@@ -15,10 +15,9 @@ static int code_of(play *p)
 
 static hs_code save_each_boundary(probe *p, const probe_call *call)
 {
-    int64_t step;
     (void)p;
-    if (call->point == PROBE_BOUNDARY && hs_run_context_step(call->run, &step, NULL) == HS_OK)
-        hs_raw_session_record_save(hs_run_context_session(call->run), step);
+    if (call->point == PROBE_BOUNDARY)
+        hs_raw_session_record_save(hs_run_context_session(call->run), hs_run_context_global_step(call->run, NULL));
     return HS_OK;
 }
 

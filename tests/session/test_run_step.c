@@ -124,7 +124,7 @@ static void a_hooks_stop_ends_the_step_after_its_run(void **state)
     play_probe(p, a, .stops_at = 2);
     play_open_probes(p, 1);
     assert_int_equal(run_step(p, &s), HS_STOP);
-    assert_int_equal(hs_session_step(p->session), 2);
+    assert_int_equal(hs_session_global_step(p->session, NULL), 2);
     assert_fails(run_step(p, &s), HS_FAILED_PRECONDITION, &p->err, "by hook a");
     assert_int_equal(s.calls, 1);
     assert_int_equal(play_close(p)->reason, HS_REASON_STOPPED);
@@ -146,7 +146,7 @@ static void a_stop_from_outside_lets_the_step_be_finished(void **state)
     play_probe(p, a, .act = stop_from_outside, .user = p);
     play_open_probes(p, 1);
     assert_ok(run_step(p, &s), &p->err);
-    assert_int_equal(hs_session_step(p->session), 2);
+    assert_int_equal(hs_session_global_step(p->session, NULL), 2);
     assert_true(hs_session_should_stop(p->session));
 }
 

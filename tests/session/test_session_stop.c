@@ -66,7 +66,7 @@ static void ms_100s_nothing_runs_after_a_hooks_stop(void **state)
     play_calls(p);
     assert_fails(hs_session_run(p->session, "train", &p->err), HS_FAILED_PRECONDITION, &p->err, "asked to stop by hook b");
     assert_string_equal(play_calls(p), "");
-    assert_int_equal(hs_session_step(p->session), 1);
+    assert_int_equal(hs_session_global_step(p->session, NULL), 1);
 }
 
 /* A run that is refused is no run, and a good end stays one. */

@@ -32,7 +32,7 @@ static void ms_128s_with_all_intervals_off_it_only_restores(void **state)
     hs_script_set_step(p->script, 0);
     open_training(p, HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_secs = HS_NEVER,
                                          .save_summaries_steps = HS_NEVER, .log_step_count_steps = HS_NEVER));
-    assert_int_equal(hs_session_step(p->session), 1);
+    assert_int_equal(hs_session_global_step(p->session, NULL), 1);
     assert_int_equal(play_train(p), 2);
     play_close(p);
     assert_int_equal(test_count_files(directory, ""), files);

@@ -65,9 +65,9 @@ HS_API hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_b
                                                const hs_prepare_options *options, hs_error *err);
 
 /* Lets several threads run a session that a manager made; a second call changes nothing. Called by the thread whose session
- * it is, before any other uses it. From then on hs_raw_session_run and hs_raw_session_step may be called from any thread,
- * and wait for each other, in the order of coming. The values of that thread's own runs stay until its next one, whatever
- * others run; other threads have values only until they leave (below). All else goes between enter and leave, too
+ * it is, before any other uses it. From then on hs_raw_session_run and hs_raw_session_global_step may be called from any
+ * thread, and wait for each other, in the order of coming. The values of that thread's own runs stay until its next one,
+ * whatever others run; other threads have values only until they leave (below). All else goes between enter and leave, too
  * (hs_saver_save, say). HS_FAILED_PRECONDITION: it is the raw session of a hooked one. HS_RESOURCE_EXHAUSTED. */
 HS_API hs_code hs_raw_session_share(hs_raw_session *session, hs_error *err);
 /* Keeps other threads out of a shared session: several runs of which nobody is to see the middle, values that are looked

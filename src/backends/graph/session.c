@@ -347,9 +347,16 @@ hs_code hs_op_set_output(hs_op *op, size_t index, const hs_tensor *value, hs_err
     return HS_OK;
 }
 
-int64_t hs_op_step(const hs_op *op)
+int64_t hs_op_global_step(const hs_op *op, hs_error *err)
 {
-    return op ? op->session->step : -1;
+    hs_error_clear(err);
+    if (op && op->session->step >= 0)
+        return op->session->step;
+    hs_error_set(err, HS_FAILED_PRECONDITION, "%s",
+                 !op                   ? "the op is NULL"
+                 : op->session->forked ? "a thread that fills a queue has no global step"
+                                       : "the global step is negative");
+    return -1;
 }
 
 bool hs_op_stop_requested(const hs_op *op)

@@ -15,11 +15,14 @@ hs_code hs__supervisor_step(hs_supervisor *sv, hs_raw_session *session, int64_t 
     const double MOST = 9007199254740992; /* a double has each step up to here */
     const char *own = hs_backend_global_step_name(sv->backend);
     const hs_run_values *values;
+    hs_error error;
     *step = -1;
     if (!sv->global_step)
         return HS_OK;
-    if (own && strcmp(own, sv->global_step) == 0) /* which the backend may read without a run */
-        return hs_raw_session_step(session, step, err);
+    if (own && strcmp(own, sv->global_step) == 0) { /* which the backend may read without a run */
+        *step = hs_raw_session_global_step(session, &error);
+        return hs__error_copy(err, &error);
+    }
     hs_raw_session_enter(session); /* the values stay while they are looked at */
     hs_code code = hs__run_aside(session, HS_RUN_ARGS(.names = HS_NAMES(sv->global_step)), &values, err);
     double value = code ? 0 : hs_run_values_number(values, 0);

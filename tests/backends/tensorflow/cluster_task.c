@@ -67,11 +67,11 @@ static void train(hs_session *session, hs_error *err)
     while (!hs_session_should_stop(session)) {
         batch b;
         led = led && read(STDIN_FILENO, &byte, 1) > 0;
-        fill_batch(&b, hs_session_step(session));
+        fill_batch(&b, hs_session_global_step(session, NULL));
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
         if (hs_session_run_args(session, &args, NULL, err) != HS_OK)
             return;
-        say("step", hs_session_step(session));
+        say("step", hs_session_global_step(session, NULL));
     }
 }
 
@@ -89,7 +89,7 @@ static int work(char **arguments, bool is_worker)
                             .recovery_wait_secs = 0.1),
         &err);
     if (session) {
-        say("open", hs_session_step(session));
+        say("open", hs_session_global_step(session, NULL));
         train(session, &err);
     }
     hs_outcome outcome = hs_session_close(session, &err);

@@ -26,7 +26,7 @@ int main(int n, char **arguments)
         tf, HS_TRAINING_OPTIONS(.hooks = hooks, .checkpoint_dir = arguments[2], .save_summaries_steps = 1), &err);
     while (!hs_session_should_stop(session)) {
         batch b;
-        fill_batch(&b, hs_session_step(session));
+        fill_batch(&b, hs_session_global_step(session, NULL));
         hs_run_args args =
             HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds, .options = &options);
         if (hs_session_run_args(session, &args, NULL, &err) != HS_OK)

@@ -665,12 +665,10 @@ static void a_restore_of_a_part_is_made_one_by_one(void **state)
 
 static hs_code fail_once(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
-    int64_t step;
     int *failures = self;
     (void)args;
-    hs_code code = hs_run_context_step(run, &step, err);
-    if (code || step != 5 || *failures)
-        return code;
+    if (hs_run_context_global_step(run, err) != 5 || *failures)
+        return err->code;
     ++*failures;
     return hs_error_set(err, HS_ABORTED, "a worker was lost");
 }
@@ -686,7 +684,7 @@ static int64_t train(hs_backend tf, const char *directory, int64_t steps, int *f
                                                      .save_checkpoint_steps = 2, .log_step_count_steps = HS_NEVER),
                                  &err);
     assert_ok(err.code, &err);
-    int64_t begun = hs_session_step(session);
+    int64_t begun = hs_session_global_step(session, NULL);
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train_op", &err) != HS_OK)
             break;

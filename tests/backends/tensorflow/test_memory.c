@@ -59,8 +59,9 @@ static hs_code run_and_look(hs_session *session, hs_error *err)
         args.options = step ? &options : NULL;
         code = hs_session_run_args(session, &args, &values, err);
     }
-    int64_t step;
-    return code ? code : hs_raw_session_step(raw, &step, err);
+    if (!code)
+        hs_raw_session_global_step(raw, err);
+    return err->code;
 }
 
 static hs_code use_variables(hs_backend backend, hs_session *session, hs_error *err)

@@ -37,12 +37,12 @@ static void run_all(hs_session *session, size_t n)
     hs_error err = {0};
     for (size_t i = 0; i < 2 * n; i++) { /* each of them first and again */
         const a_run *r = &runs[i % n];
-        int64_t before = hs_session_step(session);
+        int64_t before = hs_session_global_step(session, NULL);
         hs_run_args args = HS_INIT(hs_run_args, .names = r->names, .feeds = r->feeds);
         assert_ok(hs_session_run_args(session, &args, NULL, &err), &err);
-        if (hs_session_step(session) != before + r->adds)
-            fail_msg("'%s', run %zu: step %lld after %lld", r->names[0], i, (long long)hs_session_step(session),
-                     (long long)before);
+        if (hs_session_global_step(session, NULL) != before + r->adds)
+            fail_msg("'%s', run %zu: step %lld after %lld", r->names[0], i,
+                     (long long)hs_session_global_step(session, NULL), (long long)before);
     }
 }
 

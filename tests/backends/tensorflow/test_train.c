@@ -31,7 +31,7 @@ static size_t train(hs_backend backend, const char *directory, int64_t steps, do
     size_t n = 0;
     hs_session *session = open_training(backend, directory, steps);
     while (!hs_session_should_stop(session)) {
-        int64_t step = hs_session_step(session);
+        int64_t step = hs_session_global_step(session, NULL);
         fill_batch(&b, step);
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
         const hs_run_values *values;

@@ -29,7 +29,7 @@ int main(int n, char **arguments)
     while (!hs_session_should_stop(session)) {
         batch b;
         const hs_run_values *values;
-        fill_batch(&b, hs_session_step(session));
+        fill_batch(&b, hs_session_global_step(session, NULL));
         hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss", "train_op"), .feeds = b.feeds);
         if (hs_session_run_args(session, &args, &values, &err) != HS_OK)
             break;
