@@ -56,7 +56,7 @@ typedef struct hs_backend_call {
     const hs_backend_feed *feeds;
     size_t n_feeds;
     const hs_run_options *options; /* NULL: none */
-    uint64_t level;                /* 0; 1 for a run made while the values of one of level 0 are in use; and so on */
+    size_t level;                  /* 0; 1 for a run made while the values of one of level 0 are in use; and so on */
     hs_tensor *values;             /* out, n_fetches of them: what the tensors are; data NULL for ops */
     hs_bytes metadata;             /* out, {0} before: a serialised RunMetadata, where the options ask for it */
     const hs_code *end_codes;      /* what means that an op has no more to give, ended by HS_OK. NULL: HS_OUT_OF_RANGE */

@@ -115,7 +115,7 @@ HS_API void hs_event_reader_close(hs_event_reader *reader);
 HS_API hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs_error *err);
 
 /* How many places were damaged so far. */
-HS_API uint64_t hs_event_reader_damages(const hs_event_reader *reader);
+HS_API int64_t hs_event_reader_damages(const hs_event_reader *reader);
 
 HS_END_DECLS
 

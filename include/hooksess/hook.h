@@ -158,7 +158,7 @@ HS_API int64_t hs_run_context_coarse_now(hs_run_context *run);
 HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
 /* How often something was requested of the session so far (hs_session_request_save): a number that is higher than the last
  * that was seen is a request. */
-HS_API uint32_t hs_run_context_requests(const hs_run_context *run);
+HS_API int64_t hs_run_context_requests(const hs_run_context *run);
 
 /* One call of a hook's callback, by the monotonic clock. */
 typedef struct hs_hook_span {
@@ -222,7 +222,7 @@ HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
 /* The checkpoint that the session's variables were restored from, as a path without ending; NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* How many restores there were: whoever remembers what was saved, and finds another number, has to think again. */
-HS_API uint64_t hs_raw_session_restores(const hs_raw_session *session);
+HS_API int64_t hs_raw_session_restores(const hs_raw_session *session);
 /* The newest step that is durable, restored or saved; -1: none. */
 HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
 /* How long training has to wait for one save, in seconds: the longest of the last few that savers have measured. Before the
@@ -258,7 +258,7 @@ typedef enum hs_phase {
 HS_API const char *hs_phase_name(hs_phase phase);
 /* The phase; the name of the hook that is being called, "" if none is; a number that changes whenever something goes on.
  * Any thread; the pointers may be NULL. The name lives as long as the session. */
-HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char **hook, uint64_t *progress);
+HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char **hook, int64_t *progress);
 
 /* The raw session: what a hook may do to the training. */
 

@@ -60,8 +60,8 @@ HS_API hs_code hs_record_reader_seek(hs_record_reader *reader, uint64_t offset, 
 HS_API hs_code hs_record_reader_read_at(hs_record_reader *reader, uint64_t *offset, hs_bytes *record, hs_error *err);
 
 /* Passes over `n` records without reading their data: only the lengths are verified. *skipped (may be NULL) is how many it
- * were, fewer only with an error, HS_OUT_OF_RANGE at the end of the file. */
-HS_API hs_code hs_record_reader_skip(hs_record_reader *reader, uint64_t n, uint64_t *skipped, hs_error *err);
+ * were, fewer only with an error, HS_OUT_OF_RANGE at the end of the file. HS_INVALID_ARGUMENT: `n` is negative. */
+HS_API hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skipped, hs_error *err);
 
 /* After HS_DATA_LOSS: goes to where reading can go on, *lost bytes (may be NULL) further: after this record where its
  * length can be trusted (by its own checksum, or by that of the data), else, in a file that is not compressed, to the next
@@ -74,7 +74,8 @@ HS_API hs_code hs_record_reader_recover(hs_record_reader *reader, uint64_t *lost
 
 /* What a file holds. Frozen. */
 typedef struct hs_record_totals {
-    uint64_t records, data_bytes; /* the data alone, without lengths and checksums */
+    int64_t records;
+    uint64_t data_bytes; /* the data alone, without lengths and checksums */
 } hs_record_totals;
 
 /* Counts all records of the file by their lengths, as skip does, at the first call; later ones give the same. The reader
@@ -89,7 +90,8 @@ typedef struct hs_record_writer_options {
     size_t size;
     const hs_env *env; /* NULL: the system's own */
     hs_record_compression compression;
-    int32_t level;        /* 0: zlib's default; 1 (fast) to 9 (small) */
+    int32_t reserved;
+    int64_t level;        /* 0: zlib's default; 1 (fast) to 9 (small) */
     int64_t buffer_bytes; /* 0: 64 KiB. Gathered before they are written */
 } hs_record_writer_options;
 #define HS_RECORD_WRITER_OPTIONS(...) HS_OPTIONS(hs_record_writer_options, __VA_ARGS__)

@@ -124,7 +124,7 @@ HS_API double hs_tensor_number(const hs_tensor *tensor, size_t index);
 /* How many elements of a float, double, half or bfloat16 (or complex) tensor are not finite, and the first of them.
  * Zero counts for every other type. */
 typedef struct hs_nonfinite {
-    uint64_t nan, positive_infinity, negative_infinity;
+    size_t nan, positive_infinity, negative_infinity;
     int64_t first_index; /* flat, in elements; -1: all are finite */
 } hs_nonfinite;
 

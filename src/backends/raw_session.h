@@ -45,7 +45,7 @@ typedef struct hs__metric {
     char *name;
     double value;
     int64_t step;
-    uint64_t restores; /* how many there had been when it was said */
+    int64_t restores; /* how many there had been when it was said */
 } hs__metric;
 
 struct hs_raw_session {
@@ -62,7 +62,7 @@ struct hs_raw_session {
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
     bool loading_states;       /* a provider is loading: none can be added */
     char *restored_from;
-    uint64_t restores;       /* how many there were */
+    int64_t restores;        /* how many there were */
     char saves_refused[256]; /* why; "": they are not */
     uint64_t moves;          /* how often the global step may have changed otherwise than by the hooked run */
     int64_t saved_step;      /* the newest step that is durable; -1: none */

@@ -50,7 +50,7 @@ struct hs_saver {
     char *last_path;
     bool restored;                     /* it is what was restored; nothing was saved since */
     const hs_raw_session *returned;    /* the session whose going back in memory was noticed last, */
-    uint64_t returned_at;              /* as this one of its restores */
+    int64_t returned_at;               /* as this one of its restores */
     bool went_back;                    /* nothing was saved since */
     int64_t went_back_to;              /* the step */
     char *state_file;                  /* the name of the last one that was written; NULL: none yet */

@@ -146,10 +146,13 @@ hs_code hs_record_reader_read_at(hs_record_reader *reader, uint64_t *offset, hs_
     return code;
 }
 
-hs_code hs_record_reader_skip(hs_record_reader *reader, uint64_t n, uint64_t *skipped, hs_error *err)
+hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skipped, hs_error *err)
 {
-    uint64_t done = 0, bytes;
+    int64_t done = 0;
+    uint64_t bytes;
     hs_code code = check_reader(reader, err);
+    if (!code && n < 0)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_reader_skip: n is %lld", (long long)n);
     while (!code && done < n)
         if (!(code = hs__record_reader_pass(&reader->inside, &bytes, err)))
             done++;

@@ -19,8 +19,8 @@ static hs_code check_options(const hs_record_writer_options *options, hs_error *
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.compression is %d",
                             (int)options->compression);
     if (options->level < 0 || options->level > 9)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.level is %d, not 0 to 9",
-                            (int)options->level);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.level is %lld, not 0 to 9",
+                            (long long)options->level);
     if (options->buffer_bytes < 0 || options->buffer_bytes > 1 << 30)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_record_writer_options.buffer_bytes is %lld, not 0 to 2^30",
                             (long long)options->buffer_bytes);
@@ -50,8 +50,8 @@ static hs_record_writer *new_writer(const hs_env *env, const char *path, const h
     writer->path = hs__strdup(env, path);
     hs_code code = writer->path ? HS_OK : hs__no_memory(err, sizeof *writer, "a path");
     if (!code)
-        code = hs__sink_open(&writer->sink, &writer->env, path, options->compression, options->level ? options->level : -1,
-                             err);
+        code = hs__sink_open(&writer->sink, &writer->env, path, options->compression,
+                             options->level ? (int)options->level : -1, err);
     if (!code)
         return writer;
     free_writer(writer);

@@ -25,10 +25,10 @@ typedef struct {
     hs__listeners listeners;
     bool no_graph_def;
     bool due, requested; /* in the next boundary */
-    uint32_t requests;   /* seen so far */
+    int64_t requests;    /* seen so far */
     int64_t saved_step;
-    uint64_t restores; /* of the session, when that was so */
-    bool left;         /* what is on its way in the background is of a history that was left since */
+    int64_t restores; /* of the session, when that was so */
+    bool left;        /* what is on its way in the background is of a history that was left since */
     hs__save_policy policy;
     hs__save_time time;
     bool background, overlap;
@@ -231,7 +231,7 @@ static bool just_restored(const checkpoint_saver *hook, const hs_raw_session *se
 /* Where the session was restored since, what was saved before says nothing of where it is now. */
 static void notice_restore(checkpoint_saver *hook, const hs_raw_session *session, int64_t step)
 {
-    uint64_t restores = hs_raw_session_restores(session);
+    int64_t restores = hs_raw_session_restores(session);
     if (restores == hook->restores)
         return;
     hook->restores = restores;
@@ -278,7 +278,7 @@ static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *er
 /* Marks before it is saved: a save that fails is not tried again at once, unless the policy has it, or it is requested. */
 static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs_error *err)
 {
-    uint32_t requests = hs_run_context_requests(run);
+    int64_t requests = hs_run_context_requests(run);
     bool requested = requests != hook->requests;
     hook->requests = requests;
     hook->requested |= requested;

@@ -22,7 +22,7 @@ typedef struct {
     hs_evaluate_fn evaluate;
     void *user;
     int64_t evaluated_step; /* the last one */
-    uint64_t restores;      /* of the session, when that was so */
+    int64_t restores;       /* of the session, when that was so */
     const hs_env *session_env;
 } evaluation;
 

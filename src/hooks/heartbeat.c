@@ -43,7 +43,7 @@ static size_t describe(hs__heartbeat *h, bool closed, char *line)
     int64_t since = atomic_load(&pulse->since_ns), still = hs_env_monotonic_ns(&h->env) - since;
     quote(hook, sizeof hook, closed ? "" : atomic_load(&pulse->hook));
     return (size_t)snprintf(line, LINE,
-                            "{\"time\": %.3f, \"pid\": %ld, \"phase\": \"%s\", \"hook\": \"%s\", \"progress\": %llu, "
+                            "{\"time\": %.3f, \"pid\": %ld, \"phase\": \"%s\", \"hook\": \"%s\", \"progress\": %lld, "
                             "\"still_secs\": %.3f, \"stalled\": %s}\n",
                             (double)hs_env_realtime_ns(&h->env) / 1e9, (long)getpid(),
                             closed ? "closed" : hs_phase_name((hs_phase)atomic_load(&pulse->phase)), hook,

@@ -14,7 +14,7 @@ typedef struct hs__heartbeat hs__heartbeat;
 typedef struct hs__pulse {
     atomic_int phase;           /* an hs_phase */
     _Atomic(const char *) hook; /* lives as long as the session */
-    atomic_ullong progress;
+    atomic_llong progress;
     atomic_llong since_ns; /* when something went on last, by the monotonic clock */
     atomic_bool stalled;
 } hs__pulse;

@@ -30,10 +30,10 @@ typedef struct {
     const hs_env *session_env;
     hs_raw_session *session;
     bool has_step, wants_now;
-    uint64_t restores; /* of the session, when the file was opened */
-    bool planned;      /* the file is to be opened, with what `keep` says */
-    bool opened;       /* once, since begin */
-    bool failing;      /* the last row could not be written; it was logged */
+    int64_t restores; /* of the session, when the file was opened */
+    bool planned;     /* the file is to be opened, with what `keep` says */
+    bool opened;      /* once, since begin */
+    bool failing;     /* the last row could not be written; it was logged */
     hs__line_keep keep;
     int64_t step, per_run; /* the global step after the last run; what the last run that moved it added */
     int64_t row_step;      /* of the last row; -1: none */
@@ -92,7 +92,7 @@ static void plan(metrics_file *hook, const hs_raw_session *session, int64_t step
 /* Opens it, where that is still to be done, or where the session was restored from what does not know the file. */
 static hs_code settle(metrics_file *hook, hs_error *err)
 {
-    uint64_t restores = hs_raw_session_restores(hook->session);
+    int64_t restores = hs_raw_session_restores(hook->session);
     if (restores != hook->restores && !hook->planned) {
         int64_t step = hs_raw_session_global_step(hook->session, err);
         if (step < 0)

@@ -14,7 +14,7 @@ static const double NS = 1e9;
 typedef struct {
     hs_phase phase;
     const char *hook;
-    uint64_t progress;
+    int64_t progress;
     int64_t since_ns, tells_ns; /* after so long it is told, or told again */
     bool told;
 } stay;

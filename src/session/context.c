@@ -71,7 +71,7 @@ void hs_run_context_interrupt(hs_run_context *run)
         run->stop = HS__INTERRUPTED;
 }
 
-uint32_t hs_run_context_requests(const hs_run_context *run)
+int64_t hs_run_context_requests(const hs_run_context *run)
 {
     return atomic_load_explicit(&run->session->requests, memory_order_relaxed);
 }

@@ -168,7 +168,7 @@ hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__frag
     return code;
 }
 
-hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, uint64_t level, hs_error *err)
+hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, size_t level, hs_error *err)
 {
     hs_backend_call call = {
         .size = sizeof call,

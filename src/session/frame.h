@@ -56,7 +56,7 @@ void hs__frame_begin(hs__frame *frame, uint64_t run, const hs__fragments *all);
 hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
                       const char *who, hs_error *err);
 /* Runs it. */
-hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, uint64_t level, hs_error *err);
+hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, size_t level, hs_error *err);
 /* Copies what values and metadata show, so that another run leaves them as they are. */
 hs_code hs__frame_preserve(hs__frame *frame, hs_error *err);
 

@@ -13,7 +13,7 @@ hs_phase hs_raw_session_enter_phase(hs_raw_session *raw, hs_phase phase)
     return raw ? hs__enter(raw->owner, phase) : HS_PHASE_END;
 }
 
-hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, uint64_t *progress)
+hs_phase hs_raw_session_phase(const hs_raw_session *raw, const char **hook, int64_t *progress)
 {
     if (!raw)
         return HS_PHASE_END;

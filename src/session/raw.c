@@ -115,7 +115,7 @@ const char *hs_raw_session_restored_from(const hs_raw_session *raw)
     return raw ? raw->restored_from : NULL;
 }
 
-uint64_t hs_raw_session_restores(const hs_raw_session *session)
+int64_t hs_raw_session_restores(const hs_raw_session *session)
 {
     return session ? session->restores : 0;
 }

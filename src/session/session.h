@@ -169,7 +169,7 @@ struct hs_session {
     double save_secs;                /* 0: not known */
     atomic_bool watched;             /* somebody looks at the next three */
     atomic_uint phase;               /* an hs_phase */
-    atomic_ullong alive;             /* changes as long as something goes on */
+    atomic_llong alive;              /* changes as long as something goes on */
     _Atomic(const hs__hook *) doing; /* the hook that is called */
     hs_phase waits_from;             /* of before a run began to wait for data */
     bool own_begun;                  /* hs_step_begin has returned true */

@@ -19,7 +19,7 @@ struct hs_timer {
     bool started, loaded;   /* since the reset; loaded: and not started since */
     bool marked, has_time;  /* has_time: last_ns is known, too */
     bool by_steps;          /* what is due is so by steps, or for the first time: every_n_steps counts from it */
-    uint32_t requests;      /* seen so far */
+    int64_t requests;       /* seen so far */
     int64_t listed;         /* the next of the listed steps; NO_STEP: none; UNKNOWN: not started */
     int64_t last_ns;        /* when it was marked last, or loaded */
     int64_t last_step;      /* where every_n_steps counts from */

@@ -15,7 +15,7 @@ struct hs_event_reader {
     bool is_final; /* and it grows no more */
     hs__event_values values;
     hs_event event;
-    uint64_t damages;
+    int64_t damages;
 };
 
 static hs_code check_options(const hs_event_reader_options *options, hs_error *err)
@@ -72,7 +72,7 @@ void hs_event_reader_close(hs_event_reader *reader)
     hs__free(&env, reader);
 }
 
-uint64_t hs_event_reader_damages(const hs_event_reader *reader)
+int64_t hs_event_reader_damages(const hs_event_reader *reader)
 {
     return reader ? reader->damages : 0;
 }

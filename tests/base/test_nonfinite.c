@@ -33,7 +33,7 @@ static hs_nonfinite find(const float_type *type, size_t length)
     return hs_tensor_nonfinite(&view);
 }
 
-static void assert_counts(hs_nonfinite found, uint64_t nan, uint64_t positive, uint64_t negative, int64_t first)
+static void assert_counts(hs_nonfinite found, size_t nan, size_t positive, size_t negative, int64_t first)
 {
     assert_int_equal(found.nan, nan);
     assert_int_equal(found.positive_infinity, positive);

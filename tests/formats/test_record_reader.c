@@ -191,7 +191,7 @@ static void rc_104_records_are_skipped(void **state)
     (void)state;
     EACH(kind)
     {
-        uint64_t skipped;
+        int64_t skipped;
         write_all(kind, HS_NAMES("abc", "defg", "hij"));
         hs_record_reader *reader = new_reader(kind, 0);
         assert_ok(hs_record_reader_skip(reader, 2, &skipped, &err), &err);
@@ -200,6 +200,8 @@ static void rc_104_records_are_skipped(void **state)
         assert_ok(hs_record_reader_seek(reader, 0, &err), &err);
         assert_fails(hs_record_reader_skip(reader, 5, &skipped, &err), HS_OUT_OF_RANGE, &err, "the end");
         assert_int_equal(skipped, 3);
+        assert_fails(hs_record_reader_skip(reader, -1, &skipped, &err), HS_INVALID_ARGUMENT, &err, "n is -1");
+        assert_int_equal(skipped, 0);
         hs_record_reader_free(reader);
     }
 }

@@ -101,7 +101,7 @@ static void it_stops(void **state)
 static hs_code see(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     (void)values, (void)err;
-    *(uint32_t *)self = hs_run_context_requests(run);
+    *(int64_t *)self = hs_run_context_requests(run);
     return HS_OK;
 }
 
@@ -109,7 +109,7 @@ static void it_has_it_saved(void **state)
 {
     static const hs_hook_ops seeing = HS_INIT(hs_hook_ops, .name = "seeing", .after_run = see);
     stage *s = *state;
-    uint32_t requests = 0;
+    int64_t requests = 0;
     hs_hook hooks[] = {hs_control(.path = path_of(s)), {.ops = &seeing, .self = &requests}};
     put(s, " save \r\n\n");
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);

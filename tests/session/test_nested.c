@@ -291,7 +291,7 @@ static void metadata_stay_as_they_are_too(void **state)
 }
 
 /* A backend that keeps its values itself is not copied from. */
-static uint64_t levels[8];
+static size_t levels[8];
 static size_t n_levels;
 
 static hs_code note_level(void *session, hs_backend_call *call, hs_error *err)

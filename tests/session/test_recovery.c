@@ -511,7 +511,7 @@ static void what_was_not_copied_is_initialised_anew(void **state)
     lost_inc(l);
     hs_raw_session *raw = hs_session_raw(l->session);
     assert_ok(hs_raw_session_set_metric(raw, "m", 7, 1, &l->err), &l->err);
-    uint64_t restores = hs_raw_session_restores(raw);
+    int64_t restores = hs_raw_session_restores(raw);
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     assert_ok(lost_run(l, "fail"), &l->err);

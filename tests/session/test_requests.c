@@ -160,14 +160,14 @@ static void the_outcome_can_be_asked_for_before_the_close(void **state)
 static hs_code count_requests(probe *p, const probe_call *call)
 {
     if (call->point == PROBE_AFTER)
-        *(uint32_t *)p->user = hs_run_context_requests(call->run);
+        *(int64_t *)p->user = hs_run_context_requests(call->run);
     return HS_OK;
 }
 
 static void requests_are_counted(void **state)
 {
     play *p = *state;
-    uint32_t seen = 7;
+    int64_t seen = 7;
     play_probe(p, a, .act = count_requests, .user = &seen);
     play_open_probes(p, 1);
     play_train(p);
@@ -216,7 +216,7 @@ static void others_see_what_it_does(void **state)
 {
     play *p = *state;
     char seen[200] = "";
-    uint64_t before, after;
+    int64_t before, after;
     const char *hook;
     play_probe(p, b, .act = look_at_phase, .user = seen);
     play_open_probes(p, 3);

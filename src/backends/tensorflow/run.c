@@ -26,7 +26,7 @@ void hs__tf_free_level(const hs__tf_backend *backend, hs__tf_level *level)
 }
 
 /* NULL: RESOURCE_EXHAUSTED. */
-static hs__tf_level *level_of(hs__tf_session *session, uint64_t number, hs_error *err)
+static hs__tf_level *level_of(hs__tf_session *session, size_t number, hs_error *err)
 {
     size_t before = session->levels_capacity;
     if (hs__reserve(&session->link->backend->env, &session->levels, &session->levels_capacity, (size_t)number + 1,

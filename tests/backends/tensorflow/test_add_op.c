@@ -229,7 +229,7 @@ static void lists_of_the_other_kinds(void **state)
     hs_tensorflow_free(backend);
 }
 
-static const void *fetch(hs_backend backend, void *session, const char *name, uint64_t level, hs_tensor *value)
+static const void *fetch(hs_backend backend, void *session, const char *name, size_t level, hs_tensor *value)
 {
     hs_error err = {0};
     hs_node node;
