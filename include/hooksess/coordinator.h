@@ -39,8 +39,8 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);
 /* Of NULL: true. */
 HS_API bool hs_coordinator_should_stop(const hs_coordinator *coordinator);
-/* Waits until a stop is requested, for at most `secs`; the same as should_stop then. 0 and less: does not wait. */
-HS_API bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double secs);
+/* Waits until a stop is requested, for at most `timeout_secs`; the same as should_stop then. 0 and less: does not wait. */
+HS_API bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double timeout_secs);
 /* The error that was reported, copied to `err`; its code. HS_OK: none. It stays until clear_stop. TensorFlow:
  * raise_requested_exception. */
 HS_API hs_code hs_coordinator_error(const hs_coordinator *coordinator, hs_error *err);
@@ -80,8 +80,8 @@ HS_API void hs_thread_mark_ended(hs_thread *thread);
 HS_API bool hs_thread_alive(const hs_thread *thread);
 /* The thread's. */
 HS_API const char *hs_thread_name(const hs_thread *thread);
-/* Waits until it has ended, for at most `secs`. True: it has, or was never started. */
-HS_API bool hs_thread_wait(hs_thread *thread, double secs);
+/* Waits until it has ended, for at most `timeout_secs`. True: it has, or was never started. */
+HS_API bool hs_thread_wait(hs_thread *thread, double timeout_secs);
 /* What its body returned, copied to `err`; HS_OK before its end. */
 HS_API hs_code hs_thread_error(const hs_thread *thread, hs_error *err);
 /* Lets go of the handle. A thread that runs goes on, and what it needs of the library's stays until it has ended; one that

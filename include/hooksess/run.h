@@ -73,12 +73,12 @@ typedef struct hs_debug_watch {
 enum { HS_TRACE_NONE = 0, HS_TRACE_SOFTWARE = 1, HS_TRACE_HARDWARE = 2, HS_TRACE_FULL = 3 };
 
 /* How a run is made. TensorFlow: RunOptions. When several of a run's args have options they are merged into new ones: the
- * largest trace_level, timeout_ms and inter_op_thread_pool, each flag if anyone set it, all watches in the order of the
+ * largest trace_level, timeout_secs and inter_op_thread_pool, each flag if anyone set it, all watches in the order of the
  * hooks after the caller's. Nobody's own object is changed. */
 typedef struct hs_run_options {
     size_t size;
     int64_t trace_level; /* HS_TRACE_SOFTWARE and above: step stats in the run metadata */
-    int64_t timeout_ms;  /* 0: none. A run that takes longer fails with HS_DEADLINE_EXCEEDED */
+    double timeout_secs; /* 0: no limit. A run that takes longer fails with HS_DEADLINE_EXCEEDED */
     int64_t inter_op_thread_pool;
     const hs_debug_watch *debug_watches; /* HS_DEBUG_WATCHES(...). NULL: none */
     bool output_partition_graphs;        /* the graph as it was run, in the run metadata */

@@ -52,7 +52,7 @@
  * coordinator does. For queues without an op that closes them so, ops are added when the session is opened; not for a
  * session in another process, whose queues others may share. So a run that waits elsewhere is ended by no stop: one that
  * waits for an iterator, for a ConditionalAccumulator, or for a queue of another process that the graph has no op to
- * close, ends with hs_run_options.timeout_ms alone, and one that waits for a StagingArea or a MapStagingArea not even
+ * close, ends with hs_run_options.timeout_secs alone, and one that waits for a StagingArea or a MapStagingArea not even
  * then. Which op a run waits for TensorFlow does not tell: to a watchdog it is a run that takes long, not one that waits
  * for data.
  * A run whose timeout has passed fails with HS_DEADLINE_EXCEEDED; the session can be run again. What its ops had done by

@@ -11,7 +11,7 @@ static const int64_t LOOK_NS = 10 * (int64_t)1000000000; /* from one look at the
 static const int64_t FAR_NS = INT64_MAX / 4;
 
 typedef enum { TOTAL, THIS_RUN, DEADLINE, N_LIMITS } limit;
-static const char *const limit_names[N_LIMITS] = {"total_secs", "this_run_secs", "deadline"};
+static const char *const limit_names[N_LIMITS] = {"total_secs", "this_run_secs", "deadline_unix_secs"};
 
 /* What rides in the checkpoint. */
 typedef struct {
@@ -216,7 +216,7 @@ static const hs_hook_ops ops =
 
 static hs_code check(const hs_stop_after_options *options, hs_error *err)
 {
-    const double given[N_LIMITS] = {options->total_secs, options->this_run_secs, options->deadline};
+    const double given[N_LIMITS] = {options->total_secs, options->this_run_secs, options->deadline_unix_secs};
     bool any = false;
     for (int i = 0; i < N_LIMITS; i++) {
         if (!(given[i] >= 0) && given[i] != HS_NEVER)
@@ -225,8 +225,9 @@ static hs_code check(const hs_stop_after_options *options, hs_error *err)
         any |= given[i] > 0;
     }
     if (!any)
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "none of total_secs, this_run_secs and deadline is given; give at least one of the three");
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "none of total_secs, this_run_secs and deadline_unix_secs is given; give at least one of the three");
     if (!(options->margin_secs >= 0) || isinf(options->margin_secs))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "margin_secs is %g; it must be at least 0", options->margin_secs);
     return HS_OK;
@@ -243,7 +244,7 @@ hs_hook hs_stop_after_hook(const hs_stop_after_options *given)
         return hs_hook_broken(ops.name, &error);
     hook->limits[TOTAL] = options.total_secs;
     hook->limits[THIS_RUN] = options.this_run_secs;
-    hook->limits[DEADLINE] = options.deadline;
+    hook->limits[DEADLINE] = options.deadline_unix_secs;
     hook->margin_secs = options.margin_secs;
     return (hs_hook){.ops = &ops, .self = hook};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/frame.h"
 
+#include <math.h>
 #include <string.h>
 
 void hs__frame_init(hs__frame *frame, const hs_env *env)
@@ -120,7 +121,7 @@ static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_e
     frame->watches[before + n].node_name = NULL;
     merged->debug_watches = frame->watches;
     merged->trace_level = larger(merged->trace_level, options->trace_level);
-    merged->timeout_ms = larger(merged->timeout_ms, options->timeout_ms);
+    merged->timeout_secs = fmax(merged->timeout_secs, options->timeout_secs);
     merged->inter_op_thread_pool = larger(merged->inter_op_thread_pool, options->inter_op_thread_pool);
     merged->output_partition_graphs |= options->output_partition_graphs;
     merged->report_tensor_allocations_upon_oom |= options->report_tensor_allocations_upon_oom;

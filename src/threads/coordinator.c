@@ -135,13 +135,13 @@ bool hs_coordinator_should_stop(const hs_coordinator *coordinator)
     return !coordinator || atomic_load_explicit(&((hs_coordinator *)coordinator)->stop, memory_order_acquire);
 }
 
-bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double secs)
+bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double timeout_secs)
 {
     if (hs_coordinator_should_stop(coordinator))
         return true;
-    if (!(secs > 0))
+    if (!(timeout_secs > 0))
         return false;
-    int64_t deadline = hs__deadline(secs);
+    int64_t deadline = hs__deadline(timeout_secs);
     hs__monitor_lock(&coordinator->monitor);
     while (!hs_coordinator_should_stop(coordinator) && hs__monitor_wait(&coordinator->monitor, deadline))
         continue;

@@ -273,13 +273,13 @@ bool hs__thread_was_started(const hs_thread *thread)
     return !in_stage(thread, FRESH);
 }
 
-bool hs_thread_wait(hs_thread *thread, double secs)
+bool hs_thread_wait(hs_thread *thread, double timeout_secs)
 {
     if (!thread)
         return true;
-    int64_t deadline = hs__deadline(secs);
+    int64_t deadline = hs__deadline(timeout_secs);
     hs__monitor_lock(&thread->monitor);
-    while (is_alive(thread) && secs > 0 && hs__monitor_wait(&thread->monitor, deadline))
+    while (is_alive(thread) && timeout_secs > 0 && hs__monitor_wait(&thread->monitor, deadline))
         continue;
     bool alive = is_alive(thread);
     hs__monitor_unlock(&thread->monitor);

@@ -399,7 +399,7 @@ static void a_run_that_is_not_asked_says_nothing(void **state)
     bare *b = *state;
     bare_op(b, .name = "train");
     bare_open(b);
-    hs_run_options options = HS_INIT(hs_run_options, .timeout_ms = 1000);
+    hs_run_options options = HS_INIT(hs_run_options, .timeout_secs = 1);
     hs__pb__run_metadata__free_unpacked(metadata_of(b, "train", HS_RUN_OPTIONS(.trace_level = 1)), NULL);
     assert_ok(bare_run(b, HS_NAMES("train"), NULL, &options), &b->err);
     assert_int_equal(b->metadata.size, 0);

@@ -283,12 +283,12 @@ static void a_run_that_takes_too_long_fails(void **state)
                 .control_inputs = HS_NAMES("slow"));
     bare_op(b, .name = "late", .control_inputs = HS_NAMES("slower"));
     open_initialized(b);
-    hs_run_options options = HS_INIT(hs_run_options, .timeout_ms = 999);
-    assert_fails(bare_run(b, HS_NAMES("late"), NULL, &options), HS_DEADLINE_EXCEEDED, &b->err, "999 ms");
+    hs_run_options options = HS_INIT(hs_run_options, .timeout_secs = 0.999);
+    assert_fails(bare_run(b, HS_NAMES("late"), NULL, &options), HS_DEADLINE_EXCEEDED, &b->err, "timeout_secs, 0.999 s");
     assert_contains(b->err.message, "'slower'");
     assert_int_equal(step_of(b), 1);
     assert_string_equal(b->trace, "");
-    options.timeout_ms = 1000;
+    options.timeout_secs = 1;
     assert_ok(bare_run(b, HS_NAMES("late"), NULL, &options), &b->err);
     assert_int_equal(step_of(b), 2);
 }
@@ -298,7 +298,7 @@ static void the_longest_timeout_is_none(void **state)
     bare *b = *state;
     hs_graph_op(b->graph, .name = "slow", .run = wait, .user = &b->t);
     bare_open(b);
-    hs_run_options options = HS_INIT(hs_run_options, .timeout_ms = INT64_MAX);
+    hs_run_options options = HS_INIT(hs_run_options, .timeout_secs = 1e300);
     assert_ok(bare_run(b, HS_NAMES("slow"), NULL, &options), &b->err);
 }
 

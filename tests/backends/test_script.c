@@ -149,7 +149,7 @@ static void the_last_run_is_described(void **state)
     assert_string_equal(hs_script_last_run(p->script), "fetch x train; feed x");
     hs_debug_watch watch = {.node_name = "w"};
     hs_run_options options =
-        HS_INIT(hs_run_options, .trace_level = 3, .timeout_ms = 9, .debug_watches = HS_DEBUG_WATCHES(watch));
+        HS_INIT(hs_run_options, .trace_level = 3, .timeout_secs = 9, .debug_watches = HS_DEBUG_WATCHES(watch));
     hs_run_args args = HS_INIT(hs_run_args, .options = &options);
     assert_ok(hs_session_run_args(p->session, &args, NULL, &p->err), &p->err);
     assert_string_equal(hs_script_last_run(p->script),

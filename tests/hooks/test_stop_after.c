@@ -21,12 +21,12 @@ static void options_must_make_sense(void **state)
 {
     stage *s = *state;
     stage_refuses(s, hs_stop_after(.margin_secs = 1), HS_INVALID_ARGUMENT,
-                  "none of total_secs, this_run_secs and deadline");
+                  "none of total_secs, this_run_secs and deadline_unix_secs");
     stage_refuses(s, hs_stop_after(.total_secs = -2), HS_INVALID_ARGUMENT, "total_secs is -2");
     stage_refuses(s, hs_stop_after(.this_run_secs = (double)NAN), HS_INVALID_ARGUMENT, "this_run_secs is ");
-    stage_refuses(s, hs_stop_after(.deadline = HS_NEVER), HS_INVALID_ARGUMENT, "none of");
-    stage_refuses(s, hs_stop_after(.deadline = 5, .margin_secs = -1), HS_INVALID_ARGUMENT, "margin_secs is -1");
-    stage_refuses(s, hs_stop_after_hook(&(hs_stop_after_options){.deadline = 3}), HS_INVALID_ARGUMENT,
+    stage_refuses(s, hs_stop_after(.deadline_unix_secs = HS_NEVER), HS_INVALID_ARGUMENT, "none of");
+    stage_refuses(s, hs_stop_after(.deadline_unix_secs = 5, .margin_secs = -1), HS_INVALID_ARGUMENT, "margin_secs is -1");
+    stage_refuses(s, hs_stop_after_hook(&(hs_stop_after_options){.deadline_unix_secs = 3}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_stop_after_options");
 }
 
@@ -84,9 +84,9 @@ static void a_deadline_is_a_time_of_day(void **state)
 {
     stage *s = *state;
     double now = (double)hs_env_realtime_ns(&s->t.env) / 1e9;
-    stage_open(s, hs_stop_after(.deadline = now + 100, .this_run_secs = 1e300));
+    stage_open(s, hs_stop_after(.deadline_unix_secs = now + 100, .this_run_secs = 1e300));
     assert_int_equal(train(s, 10, 99), 10);
-    assert_contains(s->t.log, "s are left of deadline 17000");
+    assert_contains(s->t.log, "s are left of deadline_unix_secs 17000");
 }
 
 static int64_t ahead_ns;
@@ -103,7 +103,7 @@ static void a_clock_that_is_set_is_noticed(void **state)
     ahead_ns = 0;
     hs_script_free(s->script);
     assert_non_null(s->script = hs_script_new(&env));
-    stage_open(s, hs_stop_after(.deadline = (double)hs_env_realtime_ns(&env) / 1e9 + 1000));
+    stage_open(s, hs_stop_after(.deadline_unix_secs = (double)hs_env_realtime_ns(&env) / 1e9 + 1000));
     assert_int_equal(train(s, 1, 5), 5);
     ahead_ns = (int64_t)990 * 1000000000;
     assert_int_equal(train(s, 1, 99), 5);
@@ -112,7 +112,7 @@ static void a_clock_that_is_set_is_noticed(void **state)
 static void a_deadline_that_has_passed_makes_no_step(void **state)
 {
     stage *s = *state;
-    stage_open(s, hs_stop_after(.deadline = 1000));
+    stage_open(s, hs_stop_after(.deadline_unix_secs = 1000));
     assert_true(hs_session_should_stop(s->session));
     stage_close(s);
     assert_int_equal(s->outcome.reason, HS_REASON_STOPPED);
@@ -145,7 +145,7 @@ static void it_needs_no_global_step(void **state)
 {
     stage *s = *state;
     hs_graph *graph = hs_graph_new(&s->t.env);
-    hs_hook hook = hs_stop_after(.deadline = 1);
+    hs_hook hook = hs_stop_after(.deadline_unix_secs = 1);
     assert_ok(stage_try(s, hs_graph_backend(graph), &hook, 1), &s->err);
     assert_true(hs_session_should_stop(s->session));
     stage_close(s);

@@ -116,7 +116,7 @@ static hs_code no_values(probe *p, const probe_call *call)
 static void ms_121s_a_request_without_fetches_has_no_values(void **state)
 {
     play *p = *state;
-    hs_run_options options = HS_INIT(hs_run_options, .timeout_ms = 1);
+    hs_run_options options = HS_INIT(hs_run_options, .timeout_secs = 1);
     hs_run_args args = HS_INIT(hs_run_args, .feeds = (hs_feed[]){play_feed("a", &five), {NULL}});
     play_probe(p, a, .wants = &args, .act = no_values);
     play_probe(p, b, .wants = HS_RUN_ARGS(.options = &options), .act = no_values);

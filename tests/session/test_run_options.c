@@ -27,7 +27,7 @@ static hs_code check_merged(probe *p, const probe_call *call)
     hs_bytes bytes = hs_run_values_metadata(call->values);
     Hs__Pb__RunMetadata *metadata = hs__pb__run_metadata__unpack(NULL, bytes.size, bytes.data);
     assert_int_equal(options->trace_level, 3);
-    assert_int_equal(options->timeout_ms, 60000);
+    assert_true(options->timeout_secs == 60);
     assert_true(options->output_partition_graphs && options->report_tensor_allocations_upon_oom);
     assert_string_equal(options->debug_watches[0].node_name, "A");
     assert_string_equal(options->debug_watches[1].node_name, "B");
@@ -42,11 +42,11 @@ static hs_code check_merged(probe *p, const probe_call *call)
 static void ms_072_ms_119s_hooks_options_are_merged_and_seen_by_all(void **state)
 {
     play *p = *state;
-    hs_run_options ask_a = HS_INIT(hs_run_options, .trace_level = 2, .timeout_ms = 30000,
+    hs_run_options ask_a = HS_INIT(hs_run_options, .trace_level = 2, .timeout_secs = 30,
                                    .debug_watches = HS_DEBUG_WATCHES({.node_name = "A"}));
-    hs_run_options ask_b = HS_INIT(hs_run_options, .trace_level = 3, .timeout_ms = 60000,
-                                   .debug_watches = HS_DEBUG_WATCHES({.node_name = "B"}), .output_partition_graphs = true,
-                                   .report_tensor_allocations_upon_oom = true);
+    hs_run_options ask_b =
+        HS_INIT(hs_run_options, .trace_level = 3, .timeout_secs = 60, .debug_watches = HS_DEBUG_WATCHES({.node_name = "B"}),
+                .output_partition_graphs = true, .report_tensor_allocations_upon_oom = true);
     play_probe(p, a, .wants = HS_RUN_ARGS(.options = &ask_a), .act = check_merged);
     play_probe(p, b, .wants = HS_RUN_ARGS(.options = &ask_b), .act = check_merged);
     hs_graph *graph = hs_graph_new(&p->t.env);
@@ -64,9 +64,9 @@ static void ms_072_ms_119s_hooks_options_are_merged_and_seen_by_all(void **state
 static void ms_117s_the_larger_number_and_any_flag_count(void **state)
 {
     play *p = *state;
-    hs_run_options mine = HS_INIT(hs_run_options, .trace_level = 3, .timeout_ms = 5, .inter_op_thread_pool = 1,
+    hs_run_options mine = HS_INIT(hs_run_options, .trace_level = 3, .timeout_secs = 5, .inter_op_thread_pool = 1,
                                   .report_tensor_allocations_upon_oom = true);
-    hs_run_options hooks = HS_INIT(hs_run_options, .trace_level = 1, .timeout_ms = 9, .inter_op_thread_pool = 2,
+    hs_run_options hooks = HS_INIT(hs_run_options, .trace_level = 1, .timeout_secs = 9, .inter_op_thread_pool = 2,
                                    .output_partition_graphs = true, .reset_disk_byte_usage = true);
     play_probe(p, a, .wants = HS_RUN_ARGS(.options = &hooks));
     play_open_probes(p, 1);
@@ -78,7 +78,7 @@ static void ms_117s_negative_numbers_do_not_win(void **state)
 {
     play *p = *state;
     hs_run_options mine = HS_INIT(hs_run_options, .inter_op_thread_pool = -1),
-                   hooks = HS_INIT(hs_run_options, .timeout_ms = 1);
+                   hooks = HS_INIT(hs_run_options, .timeout_secs = 1);
     play_probe(p, a, .wants = HS_RUN_ARGS(.options = &hooks));
     play_open_probes(p, 1);
     assert_ok(play_args(p, HS_RUN_ARGS(.options = &mine)), &p->err);
@@ -159,7 +159,7 @@ static void options_of_another_size_are_taken(void **state)
         hs_run_options options;
         void *more;
     } newer = {.options = {.size = sizeof newer, .trace_level = 2}};
-    hs_run_options older = {.size = offsetof(hs_run_options, timeout_ms), .trace_level = 3, .timeout_ms = 999};
+    hs_run_options older = {.size = offsetof(hs_run_options, timeout_secs), .trace_level = 3, .timeout_secs = 999};
     play_probe(p, a, .wants = HS_RUN_ARGS(.options = &older));
     play_open_probes(p, 1);
     assert_ok(play_args(p, HS_RUN_ARGS(.options = &newer.options)), &p->err);

@@ -256,7 +256,7 @@ static void sm_004_sm_034s_prepared_by_the_local_init_op_with_feeds_of_its_own(v
     s->v = 1;
     hs_tensor local = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &seed), global = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &other);
     const hs_feed feeds[] = {{"seed", local}, {NULL}};
-    const hs_run_options slow = HS_INIT(hs_run_options, .timeout_ms = 60000);
+    const hs_run_options slow = HS_INIT(hs_run_options, .timeout_secs = 60);
     s->options.local_init_op = "local_init_fed";
     s->options.local_init_feeds = feeds;
     s->options.local_init_run_options = &slow;

@@ -10,11 +10,11 @@
  * The session is interrupted (hs_outcome.interrupted): once it is saved, hs_outcome_exit_code is 75. The log says which
  * limit it was, how much is left of it, and what was reckoned with. Beyond TensorFlow.
  *
- *   total_secs     over all runs: the time that was used rides in the checkpoint, as it was when that was saved. Time is
- *                  used from the hook's begin on, so that restoring counts, too.
- *   this_run_secs  of this session alone, from the hook's begin.
- *   deadline       a time of day, in seconds since 1970 (UTC). The wall clock is looked at every ten seconds, so that
- *                  setting it is noticed.
+ *   total_secs          over all runs: the time that was used is saved in the checkpoint. Time is used from the hook's
+ *                       begin on, so that restoring counts, too.
+ *   this_run_secs       of this session alone, from the hook's begin.
+ *   deadline_unix_secs  a time of day, in seconds since 1970 (UTC). The wall clock is looked at every ten seconds, so that
+ *                       setting it is noticed.
  *
  * Where total_secs are used up already when a checkpoint is resumed (no further step and save would fit in what is left, by
  * what the earlier run knew of both), nothing is left to do, as with a step that is reached: HS_REASON_ALREADY_DONE. The
@@ -33,7 +33,7 @@ typedef struct hs_stop_after_options {
     size_t size;
     double total_secs; /* at least one of the three; whichever comes first. 0 and HS_NEVER: not limited by it */
     double this_run_secs;
-    double deadline;
+    double deadline_unix_secs;
     double margin_secs; /* kept besides, for what comes after the last save. 0: none */
     const hs_env *env;  /* the hook's own memory; NULL: malloc */
 } hs_stop_after_options;

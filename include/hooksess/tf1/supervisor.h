@@ -160,10 +160,10 @@ HS_API hs_thread *const *hs_supervisor_services(const hs_supervisor *sv, size_t 
  * is hs_queue_runner_create_threads, between hs_raw_session_enter and leave. */
 HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads,
                                                  hs_error *err);
-/* Starts a looper (hs_looper_new) of the supervisor's coordinator: a call every `secs`; 0: one after the other. The handle
- * is the caller's to free, at once if it likes. NULL: it could not be started. */
-HS_API hs_thread *hs_supervisor_loop(hs_supervisor *sv, double secs, hs_code (*fn)(void *user, hs_error *err), void *user,
-                                     hs_error *err);
+/* Starts a looper (hs_looper_new) of the supervisor's coordinator: a call every `interval_secs`; 0: one after the other.
+ * The handle is the caller's to free, at once if it likes. NULL: it could not be started. */
+HS_API hs_thread *hs_supervisor_loop(hs_supervisor *sv, double interval_secs, hs_code (*fn)(void *user, hs_error *err),
+                                     void *user, hs_error *err);
 
 /* As the functions of the coordinator: hs_coordinator_request_stop and so on. Of NULL: stopped already. */
 HS_API hs_code hs_supervisor_request_stop(hs_supervisor *sv, const hs_error *why);

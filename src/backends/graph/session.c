@@ -195,11 +195,11 @@ static hs_code execute_timed(hs__graph_session *session, const hs__graph_node *o
     return code;
 }
 
-/* When a run of at most `ms` has to be over. */
-static int64_t limit_of(const hs_env *env, int64_t ms)
+/* When a run of at most `secs` has to be over. */
+static int64_t limit_of(const hs_env *env, double secs)
 {
     int64_t now = hs_env_monotonic_ns(env);
-    return ms < (INT64_MAX - now) / 1000000 ? now + ms * 1000000 : INT64_MAX;
+    return secs * 1e9 < (double)(INT64_MAX - now) ? now + (int64_t)(secs * 1e9) : INT64_MAX;
 }
 
 /* Executes the needed ops in their order. `advanced` counts those that advance the step. */
@@ -207,7 +207,7 @@ static hs_code execute_all(hs__graph_session *session, const hs_run_options *opt
 {
     const hs_graph *graph = session->graph;
     bool traced = options && options->trace_level >= HS_TRACE_SOFTWARE;
-    int64_t limit = options && options->timeout_ms > 0 ? limit_of(&graph->env, options->timeout_ms) : 0;
+    int64_t limit = options && options->timeout_secs > 0 ? limit_of(&graph->env, options->timeout_secs) : 0;
     for (size_t word = 0; word * 64 < graph->n_ops; word++) {
         for (uint64_t bits = session->needed[word]; bits; bits &= bits - 1) {
             const hs__graph_node *op = graph->order[word * 64 + (size_t)__builtin_ctzll(bits)];
@@ -217,8 +217,8 @@ static hs_code execute_all(hs__graph_session *session, const hs_run_options *opt
             *advanced += op->advances_step;
             if (limit && hs_env_monotonic_ns(&graph->env) > limit)
                 return hs_error_set(err, HS_DEADLINE_EXCEEDED,
-                                    "the run took longer than %lld ms; op '%s' was executed last",
-                                    (long long)options->timeout_ms, op->name);
+                                    "the run took longer than timeout_secs, %g s; op '%s' was executed last",
+                                    options->timeout_secs, op->name);
         }
     }
     return HS_OK;

@@ -392,10 +392,10 @@ static void describe(hs_script *script, const hs_backend_call *call)
     const hs_run_options *options = call->options;
     if (!options)
         return;
-    hs__buffer_text(text, "; trace %lld timeout %lld pool %lld graphs %d oom %d disk %d watch",
-                    (long long)options->trace_level, (long long)options->timeout_ms,
-                    (long long)options->inter_op_thread_pool, options->output_partition_graphs,
-                    options->report_tensor_allocations_upon_oom, options->reset_disk_byte_usage);
+    hs__buffer_text(text, "; trace %lld timeout %g pool %lld graphs %d oom %d disk %d watch",
+                    (long long)options->trace_level, options->timeout_secs, (long long)options->inter_op_thread_pool,
+                    options->output_partition_graphs, options->report_tensor_allocations_upon_oom,
+                    options->reset_disk_byte_usage);
     for (const hs_debug_watch *watch = options->debug_watches; watch && watch->node_name; watch++)
         hs__buffer_text(text, " %s", watch->node_name);
 }

@@ -93,7 +93,7 @@ static hs_code take_timeout(hs__tf_backend *backend, double secs, hs_error *err)
 {
     if (!(secs >= 0 && secs < 1e9))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.timeout_secs is %g; none is 0", secs);
-    backend->timeout_ms = secs > 0 && secs < 1e-3 ? 1 : (int64_t)(secs * 1e3 + 0.5);
+    backend->timeout_ms = hs__tf_milliseconds(secs);
     return HS_OK;
 }
 

@@ -59,11 +59,17 @@ static void put_debugging(hs__buffer *out, const hs_run_options *options)
     hs__buffer_free(&debug);
 }
 
+int64_t hs__tf_milliseconds(double secs)
+{
+    const double ms = secs < 1e9 ? secs * 1e3 : 1e12;
+    return !(secs > 0) ? 0 : ms < 1 ? 1 : (int64_t)(ms + 0.5);
+}
+
 hs_code hs__tf_run_options(const hs_run_options *options, hs__buffer *out, hs_error *err)
 {
     hs__buffer_clear(out);
     put_number(out, OPTIONS_TRACE_LEVEL, options->trace_level);
-    put_number(out, OPTIONS_TIMEOUT, options->timeout_ms);
+    put_number(out, OPTIONS_TIMEOUT, hs__tf_milliseconds(options->timeout_secs));
     put_number(out, OPTIONS_POOL, options->inter_op_thread_pool);
     put_number(out, OPTIONS_PARTITION_GRAPHS, options->output_partition_graphs);
     put_debugging(out, options);

@@ -136,6 +136,9 @@ hs__tf_backend *hs__tf_of(hs_backend backend);
 /* What is left out is the core library's. */
 hs_code hs__tf_take_env(hs_env *env, const hs_env *given, hs_error *err);
 
+/* run_options.c: a timeout as TensorFlow takes it; 0: no limit. */
+int64_t hs__tf_milliseconds(double secs);
+
 /* open_session.c: is it another process? NULL and "": the backend's own target. */
 bool hs__tf_is_remote(const hs__tf_backend *backend, const char *target);
 

@@ -135,9 +135,8 @@ void hs__tf_watch_run(const hs__tf_session *session, const hs_backend_call *call
 /* TensorFlow says that it has waited in vain, and not for how long. */
 static hs_code name_timeout(const hs_backend_call *call, hs_error *err)
 {
-    if (call->options && call->options->timeout_ms > 0)
-        hs_error_prefix(err, "the run took longer than hs_run_options.timeout_ms, %lld ms",
-                        (long long)call->options->timeout_ms);
+    if (call->options && call->options->timeout_secs > 0)
+        hs_error_prefix(err, "the run took longer than hs_run_options.timeout_secs, %g s", call->options->timeout_secs);
     return HS_DEADLINE_EXCEEDED;
 }
 

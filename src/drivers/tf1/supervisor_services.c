@@ -221,10 +221,10 @@ static hs_thread *start_looper(hs_supervisor *sv, const char *name, double secs,
     return NULL;
 }
 
-hs_thread *hs_supervisor_loop(hs_supervisor *sv, double secs, hs_code (*fn)(void *user, hs_error *err), void *user,
+hs_thread *hs_supervisor_loop(hs_supervisor *sv, double interval_secs, hs_code (*fn)(void *user, hs_error *err), void *user,
                               hs_error *err)
 {
-    return start_looper(sv, "loop", secs, fn, user, err);
+    return start_looper(sv, "loop", interval_secs, fn, user, err);
 }
 
 /* Every so many seconds; 0: it is not wanted. */

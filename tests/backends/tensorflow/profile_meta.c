@@ -17,7 +17,7 @@ int main(int n, char **arguments)
         return 2;
     hs_error err = {0};
     hs_env env = HS_INIT(hs_env, .logger = {no_log, NULL});
-    hs_run_options options = HS_INIT(hs_run_options, .output_partition_graphs = true, .timeout_ms = 60000);
+    hs_run_options options = HS_INIT(hs_run_options, .output_partition_graphs = true, .timeout_secs = 60);
     hs_backend tf = hs_tensorflow_open(arguments[1], HS_TENSORFLOW_OPTIONS(.env = &env), &err);
     hs_hook hooks[] = {hs_stop_at_step(.last_step = strtoll(arguments[3], NULL, 10)),
                        hs_profiler(.every_n_steps = 3, .trace_dir = arguments[2], .show_memory = true),

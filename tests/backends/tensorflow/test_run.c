@@ -279,7 +279,7 @@ static void options_give_metadata(void **state)
     hs_session *session = open_session(backend);
     fill_batch(&b, 0);
     hs_run_options options =
-        HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL, .timeout_ms = 60000, .output_partition_graphs = true);
+        HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL, .timeout_secs = 60, .output_partition_graphs = true);
     hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("loss"), .feeds = b.feeds, .options = &options);
     assert_ok(hs_session_run_args(session, &args, &values, &err), &err);
     assert_true(hs_run_values_metadata(values).size > 100);
@@ -295,7 +295,7 @@ static void a_run_that_takes_too_long_ends(void **state)
     hs_error err = {0};
     hs_backend backend = open_graph("types.meta");
     hs_session *session = open_session(backend);
-    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("dequeue"), .options = HS_RUN_OPTIONS(.timeout_ms = 50));
+    hs_run_args args = HS_INIT(hs_run_args, .names = HS_NAMES("dequeue"), .options = HS_RUN_OPTIONS(.timeout_secs = 0.05));
     assert_fails(hs_session_run_args(session, &args, NULL, &err), HS_DEADLINE_EXCEEDED, &err, "");
     end(session, backend);
 }
