@@ -119,7 +119,7 @@ typedef struct hs_save_options {
     unsigned char reserved[3];
     hs_busy_policy busy; /* in the background */
     int32_t reserved_busy;
-    int64_t copy_limit; /* in the background: a state of more bytes is not copied; 0: no limit */
+    int64_t copy_limit; /* in the background: a state of more bytes is not copied; 0 and HS_NEVER: no limit */
 } hs_save_options;
 #define HS_SAVE_OPTIONS(...) HS_OPTIONS(hs_save_options, __VA_ARGS__)
 
@@ -227,9 +227,9 @@ HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
 HS_API hs_code hs_checkpoint_mtime(const hs_env *env, const char *prefix, int64_t *ns, hs_error *err);
 /* Deletes a checkpoint with all its files; one that is not there is fine. TensorFlow: remove_checkpoint. */
 HS_API hs_code hs_checkpoint_remove(const hs_env *env, const char *prefix, hs_error *err);
-/* Waits until hs_checkpoint_latest is another than `last` (NULL: any), at most so many seconds: HS_DEADLINE_EXCEEDED.
- * *found is malloc'ed by `env`. An evaluation of checkpoints as they come is a loop of these, each with what the one before
- * found as its `last`. TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
+/* Waits until hs_checkpoint_latest is another than `last` (NULL: any), at most timeout_secs: HS_DEADLINE_EXCEEDED. 0: does
+ * not wait. HS_NEVER: no limit. *found is malloc'ed by `env`. An evaluation of checkpoints as they come is a loop of these,
+ * each with what the one before found as its `last`. TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
 HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, const char *last, double timeout_secs,
                                   char **found, hs_error *err);
 

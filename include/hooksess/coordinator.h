@@ -8,7 +8,7 @@
  *
  * A session has a coordinator of its own, which hooks get in after_create_session; a program may make others. All
  * functions: any thread. Those that wait go by the system's clock, whatever the environment's is: no other one wakes a
- * thread. Waiting times are seconds; INFINITY has no end. */
+ * thread. Waiting times are seconds. */
 
 HS_BEGIN_DECLS
 
@@ -39,7 +39,8 @@ HS_API void hs_coordinator_free(hs_coordinator *coordinator);
 HS_API hs_code hs_coordinator_request_stop(hs_coordinator *coordinator, const hs_error *why);
 /* Of NULL: true. */
 HS_API bool hs_coordinator_should_stop(const hs_coordinator *coordinator);
-/* Waits until a stop is requested, for at most `timeout_secs`; the same as should_stop then. 0 and less: does not wait. */
+/* Waits until a stop is requested, for at most `timeout_secs`; the same as should_stop then. 0: does not wait. HS_NEVER: no
+ * limit. */
 HS_API bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double timeout_secs);
 /* The error that was reported, copied to `err`; its code. HS_OK: none. It stays until clear_stop. TensorFlow:
  * raise_requested_exception. */
@@ -80,7 +81,8 @@ HS_API void hs_thread_mark_ended(hs_thread *thread);
 HS_API bool hs_thread_alive(const hs_thread *thread);
 /* The thread's. */
 HS_API const char *hs_thread_name(const hs_thread *thread);
-/* Waits until it has ended, for at most `timeout_secs`. True: it has, or was never started. */
+/* Waits until it has ended, for at most `timeout_secs`. True: it has, or was never started. 0: does not wait. HS_NEVER: no
+ * limit. */
 HS_API bool hs_thread_wait(hs_thread *thread, double timeout_secs);
 /* What its body returned, copied to `err`; HS_OK before its end. */
 HS_API hs_code hs_thread_error(const hs_thread *thread, hs_error *err);
@@ -110,7 +112,7 @@ typedef hs_thread *hs__thread_pointer;
 typedef struct hs_join_options {
     size_t size;
     hs_thread *const *threads; /* waited for in addition to the registered threads: HS_THREADS(...). NULL: none */
-    double stop_grace_secs;    /* how long to wait after a stop was requested. 0: 120; HS_NEVER: without a limit */
+    double stop_grace_secs;    /* how long to wait after a stop was requested. 0: 120; HS_NEVER: no limit */
     bool ignore_live_threads;  /* threads that do not stop are no error, but a warning in the log */
     unsigned char reserved[7];
     /* How many of the threads did not end: who still runs may still use what they share. NULL: not asked for. Set also

@@ -120,7 +120,7 @@ HS_API hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator
 typedef struct hs_estimator_evaluate_options {
     size_t size;
     hs_input input;
-    int64_t steps;                 /* batches; 0: until HS_OUT_OF_RANGE */
+    int64_t steps;                 /* batches; 0 and HS_NEVER: until HS_OUT_OF_RANGE */
     const char *name;              /* NULL: metrics are written to checkpoint_dir/eval, else to checkpoint_dir/eval_NAME */
     const char *checkpoint_prefix; /* NULL: the newest of checkpoint_dir */
     const hs_hook *hooks;          /* taken, also when it fails */

@@ -32,7 +32,8 @@ typedef struct hs_evaluate_once_options {
     const char *checkpoint_prefix; /* this one, or */
     const char *checkpoint_dir;    /* the newest that is there. Exactly one of the two */
     const char *eval_op;           /* one batch; NULL: the run of the metrics is all there is */
-    int64_t steps;              /* batches; 0: until HS_OUT_OF_RANGE, which is the good end of an evaluation in any case */
+    /* Batches. 0 and HS_NEVER: no limit. HS_OUT_OF_RANGE is the normal end of an evaluation in any case */
+    int64_t steps;
     const char *const *means;   /* numbers that are fetched with each batch, and averaged over them; ended by NULL */
     const char *const *metrics; /* numbers that are fetched in one run, after the last batch; ended by NULL */
     const char *summary_dir; /* for scalars, under the metrics' names, at the global step; made when missing; NULL: none */
@@ -58,9 +59,9 @@ typedef struct hs_evaluation_loop_options {
     const hs_evaluate_once_options *once;
     hs_evaluation_done_fn evaluated; /* NULL: nobody is told */
     void *user;
-    double timeout_secs;     /* without a new checkpoint, it is over; 0: 600; HS_NEVER: waits for ever */
+    double timeout_secs;     /* without a new checkpoint, it is over; 0: 600; HS_NEVER: no limit */
     double min_wait_secs;    /* from the beginning of one evaluation to that of the next; 0: none */
-    int64_t max_evaluations; /* 0: no limit */
+    int64_t max_evaluations; /* 0 and HS_NEVER: no limit */
 } hs_evaluation_loop_options;
 #define HS_EVALUATION_LOOP_OPTIONS(...) HS_OPTIONS(hs_evaluation_loop_options, __VA_ARGS__)
 

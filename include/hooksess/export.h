@@ -33,7 +33,8 @@ typedef struct hs_bytes {
     size_t size;
 } hs_bytes;
 
-/* Switches a periodic option off, where leaving it zero would mean its default. Such options are signed. */
+/* Switches an option off, or removes a limit, where leaving it zero would mean the default. If 0 means no limit, so does
+ * HS_NEVER. Such options are signed. */
 #define HS_NEVER (-1)
 
 #endif

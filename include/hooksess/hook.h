@@ -114,8 +114,8 @@ HS_API hs_hook hs_hook_hold(hs_hook hook);
  * cannot be fetched, or its state cannot be saved, the training goes on as if the hook were not there; it is called again
  * after 1, 2, 4 ... 64 seconds (after_create_session first, if that is what failed; what there was to do meanwhile, such as
  * rows of a file, is left out), and the log and the outcome say how often that was so. After `max_failures` in a row it is
- * left alone for good; 0: never. A begin that fails is final. What it fetches is a part of the run: an op of its own that
- * fails in there fails the run. At most 2^31 - 1 failures; a negative number is 0. */
+ * left alone for good; 0 and HS_NEVER: no limit. A begin that fails is final. What it fetches is a part of the run: an op
+ * of its own that fails in there fails the run. At most 2^31 - 1 failures. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
 /* A hook whose begin fails with `error`, so that opening a session with it fails. For constructors of hooks, which have no
  * error to return: they give this hook if the options are invalid or memory is exhausted.

@@ -78,7 +78,7 @@ enum { HS_TRACE_NONE = 0, HS_TRACE_SOFTWARE = 1, HS_TRACE_HARDWARE = 2, HS_TRACE
 typedef struct hs_run_options {
     size_t size;
     int64_t trace_level; /* HS_TRACE_SOFTWARE and above: step stats in the run metadata */
-    double timeout_secs; /* 0: no limit. A run that takes longer fails with HS_DEADLINE_EXCEEDED */
+    double timeout_secs; /* 0 and HS_NEVER: no limit. A run that takes longer fails with HS_DEADLINE_EXCEEDED */
     int64_t inter_op_thread_pool;
     const hs_debug_watch *debug_watches; /* HS_DEBUG_WATCHES(...). NULL: none */
     bool output_partition_graphs;        /* the graph as it was run, in the run metadata */

@@ -88,7 +88,7 @@ typedef struct hs_tensorflow_options {
     /* The longest a run may take: the operation_timeout_in_ms of a `config` that has none. HS_DEADLINE_EXCEEDED, or
      * HS_UNAVAILABLE where the cluster does not answer any more. On a server of this process's own, runs end by themselves
      * where a task dies; on the target of another process they wait until that one is back, unless this ends them.
-     * 0: no limit */
+     * 0 and HS_NEVER: no limit */
     double timeout_secs;
 } hs_tensorflow_options;
 #define HS_TENSORFLOW_OPTIONS(...) HS_OPTIONS(hs_tensorflow_options, __VA_ARGS__)

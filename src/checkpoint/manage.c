@@ -58,16 +58,17 @@ hs_code hs_checkpoint_wait(const hs_env *given, const char *directory, const cha
                            hs_error *err)
 {
     const int64_t POLL_NS = 1000000000;
+    const double LONGEST_SECS = 1e9; /* 30 years */
     hs_env env;
-    if (!directory || !found || !(timeout_secs >= 0 && timeout_secs <= 1e9))
+    if (!directory || !found || (!(timeout_secs >= 0 && timeout_secs <= LONGEST_SECS) && timeout_secs != HS_NEVER))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_wait: %s",
                             !directory ? "the directory is NULL"
                             : !found   ? "there is no place for the path"
-                                       : "the timeout is not 0 to 1e9 seconds");
+                                       : "timeout_secs is not 0 to 1e9, or HS_NEVER");
     hs_code code = hs__env_take(&env, given, err);
     if (code)
         return code;
-    int64_t end = hs_env_monotonic_ns(&env) + (int64_t)(timeout_secs * 1e9);
+    int64_t end = hs_env_monotonic_ns(&env) + (int64_t)((timeout_secs == HS_NEVER ? LONGEST_SECS : timeout_secs) * 1e9);
     for (look(&env, directory, last, found); !*found; look(&env, directory, last, found)) {
         int64_t left = end - hs_env_monotonic_ns(&env);
         if (left <= 0)

@@ -396,8 +396,8 @@ static hs_code check_options(const hs_save_options *options, hs_error *err)
     if (options->state_file && (strchr(options->state_file, '/') || !*options->state_file))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.state_file '%s' is not the name of a file",
                             options->state_file);
-    if (options->copy_limit < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.copy_limit is %lld; give bytes, or 0 for none",
+    if (options->copy_limit < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.copy_limit is %lld; no limit is HS_NEVER",
                             (long long)options->copy_limit);
     if (options->overlap && !options->background)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_save_options.overlap is for saves in the background");

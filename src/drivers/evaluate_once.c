@@ -128,7 +128,7 @@ static hs_code run_batches(hs_evaluation_result *metrics, hs_session *session, c
         code = hs_run_args_fetch(&batch, NULL, metrics->means[i], err);
     if (!code && options->eval_op)
         code = hs_run_args_fetch(&batch, NULL, options->eval_op, err);
-    while (!code && !hs_session_should_stop(session) && (!options->steps || metrics->batches < options->steps) &&
+    while (!code && !hs_session_should_stop(session) && (options->steps <= 0 || metrics->batches < options->steps) &&
            !(code = hs_session_run_args(session, &batch, &values, err))) {
         metrics->batches++;
         for (size_t i = 0; i < metrics->n_means; i++)
@@ -221,8 +221,8 @@ hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate
         wrong = "none of eval_op, means and metrics is given";
     else if (options->summary_dir && options->summary_writer)
         wrong = "give at most one of summary_dir and summary_writer";
-    else if (options->steps < 0)
-        wrong = "steps is below 0; 0 is all there are";
+    else if (options->steps < HS_NEVER)
+        wrong = "steps is below 0; no limit is HS_NEVER";
     return wrong ? hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluate_once: %s", wrong) : HS_OK;
 }
 

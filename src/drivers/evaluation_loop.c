@@ -36,10 +36,9 @@ static hs_code evaluate(loop *l, char *found, hs_error *err)
 
 static hs_code run(loop *l, hs_error *err)
 {
-    const double given = l->options.timeout_secs;
-    const double timeout = given == HS_NEVER ? LONGEST_WAIT_SECS : given == 0 ? TIMEOUT_SECS : given;
+    const double timeout = l->options.timeout_secs == 0 ? TIMEOUT_SECS : l->options.timeout_secs;
     hs_code code = HS_OK;
-    while (!code && (!l->options.max_evaluations || l->made < l->options.max_evaluations)) {
+    while (!code && (l->options.max_evaluations <= 0 || l->made < l->options.max_evaluations)) {
         char *found;
         int64_t wait = l->made ? l->due_ns - hs_env_monotonic_ns(l->env) : 0;
         if (wait > 0)
@@ -63,6 +62,9 @@ static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *
     if (!(l->options.min_wait_secs >= 0 && l->options.min_wait_secs <= LONGEST_WAIT_SECS))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: min_wait_secs is %g; none is 0",
                             l->options.min_wait_secs);
+    if (l->options.max_evaluations < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_evaluation_loop: max_evaluations is %lld; no limit is HS_NEVER",
+                            (long long)l->options.max_evaluations);
     if (!l->once.summary_dir)
         return HS_OK;
     const hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .env = l->env);

@@ -81,7 +81,7 @@ static hs_code run_batches(pass *p, hs_error *err)
     if (!hook->eval_op)
         return HS_OK;
     const hs_run_args batch = HS_INIT(hs_run_args, .names = HS_NAMES(hook->eval_op));
-    while (!code && (!hook->n_batches || p->batches < hook->n_batches) && !is_abandoned(p))
+    while (!code && (hook->n_batches <= 0 || p->batches < hook->n_batches) && !is_abandoned(p))
         if (!(code = hs_raw_session_run(p->session, &batch, NULL, err)))
             p->batches++;
     if (code != HS_OUT_OF_RANGE)
@@ -272,7 +272,7 @@ static hs_code check_what(const hs_evaluation_options *options, hs_error *err)
                             metrics ? "each" : "none");
     if (options->evaluate && (options->reset_ops || options->eval_op || options->summary_dir || options->summary_writer))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "with evaluate, ops and writers are the function's own");
-    if (options->n_batches < 0 || (options->n_batches && !options->eval_op))
+    if (options->n_batches < HS_NEVER || (options->n_batches && !options->eval_op))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "n_batches is %lld%s", (long long)options->n_batches,
                             options->eval_op ? "" : ", and there is no eval_op");
     if (options->summary_dir && options->summary_writer)

@@ -232,7 +232,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
     watchdog *w = self;
     (void)outcome;
     hs_coordinator_request_stop(w->threads, NULL);
-    hs_thread_wait(w->watch, INFINITY); /* first: it writes what the heartbeat reads */
+    hs_thread_wait(w->watch, HS_NEVER); /* first: it writes what the heartbeat reads */
     hs_thread_free(w->watch);
     hs__heartbeat_end(w->heartbeat);
     hs_coordinator_free(w->threads);

@@ -139,7 +139,7 @@ bool hs_coordinator_wait_for_stop(hs_coordinator *coordinator, double timeout_se
 {
     if (hs_coordinator_should_stop(coordinator))
         return true;
-    if (!(timeout_secs > 0))
+    if (!(timeout_secs > 0) && timeout_secs != HS_NEVER)
         return false;
     int64_t deadline = hs__deadline(timeout_secs);
     hs__monitor_lock(&coordinator->monitor);

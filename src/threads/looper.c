@@ -22,7 +22,7 @@ static hs_code run_looper(void *user, hs_coordinator *coordinator, hs_error *err
     int64_t start = hs__deadline(0);
     for (double calls = 0; !code; calls++) {
         double due = calls * l->options.interval_secs, since = (double)(hs__deadline(0) - start) / NS;
-        if (hs_coordinator_wait_for_stop(coordinator, due - since))
+        if (hs_coordinator_wait_for_stop(coordinator, fmax(due - since, 0)))
             return call(l->options.stop_loop, l, err);
         code = call(l->options.loop, l, err);
     }

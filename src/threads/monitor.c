@@ -58,7 +58,7 @@ int64_t hs__deadline(double secs)
 {
     const double MOST = 1e9; /* 30 years: what is later than that never comes */
     struct timespec now;
-    if (secs >= MOST)
+    if (secs == HS_NEVER || secs >= MOST)
         return HS__FOREVER;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * NS + now.tv_nsec + (secs > 0 ? (int64_t)(secs * NS) : 0);

@@ -23,7 +23,7 @@ void hs__monitor_unlock(hs__monitor *monitor);
 void hs__monitor_changed(hs__monitor *monitor);
 /* Waits for a change, under the lock; may return without one. False: the deadline has passed. */
 bool hs__monitor_wait(hs__monitor *monitor, int64_t deadline);
-/* In so many seconds, for hs__monitor_wait; HS__FOREVER if that is never. Of 0, less and NaN: now. */
+/* In so many seconds, for hs__monitor_wait; HS__FOREVER of HS_NEVER. Of 0, less and NaN: now. */
 int64_t hs__deadline(double secs);
 
 #endif

@@ -172,7 +172,7 @@ static hs_code close_on_stop(void *user, hs_coordinator *coordinator, hs_error *
 {
     work *w = user;
     (void)err;
-    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    hs_coordinator_wait_for_stop(coordinator, HS_NEVER);
     run_close(w->filling, w->handle, &w->op);
     end_work(w);
     return HS_OK;

@@ -279,7 +279,7 @@ bool hs_thread_wait(hs_thread *thread, double timeout_secs)
         return true;
     int64_t deadline = hs__deadline(timeout_secs);
     hs__monitor_lock(&thread->monitor);
-    while (is_alive(thread) && timeout_secs > 0 && hs__monitor_wait(&thread->monitor, deadline))
+    while (is_alive(thread) && hs__monitor_wait(&thread->monitor, deadline))
         continue;
     bool alive = is_alive(thread);
     hs__monitor_unlock(&thread->monitor);

@@ -298,8 +298,11 @@ static void the_longest_timeout_is_none(void **state)
     bare *b = *state;
     hs_graph_op(b->graph, .name = "slow", .run = wait, .user = &b->t);
     bare_open(b);
-    hs_run_options options = HS_INIT(hs_run_options, .timeout_secs = 1e300);
-    assert_ok(bare_run(b, HS_NAMES("slow"), NULL, &options), &b->err);
+    const double none[] = {0, HS_NEVER, 1e300};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        hs_run_options options = HS_INIT(hs_run_options, .timeout_secs = none[i]);
+        assert_ok(bare_run(b, HS_NAMES("slow"), NULL, &options), &b->err);
+    }
 }
 
 static void a_finalized_graph_refuses_what_is_added(void **state)

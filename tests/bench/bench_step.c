@@ -331,7 +331,7 @@ static void bench_hundred(void)
 static hs_code wait_for_stop(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)user, (void)err;
-    hs_coordinator_wait_for_stop(coordinator, HUGE_VAL);
+    hs_coordinator_wait_for_stop(coordinator, HS_NEVER);
     return HS_OK;
 }
 

@@ -352,12 +352,30 @@ static void a_state_under_the_limit_is_copied(void **state)
     assert_true(has_file(f, 4, "index"));
 }
 
+static void without_a_limit_any_state_is_copied(void **state)
+{
+    fixture *f = *state;
+    const int64_t none[] = {0, HS_NEVER};
+    use_gated_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        hs_save_options options = HS_INIT(hs_save_options, .background = true, .copy_limit = none[i]);
+        set_gate(true);
+        assert_ok(
+            hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), (int64_t)i, &options, &f->err),
+            &f->err);
+        assert_false(hs_saver_finished(f->saver, NULL, &f->err));
+        set_gate(false);
+        hs_saver_wait(f->saver);
+        assert_true(hs_saver_finished(f->saver, NULL, &f->err));
+    }
+}
+
 static void a_limit_is_not_negative(void **state)
 {
     fixture *f = *state;
-    hs_save_options options = HS_INIT(hs_save_options, .background = true, .copy_limit = -1);
+    hs_save_options options = HS_INIT(hs_save_options, .background = true, .copy_limit = -2);
     assert_fails(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 4, &options, &f->err),
-                 HS_INVALID_ARGUMENT, &f->err, "copy_limit is -1");
+                 HS_INVALID_ARGUMENT, &f->err, "copy_limit is -2");
 }
 
 int main(void)
@@ -377,6 +395,7 @@ int main(void)
         with_fixture(any_allocation_may_fail),
         with_fixture(a_state_over_the_limit_is_saved_at_once),
         with_fixture(a_state_under_the_limit_is_copied),
+        with_fixture(without_a_limit_any_state_is_copied),
         with_fixture(a_limit_is_not_negative),
         with_fixture(another_saver_sweeps_nothing_that_is_on_its_way),
         with_fixture(one_that_took_a_place_is_not_replaced),

@@ -85,6 +85,12 @@ static void save_in_sleep(void *user, int64_t ns)
         save_at(sleeping, 2);
 }
 
+static void sleep_for_months(void *user, int64_t ns)
+{
+    const int64_t DAY_NS = (int64_t)86400 * 1000000000;
+    save_in_sleep(user, ns + 60 * DAY_NS);
+}
+
 static void a_new_one_is_waited_for(void **state)
 {
     fixture *f = sleeping = *state;
@@ -98,6 +104,17 @@ static void a_new_one_is_waited_for(void **state)
     hs_env_free(&f->t.env, found);
 }
 
+static void without_a_limit_it_is_waited_for_a_year(void **state)
+{
+    fixture *f = sleeping = *state;
+    char *found;
+    f->t.env.clock.sleep_ns = sleep_for_months;
+    rounds = 6;
+    assert_ok(wait_for(f, NULL, HS_NEVER, &found), &f->err);
+    assert_string_equal(found, file_of(f, 2, NULL));
+    hs_env_free(&f->t.env, found);
+}
+
 static void waiting_has_an_end(void **state)
 {
     fixture *f = *state;
@@ -107,7 +124,7 @@ static void waiting_has_an_end(void **state)
     assert_fails(wait_for(f, file_of(f, 1, NULL), 2.5, &found), HS_DEADLINE_EXCEEDED, &f->err, "in 2.5 seconds");
     assert_null(found);
     assert_int_equal(f->t.now_ns - before, 2500000000);
-    assert_int_equal(wait_for(f, NULL, -1, &found), HS_INVALID_ARGUMENT);
+    assert_int_equal(wait_for(f, NULL, -2, &found), HS_INVALID_ARGUMENT);
     assert_int_equal(hs_checkpoint_wait(NULL, NULL, NULL, 0, &found, &f->err), HS_INVALID_ARGUMENT);
     assert_int_equal(wait_for(f, NULL, 0, NULL), HS_INVALID_ARGUMENT);
 }
@@ -120,6 +137,7 @@ int main(void)
         with_fixture(what_cannot_be_removed_is_an_error),
         with_fixture(one_that_is_there_is_given_at_once),
         with_fixture(a_new_one_is_waited_for),
+        with_fixture(without_a_limit_it_is_waited_for_a_year),
         with_fixture(waiting_has_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

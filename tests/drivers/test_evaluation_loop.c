@@ -76,6 +76,9 @@ static void so_many_evaluations(void **state)
 {
     shop *h = *state;
     shop_train_to(h, 4);
+    assert_fails(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = -2),
+                                 (hs_hook){NULL}),
+                 HS_INVALID_ARGUMENT, &h->s->err, "max_evaluations is -2");
     assert_ok(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .max_evaluations = 1),
                               (hs_hook){NULL}),
               &h->s->err);
@@ -100,7 +103,9 @@ static void a_checkpoint_that_is_deleted_while_it_is_evaluated(void **state)
     shop *h = *state;
     thief t = {h->s->directory, 4, NULL};
     shop_train_to(h, 4);
-    assert_fails(watch_directory(h, (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .timeout_secs = 3),
+    assert_fails(watch_directory(h,
+                                 (hs_evaluation_loop_options)HS_INIT(hs_evaluation_loop_options, .timeout_secs = 3,
+                                                                     .max_evaluations = HS_NEVER),
                                  thief_hook(&t)),
                  HS_DEADLINE_EXCEEDED, &h->s->err, "in 3 seconds");
     assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; it is passed over");

@@ -220,7 +220,7 @@ static void the_end_of_its_data_ends_the_evaluation(void **state)
     subject x;
     build(&x, *state);
     x.left = 3;
-    open_one(&x, hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .metrics = HS_NAMES("loss")));
+    open_one(&x, hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .n_batches = HS_NEVER, .metrics = HS_NAMES("loss")));
     stage_run(x.s, "train", 1, 0);
     assert_contains(x.s->t.log, "eval at step 1: loss = 0.3 (3 batches, 0.0 s)");
     assert_false(hs_session_should_stop(x.s->session));

@@ -268,7 +268,7 @@ static hs_code work(void *user, hs_coordinator *coordinator, hs_error *err)
     crew *all = user;
     (void)err;
     atomic_fetch_add(&all->begun, 1);
-    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    hs_coordinator_wait_for_stop(coordinator, HS_NEVER);
     while (atomic_load(&all->stuck))
         ;
     atomic_fetch_add(&all->ended, 1);
@@ -319,7 +319,7 @@ static void ms_131s_who_does_not_stop_is_named_and_left_behind(void **state)
 static hs_code report_and_end(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)user;
-    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    hs_coordinator_wait_for_stop(coordinator, HS_NEVER);
     return hs_error_set(err, HS_DATA_LOSS, "the last page was not written");
 }
 
@@ -345,7 +345,7 @@ static void ms_131s_what_a_thread_reports_at_its_end_counts(void **state)
 static hs_code cancelled_at_the_end(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)user;
-    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    hs_coordinator_wait_for_stop(coordinator, HS_NEVER);
     return hs_error_set(err, HS_CANCELLED, "woken");
 }
 
@@ -421,7 +421,7 @@ static void an_error_while_recovery_stops_the_threads_ends_it(void **state)
 static hs_code lost_at_the_end(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)user;
-    hs_coordinator_wait_for_stop(coordinator, (double)INFINITY);
+    hs_coordinator_wait_for_stop(coordinator, HS_NEVER);
     return hs_error_set(err, HS_ABORTED, "the server is gone");
 }
 

@@ -205,17 +205,17 @@ static void co_026s_the_error_stays_when_it_is_read(void **state)
         assert_fails(hs_coordinator_error(*state, &err), HS_ABORTED, &err, "lost");
 }
 
-static void co_028s_zero_does_not_wait_and_infinity_does(void **state)
+static void co_028s_zero_does_not_wait_and_never_has_no_limit(void **state)
 {
     event go = EVENT;
     hs_error err;
     assert_false(hs_coordinator_wait_for_stop(*state, 0));
-    assert_false(hs_coordinator_wait_for_stop(*state, -1));
+    assert_false(hs_coordinator_wait_for_stop(*state, -2));
     assert_false(hs_coordinator_wait_for_stop(*state, (double)NAN));
     assert_ok(hs_coordinator_start(*state, &err, .name = "stops", .run = wait_then_stop, .user = &go), &err);
     event_add(&go);
-    assert_true(hs_coordinator_wait_for_stop(*state, (double)INFINITY));
-    assert_true(hs_coordinator_wait_for_stop(*state, -1));
+    assert_true(hs_coordinator_wait_for_stop(*state, HS_NEVER));
+    assert_true(hs_coordinator_wait_for_stop(*state, 0));
     assert_ok(join(*state, &err), &err);
 }
 
@@ -663,7 +663,7 @@ int main(void)
         test(co_019s_clean_codes_replace_the_default),
         test(co_025s_clear_stop_takes_all_back),
         test(co_026s_the_error_stays_when_it_is_read),
-        test(co_028s_zero_does_not_wait_and_infinity_does),
+        test(co_028s_zero_does_not_wait_and_never_has_no_limit),
         test(threads_report_and_look_at_once),
         test(no_coordinator_has_stopped),
         test(co_003_threads_that_are_not_registered_are_joined),

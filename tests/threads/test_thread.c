@@ -87,9 +87,10 @@ static void a_thread_is_alive_while_it_runs(void **state)
     start(*state, thread);
     assert_true(hs_thread_alive(thread));
     assert_false(hs_thread_wait(thread, 0));
+    assert_false(hs_thread_wait(thread, -2));
     assert_false(hs_thread_wait(thread, .01));
     event_add(&go);
-    assert_true(hs_thread_wait(thread, LONG));
+    assert_true(hs_thread_wait(thread, HS_NEVER));
     assert_false(hs_thread_alive(thread));
     hs_thread_free(thread);
 }

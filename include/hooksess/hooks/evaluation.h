@@ -35,9 +35,9 @@ typedef struct hs_evaluation_options {
     const char *const *metrics;   /* tensors, each a number: fetched in one run, after the last batch */
     const char *const *reset_ops; /* run first, once (clear what the metrics gather); NULL: none */
     const char *eval_op;          /* one batch; NULL: the metrics' own run is all there is */
-    int64_t n_batches;            /* 0: until HS_OUT_OF_RANGE. That ends the evaluation in any case, not the training; if
-                                   * it comes instead of the first batch, there is a warning and nothing is told */
-    const char *summary_dir;      /* at most one of the two, for scalars NAME/METRIC at the global step */
+    int64_t n_batches; /* 0 and HS_NEVER: until HS_OUT_OF_RANGE. That ends the evaluation in any case, not the training; if
+                        * it comes instead of the first batch, there is a warning and nothing is told */
+    const char *summary_dir;           /* at most one of the two, for scalars NAME/METRIC at the global step */
     hs_summary_writer *summary_writer; /* must outlive the session */
     hs_evaluate_fn evaluate;           /* instead of metrics, ops and writers */
     void *user;

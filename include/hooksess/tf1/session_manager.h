@@ -60,7 +60,7 @@ HS_API hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, h
                                                   const hs_prepare_options *options, bool *initialized, hs_error *err);
 /* A session in which somebody else has initialised everything: opens one after the other, runs the local init op where it
  * may, and looks, every recovery_wait_secs. HS_DEADLINE_EXCEEDED: max_wait_secs are over, and this is still not ready. Only
- * target, config and max_wait_secs of the options are looked at (here, 0 is without a limit, too). */
+ * target, config and max_wait_secs of the options are looked at (here, 0 is no limit, too). */
 HS_API hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend,
                                                const hs_prepare_options *options, hs_error *err);
 

@@ -91,8 +91,9 @@ static hs_code take_server(hs__tf_backend *backend, const hs_tensorflow_server *
 
 static hs_code take_timeout(hs__tf_backend *backend, double secs, hs_error *err)
 {
-    if (!(secs >= 0 && secs < 1e9))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.timeout_secs is %g; none is 0", secs);
+    if (!(secs >= 0 && secs < 1e9) && secs != HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_options.timeout_secs is %g; no limit is HS_NEVER",
+                            secs);
     backend->timeout_ms = hs__tf_milliseconds(secs);
     return HS_OK;
 }

@@ -255,7 +255,7 @@ bool hs__supervisor_serves(const hs_supervisor *sv)
 void hs__supervisor_await_services(hs_supervisor *sv)
 {
     for (size_t i = 0; i < sv->n_services; i++) {
-        hs_thread_wait(sv->services[i], (double)INFINITY);
+        hs_thread_wait(sv->services[i], HS_NEVER);
         hs_thread_free(sv->services[i]);
     }
     sv->n_services = 0;

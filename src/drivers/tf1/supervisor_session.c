@@ -120,7 +120,7 @@ bool hs_supervisor_should_stop(const hs_supervisor *sv)
 
 void hs_supervisor_wait_for_stop(hs_supervisor *sv)
 {
-    hs_coordinator_wait_for_stop(hs_supervisor_coordinator(sv), (double)INFINITY);
+    hs_coordinator_wait_for_stop(hs_supervisor_coordinator(sv), HS_NEVER);
 }
 
 hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body, void *user, hs_error *err)

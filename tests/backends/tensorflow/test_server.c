@@ -226,7 +226,7 @@ static void a_dead_target_is_unavailable(void **state)
 static void bad_timeouts_and_configurations_are_refused(void **state)
 {
     (void)state;
-    const double bad[] = {-1, 1e10, (double)NAN};
+    const double bad[] = {-2, 1e10, (double)NAN};
     hs_error err = {0};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hs_tensorflow_free(hs_tensorflow_open(graph_path("ref.meta"), HS_TENSORFLOW_OPTIONS(.timeout_secs = bad[i]), &err));
