@@ -119,8 +119,8 @@ typedef struct hs_backend_ops {
     bool (*finalized)(void *self);
     /* The name of the global step's variable; NULL: the graph has none. */
     const char *(*global_step_name)(void *self);
-    /* Items of a collection: writes up to `max` and returns how many there are. */
-    size_t (*collection)(void *self, const char *key, const void **items, size_t max);
+    /* The items of a collection, in the order in which they were added; false past the last. */
+    bool (*collection_item)(void *self, const char *key, size_t index, const void **item);
     /* Adds an item, also to a finalized graph. A name is copied; a saver or a queue runner must live as long as the graph,
      * and `release`, if given, frees it when that goes. */
     hs_code (*add_to_collection)(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
@@ -187,7 +187,8 @@ HS_API const char *hs_backend_global_step_name(hs_backend backend);
 HS_API hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err);
 /* Checks that the graph has a global step. HS_FAILED_PRECONDITION if it has none. */
 HS_API hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err);
-HS_API size_t hs_backend_collection(hs_backend backend, const char *key, const void **items, size_t max);
+/* False past the last. `item` may be NULL. */
+HS_API bool hs_backend_collection_item(hs_backend backend, const char *key, size_t index, const void **item);
 HS_API bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out);
 /* HS_UNIMPLEMENTED, and *out empty, where the backend has no graph to show. */
 HS_API hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err);

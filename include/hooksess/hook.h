@@ -165,9 +165,9 @@ typedef struct hs_hook_span {
     const char *hook, *callback; /* their names, as long as the session */
     int64_t begin_ns, end_ns;
 } hs_hook_span;
-/* The calls that hs_run_context_record_spans has recorded in this run so far. In a boundary, only those of later boundaries
- * are missing. The array is valid until the callback returns. Returns the number of spans. */
-HS_API size_t hs_run_context_spans(const hs_run_context *run, const hs_hook_span **spans);
+/* The calls that hs_run_context_record_spans has recorded in this run so far, in their order. In a boundary, only those of
+ * later boundaries are missing. False past the last. */
+HS_API bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out);
 
 /* The run: what a hook may do. */
 
@@ -180,7 +180,7 @@ HS_API void hs_run_context_request_boundary(hs_run_context *run);
 /* A decision that replicas must share, such as whether a timer has fired: true on all of them if it is true on one. Asked
  * in a boundary, by every replica alike. A session that trains alone gets its own answer back. */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
-/* Records the times of all callbacks (hs_run_context_spans), from now until the next run and its boundary are over. */
+/* Records the times of all callbacks (hs_run_context_span), from now until the next run and its boundary are over. */
 HS_API void hs_run_context_record_spans(hs_run_context *run);
 
 typedef struct hs_trace_options {

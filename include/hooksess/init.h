@@ -14,6 +14,12 @@
  *
  * Fields that are left out are 0, their default. In C++ the designators must be in the order of the fields.
  *
+ * Lists end with a terminator. The macros write it. A named array ends with {0}, as in
+ *
+ *   hs_hook hooks[] = {hs_progress(), {0}};
+ *
+ * but for lists of names, of threads and of other pointers (NULL), of codes (HS_OK) and hs_trigger.at_steps (-1).
+ *
  * How long lists and pointers live that macros make:
  *
  *              in C, in a function      in C++, in a function        at file scope

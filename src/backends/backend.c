@@ -71,9 +71,19 @@ hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *
                         (int)node.n_outputs, name);
 }
 
-size_t hs_backend_collection(hs_backend backend, const char *key, const void **items, size_t max)
+bool hs_backend_collection_item(hs_backend backend, const char *key, size_t index, const void **item)
 {
-    return HAS(backend, collection) && key ? backend.ops->collection(backend.self, key, items, items ? max : 0) : 0;
+    const void *unused;
+    return HAS(backend, collection_item) && key &&
+           backend.ops->collection_item(backend.self, key, index, item ? item : &unused);
+}
+
+size_t hs__collection_size(hs_backend backend, const char *key)
+{
+    size_t n = 0;
+    while (hs_backend_collection_item(backend, key, n, NULL))
+        n++;
+    return n;
 }
 
 bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out)

@@ -94,11 +94,14 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 /* The saver that was given, the scaffold's, or the only one of the graph. */
 static hs_code find_saver(const checkpoint_saver *hook, const hs_raw_session *session, hs_saver **saver, hs_error *err)
 {
+    const hs_backend backend = hs_raw_session_backend(session);
     const void *item = NULL;
+    size_t n = 0;
     *saver = hook->saver ? hook->saver : hook->scaffold ? hs_scaffold_saver(hook->scaffold) : NULL;
     if (*saver)
         return HS_OK;
-    size_t n = hs_backend_collection(hs_raw_session_backend(session), HS_SAVERS, &item, 1);
+    while (hs_backend_collection_item(backend, HS_SAVERS, n, &item))
+        n++;
     if (n != 1)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "neither a saver nor a scaffold is given, and the graph's collection '%s' has %zu items",

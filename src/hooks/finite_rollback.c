@@ -56,12 +56,13 @@ hs_code hs__rollback_begin(hs__rollback *rollback, hs_backend backend, hs_error 
 /* The saver that was given, the scaffold's, or the only one of the graph; NULL: there is none. */
 static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *session)
 {
+    const hs_backend backend = hs_raw_session_backend(session);
     const void *item = NULL;
     hs_saver *saver = rollback->saver ? rollback->saver : rollback->scaffold ? hs_scaffold_saver(rollback->scaffold) : NULL;
     if (saver)
         return saver;
-    size_t n = hs_backend_collection(hs_raw_session_backend(session), HS_SAVERS, &item, 1);
-    return n == 1 ? (hs_saver *)item : NULL;
+    bool several = hs_backend_collection_item(backend, HS_SAVERS, 1, NULL);
+    return !several && hs_backend_collection_item(backend, HS_SAVERS, 0, &item) ? (hs_saver *)item : NULL;
 }
 
 /* What a checkpoint would take for variables. */

@@ -117,8 +117,10 @@ void hs_run_context_record_spans(hs_run_context *run)
     run->session->timing = true;
 }
 
-size_t hs_run_context_spans(const hs_run_context *run, const hs_hook_span **spans)
+bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out)
 {
-    *spans = run->session->spans;
-    return run->session->n_spans;
+    if (index >= run->session->n_spans)
+        return false;
+    *out = run->session->spans[index];
+    return true;
 }

@@ -153,8 +153,8 @@ static hs_code renew_coordinator(struct hs_session *session, hs_error *err)
 static hs_code start_queues(struct hs_session *session, hs_error *err)
 {
     hs_raw_session *raw = &session->raw;
-    hs_threads threads = {NULL, 0, NULL};
-    if (hs_backend_collection(raw->backend, HS_QUEUE_RUNNERS, NULL, 0) == 0)
+    hs_threads threads = {NULL, NULL};
+    if (!hs_backend_collection_item(raw->backend, HS_QUEUE_RUNNERS, 0, NULL))
         return HS_OK;
     hs_code code = hs_queue_runners_start(raw, session->coordinator, true, &threads, err);
     raw->runs_queues = true;

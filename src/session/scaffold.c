@@ -89,11 +89,12 @@ void hs_scaffold_free(hs_scaffold *scaffold)
 static hs_code only_item(hs_backend backend, const char *key, const void **item, hs_error *err)
 {
     *item = NULL;
-    size_t n = hs_backend_collection(backend, key, item, 1);
-    if (n > 1)
+    hs_backend_collection_item(backend, key, 0, item);
+    if (hs_backend_collection_item(backend, key, 1, NULL))
         return hs_error_set(
             err, HS_FAILED_PRECONDITION,
-            "the graph's collection '%s' has more than one item (%zu): give the scaffold the one that is meant", key, n);
+            "the graph's collection '%s' has more than one item (%zu): give the scaffold the one that is meant", key,
+            hs__collection_size(backend, key));
     return HS_OK;
 }
 

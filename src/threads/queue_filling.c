@@ -234,6 +234,14 @@ static hs_code new_work(hs__filling *filling, hs_raw_session *session, const cha
     return HS_OK;
 }
 
+static void append(hs_threads *threads, hs_thread *thread)
+{
+    hs_thread **end = threads->items;
+    while (*end)
+        end++;
+    *end = thread;
+}
+
 static hs_code add_thread(hs__filling *filling, hs_raw_session *session, const char *op, const char *label,
                           hs_coordinator *coordinator, hs_threads *threads, hs_error *err)
 {
@@ -255,7 +263,7 @@ static hs_code add_thread(hs__filling *filling, hs_raw_session *session, const c
         release_work(w);
         return HS_RESOURCE_EXHAUSTED;
     }
-    threads->items[threads->n++] = thread;
+    append(threads, thread);
     return coordinator ? hs_coordinator_register(coordinator, thread, err) : HS_OK;
 }
 
@@ -318,7 +326,7 @@ hs_code hs__fill(hs_queue_runner *runner, hs_raw_session *session, hs_coordinato
 
 void hs__drop_filling(hs_threads *threads)
 {
-    for (size_t i = 0; i < threads->n; i++)
+    for (size_t i = 0; hs_threads_item(threads, i); i++)
         if (!hs__thread_was_started(threads->items[i]))
             drop_work(hs__thread_user(threads->items[i]));
 }
@@ -340,11 +348,11 @@ static void abandon(hs__filling *filling, hs_raw_session *session)
 hs_code hs__start_filling(hs_threads *threads, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     hs_code code = HS_OK;
-    for (size_t i = 0; !code && i < threads->n; i++)
+    for (size_t i = 0; !code && threads->items[i]; i++)
         code = hs_thread_start(threads->items[i], err);
     if (code && coordinator)
         hs_coordinator_request_stop(coordinator, err);
-    for (size_t i = 0; code && i < threads->n; i++) {
+    for (size_t i = 0; code && threads->items[i]; i++) {
         const work *w = hs__thread_user(threads->items[i]);
         if (!atomic_load(&w->filling->abandoned))
             abandon(w->filling, session);

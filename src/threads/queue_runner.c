@@ -106,19 +106,16 @@ const char *hs_queue_runner_name(const hs_queue_runner *runner)
     return runner ? runner->name : NULL;
 }
 
-size_t hs_queue_runner_errors(hs_queue_runner *runner, const hs_error **errors)
+bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out)
 {
-    size_t n = 0;
-    if (errors)
-        *errors = NULL;
     if (!runner)
-        return 0;
+        return false;
     pthread_mutex_lock(&runner->lock);
-    n = runner->n_errors;
-    if (errors && n)
-        *errors = runner->errors;
+    bool found = index < runner->n_errors;
+    if (found)
+        hs__error_copy(out, &runner->errors[index]);
     pthread_mutex_unlock(&runner->lock);
-    return n;
+    return found;
 }
 
 hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,

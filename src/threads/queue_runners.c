@@ -10,12 +10,12 @@ typedef struct {
 
 hs_code hs__threads_init(hs_threads *threads, const hs_env *env, size_t capacity, hs_error *err)
 {
-    size_t bytes = sizeof(block) + capacity * sizeof(hs_thread *);
+    size_t bytes = sizeof(block) + (capacity + 1) * sizeof(hs_thread *);
     block *made = hs__alloc(env, 1, bytes);
     if (!made)
         return hs__no_memory(err, bytes, "a list of threads");
     made->env = *env;
-    *threads = (hs_threads){made->items, 0, &made->env};
+    *threads = (hs_threads){made->items, &made->env};
     return HS_OK;
 }
 
@@ -24,17 +24,27 @@ void hs_threads_free(hs_threads *threads)
     if (!threads || !threads->env)
         return;
     hs_env env = *threads->env;
-    for (size_t i = 0; i < threads->n; i++)
-        hs_thread_free(threads->items[i]);
+    for (hs_thread **thread = threads->items; *thread; thread++)
+        hs_thread_free(*thread);
     hs__free(&env, (void *)threads->env); /* the block begins with it */
-    *threads = (hs_threads){NULL, 0, NULL};
+    *threads = (hs_threads){NULL, NULL};
+}
+
+hs_thread *hs_threads_item(const hs_threads *threads, size_t index)
+{
+    if (!threads || !threads->items)
+        return NULL;
+    for (size_t i = 0; i < index; i++)
+        if (!threads->items[i])
+            return NULL;
+    return threads->items[index];
 }
 
 hs_code hs__threads_give(hs_threads *threads, hs_threads *to, const hs_error *error, hs_error *err)
 {
     if (error->code)
         hs__drop_filling(threads);
-    if (to && !error->code && threads->n)
+    if (to && !error->code && hs_threads_item(threads, 0))
         *to = *threads;
     else
         hs_threads_free(threads);
@@ -55,13 +65,13 @@ static hs_code fill_all(hs_queue_runner *const *runners, size_t n, hs_raw_sessio
 
 static hs_code take_runners(hs_raw_session *session, hs_queue_runner ***runners, size_t *n, hs_error *err)
 {
-    *n = hs_backend_collection(session->backend, HS_QUEUE_RUNNERS, NULL, 0);
+    const void *item;
+    *n = hs__collection_size(session->backend, HS_QUEUE_RUNNERS);
     *runners = hs__alloc(&session->env, *n + 1, sizeof **runners);
     if (!*runners)
         return hs__no_memory(err, *n * sizeof **runners, "the queue runners");
-    size_t found = hs_backend_collection(session->backend, HS_QUEUE_RUNNERS, (const void **)*runners, *n);
-    if (found < *n)
-        *n = found;
+    for (size_t i = 0; i < *n && hs_backend_collection_item(session->backend, HS_QUEUE_RUNNERS, i, &item); i++)
+        (*runners)[i] = (hs_queue_runner *)item;
     return HS_OK;
 }
 

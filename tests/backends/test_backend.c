@@ -43,7 +43,7 @@ static void functions_left_out_have_defaults(void **state)
     assert_ptr_equal(hs_backend_env(backend), hs_env_default());
     assert_false(hs_backend_finalized(backend));
     assert_null(hs_backend_global_step_name(backend));
-    assert_int_equal(hs_backend_collection(backend, HS_SAVERS, &item, 1), 0);
+    assert_false(hs_backend_collection_item(backend, HS_SAVERS, 0, &item));
     assert_false(hs_backend_variable(backend, 0, &variable));
 }
 
@@ -77,12 +77,11 @@ static bool one_variable(void *self, size_t index, hs_variable *out)
 }
 
 /* Two of them, as the header asks for it. */
-static size_t two_items(void *self, const char *key, const void **items, size_t max)
+static bool two_items(void *self, const char *key, size_t index, const void **item)
 {
     (void)self;
-    for (size_t i = 0; i < max && i < 2; i++)
-        items[i] = key;
-    return strcmp(key, HS_SAVERS) == 0 ? 2 : 0;
+    *item = key;
+    return index < 2 && strcmp(key, HS_SAVERS) == 0;
 }
 
 static void null_wherever_a_pointer_is_taken(void **state)
@@ -92,14 +91,15 @@ static void null_wherever_a_pointer_is_taken(void **state)
     hs_backend_ops ops = least;
     hs_node node;
     ops.variable = one_variable;
-    ops.collection = two_items;
+    ops.collection_item = two_items;
     const hs_backend backend = {&ops, NULL};
     assert_ptr_equal(hs_backend_env(none), hs_env_default());
     assert_false(hs_backend_finalized(none));
     assert_null(hs_backend_global_step_name(none));
-    assert_int_equal(hs_backend_collection(none, NULL, NULL, 1), 0);
-    assert_int_equal(hs_backend_collection(backend, NULL, NULL, 0), 0);
-    assert_int_equal(hs_backend_collection(backend, HS_SAVERS, NULL, 1), 2);
+    assert_false(hs_backend_collection_item(none, NULL, 0, NULL));
+    assert_false(hs_backend_collection_item(backend, NULL, 0, NULL));
+    assert_true(hs_backend_collection_item(backend, HS_SAVERS, 1, NULL));
+    assert_false(hs_backend_collection_item(backend, HS_SAVERS, 2, NULL));
     assert_false(hs_backend_variable(none, 0, NULL));
     assert_false(hs_backend_variable(backend, 0, NULL));
     assert_refused(HS_INVALID_ARGUMENT, hs_backend_find(none, "x", &node, err));

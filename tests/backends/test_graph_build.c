@@ -207,7 +207,7 @@ static void what_is_null_in_a_definition_is_refused(void **state)
         assert_int_equal(codes[i], HS_INVALID_ARGUMENT);
     assert_kept(b, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL"); /* the first of them */
     assert_false(hs_graph_has(g, NULL));
-    assert_int_equal(hs_backend_collection(hs_graph_backend(g), HS_SUMMARY_OP, NULL, 0), 0);
+    assert_int_equal(test_collection_size(hs_graph_backend(g), HS_SUMMARY_OP), 0);
 }
 
 static void outside_of_an_op_there_is_nothing(void **state)
@@ -322,17 +322,17 @@ static void collections_keep_copies_in_their_order(void **state)
 {
     bare *b = *state;
     char name[] = "merged";
-    const void *items[2] = {NULL, NULL};
+    const void *item;
     hs_backend backend = hs_graph_backend(b->graph);
     hs_graph_collect(b->graph, HS_SUMMARY_OP, name);
     hs_graph_collect(b->graph, HS_SUMMARY_OP, "other");
     name[0] = '?';
-    assert_int_equal(hs_backend_collection(backend, HS_SUMMARY_OP, items, 1), 2);
-    assert_string_equal(items[0], "merged");
-    assert_null(items[1]);
-    assert_int_equal(hs_backend_collection(backend, HS_SUMMARY_OP, items, 2), 2);
-    assert_string_equal(items[1], "other");
-    assert_int_equal(hs_backend_collection(backend, "nothing", items, 2), 0);
+    assert_true(hs_backend_collection_item(backend, HS_SUMMARY_OP, 0, &item));
+    assert_string_equal(item, "merged");
+    assert_true(hs_backend_collection_item(backend, HS_SUMMARY_OP, 1, &item));
+    assert_string_equal(item, "other");
+    assert_false(hs_backend_collection_item(backend, HS_SUMMARY_OP, 2, &item));
+    assert_false(hs_backend_collection_item(backend, "nothing", 0, &item));
 }
 
 /* Its items are savers, and a name would be taken for one. */
@@ -340,7 +340,7 @@ static void a_name_in_the_collection_of_savers_is_refused(void **state)
 {
     bare *b = *state;
     assert_int_equal(hs_graph_collect(b->graph, HS_SAVERS, "my_saver"), HS_INVALID_ARGUMENT);
-    assert_int_equal(hs_backend_collection(hs_graph_backend(b->graph), HS_SAVERS, NULL, 0), 0);
+    assert_int_equal(test_collection_size(hs_graph_backend(b->graph), HS_SAVERS), 0);
     assert_kept(b, HS_INVALID_ARGUMENT, "savers");
 }
 

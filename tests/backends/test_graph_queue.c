@@ -50,14 +50,15 @@ static void a_queue_brings_its_runner(void **state)
 {
     bare *b = *state;
     counter c = COUNTER(1);
-    const void *items[2] = {NULL, NULL};
+    const void *item = NULL;
     queued_add(b, &c, 1); /* HS_NEVER: none */
-    assert_int_equal(b->ops->collection(b->graph, HS_QUEUE_RUNNERS, items, 2), 0);
+    assert_false(b->ops->collection_item(b->graph, HS_QUEUE_RUNNERS, 0, &item));
     assert_ok(hs_graph_queue(b->graph, .name = "input/batch", .components = QUEUED_NUMBER, .produce = counter_produce,
                              .user = &c, .threads = 3),
               hs_graph_error(b->graph));
-    assert_int_equal(b->ops->collection(b->graph, HS_QUEUE_RUNNERS, items, 2), 1);
-    assert_string_equal(hs_queue_runner_name(items[0]), "input/batch");
+    assert_true(b->ops->collection_item(b->graph, HS_QUEUE_RUNNERS, 0, &item));
+    assert_string_equal(hs_queue_runner_name(item), "input/batch");
+    assert_false(b->ops->collection_item(b->graph, HS_QUEUE_RUNNERS, 1, &item));
 }
 
 static void a_closed_queue_is_drained_and_then_at_its_end(void **state)
@@ -113,7 +114,7 @@ static void an_end_by_another_code_is_one_for_the_consumer(void **state)
         HS_QUEUE_RUNNER_OPTIONS(.queue = "q", .enqueue_ops = HS_NAMES("q/enqueue"), .closed_codes = HS_CODES(HS_ABORTED)),
         &err);
     assert_ok(hs_queue_runner_create_threads(runner, hs_session_raw(session), NULL, true, &threads, &err), &err);
-    assert_true(hs_thread_wait(threads.items[0], 100));
+    assert_true(hs_thread_wait(hs_threads_item(&threads, 0), 100));
     hs_threads_free(&threads);
     assert_ok(hs_session_run(session, "q/dequeue", &err), &err);
     assert_fails(hs_session_run(session, "q/dequeue", &err), HS_OUT_OF_RANGE, &err, "queue 'q' is closed, and empty");

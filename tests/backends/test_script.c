@@ -182,12 +182,14 @@ static void collections_are_kept_in_their_order(void **state)
 {
     played *p = *state;
     hs_backend backend = hs_script_backend(p->script);
-    const void *items[2] = {NULL, NULL};
+    const void *item;
     assert_ok(backend.ops->add_to_collection(p->script, "key", "one", NULL, &p->err), &p->err);
     assert_ok(backend.ops->add_to_collection(p->script, "key", "other", NULL, &p->err), &p->err);
-    assert_int_equal(hs_backend_collection(backend, "key", items, 1), 2);
-    assert_string_equal(items[0], "one");
-    assert_null(items[1]); /* there was room for one only */
+    assert_true(hs_backend_collection_item(backend, "key", 0, &item));
+    assert_string_equal(item, "one");
+    assert_true(hs_backend_collection_item(backend, "key", 1, &item));
+    assert_string_equal(item, "other");
+    assert_false(hs_backend_collection_item(backend, "key", 2, &item));
 }
 
 /* Watching. */

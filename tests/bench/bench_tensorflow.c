@@ -142,7 +142,7 @@ static void measure(const char *directory)
     hs_backend backend = hs_tensorflow_open(path, HS_TENSORFLOW_OPTIONS(.config = {config, sizeof config}), &err);
     check(err.code, "hs_tensorflow_open", &err);
     check(hs_backend_graph_def(backend, &graph, &err), "the graph", &err);
-    if (!hs_backend_collection(backend, HS_INIT_OP, &init, 1))
+    if (!hs_backend_collection_item(backend, HS_INIT_OP, 0, &init))
         check(HS_NOT_FOUND, "init_op", &err);
     open_bare(&b, graph, init);
     hs_session *session = open_hooked(backend, directory);

@@ -271,7 +271,7 @@ static void bh_018_bh_091s_the_graphs_only_saver(void **state)
     stage_open(s, without_creation(by_steps(s, 1)));
     assert_int_equal(saved_after_run(s, 0), 1);
     const void *saver;
-    assert_int_equal(hs_backend_collection(hs_script_backend(s->script), HS_SAVERS, &saver, 1), 1);
+    assert_true(hs_backend_collection_item(hs_script_backend(s->script), HS_SAVERS, 0, &saver));
     assert_contains(hs_saver_last_path(saver), "model.ckpt-1");
 }
 

@@ -97,8 +97,8 @@ static void sessions_one_after_the_other_add_nothing_twice(void **state)
     for (int i = 0; i < 3; i++) {
         train_once(s, &m);
         assert_string_equal(events_text(s->directory), "version start@1 s/loss=1,s/metric=1,s/hook=1@1");
-        assert_int_equal(hs_backend_collection(hs_graph_backend(m.graph), HS_SUMMARIES, NULL, 0), 3);
-        assert_int_equal(hs_backend_collection(hs_graph_backend(m.graph), HS_SUMMARY_OP, NULL, 0), 1);
+        assert_int_equal(test_collection_size(hs_graph_backend(m.graph), HS_SUMMARIES), 3);
+        assert_int_equal(test_collection_size(hs_graph_backend(m.graph), HS_SUMMARY_OP), 1);
         events_remove(s->directory);
         m.evaluated = 0;
     }

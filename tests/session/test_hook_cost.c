@@ -138,7 +138,7 @@ typedef struct {
 static hs_code look_at_spans(probe *p, const probe_call *call)
 {
     spans *seen = p->user;
-    const hs_hook_span *all;
+    hs_hook_span span;
     if (call->point == PROBE_AFTER && p->calls[PROBE_AFTER] == 3)
         hs_run_context_record_spans(call->run);
     if (call->point == PROBE_AFTER)
@@ -147,11 +147,10 @@ static hs_code look_at_spans(probe *p, const probe_call *call)
         hs_script_advance(seen->stage->script, 0.5);
     if (call->point != PROBE_BOUNDARY || hs_run_context_boundary(call->run) != HS_BOUNDARY_RUN)
         return HS_OK;
-    size_t n = hs_run_context_spans(call->run, &all);
     seen->text[0] = '\0';
-    for (size_t i = 0; i < n; i++)
-        snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s.%s %g ", all[i].hook,
-                 all[i].callback, (double)(all[i].end_ns - all[i].begin_ns) * 1e-9);
+    for (size_t i = 0; hs_run_context_span(call->run, i, &span); i++)
+        snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s.%s %g ", span.hook,
+                 span.callback, (double)(span.end_ns - span.begin_ns) * 1e-9);
     return HS_OK;
 }
 

@@ -213,7 +213,7 @@ static void the_session_runs_them_itself(void **state)
     hs_threads threads;
     open_session(r);
     assert_ok(hs_queue_runners_start(hs_session_raw(r->session), NULL, true, &threads, &r->err), &r->err);
-    assert_int_equal(threads.n, 0);
+    assert_null(hs_threads_item(&threads, 0));
     hs_threads_free(&threads);
 }
 

@@ -72,7 +72,7 @@ static void ms_004_sa_050s_the_defaults_of_a_graph_are_shared(void **state)
     assert_string_equal(hs_scaffold_local_init_op(one), hs_scaffold_local_init_op(other));
     assert_ptr_equal(hs_scaffold_saver(one), hs_scaffold_saver(other));
     for (const char *const *key = HS_NAMES(HS_INIT_OP, HS_READY_OP, HS_LOCAL_INIT_OP, HS_SAVERS); *key; key++)
-        assert_int_equal(hs_backend_collection(hs_graph_backend(b->graph), *key, NULL, 0), 1);
+        assert_int_equal(test_collection_size(hs_graph_backend(b->graph), *key), 1);
     hs_scaffold_free(one);
     hs_scaffold_free(other);
 }
@@ -155,8 +155,8 @@ static void ms_006_what_is_given_is_kept(void **state)
     hs_scaffold *scaffold = new_scaffold(&options);
     assert_ok(finalize(b, scaffold), &b->err);
     assert_everything(scaffold, saver, feeds);
-    assert_int_equal(hs_backend_collection(hs_graph_backend(b->graph), HS_INIT_OP, NULL, 0), 0);
-    assert_int_equal(hs_backend_collection(hs_graph_backend(b->graph), HS_SAVERS, NULL, 0), 0);
+    assert_int_equal(test_collection_size(hs_graph_backend(b->graph), HS_INIT_OP), 0);
+    assert_int_equal(test_collection_size(hs_graph_backend(b->graph), HS_SAVERS), 0);
     hs_scaffold_free(scaffold);
     hs_saver_free(saver);
 }
@@ -304,7 +304,7 @@ static void a_backend_without_collections_gets_a_saver_all_the_same(void **state
     hs_script *script = hs_script_new(NULL);
     p->spied = *hs_script_backend(script).ops;
     p->spied.add_to_collection = NULL;
-    p->spied.collection = NULL;
+    p->spied.collection_item = NULL;
     hs_scaffold *scaffold = new_scaffold(NULL);
     assert_ok(hs_scaffold_finalize(scaffold, (hs_backend){&p->spied, script}, &p->err), &p->err);
     assert_non_null(hs_scaffold_saver(scaffold));

@@ -153,6 +153,14 @@ char *test_read_file(const char *path, size_t *bytes);
 /* A list of these hooks, at most 15; it is good until the next call. */
 const hs_hook *test_hooks(const hs_hook *hooks, size_t n);
 void test_write_file(const char *path, const void *data, size_t bytes);
+/* How many items a collection of a backend has. */
+static inline size_t test_collection_size(hs_backend backend, const char *key)
+{
+    size_t n = 0;
+    while (hs_backend_collection_item(backend, key, n, NULL))
+        n++;
+    return n;
+}
 /* How many names in the directory have this in them. */
 size_t test_count_files(const char *directory, const char *part);
 

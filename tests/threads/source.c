@@ -84,20 +84,20 @@ static hs_code s_run(void *session, hs_backend_call *call, hs_error *err)
     return code;
 }
 
-static size_t s_collection(void *self, const char *key, const void **items, size_t max)
+static bool s_collection_item(void *self, const char *key, size_t index, const void **item)
 {
     const source *s = self;
     size_t n = 0;
-    if (strcmp(key, HS_QUEUE_RUNNERS) != 0)
-        return 0;
-    for (; s->runners[n]; n++)
-        if (n < max)
-            items[n] = s->runners[n];
-    return n;
+    while (s->runners[n])
+        n++;
+    if (index >= n || strcmp(key, HS_QUEUE_RUNNERS) != 0)
+        return false;
+    *item = s->runners[index];
+    return true;
 }
 
 static const hs_backend_ops ops = HS_INIT(hs_backend_ops, .name = "source", .find = s_find, .open = s_open, .run = s_run,
-                                          .close = s_close, .fork = s_fork, .collection = s_collection);
+                                          .close = s_close, .fork = s_fork, .collection_item = s_collection_item);
 
 static void open_raw(source *s, hs_raw_session *raw)
 {

@@ -43,10 +43,18 @@ static hs_threads create(source *s, hs_queue_runner *runner, hs_coordinator *coo
     return threads;
 }
 
+static size_t count(const hs_threads *threads)
+{
+    size_t n = 0;
+    while (hs_threads_item(threads, n))
+        n++;
+    return n;
+}
+
 static void wait_and_free(hs_threads *threads)
 {
-    for (size_t i = 0; i < threads->n; i++)
-        assert_true(hs_thread_wait(threads->items[i], LONG));
+    for (size_t i = 0; hs_threads_item(threads, i); i++)
+        assert_true(hs_thread_wait(hs_threads_item(threads, i), LONG));
     hs_threads_free(threads);
 }
 
@@ -73,11 +81,11 @@ static void qr_001_an_op_runs_until_its_end(void **state)
     source *s = *state;
     hs_queue_runner *runner = make_one(s, three);
     hs_threads threads = create(s, runner, NULL, false);
-    assert_int_equal(threads.n, 1);
-    assert_string_equal(hs_thread_name(threads.items[0]), "QueueRunnerThread-q-count");
-    assert_ok(hs_thread_start(threads.items[0], &s->err), &s->err);
+    assert_int_equal(count(&threads), 1);
+    assert_string_equal(hs_thread_name(hs_threads_item(&threads, 0)), "QueueRunnerThread-q-count");
+    assert_ok(hs_thread_start(hs_threads_item(&threads, 0), &s->err), &s->err);
     wait_and_free(&threads);
-    assert_int_equal(hs_queue_runner_errors(runner, NULL), 0);
+    assert_false(hs_queue_runner_error(runner, 0, NULL));
     assert_int_equal(source_calls(s, "count"), 3);
     hs_queue_runner_free(runner);
 }
@@ -89,26 +97,29 @@ static void qr_002_two_ops_have_two_threads(void **state)
     source_add(s, (source_op){.name = "more", .limit = 30, .code = HS_OUT_OF_RANGE});
     hs_queue_runner *runner = make(s, HS_NAMES("count", "more"));
     hs_threads threads = create(s, runner, NULL, true);
-    assert_int_equal(threads.n, 2);
-    assert_string_equal(hs_thread_name(threads.items[0]), "QueueRunnerThread-q-count");
-    assert_string_equal(hs_thread_name(threads.items[1]), "QueueRunnerThread-q-more");
+    assert_int_equal(count(&threads), 2);
+    assert_string_equal(hs_thread_name(hs_threads_item(&threads, 0)), "QueueRunnerThread-q-count");
+    assert_string_equal(hs_thread_name(hs_threads_item(&threads, 1)), "QueueRunnerThread-q-more");
     wait_and_free(&threads);
     assert_int_equal(source_calls(s, "count"), 3);
     assert_int_equal(source_calls(s, "more"), 30);
-    assert_int_equal(hs_queue_runner_errors(runner, NULL), 0);
+    assert_false(hs_queue_runner_error(runner, 0, NULL));
     hs_queue_runner_free(runner);
 }
 
 static void qr_003_errors_are_kept(void **state)
 {
     source *s = *state;
-    const hs_error *errors;
+    hs_error error;
     source_add(s, broken);
     hs_queue_runner *runner = make(s, HS_NAMES("count", "count"));
     fill(s, runner);
-    assert_int_equal(hs_queue_runner_errors(runner, &errors), 2);
-    for (int i = 0; i < 2; i++)
-        assert_says(&errors[i], HS_DATA_LOSS, "the file is torn");
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(hs_queue_runner_error(runner, i, &error));
+        assert_says(&error, HS_DATA_LOSS, "the file is torn");
+    }
+    assert_false(hs_queue_runner_error(runner, 2, &error));
+    assert_false(hs_queue_runner_error(NULL, 0, &error));
     hs_queue_runner_free(runner);
 }
 
@@ -117,8 +128,8 @@ static void qr_017s_without_a_coordinator_they_are_logged_and_the_threads(void *
     source *s = *state;
     hs_queue_runner *runner = make_one(s, broken);
     hs_threads threads = create(s, runner, NULL, true);
-    assert_true(hs_thread_wait(threads.items[0], LONG));
-    assert_fails(hs_thread_error(threads.items[0], &s->err), HS_DATA_LOSS, &s->err, "the file is torn");
+    assert_true(hs_thread_wait(hs_threads_item(&threads, 0), LONG));
+    assert_fails(hs_thread_error(hs_threads_item(&threads, 0), &s->err), HS_DATA_LOSS, &s->err, "the file is torn");
     assert_contains(s->t.log, "ERROR: queue runner 'q': the file is torn");
     hs_threads_free(&threads);
     hs_queue_runner_free(runner);
@@ -139,7 +150,8 @@ static void errors_are_forgotten_at_the_next_start(void **state)
     hs_queue_runner *runner = make_one(s, broken);
     fill(s, runner);
     fill(s, runner);
-    assert_int_equal(hs_queue_runner_errors(runner, NULL), 1);
+    assert_true(hs_queue_runner_error(runner, 0, NULL));
+    assert_false(hs_queue_runner_error(runner, 1, NULL));
     hs_queue_runner_free(runner);
 }
 
@@ -162,10 +174,10 @@ static void qr_005_a_stop_before_the_start_leaves_the_op_alone(void **state)
     hs_coordinator *coordinator = coordinate(s);
     hs_coordinator_request_stop(coordinator, NULL);
     hs_threads threads = create(s, runner, coordinator, true);
-    assert_int_equal(threads.n, 2);
-    assert_string_equal(hs_thread_name(threads.items[1]), "QueueRunnerThread-q-close_on_stop");
+    assert_int_equal(count(&threads), 2);
+    assert_string_equal(hs_thread_name(hs_threads_item(&threads, 1)), "QueueRunnerThread-q-close_on_stop");
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
-    assert_int_equal(hs_queue_runner_errors(runner, NULL), 0);
+    assert_false(hs_queue_runner_error(runner, 0, NULL));
     assert_int_equal(source_calls(s, "count"), 0);
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
@@ -185,7 +197,7 @@ static void qr_017s_with_a_coordinator_errors_are_not_kept(void **state)
     source *s = *state;
     hs_queue_runner *runner = make_one(s, broken);
     assert_int_equal(fill_coordinated(s, runner), HS_DATA_LOSS);
-    assert_int_equal(hs_queue_runner_errors(runner, NULL), 0);
+    assert_false(hs_queue_runner_error(runner, 0, NULL));
     hs_queue_runner_free(runner);
 }
 
@@ -195,9 +207,9 @@ static void qr_014s_the_end_of_the_input_is_no_stop(void **state)
     hs_queue_runner *runner = make_one(s, three);
     hs_coordinator *coordinator = coordinate(s);
     hs_threads threads = create(s, runner, coordinator, true);
-    assert_true(hs_thread_wait(threads.items[0], LONG));
+    assert_true(hs_thread_wait(hs_threads_item(&threads, 0), LONG));
     assert_false(hs_coordinator_should_stop(coordinator));
-    assert_true(hs_thread_alive(threads.items[1])); /* close_on_stop */
+    assert_true(hs_thread_alive(hs_threads_item(&threads, 1))); /* close_on_stop */
     assert_int_equal(source_calls(s, "q/close"), 1);
     assert_int_equal(source_calls(s, "q/cancel"), 0);
     hs_coordinator_request_stop(coordinator, NULL);
@@ -218,7 +230,7 @@ static void qr_019s_a_blocked_op_is_cancelled_and_that_is_no_error(void **state)
     hs_coordinator_request_stop(coordinator, NULL);
     assert_ok(hs_coordinator_join(coordinator, NULL, &s->err), &s->err);
     assert_int_equal(source_calls(s, "count"), 3);
-    assert_ok(hs_thread_error(threads.items[0], &s->err), &s->err);
+    assert_ok(hs_thread_error(hs_threads_item(&threads, 0), &s->err), &s->err);
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -233,7 +245,7 @@ static void any_other_failure_after_the_stop_is_the_threads_error(void **state)
     source_wait_tried(s, 1);
     hs_coordinator_request_stop(coordinator, NULL);
     hs_coordinator_join(coordinator, NULL, NULL);
-    assert_fails(hs_thread_error(threads.items[0], &s->err), HS_DATA_LOSS, &s->err, "count has ended");
+    assert_fails(hs_thread_error(hs_threads_item(&threads, 0), &s->err), HS_DATA_LOSS, &s->err, "count has ended");
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -242,11 +254,11 @@ static void any_other_failure_after_the_stop_is_the_threads_error(void **state)
 static void an_op_that_is_cancelled_without_a_stop_has_failed(void **state)
 {
     source *s = *state;
-    const hs_error *errors;
+    hs_error error;
     hs_queue_runner *runner = make_one(s, (source_op){.name = "count", .code = HS_CANCELLED});
     fill(s, runner);
-    assert_int_equal(hs_queue_runner_errors(runner, &errors), 1);
-    assert_says(errors, HS_CANCELLED, "count has ended");
+    assert_true(hs_queue_runner_error(runner, 0, &error));
+    assert_says(&error, HS_CANCELLED, "count has ended");
     hs_queue_runner_free(runner);
 }
 
@@ -275,10 +287,10 @@ static void qr_020s_threads_are_registered_before_they_start(void **state)
     hs_queue_runner *runner = make_one(s, three);
     hs_coordinator *coordinator = coordinate(s), *other = coordinate(s);
     hs_threads threads = create(s, runner, coordinator, false);
-    assert_int_equal(threads.n, 2);
-    for (size_t i = 0; i < threads.n; i++) {
-        assert_false(hs_thread_alive(threads.items[i]));
-        assert_int_equal(hs_coordinator_register(other, threads.items[i], NULL), HS_FAILED_PRECONDITION);
+    assert_int_equal(count(&threads), 2);
+    for (size_t i = 0; hs_threads_item(&threads, i); i++) {
+        assert_false(hs_thread_alive(hs_threads_item(&threads, i)));
+        assert_int_equal(hs_coordinator_register(other, hs_threads_item(&threads, i), NULL), HS_FAILED_PRECONDITION);
     }
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
@@ -293,7 +305,7 @@ static void qr_016s_errors_of_closing_are_ignored(void **state)
     s->ops[0].code = s->ops[1].code = HS_INTERNAL;
     hs_queue_runner *runner = make_one(s, three);
     fill(s, runner);
-    assert_int_equal(hs_queue_runner_errors(runner, NULL), 0);
+    assert_false(hs_queue_runner_error(runner, 0, NULL));
     hs_coordinator *coordinator = coordinate(s);
     hs_coordinator_request_stop(coordinator, NULL);
     hs_threads threads = create(s, runner, coordinator, true);
@@ -312,8 +324,8 @@ static void qr_008_each_session_has_its_threads(void **state)
     hs_queue_runner *runner = make_one(s, three);
     hs_threads first = create(s, runner, NULL, false), second;
     assert_ok(hs_queue_runner_create_threads(runner, &s->other, NULL, true, &second, &s->err), &s->err);
-    assert_int_equal(first.n, 1);
-    assert_int_equal(second.n, 1);
+    assert_int_equal(count(&first), 1);
+    assert_int_equal(count(&second), 1);
     wait_and_free(&second);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);
@@ -325,12 +337,12 @@ static void qr_009_a_second_start_makes_none(void **state)
     hs_queue_runner *runner = make_one(s, three);
     hs_threads first = create(s, runner, NULL, false);
     hs_threads second = create(s, runner, NULL, true);
-    assert_int_equal(second.n, 0);
+    assert_int_equal(count(&second), 0);
     assert_int_equal(source_calls(s, "count"), 0);
     hs_threads_free(&second);
     hs_threads_free(&first);
     first = create(s, runner, NULL, false); /* nobody can start the others any more */
-    assert_int_equal(first.n, 1);
+    assert_int_equal(count(&first), 1);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);
 }
@@ -342,7 +354,7 @@ static void qr_009_a_session_that_is_opened_again_is_another(void **state)
     hs_threads first = create(s, runner, NULL, false);
     s->raw.opened++;
     hs_threads second = create(s, runner, NULL, false);
-    assert_int_equal(second.n, 1);
+    assert_int_equal(count(&second), 1);
     hs_threads_free(&second);
     hs_threads_free(&first);
     hs_queue_runner_free(runner);
@@ -376,7 +388,7 @@ static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
     hs_coordinator *coordinator = coordinate(s);
     hs_join_options soon = HS_INIT(hs_join_options, .stop_grace_secs = 1e-10);
     hs_threads threads = create(s, runner, coordinator, false);
-    assert_ok(hs_thread_start(threads.items[0], &s->err), &s->err); /* and not the one that would cancel */
+    assert_ok(hs_thread_start(hs_threads_item(&threads, 0), &s->err), &s->err); /* and not the one that would cancel */
     source_wait_tried(s, 4);
     hs_coordinator_request_stop(coordinator, NULL);
     assert_int_equal(hs_coordinator_join(coordinator, &soon, &s->err), HS_FAILED_PRECONDITION);
@@ -388,7 +400,7 @@ static void a_thread_may_outlive_runner_session_and_coordinator(void **state)
     s->cancelled = true;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    assert_true(hs_thread_wait(threads.items[0], LONG));
+    assert_true(hs_thread_wait(hs_threads_item(&threads, 0), LONG));
     hs_threads_free(&threads);
 }
 
@@ -403,7 +415,7 @@ static void qr_011_its_name_is_its_queues(void **state)
     assert_string_equal(hs_queue_runner_name(runner), "scope/queue");
     const void *found = NULL;
     s->runners[0] = runner;
-    assert_int_equal(hs_backend_collection(s->raw.backend, HS_QUEUE_RUNNERS, &found, 1), 1);
+    assert_true(hs_backend_collection_item(s->raw.backend, HS_QUEUE_RUNNERS, 0, &found));
     assert_string_equal(hs_queue_runner_name(found), "scope/queue");
     hs_queue_runner_free(runner);
 }
@@ -431,13 +443,13 @@ static void qr_021s_closed_codes_replace_the_default(void **state)
     hs_queue_runner_options options =
         HS_INIT(hs_queue_runner_options, .queue = "q", .enqueue_ops = HS_NAMES("count", "gone"),
                 .closed_codes = HS_CODES(HS_DATA_LOSS), .env = s->env);
-    const hs_error *errors;
+    hs_error error;
     source_add(s, three);
     source_add(s, (source_op){.name = "gone", .code = HS_DATA_LOSS});
     hs_queue_runner *runner = hs_queue_runner_new(&options, &s->err);
     fill(s, runner);
-    assert_int_equal(hs_queue_runner_errors(runner, &errors), 1);
-    assert_says(errors, HS_OUT_OF_RANGE, "count has ended");
+    assert_true(hs_queue_runner_error(runner, 0, &error));
+    assert_says(&error, HS_OUT_OF_RANGE, "count has ended");
     hs_queue_runner_free(runner);
 }
 
@@ -487,7 +499,7 @@ static void after_a_failure_it_can_be_tried_again(void **state)
     assert_int_equal(s->open, 2);
     s->ops[1].name = cancel;
     threads = create(s, runner, coordinator, false);
-    assert_int_equal(threads.n, 2);
+    assert_int_equal(count(&threads), 2);
     hs_threads_free(&threads);
     hs_coordinator_free(coordinator);
     hs_queue_runner_free(runner);
@@ -517,7 +529,7 @@ static void fail_to_start(source *s, hs_queue_runner *runner, hs_coordinator *co
     assert_fails(hs_queue_runner_create_threads(runner, &s->raw, coordinator, true, &threads, &s->err),
                  HS_RESOURCE_EXHAUSTED, &s->err, "does not start");
     threads_left = -1;
-    assert_int_equal(threads.n, 0);
+    assert_int_equal(count(&threads), 0);
 }
 
 static void a_thread_that_does_not_start_ends_the_others(void **state)
@@ -531,7 +543,7 @@ static void a_thread_that_does_not_start_ends_the_others(void **state)
     fail_to_start(s, runner, NULL);
     do
         again = create(s, runner, NULL, false);
-    while (!again.n); /* the other one has not ended yet */
+    while (!hs_threads_item(&again, 0)); /* the other one has not ended yet */
     assert_int_equal(source_calls(s, "q/cancel"), 1);
     hs_threads_free(&again);
     hs_queue_runner_free(runner);
@@ -607,11 +619,11 @@ static void qr_012_all_runners_are_started(void **state)
     s->runners[0] = runner;
     s->runners[1] = more;
     assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
-    assert_int_equal(threads.n, 2);
+    assert_int_equal(count(&threads), 2);
     wait_and_free(&threads);
     assert_int_equal(source_calls(s, "count"), 3);
     assert_int_equal(source_calls(s, "more"), 30);
-    assert_int_equal(hs_queue_runner_errors(runner, NULL), 0);
+    assert_false(hs_queue_runner_error(runner, 0, NULL));
     hs_queue_runner_free(runner);
     hs_queue_runner_free(more);
 }
@@ -620,11 +632,11 @@ static void qr_013_a_session_that_has_started_them_starts_none(void **state)
 {
     source *s = *state;
     hs_queue_runner *runner = make_one(s, three);
-    hs_threads threads = {.n = 7};
+    hs_threads threads = {.items = (hs_thread *[]){NULL}};
     s->runners[0] = runner;
     s->raw.runs_queues = true;
     assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
-    assert_int_equal(threads.n, 0);
+    assert_int_equal(count(&threads), 0);
     assert_int_equal(source_calls(s, "count"), 0);
     hs_threads_free(&threads);
     hs_queue_runner_free(runner);
@@ -633,9 +645,9 @@ static void qr_013_a_session_that_has_started_them_starts_none(void **state)
 static void qr_023s_no_runners_are_warned_of(void **state)
 {
     source *s = *state;
-    hs_threads threads = {.n = 7};
+    hs_threads threads = {.items = (hs_thread *[]){NULL}};
     assert_ok(hs_queue_runners_start(&s->raw, NULL, true, &threads, &s->err), &s->err);
-    assert_int_equal(threads.n, 0);
+    assert_int_equal(count(&threads), 0);
     assert_contains(s->t.log, "WARNING: hs_queue_runners_start: the graph has no queue runners");
     hs_threads_free(&threads);
     assert_fails(hs_queue_runners_start(NULL, NULL, true, &threads, &s->err), HS_INVALID_ARGUMENT, &s->err, "no session");

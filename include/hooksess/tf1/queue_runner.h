@@ -34,12 +34,13 @@ HS_API void hs_queue_runner_free(hs_queue_runner *runner);
 /* The queue's full name. The runner's. */
 HS_API const char *hs_queue_runner_name(const hs_queue_runner *runner);
 
-/* Threads of a runner, or of several; the list and the handles are the caller's. */
+/* Threads of a runner, or of several; the list and the handles are the caller's. Frozen. */
 typedef struct hs_threads {
-    hs_thread **items;
-    size_t n;
+    hs_thread **items; /* ended by NULL, for hs_join_options.threads. NULL: none */
     const hs_env *env; /* what they are freed with; the list's */
 } hs_threads;
+/* NULL past the last. The list's. */
+HS_API hs_thread *hs_threads_item(const hs_threads *threads, size_t index);
 /* Frees the handles and the list. */
 HS_API void hs_threads_free(hs_threads *threads);
 
@@ -55,8 +56,9 @@ HS_API void hs_threads_free(hs_threads *threads);
  * no such op. */
 HS_API hs_code hs_queue_runner_create_threads(hs_queue_runner *runner, hs_raw_session *session, hs_coordinator *coordinator,
                                               bool start, hs_threads *threads, hs_error *err);
-/* The errors that were kept; how many. The runner's, until it is started again. */
-HS_API size_t hs_queue_runner_errors(hs_queue_runner *runner, const hs_error **errors);
+/* Copies an error that was kept, in the order in which they came, until the runner is started again. False past the last;
+ * `out` may be NULL. */
+HS_API bool hs_queue_runner_error(hs_queue_runner *runner, size_t index, hs_error *out);
 
 /* The same for all runners of the backend's collection HS_QUEUE_RUNNERS. None there: a warning in the log, and an empty
  * list. A session's own raw session (hs_session_raw), whose runners the session has started: an empty list. */

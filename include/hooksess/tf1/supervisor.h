@@ -120,7 +120,7 @@ typedef struct hs_supervisor_stop_options {
  * be NULL.
  *
  * Whom it leaves behind may still run the session: wait for the services, which end by themselves (hs_thread_wait for each
- * of hs_supervisor_services), and for threads of the program's before it is closed. */
+ * hs_supervisor_service), and for threads of the program's before it is closed. */
 HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err);
 /* Leaves a managed session because of `code`, an error of the caller's whose message is in `err`, or HS_OK: reports it to
  * the coordinator, stops, waits for the services (however long), and closes the session, whatever fails. Returns the first
@@ -154,8 +154,8 @@ HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_sessio
  * are some.
  */
 HS_API hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
-/* The services that were started last, *n of them; NULL: none were. The supervisor's, until the next start. */
-HS_API hs_thread *const *hs_supervisor_services(const hs_supervisor *sv, size_t *n);
+/* The services that were started last; NULL past the last. The supervisor's, until the next start. */
+HS_API hs_thread *hs_supervisor_service(const hs_supervisor *sv, size_t index);
 /* hs_queue_runners_start with the supervisor's coordinator: those of the collection. For one that is in no collection there
  * is hs_queue_runner_create_threads, between hs_raw_session_enter and leave. */
 HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads,

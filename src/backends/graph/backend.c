@@ -68,17 +68,15 @@ static const char *graph_step_name(void *self)
     return graph->global_step ? graph->global_step->name : NULL;
 }
 
-static size_t graph_collection(void *self, const char *key, const void **items, size_t max)
+static bool graph_collection_item(void *self, const char *key, size_t index, const void **item)
 {
     const hs_graph *graph = self;
-    size_t n = 0;
     for (size_t i = 0; i < graph->n_collected; i++)
-        if (strcmp(graph->collected[i].key, key) == 0) {
-            if (n < max)
-                items[n] = graph->collected[i].item;
-            n++;
+        if (strcmp(graph->collected[i].key, key) == 0 && index-- == 0) {
+            *item = graph->collected[i].item;
+            return true;
         }
-    return n;
+    return false;
 }
 
 static hs_code graph_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item),
@@ -142,7 +140,7 @@ static hs_code graph_graph_def(void *self, hs_bytes *out, hs_error *err)
 const hs_backend_ops hs__graph_backend_ops = HS_INIT(
     hs_backend_ops, .name = "graph", .flags = HS_BACKEND_KEEPS_VIEWS, .env = graph_env, .status = graph_status,
     .find = graph_find, .finalize = graph_finalize, .finalized = graph_finalized, .global_step_name = graph_step_name,
-    .collection = graph_collection, .add_to_collection = graph_add_to_collection, .default_op = graph_default_op,
+    .collection_item = graph_collection_item, .add_to_collection = graph_add_to_collection, .default_op = graph_default_op,
     .variable = graph_variable, .state = graph_state, .graph_def = graph_graph_def, .open = hs__graph_session_open,
     .run = hs__graph_session_run, .close = hs__graph_session_close, .read_variable = hs__graph_read_variable,
     .write_variable = hs__graph_write_variable, .global_step = hs__graph_read_step, .advance_step = hs__graph_advance_step,

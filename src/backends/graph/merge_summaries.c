@@ -128,8 +128,9 @@ static hs_code make_merge(hs_graph *graph, hs_error *err)
 
 hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *err)
 {
+    const void *item;
     hs_code code = HS_OK;
-    bool any = hs__graph_backend_ops.collection(graph, HS_SUMMARIES, NULL, 0) > 0;
+    bool any = hs__graph_backend_ops.collection_item(graph, HS_SUMMARIES, 0, &item);
     if (any && !graph->merge_summaries && !may_change(graph))
         hs_log(&graph->env, HS_LOG_WARNING, "the graph's summaries are not merged: a session is open on it already");
     else if (any && !graph->merge_summaries)
@@ -141,7 +142,7 @@ hs_code hs__graph_default_merge(hs_graph *graph, const char **name, hs_error *er
 static hs_code merge_all(hs_graph *graph, hs_error *err)
 {
     const void *item = NULL;
-    if (hs__graph_backend_ops.collection(graph, HS_SUMMARY_OP, &item, 1))
+    if (hs__graph_backend_ops.collection_item(graph, HS_SUMMARY_OP, 0, &item))
         return hs_error_set(err, HS_ALREADY_EXISTS, "merging all summaries: the graph's collection '%s' has '%s' already",
                             HS_SUMMARY_OP, (const char *)item);
     hs_code code = graph->merge_summaries ? HS_OK : make_merge(graph, err);

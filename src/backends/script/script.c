@@ -311,17 +311,15 @@ static const char *backend_step_name(void *self)
     return "global_step";
 }
 
-static size_t backend_collection(void *self, const char *key, const void **items, size_t max)
+static bool backend_collection_item(void *self, const char *key, size_t index, const void **out)
 {
     const hs_script *script = self;
-    size_t n = 0;
     for (size_t i = 0; i < script->n_collected; i++)
-        if (strcmp(script->collected[i].key, key) == 0) {
-            if (n < max)
-                items[n] = script->collected[i].item;
-            n++;
+        if (strcmp(script->collected[i].key, key) == 0 && index-- == 0) {
+            *out = script->collected[i].item;
+            return true;
         }
-    return n;
+    return false;
 }
 
 static hs_code backend_add_to_collection(void *self, const char *key, const void *value, void (*release)(void *item),
@@ -463,9 +461,9 @@ hs_backend hs_script_backend(hs_script *script)
 {
     static const hs_backend_ops ops =
         HS_INIT(hs_backend_ops, .name = "script", .env = backend_env, .find = backend_find, .finalize = backend_finalize,
-                .finalized = backend_finalized, .global_step_name = backend_step_name, .collection = backend_collection,
-                .add_to_collection = backend_add_to_collection, .variable = backend_variable, .open = backend_open,
-                .run = backend_run, .close = backend_close, .read_variable = backend_read, .write_variable = backend_write,
-                .global_step = backend_step);
+                .finalized = backend_finalized, .global_step_name = backend_step_name,
+                .collection_item = backend_collection_item, .add_to_collection = backend_add_to_collection,
+                .variable = backend_variable, .open = backend_open, .run = backend_run, .close = backend_close,
+                .read_variable = backend_read, .write_variable = backend_write, .global_step = backend_step);
     return (hs_backend){&ops, script};
 }

@@ -51,10 +51,11 @@ static void make_items(hs__tf_backend *backend, const char *key)
         hs_log(&backend->env, HS_LOG_WARNING, "the graph's collection '%s': %s", key, error.message);
 }
 
-static size_t tf_collection(void *self, const char *key, const void **items, size_t max)
+static bool tf_collection_item(void *self, const char *key, size_t index, const void **item)
 {
-    make_items(self, key);
-    return hs__tf_collection(self, key, items, max);
+    if (!index)
+        make_items(self, key);
+    return hs__tf_collection_item(self, key, index, item);
 }
 
 static hs_code tf_graph_def(void *self, hs_bytes *out, hs_error *err)
@@ -78,12 +79,12 @@ static hs_code tf_graph_def(void *self, hs_bytes *out, hs_error *err)
 #define TF_OPS(keeps)                                                                                                      \
     HS_INIT(hs_backend_ops, .name = "tensorflow", .flags = (keeps), .env = tf_env, .status = tf_status,                    \
             .find = hs__tf_find, .finalize = tf_finalize, .finalized = tf_finalized, .global_step_name = tf_step_name,     \
-            .collection = tf_collection, .add_to_collection = hs__tf_add_to_collection, .default_op = hs__tf_default_op,   \
-            .variable = hs__tf_variable_at, .graph_def = tf_graph_def, .open = hs__tf_session_open,                        \
-            .run = hs__tf_session_run, .close = hs__tf_session_close, .read_variable = hs__tf_read_variable,               \
-            .write_variable = hs__tf_write_variable, .lend_variable = hs__tf_lend_variable,                                \
-            .global_step = hs__tf_read_step, .fork = hs__tf_session_fork, .variable_slice = hs__tf_variable_slice,         \
-            .meta_graph = hs__tf_meta_graph)
+            .collection_item = tf_collection_item, .add_to_collection = hs__tf_add_to_collection,                          \
+            .default_op = hs__tf_default_op, .variable = hs__tf_variable_at, .graph_def = tf_graph_def,                    \
+            .open = hs__tf_session_open, .run = hs__tf_session_run, .close = hs__tf_session_close,                         \
+            .read_variable = hs__tf_read_variable, .write_variable = hs__tf_write_variable,                                \
+            .lend_variable = hs__tf_lend_variable, .global_step = hs__tf_read_step, .fork = hs__tf_session_fork,           \
+            .variable_slice = hs__tf_variable_slice, .meta_graph = hs__tf_meta_graph)
 
 /* The value of a reference is the variable's own memory, which the next run changes, whoever made the run before. */
 const hs_backend_ops hs__tf_ops = TF_OPS(0);

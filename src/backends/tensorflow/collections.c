@@ -92,19 +92,17 @@ bool hs__tf_has_key(const hs__tf_backend *backend, const char *key)
 }
 
 /* Names where the key's items are names; else what somebody has put there. */
-size_t hs__tf_collection(void *self, const char *key, const void **items, size_t max)
+bool hs__tf_collection_item(void *self, const char *key, size_t index, const void **item)
 {
-    hs__tf_backend *backend = self;
-    size_t n = 0;
+    const hs__tf_backend *backend = self;
     for (size_t i = 0; i < backend->n_items; i++) {
-        const hs__tf_item *item = &backend->items[i];
-        if (strcmp(item->key, key) != 0 || (item->data && !item->is_name))
-            continue;
-        if (n < max)
-            items[n] = item->data ? item->data : item->item;
-        n++;
+        const hs__tf_item *at = &backend->items[i];
+        if (strcmp(at->key, key) == 0 && (!at->data || at->is_name) && index-- == 0) {
+            *item = at->data ? at->data : at->item;
+            return true;
+        }
     }
-    return n;
+    return false;
 }
 
 hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err)

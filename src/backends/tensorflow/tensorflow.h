@@ -173,7 +173,7 @@ void hs__tf_free_items(hs__tf_backend *backend);
 /* The index-th item of a key that is a name or a proto (and not somebody's pointer), or NULL. */
 const hs__tf_item *hs__tf_item_of(const hs__tf_backend *backend, const char *key, size_t index);
 bool hs__tf_has_key(const hs__tf_backend *backend, const char *key);
-size_t hs__tf_collection(void *self, const char *key, const void **items, size_t max);
+bool hs__tf_collection_item(void *self, const char *key, size_t index, const void **item);
 hs_code hs__tf_add_to_collection(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
 
 /* savers.c: a saver for each SaverDef. Makes them once. */

@@ -4,6 +4,8 @@
 
 #include <hooksess/tf1/scaffold.h>
 
+#include "backends/backend.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -63,10 +65,11 @@ static const void *given_or_first(const hs_supervisor *sv, const void *given, co
     const void *item = NULL;
     if (given)
         return given;
-    size_t n = hs_backend_collection(sv->backend, key, &item, 1);
+    size_t n = hs__collection_size(sv->backend, key);
     if (n > 1)
         hs_log(&sv->env, HS_LOG_INFO, "the graph's collection '%s' has %zu items; the first is taken", key, n);
-    return n ? item : NULL;
+    hs_backend_collection_item(sv->backend, key, 0, &item);
+    return item;
 }
 
 /* A scaffold lets HS_NONE be, and fills in no default for it. */

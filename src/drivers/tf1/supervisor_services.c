@@ -292,9 +292,7 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
     return hs__error_copy(err, &error);
 }
 
-hs_thread *const *hs_supervisor_services(const hs_supervisor *sv, size_t *n)
+hs_thread *hs_supervisor_service(const hs_supervisor *sv, size_t index)
 {
-    if (n)
-        *n = sv ? sv->n_services : 0;
-    return sv && sv->session ? sv->services : NULL;
+    return sv && index < sv->n_services ? sv->services[index] : NULL;
 }

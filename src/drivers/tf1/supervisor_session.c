@@ -46,7 +46,7 @@ static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, 
     }
     if (!code && !sv->is_worker && services)
         code = hs_supervisor_start_standard_services(sv, session, err);
-    if (!code && services && hs_backend_collection(sv->backend, HS_QUEUE_RUNNERS, NULL, 0))
+    if (!code && services && hs_backend_collection_item(sv->backend, HS_QUEUE_RUNNERS, 0, NULL))
         code = hs_supervisor_start_queue_runners(sv, session, NULL, err);
     return code;
 }

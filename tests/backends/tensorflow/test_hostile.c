@@ -29,7 +29,6 @@ static void open_and_free(const char *data, size_t bytes)
 {
     hs_error err = {0};
     hs_env env = HS_INIT(hs_env, .logger = {no_log, NULL});
-    const void *items[4];
     const char *op;
     char *copy = malloc(bytes + 1); /* of that size, for tools that look at its ends */
     assert_non_null(copy);
@@ -38,8 +37,8 @@ static void open_and_free(const char *data, size_t bytes)
     free(copy);
     if (err.code)
         assert_true(strlen(err.message) > 10);
-    hs_backend_collection(backend, HS_SAVERS, items, 4);
-    hs_backend_collection(backend, HS_QUEUE_RUNNERS, items, 4);
+    test_collection_size(backend, HS_SAVERS);
+    test_collection_size(backend, HS_QUEUE_RUNNERS);
     if (!err.code)
         backend.ops->default_op(backend.self, HS_READY_OP, &op, &err);
     if (!err.code)

@@ -86,7 +86,7 @@ static void a_step_that_is_written_or_never_set_is_not_a_former_one(void **state
     assert_int_not_equal(run(backend, session, "train_op", &err), HS_OK);
     assert_int_equal(backend.ops->global_step(session, &step, &err), HS_FAILED_PRECONDITION);
     const char *name;
-    if (!hs_backend_collection(backend, HS_INIT_OP, &init, 1)) {
+    if (!hs_backend_collection_item(backend, HS_INIT_OP, 0, &init)) {
         assert_ok(backend.ops->default_op(backend.self, HS_INIT_OP, &name, &err), &err);
         init = name;
     }
@@ -115,7 +115,7 @@ static void variables_are_read_in_any_number(void **state)
     const void *init;
     size_t n = 0;
     assert_ok(backend.ops->open(backend.self, "", (hs_bytes){NULL, 0}, &session, &err), &err);
-    assert_int_equal(hs_backend_collection(backend, HS_INIT_OP, &init, 1), 1);
+    assert_true(hs_backend_collection_item(backend, HS_INIT_OP, 0, &init));
     assert_ok(run(backend, session, init, &err), &err);
     while (hs_backend_variable(backend, n, &variable))
         n++;

@@ -58,14 +58,12 @@ static void names_and_intervals_that_are_none(void **state)
 static void of_no_supervisor_there_is_nothing(void **state)
 {
     (void)state;
-    size_t n = 1;
     hs_error err;
     hs_supervisor_free(NULL);
     assert_false(hs_supervisor_is_chief(NULL));
     assert_null(hs_supervisor_checkpoint_dir(NULL));
     assert_null(hs_supervisor_saver(NULL));
-    assert_null(hs_supervisor_services(NULL, &n));
-    assert_int_equal(n, 0);
+    assert_null(hs_supervisor_service(NULL, 0));
     assert_true(hs_supervisor_should_stop(NULL));
     assert_null(hs_supervisor_managed_session(NULL, NULL, &err));
     assert_says(&err, HS_INVALID_ARGUMENT, "the supervisor is NULL");
@@ -74,9 +72,9 @@ static void of_no_supervisor_there_is_nothing(void **state)
     assert_int_equal(hs_supervisor_save(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     assert_null(hs_supervisor_loop(NULL, 1, NULL, NULL, &err));
     assert_int_equal(err.code, HS_INVALID_ARGUMENT);
-    hs_threads threads = {.n = 1};
+    hs_threads threads = {.items = (hs_thread *[]){NULL}};
     assert_int_equal(hs_supervisor_start_queue_runners(NULL, NULL, &threads, NULL), HS_INVALID_ARGUMENT);
-    assert_int_equal(threads.n, 0);
+    assert_null(hs_threads_item(&threads, 0));
     assert_int_equal(hs_supervisor_start_standard_services(NULL, NULL, NULL), HS_INVALID_ARGUMENT);
     hs_supervisor_wait_for_stop(NULL);
     assert_int_equal(hs_basic_train_loop(NULL, NULL, NULL, NULL, NULL), HS_INVALID_ARGUMENT);

@@ -315,12 +315,12 @@ static void sv_009_the_bodys_error_and_not_the_queues(void **state)
 static void sv_030_no_queue_runners(void **state)
 {
     supervised *f = *state;
-    hs_threads threads = {.n = 9};
+    hs_threads threads = {.items = (hs_thread *[]){NULL}};
     add_v(f, 0);
     supervise(f, OPTIONS(0));
     prepare(f, NULL);
     assert_ok(hs_supervisor_start_queue_runners(f->sv, f->session, &threads, &f->err), &f->err);
-    assert_int_equal(threads.n, 0);
+    assert_null(hs_threads_item(&threads, 0));
     finish(f);
 }
 
@@ -332,7 +332,7 @@ static void sv_043s_without_the_services_nothing_is_started(void **state)
     add_step(f, 5);
     supervise(f, OPTIONS(.checkpoint_dir = f->directory));
     prepare(f, SUPERVISED(.no_standard_services = true));
-    assert_null(hs_supervisor_services(f->sv, NULL));
+    assert_null(hs_supervisor_service(f->sv, 0));
     finish(f);
     assert_int_equal(atomic_load(&c.n), 0);
     assert_string_equal(events_text(f->directory), "version graph meta stop@0");
@@ -349,9 +349,8 @@ typedef struct {
 static hs_code look_at_the_services(void *self, hs_op *op, hs_error *err)
 {
     onlooker *o = self;
-    size_t n = 0;
     (void)op;
-    o->has_services = hs_supervisor_services(o->f->sv, &n) && n == 2;
+    o->has_services = hs_supervisor_service(o->f->sv, 1) && !hs_supervisor_service(o->f->sv, 2);
     o->has_graph = test_exists(o->f->directory, "graph.pbtxt");
     atomic_store(&o->was_asked, true);
     return hs_error_set(err, HS_OUT_OF_RANGE, "there is no input");

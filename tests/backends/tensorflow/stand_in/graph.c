@@ -103,10 +103,10 @@ static const char *sg_step_name(void *self)
     return graph_stand_in_follow(g, NULL) ? NULL : g->tf.ops->global_step_name(g->tf.self);
 }
 
-static size_t sg_collection(void *self, const char *key, const void **items, size_t max)
+static bool sg_collection_item(void *self, const char *key, size_t index, const void **item)
 {
     stand_in *g = of(self);
-    return graph_stand_in_follow(g, NULL) ? 0 : g->tf.ops->collection(g->tf.self, key, items, max);
+    return !graph_stand_in_follow(g, NULL) && g->tf.ops->collection_item(g->tf.self, key, index, item);
 }
 
 static hs_code sg_collect(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err)
@@ -318,7 +318,7 @@ static hs_code sg_step(void *reading, int64_t *step, hs_error *err)
 static const hs_backend_ops graph_ops =
     HS_INIT(hs_backend_ops, .name = "graph of TensorFlow's", .flags = HS_BACKEND_KEEPS_VALUES | HS_BACKEND_KEEPS_VIEWS,
             .env = sg_env, .status = sg_status, .find = sg_find, .finalize = sg_finalize, .finalized = sg_finalized,
-            .global_step_name = sg_step_name, .collection = sg_collection, .add_to_collection = sg_collect,
+            .global_step_name = sg_step_name, .collection_item = sg_collection_item, .add_to_collection = sg_collect,
             .default_op = sg_default_op, .variable = sg_variable, .state = sg_state, .graph_def = sg_graph_def,
             .open = sg_open, .run = sg_run, .close = sg_close, .read_variable = sg_read, .write_variable = sg_write,
             .global_step = sg_step, .lend_variable = sg_lend);

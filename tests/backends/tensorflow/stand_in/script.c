@@ -338,10 +338,10 @@ static const char *sc_step_name(void *self)
     return s->tf.ops->global_step_name(s->tf.self);
 }
 
-static size_t sc_collection(void *self, const char *key, const void **items, size_t max)
+static bool sc_collection_item(void *self, const char *key, size_t index, const void **item)
 {
     stand_in *s = opened(self);
-    return s->tf.ops->collection(s->tf.self, key, items, max);
+    return s->tf.ops->collection_item(s->tf.self, key, index, item);
 }
 
 static hs_code sc_collect(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err)
@@ -425,7 +425,7 @@ hs_backend __wrap_hs_script_backend(hs_script *script)
     static const hs_backend_ops ops =
         HS_INIT(hs_backend_ops, .name = "script of TensorFlow's", .flags = HS_BACKEND_KEEPS_VALUES | HS_BACKEND_KEEPS_VIEWS,
                 .env = sc_env, .status = sc_status, .find = sc_find, .finalize = sc_finalize, .finalized = sc_finalized,
-                .global_step_name = sc_step_name, .collection = sc_collection, .add_to_collection = sc_collect,
+                .global_step_name = sc_step_name, .collection_item = sc_collection_item, .add_to_collection = sc_collect,
                 .default_op = sc_default_op, .variable = sc_variable, .open = sc_open, .run = sc_run, .close = sc_close,
                 .read_variable = sc_read, .write_variable = sc_write, .global_step = sc_step);
     return (hs_backend){&ops, script};
