@@ -49,6 +49,7 @@ typedef struct hs_event_value {
     hs_shape shape; /* of a tensor; rank -1: not given, or more than HS_MAX_RANK */
     double scalar;  /* of a scalar, or of a tensor with one number; else NaN */
     bool has_scalar;
+    unsigned char reserved_has_scalar[7];
     hs_bytes bytes; /* as stored; {0} of a scalar */
     void *reserved[4];
 } hs_event_value;
@@ -73,9 +74,10 @@ typedef struct hs_event {
 /* What could not be read. Frozen. */
 typedef struct hs_event_damage {
     const char *path;
-    uint64_t offset;     /* where it begins; the file's length may be the end of it */
-    uint64_t bytes;      /* how many were passed over */
-    bool is_truncated;   /* the file ends inside a record, as a writer leaves it that was killed */
+    uint64_t offset;   /* where it begins; the file's length may be the end of it */
+    uint64_t bytes;    /* how many were passed over */
+    bool is_truncated; /* the file ends inside a record, as a writer leaves it that was killed */
+    unsigned char reserved_is_truncated[7];
     const char *message; /* one line, path and offset in it */
     void *reserved[4];
 } hs_event_damage;
@@ -84,8 +86,9 @@ typedef struct hs_event_reader hs_event_reader;
 
 typedef struct hs_event_reader_options {
     size_t size;
-    const hs_env *env;        /* NULL: the system's own */
-    bool follow;              /* the files may grow, and new ones appear: there is no end */
+    const hs_env *env; /* NULL: the system's own */
+    bool follow;       /* the files may grow, and new ones appear: there is no end */
+    unsigned char reserved[7];
     int64_t max_record_bytes; /* 0: 2 GiB; HS_NEVER: no limit */
     /* Told of damage, during hs_event_reader_next; both pointers are good until it returns. NULL: a warning in the log. */
     void (*damaged)(void *user, const hs_event_damage *damage);

@@ -23,7 +23,8 @@ typedef enum hs_hparam_type {
 typedef struct hs_hparam {
     const char *name;
     hs_hparam_type type;
-    bool flag;          /* HS_HPARAM_BOOL */
+    bool flag; /* HS_HPARAM_BOOL */
+    unsigned char reserved[3];
     double number;      /* HS_HPARAM_NUMBER; finite */
     const char *string; /* HS_HPARAM_STRING */
 } hs_hparam;
@@ -37,6 +38,7 @@ typedef struct hs_hparam_info {
     const char *name;
     const char *display_name, *description;
     hs_hparam_type type;
+    int32_t reserved_type;
     const hs_hparam *values; /* HS_HPARAMS(...), whose names do not matter. NULL: any, or between `min` and `max` */
     double min, max;         /* of a number; both 0: any */
     void *reserved[2];       /* NULL */
@@ -55,6 +57,7 @@ typedef struct hs_hparams_metric {
     const char *group; /* the directory below the run's where it is; NULL: the run's own */
     const char *display_name, *description;
     hs_hparams_dataset dataset;
+    int32_t reserved_dataset;
     void *reserved[2]; /* NULL */
 } hs_hparams_metric;
 #define HS_HPARAMS_METRICS(...) HS__LIST(hs_hparams_metric, __VA_ARGS__, {.tag = NULL})

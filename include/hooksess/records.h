@@ -27,6 +27,7 @@ typedef struct hs_record_reader_options {
     size_t size;
     const hs_env *env; /* NULL: the system's own */
     hs_record_compression compression;
+    int32_t reserved;
     int64_t buffer_bytes;     /* 0: 64 KiB. Read from the file at once, where records are smaller */
     int64_t max_record_bytes; /* 0: 2 GiB; HS_NEVER: no limit. Longer records are refused before there is memory for them */
 } hs_record_reader_options;

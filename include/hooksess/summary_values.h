@@ -154,7 +154,8 @@ typedef struct hs_chart_category {
     const char *title;
     const hs_chart *charts; /* HS_CHARTS(...). NULL: none */
     bool closed;            /* shown folded */
-    void *reserved[2];      /* NULL */
+    unsigned char reserved_closed[7];
+    void *reserved[2]; /* NULL */
 } hs_chart_category;
 
 #define HS_CHART_CATEGORIES(...) HS__LIST(hs_chart_category, __VA_ARGS__, {.title = NULL})

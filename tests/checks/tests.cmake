@@ -54,6 +54,9 @@ endif()
 add_test(NAME checks/mixed_up COMMAND ${CMAKE_COMMAND} -E env CC=${CMAKE_C_COMPILER} CXX=${CMAKE_CXX_COMPILER} sh
                                       ${CMAKE_CURRENT_LIST_DIR}/mixed_up.sh ${PROJECT_SOURCE_DIR}/include)
 
+add_test(NAME checks/padded COMMAND ${CMAKE_COMMAND} -E env CC=${CMAKE_C_COMPILER} sh ${CMAKE_CURRENT_LIST_DIR}/padded.sh
+                                    ${PROJECT_SOURCE_DIR}/include)
+
 # Each public header compiles alone, as C and as C++, under strict warnings.
 file(GLOB_RECURSE public_headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h)
 set(header_sources)
