@@ -12,8 +12,8 @@ hs_hook hs_hook_hold(hs_hook hook)
 
 hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures)
 {
-    uint64_t most = max_failures < 0 ? 0 : max_failures > INT32_MAX ? INT32_MAX : (uint64_t)max_failures;
-    hook.flags |= HS_HOOK_BEST_EFFORT | most << HS__MOST_FAILURES;
+    hook.flags |= HS_HOOK_BEST_EFFORT;
+    hook.max_failures = max_failures < 0 ? 0 : max_failures > INT32_MAX ? INT32_MAX : (uint32_t)max_failures;
     return hook;
 }
 
@@ -100,7 +100,7 @@ void hs__hooks_destroy_apart(const hs_hook *hooks, const hs_hook *others)
 
 hs_hook *hs__hooks_held(const hs_env *env, const hs_hook *hooks, hs_error *err)
 {
-    const uint64_t kinds = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX;
+    const uint32_t kinds = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX;
     const size_t n = hs__hooks_count(hooks);
     hs_hook *held = hs__alloc(env, n + 1, sizeof *held);
     if (!held)

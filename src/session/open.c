@@ -25,14 +25,14 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     if (!to->rest->ops.save_state != !to->rest->ops.load_state)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hook '%s' has one of save_state and load_state, and not the other",
                             to->rest->ops.name);
-    uint64_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
+    uint32_t kinds = from->flags & (HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX);
     hs_state_provider state;
     if (to->rest->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
         return code;
     to->self = from->self;
     to->kinds = to->rest->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
     to->rest->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
-    to->rest->max_failures = (int64_t)(from->flags >> HS__MOST_FAILURES);
+    to->rest->max_failures = from->max_failures;
     to->before_run = to->rest->ops.before_run;
     to->after_run = to->rest->ops.after_run;
     return HS_OK;

@@ -26,9 +26,6 @@
  *   own_step.c  steps that the caller computes
  *   signals.c, failures.c, phase.c   what comes from outside, what was got over, and what others see of it */
 
-/* Where in a hook's flags the failures in a row stand that a hook of best effort may have. */
-enum { HS__MOST_FAILURES = 32 };
-
 /* What has failed, and was got over. */
 typedef struct hs__failure {
     char hook[64];

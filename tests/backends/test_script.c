@@ -211,7 +211,7 @@ static void a_watched_hook_is_recorded_with_its_label(void **state)
 {
     played *p = *state;
     int destroyed = 0;
-    hs_hook hook = hs_script_watch(p->script, "h", (hs_hook){&counting, &destroyed, 0});
+    hs_hook hook = hs_script_watch(p->script, "h", (hs_hook){.ops = &counting, .self = &destroyed});
     open_session(p, &hook, 1);
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
     hs_session_close(p->session, NULL);
@@ -225,7 +225,7 @@ static void without_a_label_the_words_stand_alone(void **state)
 {
     played *p = *state;
     static const hs_hook_ops empty = HS_INIT(hs_hook_ops, .name = "empty");
-    hs_hook hook = hs_script_watch(p->script, NULL, (hs_hook){&empty, NULL, 0});
+    hs_hook hook = hs_script_watch(p->script, NULL, (hs_hook){.ops = &empty, .self = NULL});
     open_session(p, &hook, 1);
     assert_ok(run(p, HS_NAMES("train"), NULL), &p->err);
     hs_session_close(p->session, NULL);
@@ -237,7 +237,7 @@ static void a_held_hook_outlives_its_watch(void **state)
 {
     played *p = *state;
     int destroyed = 0;
-    hs_hook held = hs_hook_hold((hs_hook){&counting, &destroyed, HS_HOOK_EVAL});
+    hs_hook held = hs_hook_hold((hs_hook){.ops = &counting, .self = &destroyed, .flags = HS_HOOK_EVAL});
     hs_hook watched = hs_script_watch(p->script, NULL, held);
     assert_int_equal(watched.flags, HS_HOOK_EVAL); /* the watch itself is not held */
     hs_hook_free(watched);
@@ -273,7 +273,7 @@ static void a_watched_hook_keeps_its_state(void **state)
         HS_INIT(hs_hook_ops, .name = "stateful", .save_state = save_int, .load_state = load_int);
     char *directory = test_make_directory();
     int remembered = 41;
-    hs_hook hook = hs_script_watch(p->script, NULL, (hs_hook){&stateful, &remembered, 0});
+    hs_hook hook = hs_script_watch(p->script, NULL, (hs_hook){.ops = &stateful, .self = &remembered});
     open_session(p, &hook, 1);
     hs_saver *saver = hs_saver_new(NULL, NULL);
     const char *prefix = test_path(directory, "model");
@@ -281,7 +281,7 @@ static void a_watched_hook_keeps_its_state(void **state)
     hs_saver_free(saver);
     hs_session_close(p->session, NULL);
     remembered = 0;
-    hook = hs_script_watch(p->script, NULL, (hs_hook){&stateful, &remembered, 0});
+    hook = hs_script_watch(p->script, NULL, (hs_hook){.ops = &stateful, .self = &remembered});
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook), .checkpoint_prefix = prefix);
     p->session = hs_session_open(hs_script_backend(p->script), &options, &p->err);
     assert_int_equal(p->err.code, HS_OK);
@@ -311,7 +311,7 @@ static hs_code whole_script(test_env *t, void *user)
     hs_code code = hs_script_series(script, "loss", (double[]){1, 2}, 2);
     if (!code)
         code = hs_script_fail_at(script, 2, HS_RESOURCE_EXHAUSTED, "as planned");
-    hs_hook hook = hs_script_watch(script, "h", (hs_hook){&counting, user, 0});
+    hs_hook hook = hs_script_watch(script, "h", (hs_hook){.ops = &counting, .self = user});
     if (hook.ops == &counting) /* it is not watched */
         code = HS_RESOURCE_EXHAUSTED;
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));

@@ -269,7 +269,7 @@ static void a_training_that_loses_its_device_goes_on(void **state)
     training *t = *state;
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "driver", .after_run = lose_once);
     int64_t left = 4;
-    hs_hook driver = {&ops, &left, 0};
+    hs_hook driver = {.ops = &ops, .self = &left};
     open_it(t, &driver);
     loop(t, STEPS);
     assert_int_equal(hs_session_recoveries(t->session), 1);

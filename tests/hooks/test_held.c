@@ -23,7 +23,7 @@ static void play(stage *s, hs_hook hook, char *text, size_t size)
     test_empty_directory(s->directory);
     test_env_clear_log(&s->t);
     hs_script_set_step(s->script, 0);
-    const hs_hook hooks[] = {hs_hook_hold(hook), {&slow, &s->t, 0}};
+    const hs_hook hooks[] = {hs_hook_hold(hook), {.ops = &slow, .self = &s->t}};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     for (int i = 0; i < 4; i++) {
         if (i == 2)

@@ -85,7 +85,7 @@ struct trainer {
         ops.after_run = after_run;
         ops.end = end;
         ops.close = close;
-        const hs_hook hooks[] = {{&ops, this, 0}, {}};
+        const hs_hook hooks[] = {{&ops, this, 0, 0}, {}};
         hs_session_options options{};
         options.size = sizeof options;
         options.hooks = hooks;

@@ -98,7 +98,7 @@ static hs_code whole_session(test_env *t, void *user)
     hs_run_args second = HS_INIT(hs_run_args, .fetches = HS_DICT({"s", HS_LEAF("summary")}));
     hs_graph *graph = new_model(&t->env);
     probe *p = user;
-    hs_hook hooks[] = {{&busy, &first, 0}, probe_hook(p), {&busy, &second, 0}, {.ops = NULL}};
+    hs_hook hooks[] = {{.ops = &busy, .self = &first}, probe_hook(p), {.ops = &busy, .self = &second}, {.ops = NULL}};
     hs_session *session =
         hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.hooks = hooks, .config = {"config", 6}), &err);
     hs_code code = HS_OK;
@@ -214,7 +214,7 @@ static void a_steady_session_allocates_nothing(void **state)
         {NULL, 1, 0, false}, {&loss, 1, 0, false}, {&line, 10, 0, false}, {&summary, 100, 0, false}, {NULL, 50, 0, true}};
     hs_hook hooks[5];
     for (size_t i = 0; i < 5; i++)
-        hooks[i] = (hs_hook){&rhythmic, &rhythms[i], 0};
+        hooks[i] = (hs_hook){.ops = &rhythmic, .self = &rhythms[i]};
     hs_graph *graph = new_model(&p->t.env);
     p->backend = hs_graph_backend(graph);
     play_open(p, hooks, 5);

@@ -120,5 +120,6 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
         .load_state = w->inner.load_state ? watch_load : NULL, .destroy = watch_destroy,
         .state_version = w->inner.state_version, .state_identity = w->inner.state_identity ? watch_identity : NULL,
         .state_bytes = w->inner.state_bytes);
-    return (hs_hook){.ops = &w->ops, .self = w, .flags = hook.flags & ~(uint64_t)HS_HOOK_HELD};
+    return (hs_hook){
+        .ops = &w->ops, .self = w, .flags = hook.flags & ~(uint32_t)HS_HOOK_HELD, .max_failures = hook.max_failures};
 }

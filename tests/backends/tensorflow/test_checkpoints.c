@@ -677,7 +677,7 @@ static int64_t train(hs_backend tf, const char *directory, int64_t steps, int *f
 {
     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "fails once", .before_run = fail_once);
     hs_error err = {0};
-    hs_hook hooks[] = {hs_stop_at_step(.last_step = steps), {&ops, failures, HS_HOOK_TRAIN}, {.ops = NULL}};
+    hs_hook hooks[] = {hs_stop_at_step(.last_step = steps), {.ops = &ops, .self = failures}, {.ops = NULL}};
     hs_session *session =
         hs_training_session_open(tf,
                                  HS_TRAINING_OPTIONS(.hooks = hooks, .checkpoint_dir = directory,
