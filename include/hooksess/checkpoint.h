@@ -136,19 +136,23 @@ HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const cha
  * The copy's memory, as large as the variables and a little more, is used again by the next. A state of more than
  * copy_limit bytes is not copied: it is written in small pieces, in no more memory than a save in the foreground takes (16
  * MiB, and 8 MiB for each shard but the first), and the thread that trains is held until that is done. What is returned is
- * what went wrong until then. Where the save before has failed and nobody has asked for that (hs_saver_finished), it is
+ * what went wrong until then. Where the save before has failed and nobody has asked for that (hs_saver_poll), it is
  * what that one came to, with its step in the message, and this one is not made: ask first, or save again.
  *
  * With `overlap` it is held for less: variables of 64 KiB and more are copied by the thread of the saver's, while the
  * session runs on. An op that has a list of what it writes (hs_op_def.writes) waits for what it is about to change, one
  * that has none waits for all. For programs in which nothing but ops of the session changes variables: what the program or
  * a hook writes to their memory itself, while it is being copied, is in the checkpoint in part. A hook changes a variable
- * by an op (hook.h). Backends that cannot tell what an op changes copy all at once.
- *
- * True if a save in the background has ended since the last call: `step` is its step, and `err` tells what came of it (code
- * HS_OK: it is durable). If several have, it is the last of them that is told of. Never waits. Every other function of the
- * saver waits for a save that is on its way. */
-HS_API bool hs_saver_finished(hs_saver *saver, int64_t *step, hs_error *err);
+ * by an op (hook.h). Backends that cannot tell what an op changes copy all at once. */
+
+/* What became of a save in the background. Frozen. */
+typedef struct hs_save_result {
+    int64_t step;
+    hs_error error; /* code HS_OK: the checkpoint is durable */
+} hs_save_result;
+/* Returns true once per finished background save, with its result. If several finished, only the latest is reported.
+ * Never waits. Every other function of the saver waits for a save in progress. `result` may be NULL. */
+HS_API bool hs_saver_poll(hs_saver *saver, hs_save_result *result);
 /* True while a save in the background is being written. After false, no save is skipped or replaced until this saver saves
  * in the background again. Never waits. */
 HS_API bool hs_saver_busy(const hs_saver *saver);

@@ -69,7 +69,7 @@ HS_API hs_code hs_checkpoint_manager_save_now(hs_checkpoint_manager *manager, hs
                                               const hs_save_options *options, const char **saved, hs_error *err);
 
 /* The saver behind it, the manager's: hs_saver_checkpoint lists what is kept, hs_saver_last_path is the newest,
- * hs_saver_finished tells of saves in the background. */
+ * hs_saver_poll tells of saves in the background. */
 HS_API hs_saver *hs_checkpoint_manager_saver(const hs_checkpoint_manager *manager);
 
 HS_END_DECLS

@@ -100,8 +100,8 @@ typedef struct hs_tensorflow_options {
  * yourself; calls of hs_tensorflow_open in several threads wait for each other. */
 
 /* Opens a file: a MetaGraphDef or a GraphDef, binary or text; which of them, its contents tell. Never returns a backend
- * without functions but for want of memory: where it fails, `err` says why, and so does whatever session is opened on what
- * is returned, so that the error needs to be looked at in one place only. Free it in any case.
+ * without functions but for want of memory: where it fails, `err` says why. Each session that is opened on what is
+ * returned fails with the same error, so that a program can look at it in one place only. Free it in any case.
  *
  * TensorFlow ends the process over some graphs that contradict themselves, as damage or malice may make them: a graph is to
  * be trusted like a program.

@@ -217,15 +217,14 @@ bool hs_saver_busy(const hs_saver *saver)
     return saver && saver->background && is_busy(saver->background);
 }
 
-bool hs_saver_finished(hs_saver *saver, int64_t *step, hs_error *err)
+bool hs_saver_poll(hs_saver *saver, hs_save_result *result)
 {
     hs__background *b = saver ? saver->background : NULL;
     if (!b || atomic_load_explicit(&b->told, memory_order_acquire))
         return false;
     atomic_store(&b->told, true);
-    if (step)
-        *step = b->step;
-    hs__error_copy(err, &b->error);
+    if (result)
+        *result = (hs_save_result){b->step, b->error};
     return true;
 }
 

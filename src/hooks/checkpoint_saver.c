@@ -263,18 +263,17 @@ static hs_code give_up(hs_code code, const hs_error *error, hs_error *err)
 /* Has the save in the background come to something? */
 static hs_code collect(checkpoint_saver *hook, hs_run_context *run, hs_error *err)
 {
-    hs_error error;
-    int64_t step;
+    hs_save_result result;
     hs_saver *saver = hook->pending;
-    if (!saver || !hs_saver_finished(saver, &step, &error))
+    if (!saver || !hs_saver_poll(saver, &result))
         return HS_OK;
     hook->pending = NULL;
-    if (!error.code)
-        return saved(hook, run, saver, step, err);
+    if (!result.error.code)
+        return saved(hook, run, saver, result.step, err);
     hook->policy.tries++;
-    if (!hs__save_passes(&hook->policy, error.code, &error))
-        return give_up(error.code, &error, err);
-    hs__go_on_unsaved(&hook->policy, run, step, &error);
+    if (!hs__save_passes(&hook->policy, result.error.code, &result.error))
+        return give_up(result.error.code, &result.error, err);
+    hs__go_on_unsaved(&hook->policy, run, result.step, &result.error);
     return HS_OK;
 }
 
@@ -430,15 +429,14 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 static void close_hook(void *self, const hs_outcome *outcome)
 {
     checkpoint_saver *hook = self;
-    hs_error error;
-    int64_t step;
+    hs_save_result result;
     (void)outcome;
     release_directory(hook);
     if (!hook->pending)
         return;
     hs_saver_wait(hook->pending);
-    if (hs_saver_finished(hook->pending, &step, &error) && error.code)
-        hs_log(hook->log, HS_LOG_ERROR, "step %lld was not saved: %s", (long long)step, error.message);
+    if (hs_saver_poll(hook->pending, &result) && result.error.code)
+        hs_log(hook->log, HS_LOG_ERROR, "step %lld was not saved: %s", (long long)result.step, result.error.message);
     hook->pending = NULL;
 }
 

@@ -81,12 +81,12 @@ static hs_code save_behind(fixture *f, int64_t step, hs_busy_policy busy)
 
 static void assert_finished(fixture *f, int64_t expected)
 {
-    int64_t step = -1;
+    hs_save_result result;
     hs_saver_wait(f->saver);
-    assert_true(hs_saver_finished(f->saver, &step, &f->err));
-    assert_ok(f->err.code, &f->err);
-    assert_int_equal(step, expected);
-    assert_false(hs_saver_finished(f->saver, &step, &f->err)); /* it was told */
+    assert_true(hs_saver_poll(f->saver, &result));
+    assert_ok(result.error.code, &result.error);
+    assert_int_equal(result.step, expected);
+    assert_false(hs_saver_poll(f->saver, &result)); /* it was reported */
 }
 
 static void it_is_saved_as_it_was(void **state)
@@ -96,7 +96,7 @@ static void it_is_saved_as_it_was(void **state)
     set_gate(true);
     assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
     wait_at_gate();
-    assert_false(hs_saver_finished(f->saver, NULL, &f->err));
+    assert_false(hs_saver_poll(f->saver, NULL));
     assert_int_equal(test_count_files(f->directory, ".index"), 0);
     model_set(&f->m, 77); /* training goes on */
     set_gate(false);
@@ -215,12 +215,12 @@ static hs_code poison(fixture *f, int64_t step)
 static void a_failure_is_told_when_asked_for(void **state)
 {
     fixture *f = *state;
-    int64_t step;
+    hs_save_result result;
     assert_ok(poison(f, 5), &f->err);
     hs_saver_wait(f->saver);
-    assert_true(hs_saver_finished(f->saver, &step, &f->err));
-    assert_says(&f->err, HS_FAILED_PRECONDITION, "'weights' is not finite");
-    assert_int_equal(step, 5);
+    assert_true(hs_saver_poll(f->saver, &result));
+    assert_says(&result.error, HS_FAILED_PRECONDITION, "'weights' is not finite");
+    assert_int_equal(result.step, 5);
     assert_ok(save_behind(f, 6, HS_BUSY_WAIT), &f->err);
     assert_finished(f, 6);
 }
@@ -228,15 +228,15 @@ static void a_failure_is_told_when_asked_for(void **state)
 static void a_file_system_that_cancels_a_call_fails_the_save(void **state)
 {
     fixture *f = *state;
-    hs_error result;
+    hs_save_result result;
     f->t.fail_file_code = HS_CANCELLED;
     f->t.fail_file_on = true;
     f->t.fail_file_at = f->t.file_calls + 3;
     assert_ok(save_behind(f, 1, HS_BUSY_WAIT), &f->err);
     hs_saver_wait(f->saver);
     f->t.fail_file_at = 0;
-    assert_true(hs_saver_finished(f->saver, NULL, &result));
-    assert_says(&result, HS_CANCELLED, "injected");
+    assert_true(hs_saver_poll(f->saver, &result));
+    assert_says(&result.error, HS_CANCELLED, "injected");
 }
 
 static void a_failure_that_nobody_asked_for_is_the_next_saves(void **state)
@@ -255,8 +255,8 @@ static void what_fails_at_once_is_told_at_once(void **state)
     hs_save_options options = HS_INIT(hs_save_options, .background = true, .busy = 3);
     hs_code code = hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "x"), 1, &options, &f->err);
     assert_fails(code, HS_INVALID_ARGUMENT, &f->err, "hs_busy_policy");
-    assert_false(hs_saver_finished(f->saver, NULL, NULL));
-    assert_false(hs_saver_finished(NULL, NULL, NULL));
+    assert_false(hs_saver_poll(f->saver, NULL));
+    assert_false(hs_saver_poll(NULL, NULL));
     hs_saver_wait(NULL);
 }
 
@@ -273,8 +273,9 @@ static hs_code save_and_wait(test_env *t, void *user)
     hs_save_options options = HS_INIT(hs_save_options, .background = true);
     hs_code code = hs_saver_save(saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1, &options, &err);
     hs_saver_wait(saver);
-    if (!code && hs_saver_finished(saver, NULL, &err))
-        code = err.code;
+    hs_save_result result;
+    if (!code && hs_saver_poll(saver, &result))
+        code = result.error.code;
     hs_saver_free(saver);
     return code;
 }
@@ -315,8 +316,9 @@ static void another_saver_sweeps_nothing_that_is_on_its_way(void **state)
     set_gate(false);
     hs_saver_wait(f->saver);
     hs_saver_free(second);
-    assert_true(hs_saver_finished(f->saver, NULL, &f->err));
-    assert_ok(f->err.code, &f->err);
+    hs_save_result result;
+    assert_true(hs_saver_poll(f->saver, &result));
+    assert_ok(result.error.code, &result.error);
     assert_true(has_file(f, 5, "index"));
 }
 
@@ -324,15 +326,15 @@ static void a_state_over_the_limit_is_saved_at_once(void **state)
 {
     fixture *f = *state;
     hs_save_options options = HS_INIT(hs_save_options, .background = true, .copy_limit = 1);
-    int64_t step;
+    hs_save_result result;
     model_set(&f->m, 3);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 3, &options, &f->err),
               &f->err);
     assert_true(has_file(f, 3, "index"));
-    assert_true(hs_saver_finished(f->saver, &step, &f->err));
-    assert_int_equal(step, 3);
-    assert_int_equal(f->err.code, HS_OK);
-    assert_false(hs_saver_finished(f->saver, &step, &f->err));
+    assert_true(hs_saver_poll(f->saver, &result));
+    assert_int_equal(result.step, 3);
+    assert_ok(result.error.code, &result.error);
+    assert_false(hs_saver_poll(f->saver, &result));
     assert_ok(restore_newest(f), &f->err);
     assert_true(model_is(&f->m, 3));
 }
@@ -346,7 +348,7 @@ static void a_state_under_the_limit_is_copied(void **state)
     model_set(&f->m, 4);
     assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 4, &options, &f->err),
               &f->err);
-    assert_false(hs_saver_finished(f->saver, NULL, &f->err));
+    assert_false(hs_saver_poll(f->saver, NULL));
     set_gate(false);
     hs_saver_wait(f->saver);
     assert_true(has_file(f, 4, "index"));
@@ -363,10 +365,10 @@ static void without_a_limit_any_state_is_copied(void **state)
         assert_ok(
             hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), (int64_t)i, &options, &f->err),
             &f->err);
-        assert_false(hs_saver_finished(f->saver, NULL, &f->err));
+        assert_false(hs_saver_poll(f->saver, NULL));
         set_gate(false);
         hs_saver_wait(f->saver);
-        assert_true(hs_saver_finished(f->saver, NULL, &f->err));
+        assert_true(hs_saver_poll(f->saver, NULL));
     }
 }
 

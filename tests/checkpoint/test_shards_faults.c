@@ -47,9 +47,10 @@ static hs_code save_with(hs_saver *saver, const wall *w, const scene *s, hs_erro
 {
     hs_save_options options = HS_INIT(hs_save_options, .background = s->background);
     hs_code code = hs_saver_save(saver, hs_session_raw(w->session), test_path(s->f->directory, "wall"), -1, &options, err);
+    hs_save_result result;
     hs_saver_wait(saver);
-    if (!code && s->background && hs_saver_finished(saver, NULL, err))
-        code = err->code;
+    if (!code && s->background && hs_saver_poll(saver, &result))
+        code = (*err = result.error).code;
     return code;
 }
 

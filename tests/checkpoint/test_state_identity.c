@@ -369,8 +369,10 @@ static hs_code save_and_restore(test_env *t, void *user)
     hs_saver *saver = m.session ? hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), &err) : NULL;
     hs_save_options options = HS_INIT(hs_save_options, .background = c.value == 5);
     if (saver && !hs_saver_save(saver, model_raw(&m), test_path(f->directory, "other"), 1, &options, &err)) {
+        hs_save_result result;
         hs_saver_wait(saver);
-        hs_saver_finished(saver, NULL, &err);
+        if (hs_saver_poll(saver, &result))
+            err = result.error;
         c.value = 6;
         if (!err.code && hs_saver_restore(saver, model_raw(&m), test_path(f->directory, "other-1"), NULL, &err))
             assert_int_equal(c.value, 6);

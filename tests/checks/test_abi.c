@@ -34,6 +34,8 @@ FROZEN(hs_debug_watch, 32);
 FROZEN(hs_output_def, 96);
 FROZEN(hs_host_copy, 24);
 FROZEN(hs_saver_listener, 16);
+FROZEN(hs_save_result, 1032);
+FROZEN(hs_threads, 16);
 FROZEN(hs_knob, 72);
 FROZEN(hs_write_guard, 24);
 FROZEN(hs_safetensors_pair, 16);

@@ -30,6 +30,8 @@ add_test(
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/no_privileges.py ${CMAKE_NM} ${PROJECT_SOURCE_DIR}/include
           "$<FILTER:$<TARGET_OBJECTS:hooksess_objects>,INCLUDE,/(hooks|base)/[^/]*$>"
   COMMAND_EXPAND_LISTS)
+add_test(NAME checks/cleared COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/cleared.py
+                                     ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
   add_test(NAME checks/exports COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh $<TARGET_FILE:hooksess_shared>

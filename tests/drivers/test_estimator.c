@@ -361,6 +361,43 @@ static void a_key_that_is_none(void **state)
                  HS_NOT_FOUND, &h->s->err, "score");
 }
 
+static void what_succeeds_clears_the_error(void **state)
+{
+    shop *h = *state;
+    hs_error *err = &h->s->err;
+    hs_estimator *e;
+    h->batches = 2;
+    shop_train_to(h, 1);
+    const hs_estimator_options options =
+        HS_INIT(hs_estimator_options, .model_fn = no_model, .checkpoint_dir = h->s->directory);
+    assert_clears(err, e = hs_estimator_new(&options, err));
+    assert_clears(err, hs_env_free(NULL, hs_estimator_latest_checkpoint(e, err)));
+    hs_estimator_free(e);
+    const hs_estimator_train_options train = HS_INIT(hs_estimator_train_options, .input = shop_input(h), .max_steps = 2);
+    const hs_estimator_evaluate_options evaluate = HS_INIT(hs_estimator_evaluate_options, .input = shop_input(h));
+    assert_clears(err, hs_estimator_train(h->e, &train, err));
+    assert_clears(err, hs_evaluation_result_free(hs_estimator_evaluate(h->e, &evaluate, err)));
+    assert_clears(err, hs_estimator_train_and_evaluate(h->e, &train, HS_ESTIMATOR_EVAL_SPEC(.evaluate = &evaluate), err));
+    const hs_estimator_predict_options wanted = HS_INIT(hs_estimator_predict_options, .input = shop_input(h),
+                                                        .keys = HS_NAMES("pair"), .predicted = note_rows, .user = h);
+    assert_clears(err, hs_estimator_predict(h->e, &wanted, err));
+    hs_graph *g = shop_graph(h, HS_MODE_EVAL);
+    const hs_evaluate_once_options once =
+        HS_INIT(hs_evaluate_once_options, .checkpoint_dir = h->s->directory, .metrics = HS_NAMES("w"));
+    const hs_evaluation_loop_options loop = HS_INIT(hs_evaluation_loop_options, .once = &once, .max_evaluations = 1);
+    shop_input(h).fn(h, HS_MODE_EVAL, hs_graph_backend(g), NULL, NULL);
+    assert_clears(err, hs_evaluation_result_free(hs_evaluate_once(hs_graph_backend(g), &once, err)));
+    assert_clears(err, hs_evaluation_loop(hs_graph_backend(g), &loop, NULL, err));
+    hs_graph_free(g);
+    g = shop_graph(h, HS_MODE_TRAIN);
+    shop_input(h).fn(h, HS_MODE_TRAIN, hs_graph_backend(g), NULL, NULL);
+    const hs_training_options training = HS_INIT(hs_training_options, .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 1)));
+    assert_clears(err, hs_estimator_train_loop(hs_graph_backend(g),
+                                               HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(.train_op = "train", .training = &training),
+                                               err));
+    hs_graph_free(g);
+}
+
 static void null_is_no_estimator(void **state)
 {
     hs_error err = {0};
@@ -406,6 +443,7 @@ int main(void)
         with_shop(prediction_stops_when_no_more_are_wanted),
         with_shop(one_by_one_all_predictions_have_rows),
         with_shop(a_key_that_is_none),
+        with_shop(what_succeeds_clears_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

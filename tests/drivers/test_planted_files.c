@@ -164,14 +164,14 @@ static hs_code save_by_itself(poisoned *p, const hs_env *env, hs_raw_session *ra
 {
     hs_error *err = &p->s->err;
     float weight = p->weight;
-    int64_t step;
+    hs_save_result result;
     hs_saver_options options = HS_INIT(hs_saver_options, .env = env, .shards = 2, .nonfinite = HS_NONFINITE_ASIDE);
     hs_saver *saver = hs_saver_new(&options, err);
     hs_save_options background = HS_INIT(hs_save_options, .state_file = "newest", .background = true);
     hs_code code = saver ? hs_saver_save(saver, raw, in("sharded/own"), 1, &background, err) : err->code;
     hs_saver_wait(saver);
-    if (!code && hs_saver_finished(saver, &step, err))
-        code = err->code;
+    if (!code && hs_saver_poll(saver, &result))
+        code = (*err = result.error).code;
     p->weight = NAN;
     if (!code && (code = hs_saver_save(saver, raw, in("sharded/own"), 2, NULL, err)) == HS_FAILED_PRECONDITION &&
         strstr(err->message, "finite"))

@@ -52,6 +52,14 @@ static inline bool test_is_clear(const hs_error *err)
         if (clears_ && !test_is_clear(err))                                                                                \
             fail_msg("%s: HS_OK, but the error is not cleared: %s", #code, (err)->message);                                \
     } while (0)
+/* Makes a call that succeeds, with something stale in `err`: it is cleared. For functions that return no code. */
+#define assert_clears(err, call)                                                                                           \
+    do {                                                                                                                   \
+        hs_error_set(err, HS_UNKNOWN, "stale");                                                                            \
+        call;                                                                                                              \
+        if (!test_is_clear(err))                                                                                           \
+            fail_msg("%s: %s: %s", #call, hs_code_name((err)->code), (err)->message);                                      \
+    } while (0)
 /* The call failed with this code, and its message says this. */
 #define assert_fails(code, expected, err, text)                                                                            \
     do {                                                                                                                   \

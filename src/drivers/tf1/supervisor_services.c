@@ -128,6 +128,7 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
     const hs_save_options options = HS_INIT(hs_save_options, .background = true);
     hs_saver *saver = hs_supervisor_saver(sv);
     hs_error error = {0};
+    hs_save_result result;
     int64_t step;
     if (!sv || !session)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_supervisor_save: there is no %s", sv ? "session" : "supervisor");
@@ -141,8 +142,8 @@ hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error 
         hs_saver_save(saver, session, sv->save_path, step, &options, &error);
     hs_raw_session_leave(session); /* the copy is made */
     hs_saver_wait(saver);
-    if (!error.code)
-        hs_saver_finished(saver, &(int64_t){0}, &error);
+    if (!error.code && hs_saver_poll(saver, &result))
+        error = result.error;
     if (!error.code)
         log_session(sv, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), step, &error);
     pthread_mutex_unlock(&sv->saving);
