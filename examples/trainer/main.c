@@ -42,7 +42,7 @@ static double measure(hs_session *session)
     hs_error err = {0};
     if (hs_raw_session_run(hs_session_raw(session), &args, &values, &err) == HS_OK)
         return hs_run_values_number(values, 0);
-    hs_session_fail(session, err.code, err.message);
+    hs_session_fail(session, &err);
     return 0;
 }
 

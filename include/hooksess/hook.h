@@ -229,8 +229,8 @@ HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
 /* How long training has to wait for one save, in seconds: the longest of the last few that savers have measured. Before the
  * first save it is the time of an earlier run. 0: not known. */
 HS_API double hs_raw_session_save_secs(const hs_raw_session *session);
-/* Why hooks must not save (hs_raw_session_refuse_saves); NULL: they may. */
-HS_API const char *hs_raw_session_save_refusal(const hs_raw_session *session);
+/* Why hooks must not save (hs_raw_session_refuse_saves), copied to `out`, and its code. HS_OK: they may. */
+HS_API hs_code hs_raw_session_save_refusal(const hs_raw_session *session, hs_error *out);
 /* The latest value of a metric (hs_raw_session_set_metric), and its step. False: there is none. Look at the step to know
  * whether it is fresh. `value` and `step` may be NULL. */
 HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
@@ -299,9 +299,10 @@ HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
 /* Sets how long a save takes (hs_raw_session_save_secs). For savers, and for whoever knows better before the first save. */
 HS_API void hs_raw_session_set_save_secs(hs_raw_session *session, double secs);
 /* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
- * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. What a recovery,
- * hs_saver_restore or hs_raw_session_restore_copy brings back may be saved again. */
-HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const char *why);
+ * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. NULL, and the code
+ * HS_OK: no reason is known. What a recovery, hs_saver_restore or hs_raw_session_restore_copy brings back may be saved
+ * again. */
+HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const hs_error *why);
 
 /* A copy in memory of all that a checkpoint would hold: variables and state. */
 typedef struct hs_state_copy hs_state_copy;

@@ -487,8 +487,10 @@ class session
     session &operator=(session &&) = delete;
     ~session()
     {
-        if (c_ && std::uncaught_exceptions() > unwinding_)
-            hs_session_fail(c_, HS_INTERNAL, "an exception has left the training loop");
+        if (c_ && std::uncaught_exceptions() > unwinding_) {
+            hs_error_set(&err_, HS_INTERNAL, "an exception has left the training loop");
+            hs_session_fail(c_, &err_);
+        }
         if (c_)
             hs_session_close(c_, nullptr);
     }

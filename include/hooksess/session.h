@@ -188,9 +188,10 @@ HS_API void hs_session_request_save(hs_session *session);
  * somebody is alive. */
 HS_API bool hs_session_poll(hs_session *session);
 
-/* The caller leaves the loop because of an error of its own: closing then calls no end. `code` HS_OK takes an earlier one
- * back; HS_STOP and HS_OUT_OF_RANGE end the session well, unless its last run failed. `why` is copied. */
-HS_API void hs_session_fail(hs_session *session, hs_code code, const char *why);
+/* The caller leaves the loop because of an error of its own: closing then calls no end. `why` is copied. Its code HS_OK
+ * takes an earlier one back; HS_STOP and HS_OUT_OF_RANGE end the session normally, unless its last run failed. NULL: an
+ * error without a reason (HS_UNKNOWN). */
+HS_API void hs_session_fail(hs_session *session, const hs_error *why);
 
 /* Ends the session and frees it: the pointer is dead afterwards, so set it to NULL where it is used again. If its last run
  * was good or ended with HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was not called, every hook's end is called, and

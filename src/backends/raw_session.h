@@ -62,12 +62,12 @@ struct hs_raw_session {
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
     bool loading_states;       /* a provider is loading: none can be added */
     char *restored_from;
-    int64_t restores;        /* how many there were */
-    char saves_refused[256]; /* why; "": they are not */
-    uint64_t moves;          /* how often the global step may have changed otherwise than by the hooked run */
-    int64_t saved_step;      /* the newest step that is durable; -1: none */
-    bool went_back;          /* the last restore was from memory, which no saver knows of: */
-    int64_t went_back_to;    /* to this step */
+    int64_t restores;       /* how many there were */
+    hs_error saves_refused; /* why; HS_OK: they are not */
+    uint64_t moves;         /* how often the global step may have changed otherwise than by the hooked run */
+    int64_t saved_step;     /* the newest step that is durable; -1: none */
+    bool went_back;         /* the last restore was from memory, which no saver knows of: */
+    int64_t went_back_to;   /* to this step */
     hs__metric *metrics;
     size_t n_metrics, metrics_capacity;
 };

@@ -175,8 +175,10 @@ static bool is_time(const hs_checkpoint_manager *manager, int64_t step, bool now
 
 static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)
 {
-    const char *why = hs_raw_session_save_refusal(session);
-    return why ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is not saved: %s", manager->prefix, why) : HS_OK;
+    hs_error why;
+    return hs_raw_session_save_refusal(session, &why)
+               ? hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is not saved: %s", manager->prefix, why.message)
+               : HS_OK;
 }
 
 /* NAME-NUMBER.index */

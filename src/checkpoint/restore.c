@@ -157,7 +157,7 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
     saver->went_back = session->went_back = false;
     saver->returned = NULL;
     session->restores++;
-    session->saves_refused[0] = '\0'; /* what was refused is gone */
+    hs_error_clear(&session->saves_refused); /* what was refused is gone */
     now->restored_from = swap(&session->restored_from, now->restored_from);
     int64_t step = hs_raw_session_global_step(session, NULL);
     if (step >= 0)

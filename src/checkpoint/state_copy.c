@@ -266,7 +266,7 @@ static void note_return(hs_raw_session *session, int64_t step)
     session->went_back_to = step;
     hs__free(&session->env, session->restored_from);
     session->restored_from = NULL;
-    session->saves_refused[0] = '\0'; /* what was refused is gone */
+    hs_error_clear(&session->saves_refused); /* what was refused is gone */
 }
 
 static hs_code restore(restoring *r, const hs_state_copy *copy, hs_raw_session *session, hs_error *err)

@@ -107,11 +107,10 @@ hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_
     hs_error error = {0};
     hs_session *session = NULL;
     if (!hs_struct_take(&options, sizeof options, given, "hs_estimator_train_loop_options", &error) &&
-        (session = hs_training_session_open(backend, options.training, &error)) && !options.train_op == !options.step)
-        hs_session_fail(
-            session,
-            hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_estimator_train_loop: give exactly one of train_op and step"),
-            error.message);
+        (session = hs_training_session_open(backend, options.training, &error)) && !options.train_op == !options.step) {
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_estimator_train_loop: give exactly one of train_op and step");
+        hs_session_fail(session, &error);
+    }
     while (!error.code && !hs_session_should_stop(session)) {
         hs_code code = options.step ? hs_session_run_step(session, options.step, options.user, &error)
                                     : hs_session_run(session, options.train_op, &error);

@@ -61,7 +61,7 @@ static void predict_all(prediction *p, hs_session *session, hs_error *err)
     hs_code code = HS_OK;
     while (!code && !hs_session_should_stop(session) && !hs_session_run_args(session, &args, &values, err))
         if ((code = check_batch(p, values, err)) || (code = give(p, values, err)))
-            hs_session_fail(session, code, err->message);
+            hs_session_fail(session, err);
 }
 
 static hs_code make_prediction(prediction *p, const hs__built *built, hs_error *err)

@@ -191,10 +191,9 @@ hs_evaluation_result *hs__evaluate(hs_backend backend, const hs_evaluate_once_op
 {
     hs_evaluation_result *metrics = new_metrics(hs_backend_env(backend), options, err);
     hs_session *session = metrics ? hs__restored_open(backend, options, &metrics->checkpoint, err) : NULL;
-    hs_code code;
-    if (session && ((code = run_batches(metrics, session, options, err)) || (code = fetch_metrics(metrics, session, err)) ||
-                    (code = publish(metrics, session, options, err))))
-        hs_session_fail(session, code, err->message);
+    if (session && (run_batches(metrics, session, options, err) || fetch_metrics(metrics, session, err) ||
+                    publish(metrics, session, options, err)))
+        hs_session_fail(session, err);
     if (hs_session_close(session, err).reason != HS_REASON_FAILED)
         return metrics;
     hs_evaluation_result_free(metrics);

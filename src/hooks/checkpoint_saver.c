@@ -381,11 +381,12 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
 static bool is_refused(const hs_run_context *run, int64_t step)
 {
     const hs_raw_session *session = hs_run_context_session(run);
-    const char *why = hs_raw_session_save_refusal(session);
-    if (why)
-        hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING, "step %lld is not saved: %s",
-               (long long)step, why);
-    return why != NULL;
+    hs_error why;
+    if (!hs_raw_session_save_refusal(session, &why))
+        return false;
+    hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING, "step %lld is not saved: %s", (long long)step,
+           why.message);
+    return true;
 }
 
 /* Or is it on its way? */

@@ -89,16 +89,23 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     return HS_OK;
 }
 
+static void refuse_saves(const finite_guard *hook, hs_run_context *run)
+{
+    hs_error why;
+    hs_error_set(&why, HS_FAILED_PRECONDITION, "%s", hook->found.first);
+    hs_raw_session_refuse_saves(hs_run_context_session(run), &why);
+}
+
 /* What is in memory stays there, and there it ends. */
 static hs_code fail(const finite_guard *hook, hs_run_context *run, const char *why, hs_error *err)
 {
-    hs_raw_session_refuse_saves(hs_run_context_session(run), hook->found.first);
+    refuse_saves(hook, run);
     return hs_error_set(err, HS_FAILED_PRECONDITION, "%s%s", hook->found.first, why);
 }
 
 static hs_code stop(const finite_guard *hook, hs_run_context *run)
 {
-    hs_raw_session_refuse_saves(hs_run_context_session(run), hook->found.first);
+    refuse_saves(hook, run);
     hs_log(hook->session_env, HS_LOG_WARNING, "%s; stopping, and the state is not saved", hook->found.first);
     hs_run_context_request_stop(run);
     return HS_OK;
@@ -112,8 +119,8 @@ static hs_code go_back_later(finite_guard *hook, hs_run_context *run, hs_error *
         return hs_error_set(err, HS_FAILED_PRECONDITION, "%s; all %lld rollbacks are used up%s%s", hook->found.first,
                             (long long)rollback->most, rollback->history[0] ? ": " : "", rollback->history);
     }
-    hs_raw_session_refuse_saves(hs_run_context_session(run), hook->found.first); /* savers may come first there */
-    hs_run_context_request_boundary(run);
+    refuse_saves(hook, run);
+    hs_run_context_request_boundary(run); /* savers may come first there */
     hook->goes_back = true;
     return HS_OK;
 }

@@ -268,8 +268,9 @@ hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t b
         code = change_course(rollback, run, skipped_before, bad_step, why, &error);
     if (!code)
         return HS_OK;
-    hs_raw_session_refuse_saves(session, why); /* nobody knows what is in memory */
-    return hs_error_set(err, code, "%s; going back failed: %s", why, error.message);
+    hs_error_set(err, code, "%s; going back failed: %s", why, error.message);
+    hs_raw_session_refuse_saves(session, err); /* what is in memory is not known */
+    return code;
 }
 
 /* Going back, in whatever way, never gives rollbacks back; the position in the data is that of the state. */

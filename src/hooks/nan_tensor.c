@@ -41,7 +41,7 @@ static hs_code report(const nan_tensor *hook, hs_run_context *run, const hs_tens
         hook->tensor, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), (long long)step,
         (long long)found->first_index, (unsigned long long)found->nan, (unsigned long long)found->positive_infinity,
         (unsigned long long)found->negative_infinity);
-    hs_raw_session_refuse_saves(hs_run_context_session(run), message.message);
+    hs_raw_session_refuse_saves(hs_run_context_session(run), &message);
     if (!hook->stop)
         return hs_error_set(err, message.code, "%s", message.message);
     hs_log(hook->session_env, HS_LOG_WARNING, "%s; stopping", message.message);

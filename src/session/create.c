@@ -222,7 +222,7 @@ hs_code hs__discard(struct hs_session *session, hs_error *err)
         hs_log(&session->env, HS_LOG_WARNING, "%s", error.message);
     hs__free(&raw->env, raw->restored_from);
     raw->restored_from = NULL;
-    raw->saves_refused[0] = '\0'; /* what is restored is another state */
+    hs_error_clear(&raw->saves_refused); /* what is restored is another state */
     hs_code code = hs_coordinator_error(session->coordinator, &threads);
     return code && !hs__is_preemption(code) ? hs__error_copy(err, &threads) : HS_OK;
 }

@@ -149,6 +149,8 @@ void hs__leave_own_step(hs_session *session)
     hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
            (long long)hs_session_global_step(session, NULL) + 1);
     hs__request_stop_by(session, "", HS__INTERRUPTED); /* what it was at is not done */
-    hs_raw_session_refuse_saves(&session->raw,
-                                "the session was closed in the middle of a step (hs_step_end was not called)");
+    hs_error why;
+    hs_error_set(&why, HS_FAILED_PRECONDITION,
+                 "the session was closed in the middle of a step (hs_step_end was not called)");
+    hs_raw_session_refuse_saves(&session->raw, &why);
 }

@@ -168,17 +168,22 @@ bool hs_raw_session_stop_requested(const hs_raw_session *raw)
     return !raw || hs_session_should_stop(raw->owner) || hs_coordinator_should_stop(raw->owner->coordinator);
 }
 
-void hs_raw_session_refuse_saves(hs_raw_session *raw, const char *why)
+void hs_raw_session_refuse_saves(hs_raw_session *raw, const hs_error *why)
 {
-    if (raw && !raw->saves_refused[0])
-        snprintf(raw->saves_refused, sizeof raw->saves_refused, "%s", why && *why ? why : "a hook refuses it");
+    if (!raw || raw->saves_refused.code)
+        return;
+    if (why && why->code)
+        hs__error_copy(&raw->saves_refused, why);
+    else
+        hs_error_set(&raw->saves_refused, HS_FAILED_PRECONDITION, "a hook refuses it");
 }
 
-const char *hs_raw_session_save_refusal(const hs_raw_session *raw)
+hs_code hs_raw_session_save_refusal(const hs_raw_session *raw, hs_error *out)
 {
+    static const hs_error second_signal = {.code = HS_CANCELLED, .message = "a second signal asked to stop at once"};
     if (raw && atomic_load_explicit(&raw->owner->stop_request, memory_order_relaxed) == HS__STOPS_UNSAVED)
-        return "a second signal asked to stop at once";
-    return raw && raw->saves_refused[0] ? raw->saves_refused : NULL;
+        return hs__error_copy(out, &second_signal);
+    return hs__error_copy(out, raw ? &raw->saves_refused : NULL);
 }
 
 hs_code hs_raw_session_summary_writer(hs_raw_session *raw, const char *directory, hs_summary_writer **writer, hs_error *err)

@@ -248,7 +248,7 @@ static void saves_that_a_hook_refuses(void **state)
 {
     fixture *f = *state;
     hs_checkpoint_manager *manager = manager_of(f, );
-    hs_raw_session_refuse_saves(model_raw(&f->m), "the loss is NaN");
+    hs_raw_session_refuse_saves(model_raw(&f->m), test_error(HS_FAILED_PRECONDITION, "the loss is NaN"));
     assert_fails(hs_checkpoint_manager_save(manager, model_raw(&f->m), 1, NULL, NULL, &f->err), HS_FAILED_PRECONDITION,
                  &f->err, "the loss is NaN");
     assert_int_equal(test_count_files(f->directory, "ckpt"), 0);

@@ -196,7 +196,7 @@ static void saved_beside_the_steps(void **state, bool overlap)
     training *t = *state;
     assert_non_null(try_open(t, NULL, true, overlap));
     loop(t, 5);
-    hs_session_fail(t->session, HS_INTERNAL, "no last save");
+    hs_session_fail(t->session, test_error(HS_INTERNAL, "no last save"));
     assert_int_equal(close_it(t)->reason, HS_REASON_FAILED);
     forget(t);
     open_it(t, NULL);

@@ -470,7 +470,7 @@ static void a_run_that_crashed_goes_on_from_its_last_checkpoint(void **state)
     hs_training_options options = HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .save_checkpoint_steps = 5);
     begin_training(&t, s, options);
     stage_run(s, "train", 7, 0);
-    hs_session_fail(s->session, HS_ABORTED, "as if killed");
+    hs_session_fail(s->session, test_error(HS_ABORTED, "as if killed"));
     s->session = NULL;
     model_close(&t.m);
     begin_training(&t, s, options);

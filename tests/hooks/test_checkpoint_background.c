@@ -81,7 +81,7 @@ static void a_failing_session_waits_too(void **state)
     stage *s = *state;
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .background = true));
     stage_run(s, "train", 1, 0);
-    hs_session_fail(s->session, HS_INTERNAL, "no more");
+    hs_session_fail(s->session, test_error(HS_INTERNAL, "no more"));
     hs_session_close(s->session, NULL);
     s->session = NULL;
     assert_int_equal(latest_step(s->directory), 1);
@@ -95,7 +95,7 @@ static void a_failing_session_tells_of_a_save_that_failed(void **state)
     s->t.fail_file_at = s->t.file_calls + 3;
     s->t.fail_file_on = true;
     stage_run(s, "train", 1, 0);
-    hs_session_fail(s->session, HS_INTERNAL, "no more");
+    hs_session_fail(s->session, test_error(HS_INTERNAL, "no more"));
     hs_session_close(s->session, NULL);
     s->session = NULL;
     s->t.fail_file_at = 0;

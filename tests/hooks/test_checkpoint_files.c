@@ -241,7 +241,7 @@ static void a_checkpoint_holds_every_hooks_state_of_its_step(void **state)
         assert_non_null(s->session);
         if (i == 0)
             stage_run(s, "train", 4, 0);
-        hs_session_fail(s->session, HS_ABORTED, "as if killed");
+        hs_session_fail(s->session, test_error(HS_ABORTED, "as if killed"));
         hs_session_close(s->session, NULL);
         s->session = NULL;
     }

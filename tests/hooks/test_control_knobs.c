@@ -182,7 +182,7 @@ static void it_replays_the_same_values(void **state)
         snprintf(text, sizeof text, "set lr=%d\n", i);
         order(&p, text);
     }
-    hs_session_fail(p.m.session, HS_ABORTED, "killed");
+    hs_session_fail(p.m.session, test_error(HS_ABORTED, "killed"));
     model_close(&p.m);
     begin(&p, *state, 1);
     assert_true(p.lr == (double)p.m.step);

@@ -237,7 +237,7 @@ static void so_it_does_where_the_end_did_not_come(void **state)
                        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1)};
     open_hooks(&x, hooks, 3);
     assert_ok(model_train(&x.m, 4), &x.m.err);
-    hs_session_fail(x.m.session, HS_ABORTED, "killed");
+    hs_session_fail(x.m.session, test_error(HS_ABORTED, "killed"));
     model_close(&x.m);
     assert_int_equal(resume(s, x.values, 9, restoring(2)), 4);
     assert_int_equal(s->outcome.reason, HS_REASON_ALREADY_DONE);
@@ -348,7 +348,7 @@ static hs_code refuse(void *self, hs_run_context *run, const hs_run_values *valu
 {
     (void)self, (void)values;
     if (hs_run_context_global_step(run, err) == 3) {
-        hs_raw_session_refuse_saves(hs_run_context_session(run), "it is spoilt");
+        hs_raw_session_refuse_saves(hs_run_context_session(run), test_error(HS_FAILED_PRECONDITION, "it is spoilt"));
         hs_run_context_request_stop(run);
     }
     return err->code;

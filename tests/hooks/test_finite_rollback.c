@@ -56,7 +56,7 @@ static void going_back_to_a_checkpoint(void **state)
         assert_ok(poisoned_open(p, false, hooks, 2), &p->s->err);
         assert_ok(poisoned_run(p, "train", 6), &p->s->err);
         is_at(p, 4, 1 + 2 + 3 + 4, 6); /* the save of step 4 */
-        assert_null(hs_raw_session_save_refusal(hs_session_raw(p->s->session)));
+        assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(p->s->session), NULL), HS_OK);
         assert_int_equal(latest_step(p->s->directory), 4);
         assert_ok(poisoned_run(p, "train", 2), &p->s->err);
         is_at(p, 6, 1 + 2 + 3 + 4 + 7 + 8, 8);
@@ -148,7 +148,7 @@ static void without_an_op_the_same_batch_comes_again(void **state)
     assert_ok(poisoned_run(p, "train", 2), &p->s->err);
     assert_fails(poisoned_run(p, "train", 2), HS_FAILED_PRECONDITION, &p->s->err,
                  "all 2 rollbacks are used up: step 2 to 0, step 2 to 0");
-    assert_non_null(hs_raw_session_save_refusal(hs_session_raw(p->s->session)));
+    assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(p->s->session), NULL), HS_FAILED_PRECONDITION);
 }
 
 /* What was used rides in the checkpoints, and is used in the next process too. */
@@ -224,7 +224,7 @@ static void nothing_to_go_back_to(void **state)
     assert_fails(poisoned_run(p, "train", 1), HS_FAILED_PRECONDITION, &p->s->err,
                  "is not finite at step 2: first at [1,2] (element 5)");
     assert_contains(p->s->err.message, "going back failed: there is nothing to go back to");
-    assert_non_null(hs_raw_session_save_refusal(hs_session_raw(p->s->session)));
+    assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(p->s->session), NULL), HS_FAILED_PRECONDITION);
 }
 
 /* To begin anew, because the guard looks for checkpoints elsewhere, would throw away what was saved. */

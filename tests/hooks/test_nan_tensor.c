@@ -124,7 +124,7 @@ static void nothing_is_saved_over_a_nan_whatever_the_caller_says(void **state)
         assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
         stage_run(s, "train", 1, 0);
         assert_int_equal(stage_run_once(s, "train"), HS_FAILED_PRECONDITION);
-        hs_session_fail(s->session, clean[i], "the loop is over");
+        hs_session_fail(s->session, test_error(clean[i], "the loop is over"));
         s->outcome = hs_session_close(s->session, &s->err);
         s->session = NULL;
         assert_int_equal(s->outcome.reason, HS_REASON_FAILED);
@@ -145,7 +145,7 @@ static void the_callers_stop_saves_what_is_good(void **state)
                        hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 100)};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
     stage_run(s, "train", 2, 0);
-    hs_session_fail(s->session, HS_STOP, "the loop is over");
+    hs_session_fail(s->session, test_error(HS_STOP, "the loop is over"));
     stage_close(s);
     assert_int_equal(s->outcome.reason, HS_REASON_STOPPED);
     assert_int_equal(latest_step(s->directory), 2);

@@ -229,7 +229,7 @@ static void an_error_is_told_in_sound_json(void **state)
     json_error_t at;
     stage_open(s, status(s));
     stage_run(s, "train", 1, 0);
-    hs_session_fail(s->session, HS_DATA_LOSS, "a \"file\" of\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82");
+    hs_session_fail(s->session, test_error(HS_DATA_LOSS, "a \"file\" of\n\\ \x01 \xff\xc3\xa9\xed\xa0\x80 \xe2\x82"));
     hs_session_close(s->session, NULL);
     s->session = NULL;
     json_t *root = json_load_file(test_path(s->directory, "outcome.json"), 0, &at);

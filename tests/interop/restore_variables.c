@@ -62,7 +62,7 @@ int main(int argc, char **argv)
     hs_session *s = saver ? hs_session_open(hs_graph_backend(g), NULL, &err) : NULL;
     hs_restore_options options = HS_INIT(hs_restore_options, .names = names);
     if (s && hs_saver_restore(saver, hs_session_raw(s), argv[1], &options, &err) != HS_OK)
-        hs_session_fail(s, err.code, err.message);
+        hs_session_fail(s, &err);
     hs_outcome outcome = hs_session_close(s, &err);
     if (outcome.error.code)
         fprintf(stderr, "%s: %s\n", hs_code_name(outcome.error.code), outcome.error.message);

@@ -91,7 +91,7 @@ int main(int argc, char **argv)
     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.shards = argc > 4 ? atoi(argv[4]) : 0), &err);
     hs_session *s = saver ? hs_session_open(hs_graph_backend(g), NULL, &err) : NULL;
     if (s && hs_saver_save(saver, hs_session_raw(s), argv[1], -1, NULL, &err) != HS_OK)
-        hs_session_fail(s, err.code, err.message);
+        hs_session_fail(s, &err);
     hs_outcome outcome = hs_session_close(s, &err);
     if (outcome.error.code)
         fprintf(stderr, "%s\n", outcome.error.message);

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     hs_saver *saver = hs_saver_new(NULL, &err);
     hs_session *s = saver ? hs_session_open(hs_graph_backend(g), NULL, &err) : NULL;
     if (s && hs_saver_save(saver, hs_session_raw(s), argv[1], -1, NULL, &err) != HS_OK)
-        hs_session_fail(s, err.code, err.message);
+        hs_session_fail(s, &err);
     hs_outcome outcome = hs_session_close(s, &err);
     if (outcome.error.code)
         fprintf(stderr, "%s\n", outcome.error.message);

@@ -77,7 +77,7 @@ static void await_signals(const trainer *t, const hs_op *op)
     while (!hs_op_stop_requested(op))
         pause_us(100);
     tell(t);
-    while (!hs_raw_session_save_refusal(t->raw))
+    while (!hs_raw_session_save_refusal(t->raw, NULL))
         pause_us(100);
     if (t->does != STAYS)
         return;
@@ -173,7 +173,7 @@ static void await_signals_at_the_end(const trainer *t, hs_raw_session *session)
     while (!atomic_load(&session->owner->signal_ns))
         pause_us(100);
     tell(t);
-    while (!hs_raw_session_save_refusal(session))
+    while (!hs_raw_session_save_refusal(session, NULL))
         pause_us(100);
 }
 

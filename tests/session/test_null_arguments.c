@@ -21,7 +21,7 @@ static void session_h(void **state)
     assert_refused(HS_FAILED_PRECONDITION, hs_step_context_run_with_hooks(NULL, NULL, NULL, err));
     assert_int_equal(hs_step_context_request_stop(NULL), HS_STOP);
     hs_session_request_stop(NULL);
-    hs_session_fail(NULL, HS_INTERNAL, NULL);
+    hs_session_fail(NULL, NULL);
     assert_null(hs_session_raw(NULL));
     assert_null(hs_session_backend(NULL).ops);
     assert_null(hs_session_coordinator(NULL));
@@ -46,7 +46,7 @@ static void session_h_with_a_session(void **state)
     assert_refused(HS_INVALID_ARGUMENT, hs_session_run_step(p->session, NULL, NULL, err));
     assert_ok(hs_session_run_args(p->session, NULL, NULL, NULL), &p->err);
     assert_ok(hs_session_run_step(p->session, run_without_args, NULL, NULL), &p->err);
-    hs_session_fail(p->session, HS_INTERNAL, NULL);
+    hs_session_fail(p->session, NULL);
     assert_string_equal(play_close(p)->error.message, "the caller gave up");
 }
 

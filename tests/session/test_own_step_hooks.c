@@ -217,7 +217,7 @@ static void the_callers_own_error_in_the_middle_counts(void **state)
     own *o = *state;
     open_saving(o, 9);
     assert_true(hs_step_begin(o->session));
-    hs_session_fail(o->session, HS_DATA_LOSS, "the file is damaged");
+    hs_session_fail(o->session, test_error(HS_DATA_LOSS, "the file is damaged"));
     own_close(o);
     assert_says(&o->err, HS_DATA_LOSS, "the file is damaged");
 }
@@ -277,7 +277,7 @@ static void a_copy_beside_the_steps_is_of_one_step(void **state)
         assert_ok(hs_step_end(o->session), &o->err);
         large[LARGE - 1] = -1; /* after the end */
     }
-    hs_session_fail(o->session, HS_INTERNAL, "no last save");
+    hs_session_fail(o->session, test_error(HS_INTERNAL, "no last save"));
     own_close(o);
     char *path = hs_checkpoint_latest(NULL, o->directory, NULL, &o->err);
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, path, &o->err);

@@ -616,11 +616,11 @@ static void saves_are_welcome_again(void **state)
     lost *l = *state;
     lost_open_saving(l);
     lost_inc(l);
-    hs_raw_session_refuse_saves(hs_session_raw(l->session), "a guard's word");
+    hs_raw_session_refuse_saves(hs_session_raw(l->session), test_error(HS_FAILED_PRECONDITION, "a guard's word"));
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     assert_ok(lost_run(l, "fail"), &l->err);
-    assert_null(hs_raw_session_save_refusal(hs_session_raw(l->session)));
+    assert_int_equal(hs_raw_session_save_refusal(hs_session_raw(l->session), NULL), HS_OK);
 }
 
 /* Where there is nothing in checkpoint_dir, what was saved elsewhere or restored by the init function is no help. */

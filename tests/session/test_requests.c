@@ -151,7 +151,7 @@ static void the_outcome_can_be_asked_for_before_the_close(void **state)
     hs_session_request_stop(p->session);
     assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_STOPPED);
     assert_true(hs_session_outcome(p->session).interrupted);
-    hs_session_fail(p->session, HS_INTERNAL, "mine");
+    hs_session_fail(p->session, test_error(HS_INTERNAL, "mine"));
     assert_int_equal(hs_session_outcome(p->session).reason, HS_REASON_FAILED);
     assert_string_equal(hs_session_outcome(p->session).error.message, "mine");
     assert_int_equal(hs_session_outcome(NULL).reason, HS_REASON_FAILED);

@@ -2,6 +2,8 @@
 /* How a session ended: whose error is reported, which ends are called. */
 #include "session/probe.h"
 
+#include <errno.h>
+
 static const hs_error thread_lost = {.code = HS_UNKNOWN, .message = "thread lost"};
 
 /* The hook's before_run fails in its `run`-th run. */
@@ -78,12 +80,15 @@ static void ms_068_ms_106s_the_callers_own_error(void **state)
     play_open_probes(p, 1);
     play_train(p);
     play_train(p);
-    char why[] = "the caller's reason";
-    hs_session_fail(p->session, HS_USER + 3, why);
-    why[0] = '?'; /* it was copied */
+    hs_error why;
+    hs_error_set_errno(&why, EIO, "the caller's reason");
+    why.code = HS_USER + 3;
+    hs_session_fail(p->session, &why);
+    hs_error_clear(&why); /* it was copied */
     assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
     assert_int_equal(p->err.code, HS_USER + 3);
-    assert_string_equal(p->err.message, "the caller's reason");
+    assert_contains(p->err.message, "the caller's reason");
+    assert_int_equal(p->err.os_error, EIO);
     assert_int_equal(p->a.calls[PROBE_END], 0);
     assert_int_equal(p->a.calls[PROBE_CLOSE], 1);
     assert_null(hs_session_raw(p->session));
@@ -93,8 +98,8 @@ static void the_callers_error_may_be_taken_back(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
-    hs_session_fail(p->session, HS_INTERNAL, NULL);
-    hs_session_fail(p->session, HS_OK, NULL);
+    hs_session_fail(p->session, NULL);
+    hs_session_fail(p->session, &(hs_error){.code = HS_OK});
     assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
     assert_int_equal(p->a.calls[PROBE_END], 1);
 }
@@ -103,7 +108,7 @@ static void the_caller_need_not_say_why(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
-    hs_session_fail(p->session, HS_INTERNAL, NULL);
+    hs_session_fail(p->session, NULL);
     assert_string_equal(play_close(p)->error.message, "the caller gave up");
 }
 
@@ -112,7 +117,7 @@ static void the_caller_may_leave_for_a_good_reason(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
-    hs_session_fail(p->session, HS_OUT_OF_RANGE, "the caller's own input has ended");
+    hs_session_fail(p->session, test_error(HS_OUT_OF_RANGE, "the caller's own input has ended"));
     assert_int_equal(play_close(p)->reason, HS_REASON_END_OF_INPUT);
     assert_int_equal(p->a.calls[PROBE_END], 1);
     assert_int_equal(p->err.code, HS_OK);
@@ -127,7 +132,7 @@ static void a_clean_word_of_the_callers_does_not_cover_a_failed_run(void **state
         open_failing(p, 2, HS_USER);
         play_train(p);
         assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_USER);
-        hs_session_fail(p->session, clean[i], "done");
+        hs_session_fail(p->session, test_error(clean[i], "done"));
         assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
         assert_says(&p->outcome.error, HS_USER, "as told");
         assert_string_equal(p->outcome.hook, "a");
@@ -141,7 +146,7 @@ static void the_callers_stop_after_good_runs_is_a_good_end(void **state)
     play *p = *state;
     play_open_probes(p, 1);
     play_train(p);
-    hs_session_fail(p->session, HS_STOP, "enough");
+    hs_session_fail(p->session, test_error(HS_STOP, "enough"));
     assert_int_equal(play_close(p)->reason, HS_REASON_STOPPED);
     assert_int_equal(p->err.code, HS_OK);
     assert_string_equal(p->outcome.hook, "");
@@ -154,7 +159,7 @@ static void a_clean_run_does_not_cover_the_callers_error(void **state)
     play *p = *state;
     open_failing(p, 1, HS_OUT_OF_RANGE);
     assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_OUT_OF_RANGE);
-    hs_session_fail(p->session, HS_USER, "the evaluation went wrong");
+    hs_session_fail(p->session, test_error(HS_USER, "the evaluation went wrong"));
     assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
     assert_says(&p->err, HS_USER, "the evaluation went wrong");
     assert_int_equal(p->a.calls[PROBE_END], 0);
@@ -214,7 +219,7 @@ static void the_outcome_names_no_hook_for_the_callers_error(void **state)
     play *p = *state;
     open_failing(p, 1, HS_UNAVAILABLE);
     hs_session_run(p->session, "train", &p->err);
-    hs_session_fail(p->session, HS_INTERNAL, "mine");
+    hs_session_fail(p->session, test_error(HS_INTERNAL, "mine"));
     assert_string_equal(play_close(p)->error.message, "mine");
     assert_string_equal(p->outcome.hook, "");
 }
@@ -326,7 +331,7 @@ static void ms_139s_a_threads_error_comes_before_the_callers(void **state)
     play *p = *state;
     play_open_probes(p, 1);
     hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
-    hs_session_fail(p->session, HS_INTERNAL, "no batches any more");
+    hs_session_fail(p->session, test_error(HS_INTERNAL, "no batches any more"));
     assert_int_equal(play_close(p)->error.code, HS_UNKNOWN);
     assert_int_equal(p->a.calls[PROBE_END], 0);
 }
@@ -335,7 +340,7 @@ static void ms_139s_the_callers_error_stays_where_it_came_first(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
-    hs_session_fail(p->session, HS_INTERNAL, "mine");
+    hs_session_fail(p->session, test_error(HS_INTERNAL, "mine"));
     hs_coordinator_request_stop(hs_session_coordinator(p->session), &thread_lost);
     assert_string_equal(play_close(p)->error.message, "mine");
 }

@@ -102,7 +102,7 @@ static void the_callers_own_error(void **state)
 {
     play *p = *state;
     play_open_probes(p, 1);
-    hs_session_fail(p->session, HS_USER, "no batches any more");
+    hs_session_fail(p->session, test_error(HS_USER, "no batches any more"));
     assert_failure_logged(p, "the session failed at step 0");
 }
 

@@ -259,7 +259,7 @@ static int with_one_above(stand *s)
         session = hs_session_open(hs_graph_backend(graph), &options, NULL);
         raise(SIGTERM);
         right &= hs_session_should_stop(session) && hs_session_outcome(session).signal == SIGTERM && own_calls == 6 + 2 * i;
-        right &= !hs_raw_session_save_refusal(hs_session_raw(session)); /* it is one signal */
+        right &= !hs_raw_session_save_refusal(hs_session_raw(session), NULL); /* it is one signal */
         hs_session_close(session, NULL);
     }
     hs_graph_free(graph);

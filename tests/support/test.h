@@ -52,6 +52,13 @@ static inline bool test_is_clear(const hs_error *err)
         if (clears_ && !test_is_clear(err))                                                                                \
             fail_msg("%s: HS_OK, but the error is not cleared: %s", #code, (err)->message);                                \
     } while (0)
+/* An error of this code and message, until the next call. */
+static inline const hs_error *test_error(hs_code code, const char *message)
+{
+    static hs_error error;
+    hs_error_set(&error, code, "%s", message);
+    return &error;
+}
 /* Makes a call that succeeds, with something stale in `err`: it is cleared. For functions that return no code. */
 #define assert_clears(err, call)                                                                                           \
     do {                                                                                                                   \
