@@ -44,8 +44,8 @@ HS_API void hs_graph_free(hs_graph *graph);
 HS_API hs_backend hs_graph_backend(hs_graph *graph);
 /* The graph of such a backend; NULL of any other: for hooks that add nodes. */
 HS_API hs_graph *hs_graph_of(hs_backend backend);
-/* The first building error (code HS_OK: none). The graph's. */
-HS_API const hs_error *hs_graph_error(const hs_graph *graph);
+/* The first building error, copied to `out`; its code. HS_OK: none. */
+HS_API hs_code hs_graph_error(const hs_graph *graph, hs_error *out);
 /* Is there a node of that name? */
 HS_API bool hs_graph_has(const hs_graph *graph, const char *name);
 

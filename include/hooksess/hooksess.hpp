@@ -354,8 +354,8 @@ class graph
     {
         if (!code)
             return;
-        const hs_error *first = hs_graph_error(get()); /* not set by a call that is refused because a session is open */
-        throw error(code, first->code == code ? first->message : hs_code_name(code));
+        hs_error first; /* not set by a call that is refused because a session is open */
+        throw error(code, hs_graph_error(get(), &first) == code ? first.message : hs_code_name(code));
     }
 
     std::vector<std::unique_ptr<detail::kept>> kept_; /* destroyed after the graph */

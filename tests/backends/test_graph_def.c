@@ -157,7 +157,7 @@ static void a_type_is_written_as_a_name_is(void **state)
 {
     bare *b = *state;
     assert_int_equal(bare_op(b, .name = "product", .type = "mat mul"), HS_INVALID_ARGUMENT);
-    assert_contains(hs_graph_error(b->graph)->message, "'mat mul'");
+    assert_contains(test_graph_error(b->graph)->message, "'mat mul'");
 }
 
 static hs_code nothing(void *self, hs_op *op, hs_error *err)
@@ -223,7 +223,7 @@ static hs_code define_graph(test_env *t, void *user)
     hs_graph *graph = hs_graph_new(&t->env);
     hs_graph_op(graph, .name = "train", .type = "Train", .run = nothing, .advances_step = true);
     hs_graph_queue(graph, .name = "in", .produce = nothing, .components = HS_OUTPUTS({.dtype = HS_INT64}));
-    hs_code code = graph ? hs_graph_error(graph)->code : HS_RESOURCE_EXHAUSTED;
+    hs_code code = graph ? hs_graph_error(graph, NULL) : HS_RESOURCE_EXHAUSTED;
     if (!code)
         code = hs_backend_graph_def(hs_graph_backend(graph), &bytes, &err);
     if (!code) {

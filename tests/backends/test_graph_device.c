@@ -163,7 +163,7 @@ static void device_memory_is_the_programs(void **state)
     device_init(&d);
     hs_variable_def def = HS_INIT(hs_variable_def, .name = "w", .dtype = HS_DOUBLE, .memory = &d.memory);
     assert_int_equal(hs_graph_add_variable(b->graph, &def), HS_INVALID_ARGUMENT);
-    assert_says(hs_graph_error(b->graph), HS_INVALID_ARGUMENT, "device memory needs data");
+    assert_says(test_graph_error(b->graph), HS_INVALID_ARGUMENT, "device memory needs data");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)

@@ -55,7 +55,7 @@ static void a_queue_brings_its_runner(void **state)
     assert_false(b->ops->collection_item(b->graph, HS_QUEUE_RUNNERS, 0, &item));
     assert_ok(hs_graph_queue(b->graph, .name = "input/batch", .components = QUEUED_NUMBER, .produce = counter_produce,
                              .user = &c, .threads = 3),
-              hs_graph_error(b->graph));
+              test_graph_error(b->graph));
     assert_true(b->ops->collection_item(b->graph, HS_QUEUE_RUNNERS, 0, &item));
     assert_string_equal(hs_queue_runner_name(item), "input/batch");
     assert_false(b->ops->collection_item(b->graph, HS_QUEUE_RUNNERS, 1, &item));

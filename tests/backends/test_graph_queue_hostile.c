@@ -49,12 +49,12 @@ static void nonsense_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_graph *graph = hs_graph_new(NULL);
-        assert_fails(hs_graph_add_queue(graph, &cases[i].def), HS_INVALID_ARGUMENT, hs_graph_error(graph), cases[i].says);
+        assert_fails(hs_graph_add_queue(graph, &cases[i].def), HS_INVALID_ARGUMENT, test_graph_error(graph), cases[i].says);
         hs_graph_free(graph);
     }
     assert_int_equal(hs_graph_add_queue(NULL, &cases[0].def), HS_INVALID_ARGUMENT);
     hs_graph *graph = hs_graph_new(NULL);
-    assert_fails(hs_graph_add_queue(graph, NULL), HS_INVALID_ARGUMENT, hs_graph_error(graph), "the definition is NULL");
+    assert_fails(hs_graph_add_queue(graph, NULL), HS_INVALID_ARGUMENT, test_graph_error(graph), "the definition is NULL");
     hs_graph_free(graph);
 }
 
@@ -64,7 +64,7 @@ static void names_are_taken_once(void **state)
     counter c = COUNTER(1);
     queued_add_position(b, &c, 1);
     assert_fails(hs_graph_state(b->graph, "reader", counter_save, counter_load, &c), HS_ALREADY_EXISTS,
-                 hs_graph_error(b->graph), "state 'reader'");
+                 test_graph_error(b->graph), "state 'reader'");
     assert_int_equal(hs_graph_queue(b->graph, .name = "q", PRODUCED), HS_ALREADY_EXISTS);
 }
 
@@ -79,7 +79,7 @@ static void no_queue_is_added_while_a_session_is_open(void **state)
 static void runners_are_not_collected_by_name(void **state)
 {
     bare *b = *state;
-    assert_fails(hs_graph_collect(b->graph, HS_QUEUE_RUNNERS, "q"), HS_INVALID_ARGUMENT, hs_graph_error(b->graph),
+    assert_fails(hs_graph_collect(b->graph, HS_QUEUE_RUNNERS, "q"), HS_INVALID_ARGUMENT, test_graph_error(b->graph),
                  "has queue runners, not names");
 }
 

@@ -174,7 +174,7 @@ static hs_code build_and_write(test_env *t, void *user)
     test_write_file(test_path(f->directory, "graph.pbtxt"), "old", 3);
     model_build(&m, &t->env);
     hs_backend backend = hs_graph_backend(m.graph);
-    hs_code code = hs_graph_error(m.graph)->code;
+    hs_code code = hs_graph_error(m.graph, NULL);
     if (!code && !(code = hs_backend_write_graph(backend, f->directory, "graph.pbtxt", true, &err)))
         code = hs_backend_export_meta_graph(backend, NULL, &meta, &err);
     hs_env_free(&t->env, (void *)meta.data);

@@ -38,7 +38,7 @@ int lost_setup(void **state)
     lost_probe(l, b, .code = 0);
     l->recovery = (hs_recovery)HS_INIT(hs_recovery);
     *state = l;
-    return hs_graph_error(l->graph)->code;
+    return hs_graph_error(l->graph, NULL);
 }
 
 int lost_teardown(void **state)

@@ -37,7 +37,7 @@ int own_setup(void **state)
     own_probe(o, b, .code = 0);
     o->recovery = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
     *state = o;
-    return hs_graph_error(o->graph)->code;
+    return hs_graph_error(o->graph, NULL);
 }
 
 int own_teardown(void **state)

@@ -143,7 +143,7 @@ static void where_the_program_has_a_summary_op_there_is_no_other(void **state)
     add_two(b);
     hs_graph_collect(b->graph, HS_SUMMARY_OP, "a");
     assert_int_equal(hs_graph_merge_all_summaries(b->graph, NULL), HS_ALREADY_EXISTS);
-    assert_contains(hs_graph_error(b->graph)->message, "'a'");
+    assert_contains(test_graph_error(b->graph)->message, "'a'");
 }
 
 static void its_name_gives_way(void **state)

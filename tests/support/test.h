@@ -59,6 +59,13 @@ static inline const hs_error *test_error(hs_code code, const char *message)
     hs_error_set(&error, code, "%s", message);
     return &error;
 }
+/* The first error of building a graph, until the next call. */
+static inline const hs_error *test_graph_error(const hs_graph *graph)
+{
+    static hs_error error;
+    hs_graph_error(graph, &error);
+    return &error;
+}
 /* Makes a call that succeeds, with something stale in `err`: it is cleared. For functions that return no code. */
 #define assert_clears(err, call)                                                                                           \
     do {                                                                                                                   \

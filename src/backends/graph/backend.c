@@ -151,7 +151,7 @@ const hs_backend_ops hs__graph_backend_ops = HS_INIT(
 static hs_code nothing_status(void *self, hs_error *err)
 {
     (void)self;
-    return hs__error_copy(err, hs_graph_error(NULL));
+    return hs_graph_error(NULL, err);
 }
 
 static hs_code nothing_find(void *self, const char *name, hs_node *node, hs_error *err)

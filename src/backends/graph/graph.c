@@ -85,12 +85,12 @@ void hs_graph_free(hs_graph *graph)
     hs__graph_release(graph);
 }
 
-const hs_error *hs_graph_error(const hs_graph *graph)
+hs_code hs_graph_error(const hs_graph *graph, hs_error *out)
 {
     static const hs_error no_graph = {.code = HS_RESOURCE_EXHAUSTED,
                                       .message =
                                           "there is no graph (NULL, as hs_graph_new returns it where there is no memory)"};
-    return graph ? &graph->error : &no_graph;
+    return hs__error_copy(out, graph ? &graph->error : &no_graph);
 }
 
 bool hs_graph_has(const hs_graph *graph, const char *name)
