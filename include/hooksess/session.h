@@ -47,9 +47,9 @@ typedef struct hs_recovery {
     /* Waited before the second of them, and twice as long before each further one, up to a minute; ended by a stop request.
      * 0: 1 */
     double backoff_secs;
-    /* A state of more bytes is not copied at the opening: as long as there is no checkpoint, recovery initialises anew, or
-     * fails where variables are the program's own memory. 0: 1 GiB; HS_NEVER: no limit */
-    int64_t copy_limit;
+    /* A state of more bytes is not copied when the session is opened: until there is a checkpoint, recovery initializes
+     * again, or fails where variables are the program's own memory. 0: 1 GiB; HS_NEVER: no limit */
+    int64_t snapshot_limit;
     /* The interrupted call, or the first one after a thread's report, is not made, but returns HS_ABORTED when the session
      * is restored, so that the caller makes its batch anew: `if (code == HS_ABORTED && !hs_session_should_stop(s))
      * continue;`. A stop that is requested instead ends the session well. What queues or ops of a graph read is restored,

@@ -39,11 +39,11 @@ static hs_code check_rollback(const hs_finite_guard_options *o, hs_error *err)
         return REFUSE_IDLE("HS_GUARD_ROLLBACK", err, {"saver", o->saver}, {"scaffold", o->scaffold},
                            {"max_rollbacks", o->max_rollbacks}, {"learning_rate", is_there(o->learning_rate)},
                            {"learning_rate_factor", o->learning_rate_factor != 0}, {"skip_op", is_there(o->skip_op)},
-                           {"skip_batches", o->skip_batches}, {"copy_limit", o->copy_limit});
+                           {"skip_batches", o->skip_batches}, {"snapshot_limit", o->snapshot_limit});
     if (o->saver && o->scaffold)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "both saver and scaffold are given; give at most one of the two");
     if ((code = check_count("max_rollbacks", o->max_rollbacks, true, err)) ||
-        (code = check_count("copy_limit", o->copy_limit, true, err)) ||
+        (code = check_count("snapshot_limit", o->snapshot_limit, true, err)) ||
         (code = check_count("skip_batches", o->skip_batches, false, err)))
         return code;
     if (!is_there(o->learning_rate) &&

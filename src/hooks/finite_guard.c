@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MOST_DUMPS = 3, MOST_ROLLBACKS = 3, MOST_SKIPS = 10, COPY_LIMIT = 1 << 30 };
+enum { MOST_DUMPS = 3, MOST_ROLLBACKS = 3, MOST_SKIPS = 10, SNAPSHOT_LIMIT = 1 << 30 };
 
 static const int64_t MOST_RUNS = INT64_MAX / 2;
 
@@ -295,7 +295,7 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
                                     .most = or_default(o->max_rollbacks, MOST_ROLLBACKS),
                                     .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
                                     .skip_batches = o->skip_batches,
-                                    .copy_limit = or_default(o->copy_limit, COPY_LIMIT)};
+                                    .snapshot_limit = or_default(o->snapshot_limit, SNAPSHOT_LIMIT)};
     hs_code code = hook->periodic ? hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err) : HS_OK;
     if (!code && hook->schedule.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,

@@ -83,12 +83,13 @@ hs_code hs__rollback_prepare(hs__rollback *rollback, hs_raw_session *session, hs
     rollback->wants_copy = false;
     if (saver && (hs_saver_checkpoint(saver, 0) || hs_raw_session_restored_from(session)))
         return HS_OK;
-    if (rollback->copy_limit == HS_NEVER || bytes <= (uint64_t)rollback->copy_limit)
+    if (rollback->snapshot_limit == HS_NEVER || bytes <= (uint64_t)rollback->snapshot_limit)
         return hs_raw_session_copy_state(session, &rollback->copy, err);
-    hs_log(env_of(session), HS_LOG_WARNING,
-           "the state, of %llu bytes, is not copied (copy_limit is %lld): until there is a checkpoint, there is nothing to "
-           "go back to",
-           (unsigned long long)bytes, (long long)rollback->copy_limit);
+    hs_log(
+        env_of(session), HS_LOG_WARNING,
+        "the state, of %llu bytes, is not copied (snapshot_limit is %lld): until there is a checkpoint, there is nothing to "
+        "go back to",
+        (unsigned long long)bytes, (long long)rollback->snapshot_limit);
     return HS_OK;
 }
 
@@ -149,7 +150,7 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
                             (long long)saved);
     return hs_error_set(err, HS_FAILED_PRECONDITION,
                         "there is nothing to go back to: no checkpoint was saved, and there is no copy in memory (save "
-                        "sooner, or raise copy_limit)");
+                        "sooner, or raise snapshot_limit)");
 }
 
 /* What follows is to be another than it was. */

@@ -18,7 +18,7 @@ typedef struct hs__rollback {
     int64_t most; /* HS_NEVER: no limit */
     char *learning_rate, *skip_op;
     double factor;
-    int64_t skip_batches, copy_limit;
+    int64_t skip_batches, snapshot_limit;
     size_t variable;                    /* the learning rate's index in the backend */
     hs_dtype dtype;                     /* and its type */
     bool wants_copy;                    /* no run was made since the session was created */

@@ -15,17 +15,17 @@ hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *e
     hs_code code = hs_struct_take(to, sizeof *to, given, "hs_recovery", err);
     if (code)
         return code;
-    if (to->max_attempts < HS_NEVER || to->copy_limit < HS_NEVER || !(to->backoff_secs >= 0 && to->backoff_secs < 1e9))
+    if (to->max_attempts < HS_NEVER || to->snapshot_limit < HS_NEVER || !(to->backoff_secs >= 0 && to->backoff_secs < 1e9))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_recovery has max_attempts %lld, copy_limit %lld, backoff_secs %g; none is below 0 but "
+                            "hs_recovery has max_attempts %lld, snapshot_limit %lld, backoff_secs %g; none is below 0 but "
                             "HS_NEVER for the first two",
-                            (long long)to->max_attempts, (long long)to->copy_limit, to->backoff_secs);
+                            (long long)to->max_attempts, (long long)to->snapshot_limit, to->backoff_secs);
     if (to->max_attempts == 0)
         to->max_attempts = 10;
     if (to->backoff_secs == 0)
         to->backoff_secs = 1;
-    if (to->copy_limit == 0)
-        to->copy_limit = (int64_t)1 << 30;
+    if (to->snapshot_limit == 0)
+        to->snapshot_limit = (int64_t)1 << 30;
     return HS_OK;
 }
 
@@ -40,7 +40,7 @@ bool hs__threads_are_lost(const struct hs_session *session, hs_error *why)
 static bool within_limit(const struct hs_session *session)
 {
     hs_variable variable;
-    int64_t bytes = 0, limit = session->recovery.copy_limit;
+    int64_t bytes = 0, limit = session->recovery.snapshot_limit;
     for (size_t i = 0; limit != HS_NEVER && hs_backend_variable(session->raw.backend, i, &variable); i++) {
         int64_t elements = hs_shape_elements(&variable.shape), size = (int64_t)hs_dtype_size(variable.dtype);
         if (variable.flags & HS_VARIABLE_LOCAL || elements <= 0 || size == 0)
@@ -83,9 +83,9 @@ static void copy_opening(struct hs_session *session)
         return;
     if (!within_limit(session))
         hs_log(&session->env, HS_LOG_WARNING,
-               "the state is larger than hs_recovery.copy_limit, %lld bytes, and is not copied: until a checkpoint is "
+               "the state is larger than hs_recovery.snapshot_limit, %lld bytes, and is not copied: until a checkpoint is "
                "saved there is nothing to recover from",
-               (long long)session->recovery.copy_limit);
+               (long long)session->recovery.snapshot_limit);
     else if (hs_raw_session_copy_state(raw, &session->opening, &error))
         hs_log(&session->env, HS_LOG_WARNING,
                "the state could not be copied, and until a checkpoint is saved there is nothing to recover from: %s",

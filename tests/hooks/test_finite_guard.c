@@ -283,7 +283,7 @@ static void options_that_make_no_sense(void **state)
         REFUSED("max_dumps is -2", WATCH, .dump_dir = "x", .max_dumps = -2),
         REFUSED("max_rollbacks is given, which does nothing without HS_GUARD_ROLLBACK", WATCH, .max_rollbacks = 1),
         REFUSED("skip_op is given", WATCH, .skip_op = "draw"),
-        REFUSED("copy_limit is given", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .copy_limit = 1),
+        REFUSED("snapshot_limit is given", WATCH, .policy = HS_GUARD_SKIP_STEP, .update_op = "update", .snapshot_limit = 1),
         REFUSED("max_rollbacks is -2", WATCH, .policy = HS_GUARD_ROLLBACK, .max_rollbacks = -2),
         REFUSED("learning_rate_factor is given, which does nothing without learning_rate", WATCH,
                 .policy = HS_GUARD_ROLLBACK, .learning_rate_factor = 0.1),

@@ -217,10 +217,10 @@ static void nothing_to_go_back_to(void **state)
 {
     poisoned *p = *state;
     p->bad[0] = 2;
-    hs_hook guard = GUARD(.copy_limit = 8);
+    hs_hook guard = GUARD(.snapshot_limit = 8);
     assert_ok(poisoned_open(p, false, &guard, 1), &p->s->err);
     assert_ok(poisoned_run(p, "train", 1), &p->s->err);
-    assert_contains(p->s->t.log, "WARNING: the state, of 16 bytes, is not copied (copy_limit is 8)");
+    assert_contains(p->s->t.log, "WARNING: the state, of 16 bytes, is not copied (snapshot_limit is 8)");
     assert_fails(poisoned_run(p, "train", 1), HS_FAILED_PRECONDITION, &p->s->err,
                  "is not finite at step 2: first at [1,2] (element 5)");
     assert_contains(p->s->err.message, "going back failed: there is nothing to go back to");

@@ -447,7 +447,7 @@ static void options_that_make_no_sense_are_refused(void **state)
 {
     lost *l = *state;
     const hs_recovery wrong[] = {HS_INIT(hs_recovery, .max_attempts = -2), HS_INIT(hs_recovery, .backoff_secs = -1),
-                                 HS_INIT(hs_recovery, .copy_limit = -7)};
+                                 HS_INIT(hs_recovery, .snapshot_limit = -7)};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         l->recovery = wrong[i];
         assert_null(lost_try_open(l, NULL, NULL, 0));
@@ -477,9 +477,9 @@ static void what_was_not_copied_cannot_be_recovered(void **state)
     lost *l = *state;
     double v[4] = {7};
     hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(4), v);
-    l->recovery.copy_limit = 39; /* a byte less than there is */
+    l->recovery.snapshot_limit = 39; /* a byte less than there is */
     lost_open(l, NULL);
-    assert_contains(l->t.log, "larger than hs_recovery.copy_limit, 39 bytes");
+    assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit, 39 bytes");
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     assert_fails(lost_run(l, "fail"), HS_FAILED_PRECONDITION, &l->err, "there is nothing to recover from");
@@ -495,7 +495,7 @@ static void more_than_a_gib_is_not_copied_by_default(void **state)
     assert_non_null(v);
     hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE((int64_t)(gib / sizeof(double))), v); /* the step is the rest */
     lost_open(l, NULL);
-    assert_contains(l->t.log, "larger than hs_recovery.copy_limit, 1073741824 bytes");
+    assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit, 1073741824 bytes");
     lost_close(l);
     free(v);
 }
@@ -506,7 +506,7 @@ static void more_than_a_gib_is_not_copied_by_default(void **state)
 static void what_was_not_copied_is_initialised_anew(void **state)
 {
     lost *l = *state;
-    l->recovery.copy_limit = 1;
+    l->recovery.snapshot_limit = 1;
     lost_open(l, NULL);
     lost_inc(l);
     hs_raw_session *raw = hs_session_raw(l->session);

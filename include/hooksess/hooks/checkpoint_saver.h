@@ -68,7 +68,8 @@ typedef struct hs_checkpoint_saver_options {
     const hs_env *env;                  /* the hook's own memory; NULL: malloc */
     hs_save_failure on_failure;
     hs_busy_policy busy; /* in the background */
-    int64_t copy_limit;  /* in the background: larger states are not copied (hs_save_options) */
+    int64_t copy_limit;  /* in the background: a state of more bytes is not copied (hs_save_options); 0 and HS_NEVER: no
+                          * limit */
     const char *metric;  /* what says how good the state is (hs_saver_options.keep_best): a metric of the session's board
                           * (hs_raw_session_metric), or a tensor. If the board has one of that name, it counts where it is
                           * of the step that is saved, and other checkpoints are none of the best: list hooks that evaluate

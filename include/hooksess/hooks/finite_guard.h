@@ -88,10 +88,10 @@ typedef struct hs_finite_guard_options {
      * training. Copied; NULL: what was drawn is drawn again, or is the caller's to decide */
     const char *skip_op;
     int64_t
-        skip_batches;   /* so many; each rollback to the same checkpoint skips so many more than the one before. 0: as many
-                         * as lead past the bad one, one for each step that is gone back and each that was skipped before */
-    int64_t copy_limit; /* a state of more bytes is not copied in memory: until there is a checkpoint, there is nothing to
-                         * go back to, and a bad value fails. 0: 1 GiB; HS_NEVER: no limit */
+        skip_batches; /* so many; each rollback to the same checkpoint skips so many more than the one before. 0: as many
+                       * as lead past the bad one, one for each step that is gone back and each that was skipped before */
+    int64_t snapshot_limit; /* a state of more bytes is not copied in memory: until there is a checkpoint, there is nothing
+                             * to go back to, and a bad value fails. 0: 1 GiB; HS_NEVER: no limit */
 
     /* With HS_GUARD_SKIP_STEP. */
     const char *update_op; /* run without hooks, with the caller's feeds, in a run of its own: it must not depend on ops
