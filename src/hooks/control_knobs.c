@@ -114,10 +114,18 @@ static hs_code fits(const hs__knob *knob, double value, hs_error *err)
     return HS_OK;
 }
 
+static hs_knob_value of_kind(hs_knob_kind kind, double value)
+{
+    if (kind == HS_KNOB_NUMBER)
+        return (hs_knob_value){.number = value};
+    return kind == HS_KNOB_INTEGER ? (hs_knob_value){.integer = (int64_t)value} : (hs_knob_value){.truth = value != 0};
+}
+
 /* The function first: what it refuses is not written. */
-static hs_code put(hs__knob *knob, double value, hs_error *err)
+static hs_code put(hs__knob *knob, double number, hs_error *err)
 {
     void *at = knob->knob.value;
+    const hs_knob_value value = of_kind(knob->knob.kind, number);
     hs_code code = knob->knob.set ? knob->knob.set(knob->knob.user, value, err) : HS_OK;
     if (code) {
         if (err && (!err->code || !err->message[0]))
@@ -125,11 +133,11 @@ static hs_code put(hs__knob *knob, double value, hs_error *err)
         return code;
     }
     if (at && knob->knob.kind == HS_KNOB_NUMBER)
-        *(double *)at = value;
+        *(double *)at = value.number;
     else if (at && knob->knob.kind == HS_KNOB_INTEGER)
-        *(int64_t *)at = (int64_t)value;
+        *(int64_t *)at = value.integer;
     else if (at)
-        *(bool *)at = value != 0;
+        *(bool *)at = value.truth;
     return HS_OK;
 }
 

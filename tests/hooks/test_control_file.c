@@ -387,11 +387,11 @@ static void give_orders(const stage *s, int n)
     _exit(0);
 }
 
-static hs_code count_up(void *user, double value, hs_error *err)
+static hs_code count_up(void *user, hs_knob_value value, hs_error *err)
 {
     int *last = user;
-    if (value != *last + 1)
-        return hs_error_set(err, HS_INTERNAL, "%g follows %d", value, *last);
+    if (value.number != *last + 1)
+        return hs_error_set(err, HS_INTERNAL, "%g follows %d", value.number, *last);
     (*last)++;
     return HS_OK;
 }

@@ -21,13 +21,13 @@ typedef struct {
     int calls;
 } program;
 
-static hs_code tell(void *user, double value, hs_error *err)
+static hs_code tell(void *user, hs_knob_value value, hs_error *err)
 {
     program *p = user;
     p->calls++;
-    if (value > 100)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no room for %g", value);
-    p->told = value;
+    if (value.number > 100)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "there is no room for %g", value.number);
+    p->told = value.number;
     return HS_OK;
 }
 
@@ -94,6 +94,36 @@ static void each_kind_is_set(void **state)
     assert_false(p.augment);
     assert_int_equal(p.batch, 100);
     finish(&p);
+}
+
+static hs_code note_value(void *user, hs_knob_value value, hs_error *err)
+{
+    (void)err;
+    *(hs_knob_value *)user = value;
+    return HS_OK;
+}
+
+static void a_function_gets_a_value_of_the_knobs_kind(void **state)
+{
+    stage *s = *state;
+    hs_knob_value integer = {.integer = 7}, truth = {.truth = false};
+    const hs_knob knobs[] = {
+        {.name = "integer", .kind = HS_KNOB_INTEGER, .set = note_value, .user = &integer, .max = 9e15},
+        {.name = "truth", .kind = HS_KNOB_BOOL, .set = note_value, .user = &truth},
+        {0},
+    };
+    const char *path = test_path(s->directory, "control");
+    const char text[] = "set integer=9007199254740001\nset integer=9.1e15\nset truth=true\n";
+    stage_open(s, hs_control(.path = path, .knobs = knobs, .poll_secs = 0.5));
+    test_write_file(path, text, sizeof text - 1);
+    assert_int_equal(chmod(path, 0600), 0);
+    stage_run(s, "train", 3, 1);
+    assert_int_equal(integer.integer, 7); /* both are beyond the limit, and the function is not called */
+    assert_true(truth.truth);
+    test_write_file(path, "set integer=8999999999999999\n", 29);
+    assert_int_equal(chmod(path, 0600), 0);
+    stage_run(s, "train", 3, 1);
+    assert_int_equal(integer.integer, 8999999999999999);
 }
 
 static void what_is_of_another_kind_is_refused(void **state)
@@ -311,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(each_kind_is_set),
+        with_stage(a_function_gets_a_value_of_the_knobs_kind),
         with_stage(what_is_of_another_kind_is_refused),
         with_stage(a_value_without_memory_is_not_called_wrong),
         with_stage(a_function_may_refuse),

@@ -37,6 +37,13 @@ typedef enum hs_knob_kind {
     HS_KNOB_BOOL = 2     /* a bool: true, false, 1, 0 */
 } hs_knob_kind;
 
+/* A value of a knob, in the member of the knob's kind. Frozen. */
+typedef union hs_knob_value {
+    double number;   /* HS_KNOB_NUMBER */
+    int64_t integer; /* HS_KNOB_INTEGER */
+    bool truth;      /* HS_KNOB_BOOL */
+} hs_knob_value;
+
 /* A number of the program's that may be changed while it trains. Frozen. */
 typedef struct hs_knob {
     const char *name; /* (required) unique; of letters, digits and "_-./"; at most 64 bytes; copied */
@@ -44,9 +51,9 @@ typedef struct hs_knob {
     int32_t reserved_kind;
     void *value; /* where it is, which must outlive the session. May be a variable's memory. May be NULL where there
                   * is a function */
-    /* Called with each new value, before it is written to `value`, on the session's thread, between runs, or while it is
-     * opened. A failure refuses the value. May be NULL where there is a `value`. */
-    hs_code (*set)(void *user, double value, hs_error *err);
+    /* Called with each new value that is within the limits, before it is written to `value`, on the session's thread,
+     * between runs, or while the session is opened. A failure refuses the value. May be NULL where there is a `value`. */
+    hs_code (*set)(void *user, hs_knob_value value, hs_error *err);
     void *user;
     double min, max; /* both 0: any finite value */
     unsigned char reserved[16];
