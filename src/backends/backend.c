@@ -55,8 +55,8 @@ hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err)
     if (hs_backend_global_step_name(backend))
         return HS_OK;
     return hs_error_set(err, HS_FAILED_PRECONDITION,
-                        "the graph has no global step; make one (hs_graph_global_step; in Python "
-                        "tf.train.get_or_create_global_step, before the export), or an op that advances it");
+                        "the graph has no global step; in an embedded graph, hs_graph_global_step or an op that "
+                        "advances it makes one");
 }
 
 hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err)

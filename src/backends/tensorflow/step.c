@@ -340,7 +340,9 @@ hs_code hs__tf_read_step(void *self, int64_t *step, hs_error *err)
 {
     hs__tf_session *session = self;
     if (session->link->backend->global_step == HS__NONE)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "the graph has no global step; make one before the export (in Python tf.train.get_or_create_global_step)");
     hs_code code = session->knows_step ? HS_OK : fetch_step(session, err);
     if (code)
         return code;
