@@ -77,12 +77,17 @@ HS_API hs_code hs_code_from_errno(int os_error);
 /* Copies a struct that begins with its size into `to`, as the reader knows it. Fields that the caller's version does not
  * have are 0. For code that takes options: the library, and hooks and backends of others.
  *
- * to_size   bytes of the struct as the reader was compiled
- * what      the struct's type, for the message
+ * to_size     bytes of the struct as the reader was compiled
+ * first_size  bytes of the struct in its first release
+ * what        the struct's type, for the message
  *
- * HS_INVALID_ARGUMENT: the size is 0, as it is if HS_INIT was forgotten, or a field is set that the reader does not know.
- */
-HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *what, hs_error *err);
+ * HS_INVALID_ARGUMENT: the size is smaller than in the first release, or 0 because HS_INIT was forgotten; or a field is set
+ * that the reader does not know. */
+HS_API hs_code hs_struct_take(void *to, size_t to_size, const void *from, size_t first_size, const char *what,
+                              hs_error *err);
+/* The same for a struct of this type, whose first release ended with the member `last`. */
+#define HS_STRUCT_TAKE(type, last, to, from, err)                                                                          \
+    hs_struct_take((to), sizeof(type), (from), offsetof(type, last) + sizeof(((type *)0)->last), #type, (err))
 
 HS_END_DECLS
 

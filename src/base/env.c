@@ -94,9 +94,12 @@ static hs_code check_part(int set, int of, const char *part, hs_error *err)
 static hs_code check_files(const hs_file_system *files, hs_error *err)
 {
     const hs_file_system_ops *ops = files->ops;
-    if (ops->size < offsetof(hs_file_system_ops, lock))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "hs_env.files.ops->size is %zu: initialize it by HS_INIT(hs_file_system_ops, ...)", ops->size);
+    const size_t first_size = offsetof(hs_file_system_ops, remove_directory) + sizeof ops->remove_directory;
+    if (ops->size < first_size)
+        return hs_error_set(
+            err, HS_INVALID_ARGUMENT,
+            "hs_env.files.ops->size is %zu, and at least %zu: initialize it by HS_INIT(hs_file_system_ops, ...)", ops->size,
+            first_size);
     if (!ops->open || !ops->read || !ops->write || !ops->sync || !ops->close || !ops->rename || !ops->remove ||
         !ops->sync_directory || !ops->make_directory || !ops->stat || !ops->list)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
@@ -112,7 +115,7 @@ hs_code hs__env_take(hs_env *to, const hs_env *from, hs_error *err)
         return HS_OK;
     }
     hs_env env;
-    hs_code code = hs_struct_take(&env, sizeof env, from, "hs_env", err);
+    hs_code code = HS_STRUCT_TAKE(hs_env, files, &env, from, err);
     if (code)
         return code;
     const hs_allocator *memory = &env.allocator;

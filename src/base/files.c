@@ -203,7 +203,7 @@ bool hs__file_missing(const hs_env *env, const char *path)
 
 static bool has_locks(const hs_file_system_ops *ops)
 {
-    return ops->size >= offsetof(hs_file_system_ops, unlock) + sizeof ops->unlock && ops->lock && ops->unlock;
+    return ops->lock && ops->unlock;
 }
 
 hs_code hs__lock(const hs_env *env, const char *path, void **lock, hs_error *err)
@@ -241,8 +241,7 @@ uint64_t hs__free_space(const hs_env *env, const char *path)
 {
     const hs_file_system_ops *ops = env->files.ops;
     uint64_t bytes;
-    if (ops->size < offsetof(hs_file_system_ops, free_space) + sizeof ops->free_space || !ops->free_space ||
-        ops->free_space(env->files.user, path, &bytes, NULL))
+    if (!ops->free_space || ops->free_space(env->files.user, path, &bytes, NULL))
         return UINT64_MAX;
     return bytes;
 }
@@ -290,8 +289,7 @@ void hs__remove_all(const hs_env *env, const char *path)
     if (!hs__stat(env, path, &found, NULL) && found.is_directory) {
         hs_error_clear(&error);
         code = hs__list(env, path, remove_inside, &inside, &error);
-        if (!code && ops->size >= offsetof(hs_file_system_ops, remove_directory) + sizeof ops->remove_directory &&
-            ops->remove_directory)
+        if (!code && ops->remove_directory)
             code = hs__file_result(ops->remove_directory(env->files.user, path, &error), path, &error);
     }
     if (code)

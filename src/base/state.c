@@ -43,7 +43,7 @@ bool hs__is_line(const char *text, size_t bytes)
 
 hs_code hs__state_provider_take(hs_state_provider *to, const hs_state_provider *from, const char *what, hs_error *err)
 {
-    hs_code code = hs_struct_take(to, sizeof *to, from, "hs_state_provider", err);
+    hs_code code = HS_STRUCT_TAKE(hs_state_provider, bytes, to, from, err);
     if (code)
         return code;
     if (!to->name || !*to->name)

@@ -215,16 +215,16 @@ hs_code hs__settle_failure(hs_code code, const char *what, hs_error *err)
     return code;
 }
 
-hs_code hs_struct_take(void *to, size_t to_size, const void *from, const char *what, hs_error *err)
+hs_code hs_struct_take(void *to, size_t to_size, const void *from, size_t first_size, const char *what, hs_error *err)
 {
     hs_error_clear(err);
     size_t from_size;
     if (!from || !to)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: the pointer is NULL", what);
     memcpy(&from_size, from, sizeof from_size);
-    if (from_size < sizeof from_size)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s.size is %zu: initialize it by HS_INIT(%s, ...)", what, from_size,
-                            what);
+    if (from_size < first_size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s.size is %zu, and at least %zu: initialize it by HS_INIT(%s, ...)",
+                            what, from_size, first_size, what);
     const unsigned char *bytes = from;
     for (size_t i = to_size; i < from_size; i++)
         if (bytes[i] != 0)

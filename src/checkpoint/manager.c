@@ -47,7 +47,7 @@ static hs_code name_files(hs_checkpoint_manager *manager, const hs_checkpoint_ma
 hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_options *given, hs_error *err)
 {
     hs_checkpoint_manager_options options = HS_INIT(hs_checkpoint_manager_options);
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_checkpoint_manager_options", err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_checkpoint_manager_options, reserved, &options, given, err)) ||
         check_options(&options, err))
         return NULL;
     hs_saver *saver = hs_saver_new(options.saver, err);
@@ -239,7 +239,7 @@ static hs_code save(hs_checkpoint_manager *manager, hs_raw_session *session, int
         *saved = NULL;
     hs_code code = check_call("hs_checkpoint_manager_save", manager, session, err);
     if (!code && given)
-        code = hs_struct_take(&options, sizeof options, given, "hs_save_options", err);
+        code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err);
     if (code || (code = read_step(manager, session, &step, err)) || !is_time(manager, step, now))
         return code;
     if ((code = check_welcome(manager, session, err)) || (number < 0 && (code = look_for_numbers(manager, err))) ||

@@ -182,7 +182,7 @@ static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *it
 
 hs_code hs__take_restore_options(hs_restore_options *to, const hs_env *env, const hs_restore_options *given, hs_error *err)
 {
-    hs_code code = hs_struct_take(to, sizeof *to, given, "hs_restore_options", err);
+    hs_code code = HS_STRUCT_TAKE(hs_restore_options, reserved, to, given, err);
     return code || !to->names ? code : hs__check_named_once(env, to->names, "hs_restore_options.names lists variable", err);
 }
 

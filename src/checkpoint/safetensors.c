@@ -125,7 +125,7 @@ hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_
     hs_safetensors_options options = HS_INIT(hs_safetensors_options);
     hs_code code;
     if ((code = check_call("hs_safetensors_save", session, path, err)) ||
-        (given && (code = hs_struct_take(&options, sizeof options, given, "hs_safetensors_options", err))) ||
+        (given && (code = HS_STRUCT_TAKE(hs_safetensors_options, metadata, &options, given, err))) ||
         (code = check_options(&options, err)))
         return code;
     hs_saver saver = {.env = session->env, .variables = options.variables, .names = options.names};

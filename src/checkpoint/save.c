@@ -432,7 +432,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
                             !saver                               ? "the saver is NULL"
                             : !prefix || !*hs__path_base(prefix) ? "the prefix names no file"
                                                                  : "there is no session");
-    if ((given && (code = hs_struct_take(&options, sizeof options, given, "hs_save_options", err))) ||
+    if ((given && (code = HS_STRUCT_TAKE(hs_save_options, copy_limit, &options, given, err))) ||
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
     notice_return(saver, session);

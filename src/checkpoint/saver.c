@@ -77,7 +77,7 @@ hs_saver *hs_saver_new(const hs_saver_options *given, hs_error *err)
 {
     hs_saver_options options = HS_INIT(hs_saver_options);
     hs_env env;
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_saver_options", err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_saver_options, reserved_too, &options, given, err)) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     if (options.max_to_keep < HS_NEVER) {

@@ -19,7 +19,7 @@ hs_estimator *hs_estimator_new(const hs_estimator_options *given, hs_error *err)
 {
     hs_estimator_options options = HS_INIT(hs_estimator_options);
     hs_env env;
-    if (hs_struct_take(&options, sizeof options, given, "hs_estimator_options", err) ||
+    if (HS_STRUCT_TAKE(hs_estimator_options, signal_grace_secs, &options, given, err) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     if (!options.model_fn || !options.checkpoint_dir || !*options.checkpoint_dir) {
@@ -106,7 +106,7 @@ hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_
     hs_estimator_train_loop_options options = HS_INIT(hs_estimator_train_loop_options);
     hs_error error = {0};
     hs_session *session = NULL;
-    if (!hs_struct_take(&options, sizeof options, given, "hs_estimator_train_loop_options", &error) &&
+    if (!HS_STRUCT_TAKE(hs_estimator_train_loop_options, training, &options, given, &error) &&
         (session = hs_training_session_open(backend, options.training, &error)) && !options.train_op == !options.step) {
         hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_estimator_train_loop: give exactly one of train_op and step");
         hs_session_fail(session, &error);
@@ -187,7 +187,7 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
     hs_error error = {0};
     if (hs__estimator_missing(estimator, &error))
         return hs__error_copy(err, &error), hs_session_close(NULL, &error);
-    bool failed = (given && hs_struct_take(&options, sizeof options, given, "hs_estimator_train_options", &error)) ||
+    bool failed = (given && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &options, given, &error)) ||
                   hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
                   check_train(&built, &options, &error) || make_scaffold(&built, &error);
     hs_outcome outcome = failed ? hs_session_close(NULL, &error) : run_training(&built, &options, &error);
@@ -215,7 +215,7 @@ hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_es
     hs_evaluation_result *metrics = NULL;
     hs_error error = {0};
     if (hs__estimator_missing(estimator, err) ||
-        (given && hs_struct_take(&options, sizeof options, given, "hs_estimator_evaluate_options", err)))
+        (given && HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &options, given, err)))
         return NULL;
     hs_code code = hs__build(&built, estimator, HS_MODE_EVAL, &options.input, options.hooks, &error);
     const char *const loss[] = {built.spec.loss, NULL};

@@ -85,7 +85,7 @@ hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_predict
     hs_error error = {0};
     if (hs__estimator_missing(estimator, err))
         return HS_INVALID_ARGUMENT;
-    if (!hs_struct_take(&options, sizeof options, given, "hs_estimator_predict_options", &error) &&
+    if (!HS_STRUCT_TAKE(hs_estimator_predict_options, reserved, &options, given, &error) &&
         !hs__build(&built, estimator, HS_MODE_PREDICT, &options.input, options.hooks, &error) &&
         !make_prediction(&p, &built, &error)) {
         const hs_evaluate_once_options opening = hs__built_evaluation(&built, options.checkpoint_prefix);

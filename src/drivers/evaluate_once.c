@@ -211,7 +211,7 @@ hs_code hs__told(hs_evaluation_result *metrics, hs_evaluation_done_fn evaluated,
 
 hs_code hs__evaluation_take(hs_evaluate_once_options *options, const hs_evaluate_once_options *given, hs_error *err)
 {
-    if (hs_struct_take(options, sizeof *options, given, "hs_evaluate_once_options", err))
+    if (HS_STRUCT_TAKE(hs_evaluate_once_options, summary_writer, options, given, err))
         return HS_INVALID_ARGUMENT;
     const char *wrong = NULL;
     if (!options->checkpoint_prefix == !options->checkpoint_dir)

@@ -52,7 +52,7 @@ static hs_code run(loop *l, hs_error *err)
 
 static hs_code take(loop *l, const hs_evaluation_loop_options *given, hs_error *err)
 {
-    if (hs_struct_take(&l->options, sizeof l->options, given, "hs_evaluation_loop_options", err) ||
+    if (HS_STRUCT_TAKE(hs_evaluation_loop_options, max_evaluations, &l->options, given, err) ||
         hs__evaluation_take(&l->once, l->options.once, err))
         return HS_INVALID_ARGUMENT;
     if (!l->once.checkpoint_dir)

@@ -85,10 +85,10 @@ static hs_code check(const course *c, hs_error *err)
 /* The options of both, as far as they can be read, also after a failure. */
 static hs_code take(course *c, const hs_estimator_eval_spec *given, const hs_estimator_train_options *train, hs_error *err)
 {
-    hs_code code = hs_struct_take(&c->spec, sizeof c->spec, given, "hs_estimator_eval_spec", err);
+    hs_code code = HS_STRUCT_TAKE(hs_estimator_eval_spec, user, &c->spec, given, err);
     if (!code)
-        code = hs_struct_take(&c->evaluate, sizeof c->evaluate, c->spec.evaluate, "hs_estimator_evaluate_options", err);
-    if (train && hs_struct_take(&c->train, sizeof c->train, train, "hs_estimator_train_options", code ? NULL : err))
+        code = HS_STRUCT_TAKE(hs_estimator_evaluate_options, hooks, &c->evaluate, c->spec.evaluate, err);
+    if (train && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &c->train, train, code ? NULL : err))
         return HS_INVALID_ARGUMENT;
     return code ? code : check(c, err);
 }

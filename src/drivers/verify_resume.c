@@ -187,7 +187,7 @@ static hs_code verify(const hs_verify_resume_options *options, const hs_env *env
 
 static hs_code take_options(hs_verify_resume_options *options, const hs_verify_resume_options *given, hs_error *err)
 {
-    hs_code code = hs_struct_take(options, sizeof *options, given, "hs_verify_resume_options", err);
+    hs_code code = HS_STRUCT_TAKE(hs_verify_resume_options, env, options, given, err);
     if (code)
         return code;
     if (!options->argv || !options->argv[0] || !options->train)
@@ -206,10 +206,12 @@ static hs_code take_options(hs_verify_resume_options *options, const hs_verify_r
 
 static hs_code check_report(const hs_resume_report *report, hs_error *err)
 {
-    if (!report || report->size >= sizeof report->size)
+    const size_t first_size = offsetof(hs_resume_report, fetch) + sizeof report->fetch;
+    if (!report || report->size >= first_size)
         return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT,
-                        "hs_resume_report.size is %zu: initialize it by HS_INIT(hs_resume_report)", report->size);
+                        "hs_resume_report.size is %zu, and at least %zu: initialize it by HS_INIT(hs_resume_report)",
+                        report->size, first_size);
 }
 
 /* As much of it as both sides know. */

@@ -63,7 +63,7 @@ hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader
         hs_error_set(err, HS_INVALID_ARGUMENT, "a reader of records needs a path");
         return NULL;
     }
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_record_reader_options", err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_record_reader_options, max_record_bytes, &options, given, err)) ||
         check_options(&options, err) || hs__env_take(&env, options.env, err))
         return NULL;
     hs_record_reader *reader = hs__alloc(&env, 1, sizeof *reader);

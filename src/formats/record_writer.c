@@ -67,7 +67,7 @@ hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer
         hs_error_set(err, HS_INVALID_ARGUMENT, "a writer of records needs a path");
         return NULL;
     }
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_record_writer_options", err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_record_writer_options, buffer_bytes, &options, given, err)) ||
         check_options(&options, err) || hs__env_take(&env, options.env, err))
         return NULL;
     hs_record_writer *writer = new_writer(&env, path, &options, err);

@@ -221,7 +221,7 @@ hs_hook hs_control_hook(const hs_control_options *given)
     hs_control_options options = {0};
     control *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_control_options", &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_control_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook)
         hook->file.fifo = -1;

@@ -28,7 +28,7 @@ hs_hook hs_feed_fn_hook(const hs_feed_fn_options *given)
     hs_feed_fn_options options = {0};
     feed_fn *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_feed_fn_options", &error)) {
+    if (!HS_STRUCT_TAKE(hs_feed_fn_options, env, &options, given, &error)) {
         if (options.feeds)
             hook = hs__hook_new(options.env, sizeof *hook, &error);
         else

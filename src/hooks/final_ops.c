@@ -70,7 +70,7 @@ hs_hook hs_final_ops_hook(const hs_final_ops_options *given)
     hs_final_ops_options options = {0};
     final_ops *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_final_ops_options", &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_final_ops_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

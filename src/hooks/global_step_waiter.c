@@ -75,8 +75,7 @@ hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *given)
     hs_global_step_waiter_options options = {0};
     global_step_waiter *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_global_step_waiter_options", &error) &&
-        !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_global_step_waiter_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
         return hs_hook_broken(ops.name, &error);

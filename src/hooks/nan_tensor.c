@@ -101,7 +101,7 @@ hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
     hs_nan_tensor_options options = {0};
     nan_tensor *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_nan_tensor_options", &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_nan_tensor_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
         return hs_hook_broken(ops.name, &error);

@@ -122,7 +122,7 @@ hs_hook hs_run_status_hook(const hs_run_status_options *given)
     hs_run_status_options options = {0};
     run_status *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_run_status_options", &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_run_status_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && !(hook->directory = hs__hook_text(hook, options.status_dir, &error))) {
         destroy(hook);

@@ -14,7 +14,7 @@ hs_code hs__listeners_take(hs__listeners *to, const hs_env *env, const hs_saver_
         return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for %zu listeners", n);
     for (size_t i = 0; i < n; i++) {
         to->items[i] = from[i];
-        hs_code code = hs_struct_take(&to->ops[i], sizeof *to->ops, from[i].ops, "hs_saver_listener_ops", err);
+        hs_code code = HS_STRUCT_TAKE(hs_saver_listener_ops, end, &to->ops[i], from[i].ops, err);
         if (code)
             return code;
     }

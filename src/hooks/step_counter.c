@@ -177,7 +177,7 @@ hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
     hs_step_counter_options options = {0};
     step_counter *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_step_counter_options", &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_step_counter_options, trigger, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

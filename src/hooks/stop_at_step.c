@@ -63,7 +63,7 @@ hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
     hs_stop_at_step_options options = {0};
     stop_at_step *hook = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_stop_at_step_options", &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_stop_at_step_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (!hook)
         return hs_hook_broken(ops.name, &error);

@@ -11,7 +11,7 @@ static hs_code as_trigger(hs_trigger *trigger, const hs__timing *timing, hs_erro
         return hs_error_set(err, HS_INVALID_ARGUMENT, "each of trigger and %s is given; give exactly one of the two",
                             steps ? "every_n_steps" : "every_n_secs");
     if (timing->trigger)
-        return hs_struct_take(trigger, sizeof *trigger, timing->trigger, "hs_trigger", err);
+        return HS_STRUCT_TAKE(hs_trigger, reserved, trigger, timing->trigger, err);
     if (secs == steps && !(timing->optional && !secs))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "%s of every_n_secs and every_n_steps is given; give one of the two, or a trigger",

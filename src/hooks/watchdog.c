@@ -332,7 +332,7 @@ hs_hook hs_watchdog_hook(const hs_watchdog_options *given)
     hs_watchdog_options options = {0};
     watchdog *w = NULL;
     hs_error error = {0};
-    if (!hs_struct_take(&options, sizeof options, given, "hs_watchdog_options", &error))
+    if (!HS_STRUCT_TAKE(hs_watchdog_options, env, &options, given, &error))
         w = hs__hook_new(options.env, sizeof *w, &error);
     if (w && take(w, &options, &error)) {
         destroy(w);

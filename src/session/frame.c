@@ -96,7 +96,7 @@ static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_e
     hs_run_options taken;
     hs_run_options *merged = &frame->merged;
     if (options->size != sizeof *options) {
-        hs_code code = hs_struct_take(&taken, sizeof taken, options, "hs_run_options", err);
+        hs_code code = HS_STRUCT_TAKE(hs_run_options, reserved, &taken, options, err);
         if (code)
             return code;
         options = &taken;

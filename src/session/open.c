@@ -17,7 +17,7 @@ enum { SIGNAL_GRACE_SECS = 30 };
 
 static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_error *err)
 {
-    hs_code code = hs_struct_take(&to->rest->ops, sizeof to->rest->ops, from->ops, "hs_hook_ops", err);
+    hs_code code = HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &to->rest->ops, from->ops, err);
     if (code)
         return code;
     if (!to->rest->ops.name || !*to->rest->ops.name)
@@ -214,7 +214,7 @@ hs_session *hs_session_open(hs_backend backend, const hs_session_options *given,
     hs_session_options options = HS_INIT(hs_session_options);
     hs_backend_ops ops;
     hs_error error = {0};
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_session_options", &error))
+    if (given && HS_STRUCT_TAKE(hs_session_options, hooks, &options, given, &error))
         return not_opened(backend, &error, err);
     hs_session *session = NULL;
     if (!hs__backend_take(&ops, backend, &error))

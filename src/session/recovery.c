@@ -12,7 +12,7 @@ hs_code hs__take_recovery(hs_recovery *to, const hs_recovery *given, hs_error *e
     *to = (hs_recovery)HS_INIT(hs_recovery, .max_attempts = HS_NEVER);
     if (!given)
         return HS_OK;
-    hs_code code = hs_struct_take(to, sizeof *to, given, "hs_recovery", err);
+    hs_code code = HS_STRUCT_TAKE(hs_recovery, reserved, to, given, err);
     if (code)
         return code;
     if (to->max_attempts < HS_NEVER || to->snapshot_limit < HS_NEVER || !(to->backoff_secs >= 0 && to->backoff_secs < 1e9))

@@ -44,7 +44,7 @@ static void copy_defaults(hs_scaffold_options *options)
 hs_scaffold *hs_scaffold_new(const hs_scaffold_options *given, hs_error *err)
 {
     hs_scaffold_options options = HS_INIT(hs_scaffold_options);
-    if (given && hs_struct_take(&options, sizeof options, given, "hs_scaffold_options", err))
+    if (given && HS_STRUCT_TAKE(hs_scaffold_options, env, &options, given, err))
         return NULL;
     if (options.copy_from)
         copy_defaults(&options);

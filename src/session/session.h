@@ -416,7 +416,7 @@ static inline hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given,
     if (given->size == sizeof *given)
         return HS_OK;
     *out = copy;
-    return hs_struct_take(copy, sizeof *copy, given, "hs_run_args", err);
+    return HS_STRUCT_TAKE(hs_run_args, built, copy, given, err);
 }
 
 /* Adds what `who` asks for to a run. `asker` is HS__CALLER and so on. */

@@ -23,7 +23,7 @@ hs_session_manager *hs_session_manager_new(const hs_session_manager_options *giv
     hs_session_manager_options options = HS_INIT(hs_session_manager_options);
     hs_env env;
     double wait;
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_session_manager_options", err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_session_manager_options, env, &options, given, err)) ||
         hs__env_take(&env, options.env, err) ||
         hs__seconds(&wait, options.recovery_wait_secs, 30, "hs_session_manager_options.recovery_wait_secs", err))
         return NULL;
@@ -160,7 +160,7 @@ static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_
     hs_session *session = NULL;
     if (!manager)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "the session manager is NULL");
-    else if ((!given || !hs_struct_take(&options, sizeof options, given, "hs_prepare_options", &error)) &&
+    else if ((!given || !HS_STRUCT_TAKE(hs_prepare_options, reserved, &options, given, &error)) &&
              !take_options(&startup, manager, &options, &restoring, standard_wait, &error))
         session = make_session(backend, &options, &error);
     if (session) {

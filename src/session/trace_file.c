@@ -50,7 +50,7 @@ static hs_code write_file(const hs_run_context *run, int64_t step, const hs_trac
 hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_trace_options *given, hs_error *err)
 {
     hs_trace_options options;
-    hs_code code = hs_struct_take(&options, sizeof options, given, "hs_trace_options", err);
+    hs_code code = HS_STRUCT_TAKE(hs_trace_options, reserved, &options, given, err);
     if (code)
         return code;
     if (!options.trace_dir || !*options.trace_dir)

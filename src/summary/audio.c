@@ -105,7 +105,7 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *audi
                      hs_audio_options *o, hs_error *err)
 {
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (given && (code = hs_struct_take(o, sizeof *o, given, "hs_audio_options", err))))
+    if (code || (given && (code = HS_STRUCT_TAKE(hs_audio_options, max_outputs, o, given, err))))
         return code;
     if (o->max_outputs < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_audio_options.max_outputs is %lld", tag,

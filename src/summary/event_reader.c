@@ -35,8 +35,8 @@ hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_op
         hs_error_set(err, HS_INVALID_ARGUMENT, "a reader of events needs a path");
         return NULL;
     }
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_event_reader_options", err)) ||
-        check_options(&options, err) || hs__env_take(&env, options.env, err))
+    if ((given && HS_STRUCT_TAKE(hs_event_reader_options, user, &options, given, err)) || check_options(&options, err) ||
+        hs__env_take(&env, options.env, err))
         return NULL;
     hs_event_reader *reader = hs__alloc(&env, 1, sizeof *reader);
     if (!reader) {

@@ -112,7 +112,7 @@ static hs_code add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_summary: the definition is NULL");
-    if ((code = hs_struct_take(&def, sizeof def, given, "hs_graph_summary_def", err)) ||
+    if ((code = HS_STRUCT_TAKE(hs_graph_summary_def, sample_rate, &def, given, err)) ||
         (code = check(graph, maker, &def, err)))
         return code;
     hs__summary_op *made = new_op(graph, maker, &def);

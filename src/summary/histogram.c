@@ -142,7 +142,7 @@ hs_code hs_summary_histogram_counted(hs_summary *summary, const char *tag, const
 {
     hs_histogram_counts counts = HS_INIT(hs_histogram_counts);
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = hs_struct_take(&counts, sizeof counts, given, "hs_histogram_counts", err)) ||
+    if (code || (code = HS_STRUCT_TAKE(hs_histogram_counts, counts, &counts, given, err)) ||
         (code = check_counts(tag, &counts, err)))
         return code;
     return put_histogram(summary, tag, &counts, err);

@@ -110,7 +110,7 @@ hs_code hs_summary_histogram_uniform(hs_summary *summary, const char *tag, const
     hs_uniform_histogram_options options = HS_INIT(hs_uniform_histogram_options);
     hs_tensor host;
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (given && (code = hs_struct_take(&options, sizeof options, given, "hs_uniform_histogram_options", err))) ||
+    if (code || (given && (code = HS_STRUCT_TAKE(hs_uniform_histogram_options, description, &options, given, err))) ||
         (code = check(tag, &options, err)))
         return code;
     if (values && !hs__is_real(values->dtype))

@@ -202,7 +202,7 @@ hs_code hs_hparams_config(hs_summary *summary, const hs_hparams_config_options *
     static const char tag[] = "_hparams_/experiment";
     hs_hparams_config_options o = HS_INIT(hs_hparams_config_options);
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = hs_struct_take(&o, sizeof o, given, "hs_hparams_config_options", err)) ||
+    if (code || (code = HS_STRUCT_TAKE(hs_hparams_config_options, created_secs, &o, given, err)) ||
         (code = check_config(&o, err)))
         return code;
     opened value = begin(summary, tag, DATA_EXPERIMENT);
@@ -241,7 +241,7 @@ hs_code hs_hparams_start(hs_summary *summary, const hs_hparams_start_options *gi
     static const char tag[] = "_hparams_/session_start_info";
     hs_hparams_start_options o = HS_INIT(hs_hparams_start_options);
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = hs_struct_take(&o, sizeof o, given, "hs_hparams_start_options", err)) ||
+    if (code || (code = HS_STRUCT_TAKE(hs_hparams_start_options, start_secs, &o, given, err)) ||
         (code = check_start(&o, err)))
         return code;
     opened value = begin(summary, tag, DATA_START);

@@ -176,7 +176,7 @@ static hs_code check(hs_summary *summary, const char *tag, const hs_tensor *imag
                      hs_image_options *options, hs_error *err)
 {
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (given && (code = hs_struct_take(options, sizeof *options, given, "hs_image_options", err))))
+    if (code || (given && (code = HS_STRUCT_TAKE(hs_image_options, max_outputs, options, given, err))))
         return code;
     if (options->max_outputs < 0)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': hs_image_options.max_outputs is %lld", tag,

@@ -183,7 +183,7 @@ hs_code hs_summary_pr_curve(hs_summary *summary, const char *tag, const hs_pr_cu
 {
     hs_pr_curve options = HS_INIT(hs_pr_curve);
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (code = hs_struct_take(&options, sizeof options, given, "hs_pr_curve", err)) ||
+    if (code || (code = HS_STRUCT_TAKE(hs_pr_curve, description, &options, given, err)) ||
         (code = check(tag, &options, err)))
         return code;
     curve c = {.copies = {{.env = &summary->env}, {.env = &summary->env}}};

@@ -65,7 +65,7 @@ hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_tensor 
     hs_summary_plugin plugin = HS_INIT(hs_summary_plugin);
     hs_tensor host;
     hs_code code = hs__check_value(summary, tag, err);
-    if (code || (given && (code = hs_struct_take(&plugin, sizeof plugin, given, "hs_summary_plugin", err))) ||
+    if (code || (given && (code = HS_STRUCT_TAKE(hs_summary_plugin, description, &plugin, given, err))) ||
         (code = check_plugin(tag, &plugin, err)) || (code = hs__value_tensor(summary, tag, tensor, &host, err)) ||
         (code = hs__check_strings(tag, &host, err)))
         return code;

@@ -125,7 +125,7 @@ hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summar
         hs_error_set(err, HS_INVALID_ARGUMENT, "an event-file writer needs a directory");
         return NULL;
     }
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_summary_writer_options", err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_summary_writer_options, on_error, &options, given, err)) ||
         check_options(&options, err) || hs__env_take(&env, options.env, err))
         return NULL;
     hs_summary_writer *writer = new_writer(&env, directory, &options, err);

@@ -66,7 +66,7 @@ hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summ
 {
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options);
     hs_env env;
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_summary_writer_options", err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_summary_writer_options, on_error, &options, given, err)) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     hs_summary_writer *found = directory ? find_locked(directory, &env) : NULL;

@@ -38,7 +38,7 @@ hs_coordinator *hs_coordinator_new(const hs_coordinator_options *given, hs_error
     hs_coordinator_options options = HS_INIT(hs_coordinator_options);
     hs_env env;
     hs_error_clear(err);
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_coordinator_options", err)) ||
+    if ((given && HS_STRUCT_TAKE(hs_coordinator_options, clean_stop_codes, &options, given, err)) ||
         hs__env_take(&env, options.env, err))
         return NULL;
     return make(&env, options.clean_stop_codes, err);
@@ -228,7 +228,7 @@ void hs__coordinator_release(hs_coordinator *coordinator)
 static hs_code start_thread(hs_coordinator *coordinator, const hs_thread_options *given, hs_error *err)
 {
     hs_thread_options options;
-    hs_code code = hs_struct_take(&options, sizeof options, given, "hs_thread_options", err);
+    hs_code code = HS_STRUCT_TAKE(hs_thread_options, env, &options, given, err);
     if (code)
         return code;
     if (!coordinator || !options.run)

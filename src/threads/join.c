@@ -172,7 +172,7 @@ static hs_code end_join(hs_coordinator *coordinator, hs_error *err)
 static hs_code take_options(hs_join_options *options, const hs_join_options *given, hs_error *err)
 {
     *options = (hs_join_options)HS_INIT(hs_join_options);
-    hs_code code = given ? hs_struct_take(options, sizeof *options, given, "hs_join_options", err) : HS_OK;
+    hs_code code = given ? HS_STRUCT_TAKE(hs_join_options, left_behind, options, given, err) : HS_OK;
     if (code)
         return code;
     if (options->left_behind)

@@ -45,7 +45,7 @@ static void release_looper(void *user)
 static hs_code take_options(hs_looper_options *options, const hs_looper_options *given, hs_error *err)
 {
     hs_error_clear(err);
-    hs_code code = hs_struct_take(options, sizeof *options, given, "hs_looper_options", err);
+    hs_code code = HS_STRUCT_TAKE(hs_looper_options, wake, options, given, err);
     if (code)
         return code;
     if (!options->coordinator || !options->loop)

@@ -54,8 +54,8 @@ hs_queue *hs_queue_new(const hs_queue_options *given, hs_error *err)
     hs_queue_options options = HS_INIT(hs_queue_options);
     hs_env env;
     hs_error_clear(err);
-    if ((given && hs_struct_take(&options, sizeof options, given, "hs_queue_options", err)) ||
-        check_options(&options, err) || hs__env_take(&env, options.env, err))
+    if ((given && HS_STRUCT_TAKE(hs_queue_options, env, &options, given, err)) || check_options(&options, err) ||
+        hs__env_take(&env, options.env, err))
         return NULL;
     size_t capacity = options.capacity ? (size_t)options.capacity : DEFAULT_CAPACITY;
     hs_queue *queue = hs__alloc(&env, 1, sizeof *queue + capacity * sizeof *queue->ring);

@@ -53,7 +53,7 @@ hs_thread *hs__thread_new(const hs_thread_options *given, const hs_env *default_
     hs_thread_options options;
     hs_env env;
     hs_error_clear(err);
-    if (hs_struct_take(&options, sizeof options, given, "hs_thread_options", err) ||
+    if (HS_STRUCT_TAKE(hs_thread_options, env, &options, given, err) ||
         hs__env_take(&env, options.env ? options.env : default_env, err))
         return NULL;
     if (!options.name || !*options.name) {

@@ -349,7 +349,7 @@ typedef struct {
 static hs_code take(options *to, const void *from, hs_error *err)
 {
     memset(to, 0x55, sizeof *to);
-    return hs_struct_take(to, sizeof *to, from, "options", err);
+    return HS_STRUCT_TAKE(options, first, to, from, err);
 }
 
 static void take_copies_the_same_version(void **state)
@@ -400,20 +400,18 @@ static void take_refuses_a_forgotten_macro(void **state)
     hs_error err = {0};
     options to, from = {0, 1, 2};
     assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err,
-                 "options.size is 0: initialize it by HS_INIT(options, ...)");
-    from.size = sizeof from.size - 1;
-    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 7");
+                 "options.size is 0, and at least 16: initialize it by HS_INIT(options, ...)");
 }
 
-static void take_of_nothing_but_a_size_is_all_zero(void **state)
+static void take_refuses_a_size_that_no_release_had(void **state)
 {
     (void)state;
     hs_error err = {0};
     options to;
-    size_t from = sizeof from;
-    assert_ok(take(&to, &from, &err), &err);
-    assert_int_equal(to.size, sizeof to);
-    assert_int_equal(to.first, 0);
+    old_options from = {sizeof from - 1, 1};
+    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 15, and at least 16");
+    from.size = sizeof from.size;
+    assert_fails(take(&to, &from, &err), HS_INVALID_ARGUMENT, &err, "options.size is 8");
 }
 
 static void take_clears_the_error(void **state)
@@ -433,7 +431,8 @@ static void null_arguments_are_refused(void **state)
     options to, from = {sizeof from, 1, 2};
     const char *none = NULL;
     assert_fails(take(&to, NULL, &err), HS_INVALID_ARGUMENT, &err, "options: the pointer is NULL");
-    assert_fails(hs_struct_take(NULL, sizeof to, &from, "options", &err), HS_INVALID_ARGUMENT, &err, "options");
+    assert_fails(hs_struct_take(NULL, sizeof to, &from, sizeof from, "options", &err), HS_INVALID_ARGUMENT, &err,
+                 "options");
     assert_int_equal(hs_error_set(&err, HS_ABORTED, none, 0), HS_ABORTED);
     assert_says(&err, HS_ABORTED, "");
     assert_int_equal(hs_error_set_errno(&err, ENOENT, none, 0), HS_NOT_FOUND);
@@ -495,7 +494,7 @@ int main(void)
         cmocka_unit_test(take_lets_unset_newer_fields_pass),
         cmocka_unit_test(take_refuses_set_newer_fields),
         cmocka_unit_test(take_refuses_a_forgotten_macro),
-        cmocka_unit_test(take_of_nothing_but_a_size_is_all_zero),
+        cmocka_unit_test(take_refuses_a_size_that_no_release_had),
         cmocka_unit_test(take_clears_the_error),
         cmocka_unit_test(null_arguments_are_refused),
         cmocka_unit_test(versions_agree),

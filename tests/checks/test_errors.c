@@ -137,7 +137,7 @@ static void of_sessions(void **state)
     const hs_session_options options = HS_INIT(hs_session_options),
                              hooked = HS_INIT(hs_session_options, .hooks = HS_HOOKS({.ops = &looking}));
     hs_session_options taken;
-    CLEARS(hs_struct_take(&taken, sizeof taken, &options, "hs_session_options", &err));
+    CLEARS(hs_struct_take(&taken, sizeof taken, &options, sizeof options, "hs_session_options", &err));
     CLEARS(session = hs_session_open(backend, &hooked, &err));
     CLEARS(hs_session_global_step(session, &err));
     CLEARS(hs_session_run_step(session, look_at_the_session, session, &err));

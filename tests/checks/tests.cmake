@@ -2,6 +2,7 @@
 # Checks of the project itself.
 hooksess_test(checks abi)
 hooksess_test(checks errors checkpoint/model.c)
+hooksess_test(checks sizes checkpoint/model.c)
 
 # The lines that C11 and C++20 share.
 foreach(language IN ITEMS c cpp)

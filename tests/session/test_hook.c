@@ -64,7 +64,7 @@ static void there_may_be_nothing_to_destroy(void **state)
     hs_hook_free((hs_hook){.ops = &nothing});
 }
 
-/* Of a hook that was compiled against headers in which it was the last member, or was not there at all. */
+/* Of a hook whose size is wrong, which no session takes: what is beyond it is not read. */
 static void destroy_is_looked_for_where_the_hook_has_it(void **state)
 {
     (void)state;
@@ -78,16 +78,20 @@ static void destroy_is_looked_for_where_the_hook_has_it(void **state)
     assert_int_equal(a.destroyed, 1);
 }
 
-static void an_older_hook_is_opened_and_run(void **state)
+static void a_later_hook_is_opened_and_run(void **state)
 {
     play *p = *state;
     hs_hook hook = probe_hook(&p->a);
-    p->a.ops.size = offsetof(hs_hook_ops, end); /* before end, close and what follows were added */
+    struct {
+        hs_hook_ops known;
+        void (*unknown)(void *self);
+    } later = {.known = p->a.ops};
+    later.known.size = sizeof later;
+    hook.ops = &later.known;
     play_open(p, &hook, 1);
     play_train(p);
     assert_int_equal(play_close(p)->reason, HS_REASON_CLOSED);
     assert_int_equal(p->a.calls[PROBE_AFTER], 1);
-    assert_int_equal(p->a.calls[PROBE_END] + p->a.calls[PROBE_CLOSE], 0);
 }
 
 /* The list is the session's own; the functions stay the hook's. */
@@ -201,7 +205,7 @@ int main(void)
         cmocka_unit_test(a_broken_hook_reports_its_error_in_begin),
         cmocka_unit_test(a_hook_is_broken_without_an_error_too),
         cmocka_unit_test(destroy_is_looked_for_where_the_hook_has_it),
-        play_test(an_older_hook_is_opened_and_run),
+        play_test(a_later_hook_is_opened_and_run),
         play_test(the_list_of_hooks_is_copied),
         play_test(two_pieces_of_state_with_one_key_are_refused),
         play_test(hooks_of_one_name_keep_a_state_each),

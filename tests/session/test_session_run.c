@@ -279,17 +279,15 @@ static void args_that_make_no_sense_are_refused(void **state)
     assert_int_equal(hs_script_runs(p->script), 0);
 }
 
-/* A caller that was compiled against headers with more or fewer members. */
-static void args_of_another_size_are_taken(void **state)
+/* A caller that was compiled against headers with more members. */
+static void args_of_a_later_version_are_taken(void **state)
 {
     play *p = *state;
     struct {
         hs_run_args args;
         void *more;
     } newer = {.args = {.size = sizeof newer, .names = HS_NAMES("five")}};
-    hs_run_args older = {.size = offsetof(hs_run_args, options), .names = HS_NAMES("ten")};
-    memset(&older.options, 0x5a, sizeof older - offsetof(hs_run_args, options)); /* not its memory */
-    play_probe(p, a, .wants = &older);
+    play_probe(p, a, .wants = HS_RUN_ARGS(.names = HS_NAMES("ten")));
     play_open_probes(p, 1);
     assert_ok(play_args(p, &newer.args), &p->err);
     assert_true(hs_run_values_number(p->values, 0) == 5 && p->a.number == 10);
@@ -427,7 +425,7 @@ int main(void)
         play_test(an_error_may_go_unread),
         play_test(success_clears_the_error),
         play_test(args_that_make_no_sense_are_refused),
-        play_test(args_of_another_size_are_taken),
+        play_test(args_of_a_later_version_are_taken),
         play_test(no_session_runs_nothing),
         play_test(a_failed_run_has_no_values),
         play_test(a_refused_run_has_no_values),

@@ -113,7 +113,7 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL");
-    if ((code = hs_struct_take(&def, sizeof def, given, "hs_variable_def", err)) ||
+    if ((code = HS_STRUCT_TAKE(hs_variable_def, flags, &def, given, err)) ||
         (code = hs__graph_check_name(graph, "variable", def.name, err)) ||
         (code = check_tensor("variable", def.name, def.dtype, &def.shape, false, err)) ||
         (code = check_memory("variable", def.name, def.memory, err)))
@@ -287,7 +287,7 @@ hs_code hs__graph_add_op(hs_graph *graph, const hs_op_def *given, hs_error *err)
     size_t n_outputs = 0;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_op: the definition is NULL");
-    if ((code = hs_struct_take(&def, sizeof def, given, "hs_op_def", err)) ||
+    if ((code = HS_STRUCT_TAKE(hs_op_def, type, &def, given, err)) ||
         (code = hs__graph_check_name(graph, "op", def.name, err)) ||
         (code = check_outputs(def.name, def.outputs, &n_outputs, err)))
         return code;

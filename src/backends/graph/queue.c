@@ -186,7 +186,7 @@ static hs_code add_queue(hs_graph *graph, const hs_queue_def *given, hs_error *e
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_queue: the definition is NULL");
-    if ((code = hs_struct_take(&def, sizeof def, given, "hs_queue_def", err)) ||
+    if ((code = HS_STRUCT_TAKE(hs_queue_def, position, &def, given, err)) ||
         (code = hs__graph_check_name(graph, "queue", def.name, err)) || (code = check_components(&def, &n, err)) ||
         (code = check_filling(&def, n, err)) || (code = check_numbers(&def, err)) ||
         (code = new_def(graph, &def, n, &made, err)))

@@ -105,7 +105,7 @@ hs_hook hs_script_watch(hs_script *script, const char *label, hs_hook hook)
     const hs_env *env = hs_script_env(script);
     watch *w = hs__alloc(env, 1, sizeof *w);
     char *copy = w && label ? hs__strdup(env, label) : NULL;
-    if (!w || (label && !copy) || !hook.ops || hs_struct_take(&w->inner, sizeof w->inner, hook.ops, "hs_hook_ops", NULL)) {
+    if (!w || (label && !copy) || !hook.ops || HS_STRUCT_TAKE(hs_hook_ops, state_bytes, &w->inner, hook.ops, NULL)) {
         hs__free(env, copy);
         hs__free(env, w);
         return hook; /* unwatched; what is wrong with it, the session says */

@@ -105,7 +105,7 @@ hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *giv
                             self ? "there is no op" : "this is no backend of TensorFlow's");
     if (self->error.code)
         return hs__error_copy(err, &self->error);
-    hs_code code = hs_struct_take(&def, sizeof def, given, "hs_tensorflow_op_def", err);
+    hs_code code = HS_STRUCT_TAKE(hs_tensorflow_op_def, list_until, &def, given, err);
     if (code)
         return code;
     if (!def.type || !def.name || !*def.type || !*def.name)

@@ -38,7 +38,7 @@ hs_code hs__tf_take_env(hs_env *env, const hs_env *given, hs_error *err)
 {
     const hs_env *core = hs_env_default();
     hs_env filled = *core;
-    hs_code code = given ? hs_struct_take(&filled, sizeof filled, given, "hs_env", err) : HS_OK;
+    hs_code code = given ? HS_STRUCT_TAKE(hs_env, files, &filled, given, err) : HS_OK;
     if (!filled.allocator.alloc && !filled.allocator.realloc && !filled.allocator.free)
         filled.allocator = core->allocator;
     if (!filled.clock.monotonic_ns && !filled.clock.realtime_ns && !filled.clock.sleep_ns)
@@ -150,7 +150,7 @@ static hs_backend open_backend(const char *path, const hs_bytes *bytes, const hs
     hs_tensorflow_options options = HS_INIT(hs_tensorflow_options);
     hs_env env;
     hs_error error = {0};
-    hs_code code = given ? hs_struct_take(&options, sizeof options, given, "hs_tensorflow_options", &error) : HS_OK;
+    hs_code code = given ? HS_STRUCT_TAKE(hs_tensorflow_options, timeout_secs, &options, given, &error) : HS_OK;
     if (!code)
         code = hs__tf_take_env(&env, options.env, &error);
     hs__tf_backend *backend = make_backend(code ? hs_env_default() : &env, &error);

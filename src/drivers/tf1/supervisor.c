@@ -201,7 +201,7 @@ hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options
     hs_supervisor_options o = HS_INIT(hs_supervisor_options);
     hs_error error = {0};
     hs_supervisor *sv = NULL;
-    if (!(options && hs_struct_take(&o, sizeof o, options, "hs_supervisor_options", &error)) && !check(&o, &error))
+    if (!(options && HS_STRUCT_TAKE(hs_supervisor_options, reserved, &o, options, &error)) && !check(&o, &error))
         sv = make(backend, &error);
     if (sv && fill(sv, &o, &error)) {
         hs_supervisor_free(sv);

@@ -53,7 +53,7 @@ static hs_code begin(hs_supervisor *sv, hs_raw_session *session, bool services, 
 
 static hs_code take_options(hs_supervisor_session_options *to, const hs_supervisor_session_options *given, hs_error *err)
 {
-    return given ? hs_struct_take(to, sizeof *to, given, "hs_supervisor_session_options", err) : HS_OK;
+    return given ? HS_STRUCT_TAKE(hs_supervisor_session_options, recovery, to, given, err) : HS_OK;
 }
 
 static hs_code check(const hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err)
@@ -137,7 +137,7 @@ static hs_code stop(hs_supervisor *sv, const hs_supervisor_stop_options *given, 
     hs_error error = {0}, late = {0};
     hs_coordinator_request_stop(sv->coordinator, NULL);
     if (given) /* nobody is left behind because they cannot be read */
-        hs_struct_take(&options, sizeof options, given, "hs_supervisor_stop_options", &error);
+        HS_STRUCT_TAKE(hs_supervisor_stop_options, left_behind, &options, given, &error);
     const hs_join_options join =
         HS_INIT(hs_join_options, .threads = options.threads, .stop_grace_secs = sv->stop_grace_secs,
                 .ignore_live_threads = options.ignore_live_threads, .left_behind = left);

@@ -106,7 +106,7 @@ hs_tensorflow_server *hs_tensorflow_server_start(const hs_tensorflow_server_opti
         hs_error_set(err, HS_INVALID_ARGUMENT, "hs_tensorflow_server_options is NULL; it names the cluster");
         return NULL;
     }
-    if (hs_struct_take(&options, sizeof options, given, "hs_tensorflow_server_options", err) ||
+    if (HS_STRUCT_TAKE(hs_tensorflow_server_options, reserved, &options, given, err) ||
         hs__tf_take_env(&env, options.env, err))
         return NULL;
     hs_tensorflow_server *server = hs__alloc(&env, 1, sizeof *server);
