@@ -101,8 +101,8 @@ enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_BEST_EFFORT
 typedef struct hs_hook {
     const hs_hook_ops *ops;
     void *self;
-    uint32_t flags;        /* HS_HOOK_TRAIN and so on; 0: HS_HOOK_TRAIN */
-    uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT, as in hs_hook_best_effort; 0: no limit */
+    uint32_t flags HS_ZERO;        /* HS_HOOK_TRAIN and so on; 0: HS_HOOK_TRAIN */
+    uint32_t max_failures HS_ZERO; /* with HS_HOOK_BEST_EFFORT, as in hs_hook_best_effort; 0: no limit */
 } hs_hook;
 
 /* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hs_nan_tensor(.tensor = "loss")). A named array of hooks ends with a

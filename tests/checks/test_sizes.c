@@ -2,6 +2,10 @@
 /* Options of a size that no release had are refused, wherever they are given. */
 #include "checkpoint/model.h"
 
+#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/tf1/session_manager.h>
+#include <hooksess/tf1/supervisor.h>
+
 static hs_error err;
 
 /* Calls with options `o` of the type, a byte shorter than in the first release. */
@@ -128,7 +132,7 @@ static void of_sessions(void **state)
     SHORTER(hs_run_options, hs_session_run_args(f->m.session, HS_RUN_ARGS(.options = &o), NULL, &err));
     SHORTER(hs_state_provider, hs_raw_session_add_state(raw, &o, &err));
     SHORTER(hs_prepare_options, hs_session_manager_prepare(manager, backend, &o, &err));
-    SHORTER(hs_supervised_options, hs_supervisor_managed_session(sv, &o, &err));
+    SHORTER(hs_supervisor_session_options, hs_supervisor_managed_session(sv, &o, &err));
     SHORTER(hs_supervisor_stop_options, hs_supervisor_stop(sv, &o, &err));
     SHORTER(hs_evaluate_once_options, hs_evaluate_once(backend, &o, &err));
     SHORTER(hs_evaluation_loop_options, hs_evaluation_loop(backend, &o, NULL, &err));

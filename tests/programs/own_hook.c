@@ -117,7 +117,7 @@ static hs_hook counter_hook(const char *tensor, const hs_trigger *trigger, const
     h->tensor = tensor;
     h->directory = directory;
     h->acted = acted;
-    hs_hook hook = {.ops = &counter_ops, .self = h, .flags = 0};
+    hs_hook hook = {.ops = &counter_ops, .self = h};
     return hook;
 }
 

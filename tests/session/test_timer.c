@@ -250,8 +250,9 @@ static void every_n_steps_counts_from_where_it_fired(void **state)
 static void saved(const hs_timer *timer, int64_t numbers[2])
 {
     hs_state_writer out;
+    hs_error err;
     hs__buffer_init(&out.buffer, hs_env_default());
-    assert_int_equal(hs_timer_save(timer, &out, NULL), HS_OK);
+    assert_ok(hs_timer_save(timer, &out, &err), &err);
     assert_int_equal(out.buffer.size, 2 * sizeof *numbers);
     memcpy(numbers, out.buffer.data, out.buffer.size);
     hs__buffer_free(&out.buffer);
@@ -269,7 +270,8 @@ static void load(hs_timer *timer, int64_t mark, int64_t listed)
 {
     const int64_t numbers[] = {mark, listed, 77};
     hs_state_reader in = {.at = (const unsigned char *)numbers, .left = sizeof numbers};
-    assert_int_equal(hs_timer_load(timer, &in, NULL), HS_OK);
+    hs_error err;
+    assert_ok(hs_timer_load(timer, &in, &err), &err);
     assert_int_equal(in.left, sizeof *numbers); /* the hook's own state may follow */
 }
 
