@@ -24,7 +24,8 @@ hs_boundary hs_run_context_boundary(const hs_run_context *run)
     return run->boundary;
 }
 
-static int64_t read_step(hs_run_context *run, hs_error *err)
+/* Out of line, as only the first hook that asks comes here. */
+__attribute__((noinline)) static int64_t read_step(hs_run_context *run, hs_error *err)
 {
     bool after = run->after;
     hs_raw_session *raw = &run->session->raw;
