@@ -66,27 +66,30 @@ static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **
     return ((*at)++)->kind == 0;
 }
 
-static bool same(const hs_run_args *args, const hs__fragment *fragment)
+static bool same_names(const char *const *names, const hs__fragment *fragment)
 {
-    if (fragment->flat != !args->fetches || (args->names && args->fetches))
-        return false;
-    if (args->fetches) {
-        const hs__token *at = fragment->tokens;
-        if (!same_tree(args->fetches, NULL, &at))
-            return false;
-    } else {
-        size_t n = 0;
-        for (; args->names && args->names[n]; n++)
-            if (n == fragment->n_leaves || strcmp(args->names[n], fragment->tokens[n].name) != 0)
-                return false;
-        if (n != fragment->n_leaves)
-            return false;
-    }
     size_t n = 0;
-    for (; args->feeds && args->feeds[n].name; n++)
-        if (n == fragment->n_feeds || strcmp(args->feeds[n].name, fragment->feed_names[n]) != 0)
+    for (; names && names[n]; n++)
+        if (n == fragment->n_leaves || strcmp(names[n], fragment->tokens[n].name) != 0)
+            return false;
+    return n == fragment->n_leaves;
+}
+
+static bool same_feeds(const hs_feed *feeds, const hs__fragment *fragment)
+{
+    size_t n = 0;
+    for (; feeds && feeds[n].name; n++)
+        if (n == fragment->n_feeds || strcmp(feeds[n].name, fragment->feed_names[n]) != 0)
             return false;
     return n == fragment->n_feeds;
+}
+
+bool hs__fragment_is_of(const hs__fragment *fragment, const hs_run_args *args)
+{
+    const hs__token *at = fragment->tokens;
+    bool same = args->fetches ? !fragment->flat && !args->names && same_tree(args->fetches, NULL, &at)
+                              : fragment->flat && same_names(args->names, fragment);
+    return same && same_feeds(args->feeds, fragment);
 }
 
 /* Measuring args: how large is their fragment, which hash has it, and do they make sense? */
@@ -382,12 +385,12 @@ static hs__fragment *new_fragment(const hs_env *env, const measure *m, bool flat
 }
 
 /* Throws away the fragment that was not used for longest, unless it is in use. */
-static void evict(hs__fragments *all, uint64_t keep)
+static void evict(hs__fragments *all)
 {
     hs__fragment **oldest = NULL;
     for (size_t i = 0; i < HS__FRAGMENT_BUCKETS; i++)
         for (hs__fragment **at = &all->buckets[i]; *at; at = &(*at)->next)
-            if ((*at)->last_used < keep && (!oldest || (*at)->last_used < (*oldest)->last_used))
+            if ((*at)->last_used < all->since && (!oldest || (*at)->last_used < (*oldest)->last_used))
                 oldest = at;
     if (!oldest)
         return;
@@ -400,8 +403,7 @@ static void evict(hs__fragments *all, uint64_t keep)
     free_fragment(all->env, gone);
 }
 
-static hs_code make(hs__fragments *all, const hs_run_args *args, const measure *m, uint64_t keep, hs__fragment **out,
-                    hs_error *err)
+static hs_code make(hs__fragments *all, const hs_run_args *args, const measure *m, hs__fragment **out, hs_error *err)
 {
     hs__fragment *made = new_fragment(all->env, m, !args->fetches);
     if (!made)
@@ -412,7 +414,7 @@ static hs_code make(hs__fragments *all, const hs_run_args *args, const measure *
         return code;
     }
     if (all->n_fragments >= MAX_FRAGMENTS)
-        evict(all, keep);
+        evict(all);
     hs__fragment **bucket = &all->buckets[made->hash % HS__FRAGMENT_BUCKETS];
     made->next = *bucket;
     *bucket = made;
@@ -421,26 +423,17 @@ static hs_code make(hs__fragments *all, const hs_run_args *args, const measure *
     return HS_OK;
 }
 
-hs_code hs__fragment_of(hs__fragments *all, size_t asker, const hs_run_args *args, uint64_t keep, hs__fragment **out,
-                        hs_error *err)
+hs_code hs__fragment_search(hs__fragments *all, size_t asker, const hs_run_args *args, hs__fragment **out, hs_error *err)
 {
-    hs__fragment *last = all->last[asker];
-    all->clock++;
-    if (last && same(args, last)) {
-        last->last_used = all->clock;
-        *out = last;
-        return HS_OK;
-    }
     measure m = {.hash = HS__HASH_START, .err = err};
     hs_code code = measure_args(&m, args);
     if (code)
         return code;
     hs__fragment *found = all->buckets[m.hash % HS__FRAGMENT_BUCKETS];
-    while (found && (found->hash != m.hash || !same(args, found)))
+    while (found && (found->hash != m.hash || !hs__fragment_is_of(found, args)))
         found = found->next;
-    if (!found && (code = make(all, args, &m, keep, &found, err)))
+    if (!found && (code = make(all, args, &m, &found, err)))
         return code;
-    found->last_used = all->clock;
     *out = all->last[asker] = found;
     return HS_OK;
 }

@@ -56,6 +56,7 @@ typedef struct hs__fragments {
     hs__fragment **last; /* by asker: what it asked for last, which is looked at first */
     size_t n_askers;
     uint64_t clock; /* counts look-ups, for last_used */
+    uint64_t since; /* the clock when the run at level 0 began: what was used since then is not thrown away */
 } hs__fragments;
 
 /* `ops` and `backend` are those of the session, which outlives this. Askers are numbered from 0. */
@@ -63,9 +64,22 @@ hs_code hs__fragments_init(hs__fragments *all, const hs_env *env, const hs_backe
                            hs_error *err);
 void hs__fragments_free(hs__fragments *all);
 
-/* The fragment for the asker's args. Fragments that were used at `keep` (a value of the clock) or later are not thrown
- * away. */
-hs_code hs__fragment_of(hs__fragments *all, size_t asker, const hs_run_args *args, uint64_t keep, hs__fragment **out,
-                        hs_error *err);
+/* Does the fragment ask for what the args ask for? Contents are compared, never addresses. */
+bool hs__fragment_is_of(const hs__fragment *fragment, const hs_run_args *args);
+/* Looks among all fragments, and compiles the args if there is none for them. */
+hs_code hs__fragment_search(hs__fragments *all, size_t asker, const hs_run_args *args, hs__fragment **out, hs_error *err);
+
+/* The fragment for the asker's args. */
+static inline hs_code hs__fragment_of(hs__fragments *all, size_t asker, const hs_run_args *args, hs__fragment **out,
+                                      hs_error *err)
+{
+    hs_code code = HS_OK;
+    *out = all->last[asker];
+    if (!*out || !hs__fragment_is_of(*out, args))
+        code = hs__fragment_search(all, asker, args, out, err);
+    if (!code)
+        (*out)->last_used = ++all->clock;
+    return code;
+}
 
 #endif

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/frame.h"
 
+#include "base/cold.h"
+
 #include <math.h>
 #include <string.h>
 
 void hs__frame_init(hs__frame *frame, const hs_env *env)
 {
-    *frame = (hs__frame){.env = env};
+    *frame = (hs__frame){.env = env, .call.size = sizeof frame->call};
 }
 
 void hs__frame_free(hs__frame *frame)
 {
     const hs_env *env = frame->env;
-    void *const blocks[] = {frame->seating,         frame->fetches, frame->values, frame->feeds,
+    void *const blocks[] = {frame->seating,         frame->fetches, frame->call.values, frame->feeds,
                             (void *)frame->feeders, frame->watches, frame->copies};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         hs__free(env, blocks[i]);
     hs__frame_init(frame, env);
 }
 
-void hs__frame_begin(hs__frame *frame, uint64_t run, const hs__fragments *all)
+/* Is there room for all that the fragment may add? */
+static bool has_room(const hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment)
 {
-    frame->run = run;
-    frame->since = all->clock;
-    frame->n_fetches = frame->n_feeds = 0;
-    frame->options = NULL;
-    frame->metadata = (hs_bytes){NULL, 0};
-    frame->in_use = false;
+    return frame->n_seats >= all->n_nodes && frame->fetches_capacity - frame->call.n_fetches >= fragment->n_leaves &&
+           frame->feeds_capacity - frame->call.n_feeds >= fragment->n_feeds;
 }
 
 static hs_code grow_seating(hs__frame *frame, size_t n_seats, hs_error *err)
@@ -43,7 +42,9 @@ static hs_code grow_fetches(hs__frame *frame, size_t wanted, hs_error *err)
     size_t capacity = frame->fetches_capacity;
     hs_code code = hs__reserve(frame->env, &frame->fetches, &capacity, wanted, sizeof *frame->fetches, err);
     if (!code)
-        code = hs__reserve(frame->env, &frame->values, &frame->fetches_capacity, wanted, sizeof *frame->values, err);
+        code =
+            hs__reserve(frame->env, &frame->call.values, &frame->fetches_capacity, wanted, sizeof *frame->call.values, err);
+    frame->call.fetches = frame->fetches;
     return code;
 }
 
@@ -53,16 +54,22 @@ static hs_code grow_feeds(hs__frame *frame, size_t wanted, hs_error *err)
     hs_code code = hs__reserve(frame->env, &frame->feeds, &capacity, wanted, sizeof *frame->feeds, err);
     if (!code)
         code = hs__reserve(frame->env, &frame->feeders, &frame->feeds_capacity, wanted, sizeof *frame->feeders, err);
+    frame->call.feeds = frame->feeds;
     return code;
+}
+
+HS__COLD static hs_code grow(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, hs_error *err)
+{
+    hs_code code = grow_seating(frame, all->n_nodes, err);
+    if (!code)
+        code = grow_fetches(frame, frame->call.n_fetches + fragment->n_leaves, err);
+    return code ? code : grow_feeds(frame, frame->call.n_feeds + fragment->n_feeds, err);
 }
 
 static hs_code add_feeds(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
                          const char *who, hs_error *err)
 {
-    hs_code code = HS_OK;
-    if (frame->n_feeds + fragment->n_feeds > frame->feeds_capacity)
-        code = grow_feeds(frame, frame->n_feeds + fragment->n_feeds, err);
-    for (size_t i = 0; !code && i < fragment->n_feeds; i++) {
+    for (size_t i = 0; i < fragment->n_feeds; i++) {
         hs__seating *seat = &frame->seating[fragment->feeds[i]];
         if (seat->fed_in == frame->run)
             return strcmp(frame->feeders[seat->feed], who) == 0
@@ -70,11 +77,11 @@ static hs_code add_feeds(hs__frame *frame, const hs__fragments *all, const hs__f
                        : hs_error_set(err, HS_FAILED_PRECONDITION, "'%s' is fed twice: by %s and by %s",
                                       fragment->feed_names[i], frame->feeders[seat->feed], who);
         seat->fed_in = frame->run;
-        seat->feed = (uint32_t)frame->n_feeds;
-        frame->feeders[frame->n_feeds] = who;
-        frame->feeds[frame->n_feeds++] = (hs_backend_feed){all->nodes[fragment->feeds[i]].node, &args->feeds[i].value};
+        seat->feed = (uint32_t)frame->call.n_feeds;
+        frame->feeders[frame->call.n_feeds] = who;
+        frame->feeds[frame->call.n_feeds++] = (hs_backend_feed){all->nodes[fragment->feeds[i]].node, &args->feeds[i].value};
     }
-    return code;
+    return HS_OK;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -101,21 +108,21 @@ static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_e
             return code;
         options = &taken;
     }
-    if (!frame->options) {
+    if (!frame->call.options) {
         if (options == &taken)
             *merged = taken;
-        frame->options = options == &taken ? merged : options;
+        frame->call.options = options == &taken ? merged : options;
         return HS_OK;
     }
-    size_t before = count_watches(frame->options->debug_watches), n = count_watches(options->debug_watches);
-    bool merged_before = before && frame->options->debug_watches == frame->watches;
+    size_t before = count_watches(frame->call.options->debug_watches), n = count_watches(options->debug_watches);
+    bool merged_before = before && frame->call.options->debug_watches == frame->watches;
     hs_code code =
         hs__reserve(frame->env, &frame->watches, &frame->watches_capacity, before + n + 1, sizeof *frame->watches, err);
     if (code)
         return code;
     if (before && !merged_before)
-        memcpy(frame->watches, frame->options->debug_watches, before * sizeof *frame->watches);
-    *merged = *frame->options;
+        memcpy(frame->watches, frame->call.options->debug_watches, before * sizeof *frame->watches);
+    *merged = *frame->call.options;
     if (n)
         memcpy(frame->watches + before, options->debug_watches, n * sizeof *frame->watches);
     frame->watches[before + n].node_name = NULL;
@@ -126,7 +133,7 @@ static hs_code add_options(hs__frame *frame, const hs_run_options *options, hs_e
     merged->output_partition_graphs |= options->output_partition_graphs;
     merged->report_tensor_allocations_upon_oom |= options->report_tensor_allocations_upon_oom;
     merged->reset_disk_byte_usage |= options->reset_disk_byte_usage;
-    frame->options = merged;
+    frame->call.options = merged;
     return HS_OK;
 }
 
@@ -139,29 +146,29 @@ static void take_back(hs__frame *frame, const hs__fragment *fragment, size_t n_f
     for (size_t i = 0; i < fragment->n_feeds; i++)
         if (frame->seating[fragment->feeds[i]].feed >= n_feeds)
             frame->seating[fragment->feeds[i]].fed_in = 0;
-    frame->n_fetches = n_fetches;
-    frame->n_feeds = n_feeds;
+    frame->call.n_fetches = n_fetches;
+    frame->call.n_feeds = n_feeds;
 }
 
-hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
-                      const char *who, hs_error *err)
+static void add_fetches(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment)
 {
-    hs_code code = HS_OK;
-    const size_t n_fetches = frame->n_fetches, n_feeds = frame->n_feeds;
-    if ((frame->n_seats < all->n_nodes && (code = grow_seating(frame, all->n_nodes, err))) ||
-        (frame->n_fetches + fragment->n_leaves > frame->fetches_capacity &&
-         (code = grow_fetches(frame, frame->n_fetches + fragment->n_leaves, err))))
-        return code;
     for (size_t i = 0; i < fragment->n_leaves; i++) {
         hs__seating *seat = &frame->seating[fragment->leaves[i]];
         if (seat->fetched_in == frame->run)
             continue;
         seat->fetched_in = frame->run;
-        seat->fetch = (uint32_t)frame->n_fetches;
-        frame->fetches[frame->n_fetches++] = all->nodes[fragment->leaves[i]].node;
+        seat->fetch = (uint32_t)frame->call.n_fetches;
+        frame->fetches[frame->call.n_fetches++] = all->nodes[fragment->leaves[i]].node;
     }
-    if (fragment->n_feeds)
-        code = add_feeds(frame, all, fragment, args, who, err);
+}
+
+/* Also what few requests have. Out of line, so that the others save fewer registers. */
+__attribute__((noinline)) static hs_code add_all(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment,
+                                                 const hs_run_args *args, const char *who, hs_error *err)
+{
+    const size_t n_fetches = frame->call.n_fetches, n_feeds = frame->call.n_feeds;
+    add_fetches(frame, all, fragment);
+    hs_code code = add_feeds(frame, all, fragment, args, who, err);
     if (!code && args->options)
         code = add_options(frame, args->options, err);
     if (code)
@@ -169,25 +176,14 @@ hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__frag
     return code;
 }
 
-hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, size_t level, hs_error *err)
+hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
+                      const char *who, hs_error *err)
 {
-    hs_backend_call call = {
-        .size = sizeof call,
-        .fetches = frame->fetches,
-        .n_fetches = frame->n_fetches,
-        .feeds = frame->feeds,
-        .n_feeds = frame->n_feeds,
-        .options = frame->options,
-        .level = level,
-        .values = frame->values,
-        .stop_requested = frame->stop_requested,
-        .user = frame->user,
-        .waits = frame->waits,
-    };
-    hs_code code = ops->run(session, &call, err);
-    frame->metadata = call.metadata;
-    frame->in_use = !code;
-    return code;
+    hs_code code = has_room(frame, all, fragment) ? HS_OK : grow(frame, all, fragment, err);
+    if (code || fragment->n_feeds || args->options)
+        return code ? code : add_all(frame, all, fragment, args, who, err);
+    add_fetches(frame, all, fragment);
+    return HS_OK;
 }
 
 static size_t rounded(size_t bytes)
@@ -243,22 +239,22 @@ hs_code hs__frame_preserve(hs__frame *frame, hs_error *err)
 {
     if (!frame->in_use)
         return HS_OK;
-    size_t bytes = rounded(frame->metadata.size);
-    for (size_t i = 0; i < frame->n_fetches; i++)
-        bytes += frame->values[i].memory ? rounded(frame->values[i].bytes) : copy_bytes(&frame->values[i]);
+    size_t bytes = rounded(frame->call.metadata.size);
+    for (size_t i = 0; i < frame->call.n_fetches; i++)
+        bytes += frame->call.values[i].memory ? rounded(frame->call.values[i].bytes) : copy_bytes(&frame->call.values[i]);
     hs_code code = hs__reserve(frame->env, &frame->copies, &frame->copies_capacity, bytes, 1, err);
     if (code)
         return code;
     char *to = frame->copies;
-    for (size_t i = 0; !code && i < frame->n_fetches; i++) {
-        if (frame->values[i].memory)
-            code = bring_home(&frame->values[i], &to, err);
+    for (size_t i = 0; !code && i < frame->call.n_fetches; i++) {
+        if (frame->call.values[i].memory)
+            code = bring_home(&frame->call.values[i], &to, err);
         else
-            to = copy_value(&frame->values[i], to);
+            to = copy_value(&frame->call.values[i], to);
     }
-    if (!code && frame->metadata.size) {
-        memcpy(to, frame->metadata.data, frame->metadata.size);
-        frame->metadata.data = to;
+    if (!code && frame->call.metadata.size) {
+        memcpy(to, frame->call.metadata.data, frame->call.metadata.size);
+        frame->call.metadata.data = to;
     }
     frame->in_use = code != HS_OK; /* what is copied needs no more care */
     return code;

@@ -24,23 +24,17 @@ typedef struct {
 typedef struct hs__frame {
     const hs_env *env;
     uint64_t run;         /* the number of this run, of all runs of the session */
-    uint64_t since;       /* the fragments' clock when it began */
     hs__seating *seating; /* by seat */
     size_t n_seats;
-    hs_node *fetches;
-    hs_tensor *values;
-    size_t n_fetches, fetches_capacity;
-    hs_backend_feed *feeds;
-    const char **feeders; /* by feed: who */
-    size_t n_feeds, feeds_capacity;
-    const hs_run_options *options; /* merged; NULL: none */
-    hs_run_options merged;
+    hs_backend_call call; /* the plan and, after the run, its results */
+    hs_node *fetches;     /* the call's */
+    size_t fetches_capacity;
+    hs_backend_feed *feeds; /* the call's */
+    const char **feeders;   /* by feed: who */
+    size_t feeds_capacity;
+    hs_run_options merged; /* the call's options, if several ask for some */
     hs_debug_watch *watches;
     size_t watches_capacity;
-    hs_bytes metadata;
-    bool (*stop_requested)(void *user); /* for whoever waits in the run */
-    void (*waits)(void *user, bool waiting);
-    void *user;
     bool in_use;  /* somebody may still read the values */
     void *copies; /* of values that another run would have changed */
     size_t copies_capacity;
@@ -50,13 +44,25 @@ void hs__frame_init(hs__frame *frame, const hs_env *env);
 void hs__frame_free(hs__frame *frame);
 
 /* Begins a run with nothing asked for. */
-void hs__frame_begin(hs__frame *frame, uint64_t run, const hs__fragments *all);
+static inline void hs__frame_begin(hs__frame *frame, uint64_t run)
+{
+    frame->run = run;
+    frame->call.n_fetches = frame->call.n_feeds = 0;
+    frame->call.options = NULL;
+    frame->call.metadata = (hs_bytes){NULL, 0};
+    frame->in_use = false;
+}
 /* Adds what `args`, compiled to `fragment`, asks for. `who` is named if somebody feeds a tensor that is fed:
  * FAILED_PRECONDITION. Failing, it adds nothing. */
 hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
                       const char *who, hs_error *err);
 /* Runs it. */
-hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, size_t level, hs_error *err);
+static inline hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, hs_error *err)
+{
+    hs_code code = ops->run(session, &frame->call, err);
+    frame->in_use = !code;
+    return code;
+}
 /* Copies what values and metadata show, so that another run leaves them as they are. */
 hs_code hs__frame_preserve(hs__frame *frame, hs_error *err);
 

@@ -188,7 +188,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
 static hs_code run_backend(struct hs_session *session, hs__frame *frame, hs_error *err)
 {
     session->in_backend = true;
-    hs_code code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, 0, err);
+    hs_code code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, err);
     session->in_backend = false;
     session->context.after = true;
     return hs__settle(code, "the run", err);

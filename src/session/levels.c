@@ -42,16 +42,17 @@ static hs_code new_frame(struct hs_session *session, hs_error *err)
     if (!made)
         return hs__no_memory(err, sizeof *made, "the plan of a run");
     hs__frame_init(made, &session->env);
-    made->stop_requested = stop_requested;
-    made->waits = waits;
-    made->user = session;
+    made->call.level = session->n_frames;
+    made->call.stop_requested = stop_requested;
+    made->call.waits = waits;
+    made->call.user = session;
     for (size_t i = 0; i < session->n_hooks && session->n_frames == 0; i++)
         session->hooks[i].values.frame = made; /* hooks are called at level 0 */
     session->frames[session->n_frames++] = made;
     return HS_OK;
 }
 
-hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err)
+hs_code hs__open_level(struct hs_session *session, size_t level, hs_error *err)
 {
     hs_code code = HS_OK;
     while (!code && session->n_frames <= level)
@@ -59,9 +60,5 @@ hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **ou
     if (!(session->raw.ops.flags & HS_BACKEND_KEEPS_VALUES))
         for (size_t i = 0; !code && i < level; i++)
             code = hs__frame_preserve(session->frames[i], err);
-    if (code)
-        return code;
-    *out = session->frames[level];
-    hs__frame_begin(*out, ++session->runs, &session->fragments);
-    return HS_OK;
+    return code;
 }

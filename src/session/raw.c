@@ -17,15 +17,15 @@ void *hs_raw_session_handle(const hs_raw_session *session)
     return session ? session->handle : NULL;
 }
 
-static hs_code run_raw(struct hs_session *session, size_t level, const hs_run_args *args, hs__frame *frame,
-                       hs_run_values *values, hs_error *err)
+static hs_code run_raw(struct hs_session *session, const hs_run_args *args, hs__frame *frame, hs_run_values *values,
+                       hs_error *err)
 {
     hs_code code = hs__add_request(session, frame, HS__RAW, args, "a raw run", &values->fragment, err);
     if (code)
         return code;
     values->frame = frame;
     session->in_backend = true;
-    code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, level, err);
+    code = hs__frame_run(frame, &session->raw.ops, session->raw.handle, err);
     session->in_backend = false;
     session->raw.moves++;
     if (hs__is_watched(session))
@@ -53,7 +53,7 @@ static hs_code run_alone(hs_raw_session *raw, const hs_run_args *given, const hs
     if (code || (code = hs__begin_frame(session, level, &frame, err)))
         return code;
     hs_run_values *own = &session->raw_values[level < 2 ? level : 2];
-    if ((code = run_raw(session, level, args, frame, own, err)))
+    if ((code = run_raw(session, args, frame, own, err)))
         return code;
     if (values)
         *values = own;

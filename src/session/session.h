@@ -399,8 +399,20 @@ hs_outcome hs__shut(struct hs_session *session, hs_code last, hs_error *error);
 /* Frees a session of which nothing was opened. */
 void hs__session_free(struct hs_session *session);
 
-/* levels.c. The frame of a level, ready for a run: values of lower levels are safe. */
-hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err);
+/* levels.c. Makes the frames up to a level's, and the values of lower levels safe from a run at this one. */
+hs_code hs__open_level(struct hs_session *session, size_t level, hs_error *err);
+/* The frame of a level, ready for a run. */
+static inline hs_code hs__begin_frame(struct hs_session *session, size_t level, hs__frame **out, hs_error *err)
+{
+    hs_code code = level || !session->n_frames ? hs__open_level(session, level, err) : HS_OK;
+    if (code)
+        return code;
+    *out = session->frames[level];
+    hs__frame_begin(*out, ++session->runs);
+    if (level == 0)
+        session->fragments.since = session->fragments.clock;
+    return HS_OK;
+}
 
 /* A decision that all replicas must share: does any of them say so? There is one place for it, this. Alone, it is what one
  * says. */
@@ -419,12 +431,16 @@ static inline hs_code hs__take_args(hs_run_args *copy, const hs_run_args *given,
     return HS_STRUCT_TAKE(hs_run_args, built, copy, given, err);
 }
 
-/* Adds what `who` asks for to a run. `asker` is HS__CALLER and so on. */
+/* Adds what `who` asks for to a run. `asker` is HS__CALLER and so on. `out` is NULL if that is nothing. */
 static inline hs_code hs__add_request(struct hs_session *session, hs__frame *frame, size_t asker, const hs_run_args *args,
                                       const char *who, const hs__fragment **out, hs_error *err)
 {
     hs__fragment *fragment;
-    hs_code code = hs__fragment_of(&session->fragments, asker, args, session->frames[0]->since, &fragment, err);
+    if (!args->names && !args->fetches && !args->feeds && !args->options) {
+        *out = NULL;
+        return HS_OK;
+    }
+    hs_code code = hs__fragment_of(&session->fragments, asker, args, &fragment, err);
     if (!code && !(code = hs__frame_add(frame, &session->fragments, fragment, args, who, err)))
         *out = fragment;
     return code;

@@ -16,7 +16,7 @@ const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
         return NULL;
     const hs__frame *frame = values->frame;
     const hs__seating *seat = &frame->seating[values->fragment->leaves[index]];
-    return frame->fetches[seat->fetch].output < 0 ? NULL : &frame->values[seat->fetch];
+    return frame->fetches[seat->fetch].output < 0 ? NULL : &frame->call.values[seat->fetch];
 }
 
 const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path)
@@ -54,10 +54,10 @@ double hs_run_values_number_at(const hs_run_values *values, const char *path)
 
 const hs_run_options *hs_run_values_options(const hs_run_values *values)
 {
-    return values && values->frame ? values->frame->options : NULL;
+    return values && values->frame ? values->frame->call.options : NULL;
 }
 
 hs_bytes hs_run_values_metadata(const hs_run_values *values)
 {
-    return values && values->frame ? values->frame->metadata : (hs_bytes){NULL, 0};
+    return values && values->frame ? values->frame->call.metadata : (hs_bytes){NULL, 0};
 }
