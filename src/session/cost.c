@@ -45,10 +45,12 @@ void hs__timed_callback(struct hs_session *session, hs__hook *hook, const char *
         hook->rest->cost.timed_ns += took;
     else
         hook->rest->cost.sampled_ns += took;
+    bool was_slow = hook->slow > 0;
     if (took > SLOW_NS)
         hook->slow = SLOW_CALLS;
-    else if (hook->slow)
+    else if (was_slow)
         hook->slow--;
+    session->n_slow += (size_t)(hook->slow > 0) - was_slow;
     if (took > hook->rest->cost.largest_ns || !hook->rest->cost.slowest) {
         const hs_run_context *run = &session->context;
         hook->rest->cost.largest_ns = took;
@@ -114,7 +116,7 @@ void hs__tell_costs(const struct hs_session *session)
 void hs_run_context_record_spans(hs_run_context *run)
 {
     run->session->spans_wanted = 2; /* the rest of this run, and the next */
-    run->session->timing = true;
+    run->session->timing = run->session->observed = true;
 }
 
 bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out)

@@ -2,6 +2,7 @@
 /* One run with its hooks. */
 #include "session/session.h"
 
+#include "base/cold.h"
 #include "checkpoint/states.h"
 
 #include <stdio.h>
@@ -61,7 +62,8 @@ static hs_code failed(struct hs_session *session, hs__hook *hook, const char *ca
 
 /* What a callback seldom leaves: a failure, an error that it has got over, a stop that it may have asked for, and the end
  * of its failing. */
-static hs_code settle(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code, hs_error *err)
+HS__COLD static hs_code settle(struct hs_session *session, hs__hook *hook, const char *callback, hs_code code,
+                               hs_error *err)
 {
     if (code && (code = failed(session, hook, callback, code, err)))
         return code;
@@ -74,49 +76,60 @@ static hs_code settle(struct hs_session *session, hs__hook *hook, const char *ca
     return HS_OK;
 }
 
-/* Has it? In one look, as every hook passes here in every step. */
+/* Has it? In one look, as every hook passes here in every step. A hook that failed before may have ended its failing. */
 static inline bool is_seldom(const struct hs_session *session, hs_code code, const hs_error *err)
 {
-    return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop;
+    return (unsigned)code | (unsigned)err->code | (unsigned)session->context.stop | session->observed;
 }
 
 /* Is there more to do about callbacks of this run than to call them? */
-static bool is_attended(const struct hs_session *session)
+static bool is_observed(const struct hs_session *session)
 {
-    return hs__is_watched(session) | (session->n_failing > 0);
+    return session->timing | hs__is_watched(session) | (session->n_failing > 0) | (session->n_slow > 0);
 }
 
 /* Before a callback that may be timed, and after it. */
-static int64_t attend(struct hs_session *session, const hs__hook *hook)
+static int64_t observe(struct hs_session *session, const hs__hook *hook)
 {
     hs__does(session, hook);
     return session->timing || hook->slow > 0 ? hs_env_monotonic_ns(&session->env) : -1;
 }
 
-static void attended(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
+static void observed(struct hs_session *session, hs__hook *hook, const char *callback, int64_t began)
 {
     if (began >= 0)
         hs__timed_callback(session, hook, callback, began, hook->slow > 0);
 }
 
+HS__COLD static hs_code observe_before(struct hs_session *session, hs__hook *hook, const hs_run_args **args, hs_error *err)
+{
+    int64_t began = observe(session, hook);
+    hs_code code = hook->before_run(hook->self, &session->context, args, err);
+    observed(session, hook, "before_run", began);
+    return code;
+}
+
+HS__COLD static hs_code observe_after(struct hs_session *session, hs__hook *hook, hs_error *err)
+{
+    int64_t began = observe(session, hook);
+    hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
+    observed(session, hook, "after_run", began);
+    return code;
+}
+
 static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
 {
-    const bool attends = is_attended(session);
+    const uint64_t kind = (uint64_t)1 << session->context.kind;
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->before_run || !wants(hook, session->context.kind))
+        if (!hook->before_run || !(hook->kinds & kind))
             continue;
         const hs_run_args *args = NULL;
-        bool plain = !(attends | session->timing | (hook->slow > 0));
-        int64_t began = plain ? -1 : attend(session, hook);
         hook->values.fragment = NULL;
-        hs_code code = hook->before_run(hook->self, &session->context, &args, err);
-        if (!plain)
-            attended(session, hook, "before_run", began);
+        hs_code code = session->observed ? observe_before(session, hook, &args, err)
+                                         : hook->before_run(hook->self, &session->context, &args, err);
         if (!code && args)
             code = add_hook(session, hook, frame, args, err);
-        if (!attends && !is_seldom(session, code, err))
-            continue;
-        if ((code = settle(session, hook, "before_run", code, err)))
+        if (is_seldom(session, code, err) && (code = settle(session, hook, "before_run", code, err)))
             return code;
     }
     return HS_OK;
@@ -124,18 +137,13 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
 
 static hs_code call_after(struct hs_session *session, hs_error *err)
 {
-    const bool attends = is_attended(session);
+    const uint64_t kind = (uint64_t)1 << session->context.kind;
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->after_run || !wants(hook, session->context.kind))
+        if (!hook->after_run || !(hook->kinds & kind))
             continue;
-        bool plain = !(attends | session->timing | (hook->slow > 0));
-        int64_t began = plain ? -1 : attend(session, hook);
-        hs_code code = hook->after_run(hook->self, &session->context, &hook->values, err);
-        if (!plain)
-            attended(session, hook, "after_run", began);
-        if (!attends && !is_seldom(session, code, err))
-            continue;
-        if ((code = settle(session, hook, "after_run", code, err)))
+        hs_code code = session->observed ? observe_after(session, hook, err)
+                                         : hook->after_run(hook->self, &session->context, &hook->values, err);
+        if (is_seldom(session, code, err) && (code = settle(session, hook, "after_run", code, err)))
             return code;
     }
     return HS_OK;
@@ -206,6 +214,7 @@ static inline hs_code begin_hooked(struct hs_session *session, const hs_run_args
         hs__unmute(session);
     if (++session->hooked >= session->next_sample || session->timing)
         hs__begin_timing(session);
+    session->observed = is_observed(session);
     session->level = 1; /* runs that callbacks make nest in this one */
     code = call_before(session, *frame, err);
     if (hs__is_watched(session))

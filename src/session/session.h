@@ -62,7 +62,6 @@ typedef struct hs__hook {
     uint64_t kinds;       /* a bit for each hs_run_kind that it wants; 0: it is not called now */
     hs_run_values values; /* of the run at level 0; hooks are called at no other */
     hs__hook_rest *rest;
-    bool asked;   /* for something, in this run */
     uint8_t slow; /* how many more of its calls are timed each, as it was seen to take long */
 } hs__hook;
 
@@ -131,6 +130,8 @@ struct hs_session {
     uint64_t dice;                   /* for the next one */
     uint64_t next_sample;            /* the hooked run whose callbacks are all timed */
     bool sampling, timing;           /* it is such a run; every callback is timed, for this or another reason */
+    bool observed;                   /* there is more to do about this run's callbacks than to call them */
+    size_t n_slow;                   /* hooks that are timed each time */
     hs_hook_span *spans;             /* of the callbacks, while they are recorded */
     size_t n_spans, spans_capacity;
     int spans_wanted;            /* in how many runs more, this one included */
