@@ -194,8 +194,8 @@ static size_t rounded(size_t bytes)
 /* How much room a copy of the value takes; strings with their texts. */
 static size_t copy_bytes(const hs_tensor *value)
 {
-    size_t bytes = value->data && !value->memory ? rounded(value->bytes) : 0;
-    if (bytes && value->dtype == HS_STRING) {
+    size_t bytes = value->data ? rounded(value->bytes) : 0;
+    if (bytes && !value->memory && value->dtype == HS_STRING) {
         const hs_string *strings = value->data;
         for (size_t i = 0; i < value->bytes / sizeof *strings; i++)
             bytes += rounded(strings[i].bytes);
@@ -241,13 +241,13 @@ hs_code hs__frame_preserve(hs__frame *frame, hs_error *err)
         return HS_OK;
     size_t bytes = rounded(frame->call.metadata.size);
     for (size_t i = 0; i < frame->call.n_fetches; i++)
-        bytes += frame->call.values[i].memory ? rounded(frame->call.values[i].bytes) : copy_bytes(&frame->call.values[i]);
+        bytes += copy_bytes(&frame->call.values[i]);
     hs_code code = hs__reserve(frame->env, &frame->copies, &frame->copies_capacity, bytes, 1, err);
     if (code)
         return code;
     char *to = frame->copies;
     for (size_t i = 0; !code && i < frame->call.n_fetches; i++) {
-        if (frame->call.values[i].memory)
+        if (frame->call.values[i].data && frame->call.values[i].memory)
             code = bring_home(&frame->call.values[i], &to, err);
         else
             to = copy_value(&frame->call.values[i], to);

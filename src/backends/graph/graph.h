@@ -178,6 +178,8 @@ typedef struct hs__graph_session {
     hs__graph_node **stack;      /* of ops whose inputs are to be looked at */
     uint64_t run;                /* the number of this run */
     int64_t step;                /* the global step before it */
+    int64_t advanced;            /* how many ops that advance it have been executed in this run */
+    const hs_tensor *step_at;    /* the global step; NULL: it was not initialized when it was last looked for */
     bool watches_step;           /* advance_step was called: from then on the program does not change the step */
     uint64_t expected_step;      /* the step, unless the program has changed it */
     const hs_backend_call *call; /* what it was asked for; NULL: none is being made */

@@ -2,6 +2,8 @@
 /* A session of the embedded graph: running ops. */
 #include "backends/graph/graph.h"
 
+#include "base/cold.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -165,33 +167,47 @@ static hs_code check_views(const hs__graph_session *session, const hs__graph_nod
     return HS_OK;
 }
 
-static hs_code execute(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
+/* What few ops need before they are executed. */
+HS__COLD static hs_code prepare(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
-    hs_op op = {session, node};
-    hs_code code = session->check_inputs ? check_inputs(session, node, err) : HS_OK;
-    if (!code && node->reads_views)
-        code = check_views(session, node, err);
+    hs_code code = session->check_inputs ? check_inputs(session, op, err) : HS_OK;
+    if (!code && op->reads_views)
+        code = check_views(session, op, err);
     if (code)
         return code;
-    if (node->sets_views)
-        forget_views(session, node);
+    if (op->sets_views)
+        forget_views(session, op);
     if (session->guard.before_write)
-        ask_guard_for(session, node);
-    if (hs__settle(code = node->run(node->self, &op, err), "its function", err)) {
-        hs_error_prefix(err, "op '%s'", node->name);
+        ask_guard_for(session, op);
+    return HS_OK;
+}
+
+HS__COLD static hs_code op_failed(const hs__graph_node *op, hs_code code, hs_error *err)
+{
+    hs__settle(code, "its function", err);
+    hs_error_prefix(err, "op '%s'", op->name);
+    return code;
+}
+
+static inline hs_code call_function(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
+{
+    hs_op op = {session, node};
+    bool plain = !(session->check_inputs | node->reads_views | node->sets_views | (session->guard.before_write != NULL));
+    hs_code code = plain ? HS_OK : prepare(session, node, err);
+    if (code)
         return code;
-    }
+    if ((code = node->run(node->self, &op, err)))
+        return op_failed(node, code, err);
     for (size_t i = 0; i < node->n_writes; i++)
         session->initialized[node->writes[i]->slot] = true;
     return HS_OK;
 }
 
-static hs_code execute_timed(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+static inline hs_code execute(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
-    const hs_env *env = &session->graph->env;
-    session->trace[2 * op->rank] = hs_env_monotonic_ns(env);
-    hs_code code = execute(session, op, err);
-    session->trace[2 * op->rank + 1] = hs_env_monotonic_ns(env);
+    hs_code code = op->run ? call_function(session, op, err) : HS_OK;
+    if (!code)
+        session->advanced += op->advances_step;
     return code;
 }
 
@@ -202,39 +218,58 @@ static int64_t limit_of(const hs_env *env, double secs)
     return secs * 1e9 < (double)(INT64_MAX - now) ? now + (int64_t)(secs * 1e9) : INT64_MAX;
 }
 
-/* Executes the needed ops in their order. `advanced` counts those that advance the step. */
-static hs_code execute_all(hs__graph_session *session, const hs_run_options *options, int64_t *advanced, hs_error *err)
+/* Executes an op of a run with options: the run may be traced, and may have a limit (0: none). */
+__attribute__((noinline)) static hs_code execute_with(hs__graph_session *session, const hs__graph_node *op,
+                                                      const hs_run_options *options, int64_t limit, hs_error *err)
+{
+    const hs_env *env = &session->graph->env;
+    bool traced = op->run && options->trace_level >= HS_TRACE_SOFTWARE;
+    if (traced)
+        session->trace[2 * op->rank] = hs_env_monotonic_ns(env);
+    hs_code code = execute(session, op, err);
+    if (traced)
+        session->trace[2 * op->rank + 1] = hs_env_monotonic_ns(env);
+    if (!code && limit && hs_env_monotonic_ns(env) > limit)
+        code = hs_error_set(err, HS_DEADLINE_EXCEEDED,
+                            "the run took longer than timeout_secs, %g s; op '%s' was executed last", options->timeout_secs,
+                            op->name);
+    return code;
+}
+
+/* Executes the needed ops in their order. */
+static hs_code execute_all(hs__graph_session *session, const hs_run_options *options, hs_error *err)
 {
     const hs_graph *graph = session->graph;
-    bool traced = options && options->trace_level >= HS_TRACE_SOFTWARE;
     int64_t limit = options && options->timeout_secs > 0 ? limit_of(&graph->env, options->timeout_secs) : 0;
     for (size_t word = 0; word * 64 < graph->n_ops; word++) {
         for (uint64_t bits = session->needed[word]; bits; bits &= bits - 1) {
             const hs__graph_node *op = graph->order[word * 64 + (size_t)__builtin_ctzll(bits)];
-            hs_code code = !op->run ? HS_OK : traced ? execute_timed(session, op, err) : execute(session, op, err);
+            hs_code code = options ? execute_with(session, op, options, limit, err) : execute(session, op, err);
             if (code)
                 return code;
-            *advanced += op->advances_step;
-            if (limit && hs_env_monotonic_ns(&graph->env) > limit)
-                return hs_error_set(err, HS_DEADLINE_EXCEEDED,
-                                    "the run took longer than timeout_secs, %g s; op '%s' was executed last",
-                                    options->timeout_secs, op->name);
         }
     }
     return HS_OK;
 }
 
-static int64_t *step_of(hs__graph_session *session)
+HS__COLD static int64_t *find_step(hs__graph_session *session)
 {
     const hs__graph_node *node = session->graph->global_step;
-    return node && session->initialized[node->slot] ? session->tensors[node->slot].data : NULL;
+    if (!node || !session->initialized[node->slot])
+        return NULL;
+    session->step_at = &session->tensors[node->slot];
+    return session->step_at->data;
 }
 
-static hs_code advance(hs__graph_session *session, int64_t by, hs_error *err)
+static inline int64_t *step_of(hs__graph_session *session)
+{
+    return session->step_at ? session->step_at->data : find_step(session);
+}
+
+static hs_code advance(hs__graph_session *session, int64_t *step, int64_t by, hs_error *err)
 {
     if (by == 0)
         return HS_OK;
-    int64_t *step = step_of(session);
     if (!step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' has not been initialised",
                             session->graph->global_step->name);
@@ -249,7 +284,7 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
         const hs__graph_node *node = call->fetches[i].op;
         int32_t output = call->fetches[i].output;
         if (output < 0) {
-            call->values[i] = (hs_tensor){.data = NULL};
+            call->values[i].data = NULL;
             continue;
         }
         size_t slot = node->slot + (size_t)output;
@@ -266,12 +301,12 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
 /* Executes what was marked. */
 static hs_code run_marked(hs__graph_session *session, hs_backend_call *call, hs_error *err)
 {
-    int64_t advanced = 0;
-    hs_code code = execute_all(session, call->options, &advanced, err);
+    hs_code code = execute_all(session, call->options, err);
     /* Also where a later op failed: what the step counts was done. Values are views, and see it. */
-    hs_code late = advance(session, advanced, code ? NULL : err);
+    int64_t *step = step_of(session);
+    hs_code late = advance(session, step, session->advanced, code ? NULL : err);
     if (session->watches_step) /* what the run made of it */
-        session->expected_step += (uint64_t)*step_of(session) - (uint64_t)session->step;
+        session->expected_step += (uint64_t)*step - (uint64_t)session->step;
     if (code || (code = late) || (code = collect(session, call, err)))
         return code;
     const hs_run_options *options = call->options;
@@ -284,6 +319,7 @@ hs_code hs__graph_session_run(void *self, hs_backend_call *call, hs_error *err)
 {
     hs__graph_session *session = self;
     session->run++;
+    session->advanced = 0;
     session->check_inputs = false;
     size_t words = (session->graph->n_ops + 63) / 64;
     if (words == 1)
@@ -426,14 +462,16 @@ hs_code hs__graph_advance_step(void *self, int64_t by, hs_error *err)
     hs__graph_session *session = self;
     if (!session->graph->global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "the graph has no global step");
-    const int64_t *step = step_of(session);
+    int64_t *step = step_of(session);
     if (step && session->watches_step && (uint64_t)*step != session->expected_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "the program changed the global step (%lld -> %lld); hs_step_end advances it",
                             (long long)session->expected_step, (long long)*step);
-    hs_code code = advance(session, by, err);
-    session->watches_step = step && !code;
-    session->expected_step = session->watches_step ? (uint64_t)*step : 0;
+    session->watches_step = step != NULL;
+    if (!step)
+        return advance(session, NULL, by, err);
+    hs_code code = advance(session, step, by, err);
+    session->expected_step = (uint64_t)*step;
     return code;
 }
 
