@@ -87,12 +87,6 @@ void hs_run_context_request_boundary(hs_run_context *run)
     run->boundary_requested = true;
 }
 
-bool hs__agree(struct hs_session *session, bool mine)
-{
-    (void)session;
-    return mine;
-}
-
 bool hs_run_context_agree(hs_run_context *run, bool mine)
 {
     return hs__agree(run->session, mine);

@@ -68,14 +68,14 @@ static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **
 
 static bool same_names(const char *const *names, const hs__fragment *fragment)
 {
-    size_t n = 0;
-    for (; names && names[n]; n++)
-        if (n == fragment->n_leaves || strcmp(names[n], fragment->tokens[n].name) != 0)
+    const hs__token *at = fragment->tokens, *end = at + fragment->n_leaves;
+    for (; names && *names; names++, at++)
+        if (at == end || strcmp(*names, at->name) != 0)
             return false;
-    return n == fragment->n_leaves;
+    return at == end;
 }
 
-static bool same_feeds(const hs_feed *feeds, const hs__fragment *fragment)
+__attribute__((noinline)) static bool same_feeds(const hs_feed *feeds, const hs__fragment *fragment)
 {
     size_t n = 0;
     for (; feeds && feeds[n].name; n++)
@@ -86,10 +86,12 @@ static bool same_feeds(const hs_feed *feeds, const hs__fragment *fragment)
 
 bool hs__fragment_is_of(const hs__fragment *fragment, const hs_run_args *args)
 {
+    if ((args->feeds || fragment->n_feeds) && !same_feeds(args->feeds, fragment))
+        return false;
+    if (!args->fetches)
+        return fragment->flat && same_names(args->names, fragment);
     const hs__token *at = fragment->tokens;
-    bool same = args->fetches ? !fragment->flat && !args->names && same_tree(args->fetches, NULL, &at)
-                              : fragment->flat && same_names(args->names, fragment);
-    return same && same_feeds(args->feeds, fragment);
+    return !fragment->flat && !args->names && same_tree(args->fetches, NULL, &at);
 }
 
 /* Measuring args: how large is their fragment, which hash has it, and do they make sense? */
@@ -390,7 +392,7 @@ static void evict(hs__fragments *all)
     hs__fragment **oldest = NULL;
     for (size_t i = 0; i < HS__FRAGMENT_BUCKETS; i++)
         for (hs__fragment **at = &all->buckets[i]; *at; at = &(*at)->next)
-            if ((*at)->last_used < all->since && (!oldest || (*at)->last_used < (*oldest)->last_used))
+            if ((*at)->last_used < all->clock && (!oldest || (*at)->last_used < (*oldest)->last_used))
                 oldest = at;
     if (!oldest)
         return;

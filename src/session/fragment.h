@@ -55,8 +55,7 @@ typedef struct hs__fragments {
     size_t n_fragments;
     hs__fragment **last; /* by asker: what it asked for last, which is looked at first */
     size_t n_askers;
-    uint64_t clock; /* counts look-ups, for last_used */
-    uint64_t since; /* the clock when the run at level 0 began: what was used since then is not thrown away */
+    uint64_t clock; /* counts runs at level 0, for last_used: what the present one uses is not thrown away */
 } hs__fragments;
 
 /* `ops` and `backend` are those of the session, which outlives this. Askers are numbered from 0. */
@@ -78,7 +77,7 @@ static inline hs_code hs__fragment_of(hs__fragments *all, size_t asker, const hs
     if (!*out || !hs__fragment_is_of(*out, args))
         code = hs__fragment_search(all, asker, args, out, err);
     if (!code)
-        (*out)->last_used = ++all->clock;
+        (*out)->last_used = all->clock;
     return code;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/frame.h"
 
-#include "base/cold.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -21,49 +19,31 @@ void hs__frame_free(hs__frame *frame)
     hs__frame_init(frame, env);
 }
 
-/* Is there room for all that the fragment may add? */
-static bool has_room(const hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment)
+/* Makes room for each node that was ever asked for, as each is fetched and fed once at most. */
+static hs_code grow(hs__frame *frame, size_t n_nodes, hs_error *err)
 {
-    return frame->n_seats >= all->n_nodes && frame->fetches_capacity - frame->call.n_fetches >= fragment->n_leaves &&
-           frame->feeds_capacity - frame->call.n_feeds >= fragment->n_feeds;
-}
-
-static hs_code grow_seating(hs__frame *frame, size_t n_seats, hs_error *err)
-{
-    size_t before = frame->n_seats;
-    hs_code code = hs__reserve(frame->env, &frame->seating, &frame->n_seats, n_seats, sizeof *frame->seating, err);
-    if (!code)
-        memset(frame->seating + before, 0, (frame->n_seats - before) * sizeof *frame->seating);
-    return code;
-}
-
-static hs_code grow_fetches(hs__frame *frame, size_t wanted, hs_error *err)
-{
-    size_t capacity = frame->fetches_capacity;
-    hs_code code = hs__reserve(frame->env, &frame->fetches, &capacity, wanted, sizeof *frame->fetches, err);
-    if (!code)
-        code =
-            hs__reserve(frame->env, &frame->call.values, &frame->fetches_capacity, wanted, sizeof *frame->call.values, err);
+    const hs_env *env = frame->env;
+    struct {
+        void *items;
+        size_t size;
+    } lists[] = {{&frame->seating, sizeof *frame->seating},
+                 {&frame->fetches, sizeof *frame->fetches},
+                 {&frame->call.values, sizeof *frame->call.values},
+                 {&frame->feeds, sizeof *frame->feeds},
+                 {&frame->feeders, sizeof *frame->feeders}};
+    hs_code code = HS_OK;
+    size_t capacity = 0;
+    for (size_t i = 0; !code && i < sizeof lists / sizeof *lists; i++) {
+        capacity = frame->capacity;
+        code = hs__reserve(env, lists[i].items, &capacity, n_nodes, lists[i].size, err);
+    }
     frame->call.fetches = frame->fetches;
-    return code;
-}
-
-static hs_code grow_feeds(hs__frame *frame, size_t wanted, hs_error *err)
-{
-    size_t capacity = frame->feeds_capacity;
-    hs_code code = hs__reserve(frame->env, &frame->feeds, &capacity, wanted, sizeof *frame->feeds, err);
-    if (!code)
-        code = hs__reserve(frame->env, &frame->feeders, &frame->feeds_capacity, wanted, sizeof *frame->feeders, err);
     frame->call.feeds = frame->feeds;
-    return code;
-}
-
-HS__COLD static hs_code grow(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, hs_error *err)
-{
-    hs_code code = grow_seating(frame, all->n_nodes, err);
-    if (!code)
-        code = grow_fetches(frame, frame->call.n_fetches + fragment->n_leaves, err);
-    return code ? code : grow_feeds(frame, frame->call.n_feeds + fragment->n_feeds, err);
+    if (code)
+        return code;
+    memset(frame->seating + frame->capacity, 0, (capacity - frame->capacity) * sizeof *frame->seating);
+    frame->capacity = capacity;
+    return HS_OK;
 }
 
 static hs_code add_feeds(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
@@ -150,40 +130,20 @@ static void take_back(hs__frame *frame, const hs__fragment *fragment, size_t n_f
     frame->call.n_feeds = n_feeds;
 }
 
-static void add_fetches(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment)
-{
-    for (size_t i = 0; i < fragment->n_leaves; i++) {
-        hs__seating *seat = &frame->seating[fragment->leaves[i]];
-        if (seat->fetched_in == frame->run)
-            continue;
-        seat->fetched_in = frame->run;
-        seat->fetch = (uint32_t)frame->call.n_fetches;
-        frame->fetches[frame->call.n_fetches++] = all->nodes[fragment->leaves[i]].node;
-    }
-}
-
-/* Also what few requests have. Out of line, so that the others save fewer registers. */
-__attribute__((noinline)) static hs_code add_all(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment,
-                                                 const hs_run_args *args, const char *who, hs_error *err)
+hs_code hs__frame_add_all(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
+                          const char *who, hs_error *err)
 {
     const size_t n_fetches = frame->call.n_fetches, n_feeds = frame->call.n_feeds;
-    add_fetches(frame, all, fragment);
-    hs_code code = add_feeds(frame, all, fragment, args, who, err);
+    hs_code code = frame->capacity < all->n_nodes ? grow(frame, all->n_nodes, err) : HS_OK;
+    if (code)
+        return code;
+    hs__frame_fetch(frame, all, fragment);
+    code = add_feeds(frame, all, fragment, args, who, err);
     if (!code && args->options)
         code = add_options(frame, args->options, err);
     if (code)
         take_back(frame, fragment, n_fetches, n_feeds);
     return code;
-}
-
-hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
-                      const char *who, hs_error *err)
-{
-    hs_code code = has_room(frame, all, fragment) ? HS_OK : grow(frame, all, fragment, err);
-    if (code || fragment->n_feeds || args->options)
-        return code ? code : add_all(frame, all, fragment, args, who, err);
-    add_fetches(frame, all, fragment);
-    return HS_OK;
 }
 
 static size_t rounded(size_t bytes)

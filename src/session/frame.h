@@ -23,16 +23,14 @@ typedef struct {
 
 typedef struct hs__frame {
     const hs_env *env;
-    uint64_t run;         /* the number of this run, of all runs of the session */
-    hs__seating *seating; /* by seat */
-    size_t n_seats;
-    hs_backend_call call; /* the plan and, after the run, its results */
-    hs_node *fetches;     /* the call's */
-    size_t fetches_capacity;
+    uint64_t run;           /* the number of this run, of all runs of the session */
+    hs_backend_call call;   /* the plan and, after the run, its results */
+    hs__seating *seating;   /* by seat */
+    hs_node *fetches;       /* the call's */
     hs_backend_feed *feeds; /* the call's */
     const char **feeders;   /* by feed: who */
-    size_t feeds_capacity;
-    hs_run_options merged; /* the call's options, if several ask for some */
+    size_t capacity;        /* of these four, and of the call's values */
+    hs_run_options merged;  /* the call's options, if several ask for some */
     hs_debug_watch *watches;
     size_t watches_capacity;
     bool in_use;  /* somebody may still read the values */
@@ -52,10 +50,31 @@ static inline void hs__frame_begin(hs__frame *frame, uint64_t run)
     frame->call.metadata = (hs_bytes){NULL, 0};
     frame->in_use = false;
 }
+/* Adds the fetches. There is to be room for all nodes. */
+static inline void hs__frame_fetch(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment)
+{
+    for (size_t i = 0; i < fragment->n_leaves; i++) {
+        hs__seating *seat = &frame->seating[fragment->leaves[i]];
+        if (seat->fetched_in == frame->run)
+            continue;
+        seat->fetched_in = frame->run;
+        seat->fetch = (uint32_t)frame->call.n_fetches;
+        frame->fetches[frame->call.n_fetches++] = all->nodes[fragment->leaves[i]].node;
+    }
+}
+/* Makes room, and adds feeds and options, too. */
+hs_code hs__frame_add_all(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
+                          const char *who, hs_error *err);
 /* Adds what `args`, compiled to `fragment`, asks for. `who` is named if somebody feeds a tensor that is fed:
  * FAILED_PRECONDITION. Failing, it adds nothing. */
-hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment, const hs_run_args *args,
-                      const char *who, hs_error *err);
+static inline hs_code hs__frame_add(hs__frame *frame, const hs__fragments *all, const hs__fragment *fragment,
+                                    const hs_run_args *args, const char *who, hs_error *err)
+{
+    if (frame->capacity < all->n_nodes || fragment->n_feeds || args->options)
+        return hs__frame_add_all(frame, all, fragment, args, who, err);
+    hs__frame_fetch(frame, all, fragment);
+    return HS_OK;
+}
 /* Runs it. */
 static inline hs_code hs__frame_run(hs__frame *frame, const hs_backend_ops *ops, void *session, hs_error *err)
 {

@@ -5,14 +5,19 @@
 #include <math.h>
 #include <string.h>
 
-size_t hs_run_values_count(const hs_run_values *values)
+static size_t count(const hs_run_values *values)
 {
     return values && values->fragment ? values->fragment->n_leaves : 0;
 }
 
+size_t hs_run_values_count(const hs_run_values *values)
+{
+    return count(values);
+}
+
 const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
 {
-    if (index >= hs_run_values_count(values))
+    if (index >= count(values))
         return NULL;
     const hs__frame *frame = values->frame;
     const hs__seating *seat = &frame->seating[values->fragment->leaves[index]];
@@ -21,7 +26,7 @@ const hs_tensor *hs_run_values_tensor(const hs_run_values *values, size_t index)
 
 const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, const char *path)
 {
-    for (size_t i = 0; path && i < hs_run_values_count(values); i++)
+    for (size_t i = 0; path && i < count(values); i++)
         if (strcmp(values->fragment->paths[i], path) == 0)
             return hs_run_values_tensor(values, i);
     return NULL;
