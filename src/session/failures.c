@@ -83,7 +83,7 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
         failure->muted = hook;
     session->n_failing += hook->rest->in_a_row++ == 0;
     hook->rest->failing = callback;
-    hook->kinds = 0;
+    hs__set_kinds(hook, 0);
     bool for_good = hook->rest->max_failures && hook->rest->in_a_row >= hook->rest->max_failures;
     hook->rest->back_ns = for_good ? INT64_MAX : hs_env_monotonic_ns(&session->env) + quiet_ns(hook->rest->in_a_row);
     if (!was_muted && !for_good)
@@ -121,7 +121,7 @@ void hs__unmute(struct hs_session *session)
         hs__hook *hook = &session->hooks[i];
         if (hook->kinds || hook->rest->back_ns == INT64_MAX || now < hook->rest->back_ns)
             continue;
-        hook->kinds = hook->rest->wanted_kinds;
+        hs__set_kinds(hook, hook->rest->wanted_kinds);
         session->n_muted--;
         if (hook->rest->uncreated)
             create_late(session, hook);

@@ -26,9 +26,10 @@ hs_code hs__hook_failed(struct hs_session *session, const hs__hook *hook, const 
     return code;
 }
 
-static bool wants(const hs__hook *hook, hs_run_kind kind)
+/* The run's, among the kinds that hooks want. */
+static uint8_t kind_bit(const struct hs_session *session)
 {
-    return hook->kinds >> kind & 1;
+    return (uint8_t)(1 << session->context.kind);
 }
 
 static hs_code add_hook(struct hs_session *session, hs__hook *hook, hs__frame *frame, const hs_run_args *given,
@@ -119,9 +120,9 @@ HS__COLD static hs_code observe_after(struct hs_session *session, hs__hook *hook
 
 static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_error *err)
 {
-    const uint64_t kind = (uint64_t)1 << session->context.kind;
+    const uint8_t kind = kind_bit(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->before_run || !(hook->kinds & kind))
+        if (!(hook->before_kinds & kind))
             continue;
         const hs_run_args *args = NULL;
         hook->values.fragment = NULL;
@@ -137,9 +138,9 @@ static hs_code call_before(struct hs_session *session, hs__frame *frame, hs_erro
 
 static hs_code call_after(struct hs_session *session, hs_error *err)
 {
-    const uint64_t kind = (uint64_t)1 << session->context.kind;
+    const uint8_t kind = kind_bit(session);
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->after_run || !(hook->kinds & kind))
+        if (!(hook->after_kinds & kind))
             continue;
         hs_code code = session->observed ? observe_after(session, hook, err)
                                          : hook->after_run(hook->self, &session->context, &hook->values, err);
@@ -173,7 +174,7 @@ hs_code hs__call_boundaries(struct hs_session *session, hs_boundary which, hs_er
     hs_code first = hs__writer_cache_flush(&session->writers, hs__report_writer, session, err);
     hs_error error = {0};
     for (hs__hook *hook = session->hooks, *end = hook + session->n_hooks; hook < end; hook++) {
-        if (!hook->rest->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !wants(hook, session->context.kind)))
+        if (!hook->rest->ops.boundary || !hook->kinds || (which == HS_BOUNDARY_RUN && !(hook->kinds & kind_bit(session))))
             continue;
         hs__does(session, hook);
         hs__clear(&error);
@@ -228,6 +229,7 @@ static inline hs_code end_hooked(struct hs_session *session, hs__frame *frame, h
 {
     hs_code code = run_backend(session, frame, err);
     if (!code) {
+        session->observed |= hs__is_watched(session); /* since it has begun */
         code = call_after(session, err);
         if (hs__is_watched(session))
             hs__does(session, NULL);

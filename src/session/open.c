@@ -30,11 +30,12 @@ static hs_code take_hook(hs__hook *to, const hs_hook *from, size_t index, hs_err
     if (to->rest->ops.save_state && (code = hs__hook_state(&state, to, NULL, err)))
         return code;
     to->self = from->self;
-    to->kinds = to->rest->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
+    to->rest->wanted_kinds = kinds ? kinds : HS_HOOK_TRAIN;
     to->rest->best_effort = from->flags & HS_HOOK_BEST_EFFORT;
     to->rest->max_failures = from->max_failures;
     to->before_run = to->rest->ops.before_run;
     to->after_run = to->rest->ops.after_run;
+    hs__set_kinds(to, to->rest->wanted_kinds);
     return HS_OK;
 }
 

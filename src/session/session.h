@@ -62,8 +62,17 @@ typedef struct hs__hook {
     uint64_t kinds;       /* a bit for each hs_run_kind that it wants; 0: it is not called now */
     hs_run_values values; /* of the run at level 0; hooks are called at no other */
     hs__hook_rest *rest;
-    uint8_t slow; /* how many more of its calls are timed each, as it was seen to take long */
+    uint8_t before_kinds, after_kinds; /* the kinds of run for which these callbacks are called; 0: there is none */
+    uint8_t slow;                      /* how many more of its calls are timed each, as it was seen to take long */
 } hs__hook;
+
+/* From now on the hook is called for runs of these kinds. */
+static inline void hs__set_kinds(hs__hook *hook, uint64_t kinds)
+{
+    hook->kinds = kinds;
+    hook->before_kinds = hook->before_run ? (uint8_t)kinds : 0;
+    hook->after_kinds = hook->after_run ? (uint8_t)kinds : 0;
+}
 
 /* Who asks for fragments: the caller, raw runs, and each hook. */
 enum { HS__CALLER = 0, HS__RAW = 1, HS__FIRST_HOOK = 2 };
