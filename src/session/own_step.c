@@ -2,6 +2,8 @@
 /* Steps that the caller computes between hs_step_begin and hs_step_end. */
 #include "session/session.h"
 
+#include "base/cold.h"
+
 #include <string.h>
 
 /* An error of a loop whose owner looks at none: the first is kept, and ends it. */
@@ -43,9 +45,9 @@ static hs_code advance_step(hs_raw_session *raw, int64_t by, hs_error *err)
     return hs__settle(raw->ops.advance_step(raw->handle, by, err), "advancing the global step", err);
 }
 
-static hs_code begin_step(hs_session *session, hs_error *err)
+/* Before the first of them: are there such steps here? */
+HS__COLD static hs_code check_backend(const hs_session *session, hs_error *err)
 {
-    static const hs_run_args nothing = HS_INIT(hs_run_args);
     if (!session->raw.ops.advance_step)
         return hs_error_set(err, HS_UNIMPLEMENTED,
                             "hs_step_begin: backend '%s' cannot advance the global step; only its ops do",
@@ -53,7 +55,15 @@ static hs_code begin_step(hs_session *session, hs_error *err)
     if (!hs_backend_global_step_name(session->raw.backend))
         return hs_error_set(err, HS_UNIMPLEMENTED,
                             "hs_step_begin: the graph has no global step; give it one (hs_graph_global_step)");
-    hs_code code = made_good(session, hs__heal(session, err), err);
+    return HS_OK;
+}
+
+static hs_code begin_step(hs_session *session, hs_error *err)
+{
+    static const hs_run_args nothing = HS_INIT(hs_run_args);
+    hs_code code = session->own_begun ? HS_OK : check_backend(session, err);
+    if (!code)
+        code = made_good(session, hs__heal(session, err), err);
     while (!code) {
         session->failed_hook[0] = '\0';
         if ((code = advance_step(&session->raw, 0, err)) ||
@@ -70,17 +80,17 @@ bool hs_step_begin(hs_session *session)
     if (!session || is_callback(session, "hs_step_begin"))
         return false;
     hs__clear(&error);
-    hs_code code = hs__check_runnable(session, __builtin_frame_address(0), &error);
-    if (code) {
-        if (session->own_step) /* what else there is, is no mistake of the caller's */
-            fails(session, code, &error);
+    if (session->own_step) {
+        hs_code refused = hs__check_runnable(session, __builtin_frame_address(0), &error);
+        if (session->own_step) /* still: no jump has left it */
+            fails(session, refused, &error);
         return false;
     }
-    if (hs_session_should_stop(session))
+    if (session->step_failed || hs_session_should_stop(session))
         return false;
     session->restored = false;
     HS__CALL(call, session);
-    code = begin_step(session, &error);
+    hs_code code = begin_step(session, &error);
     hs__call_returns(&call);
     if (code) {
         fails(session, code, &error);

@@ -2,6 +2,8 @@
 /* What a session is asked between its opening and its closing. */
 #include "session/session.h"
 
+#include "base/cold.h"
+
 #include <hooksess/tf1/session_manager.h>
 
 /* Other threads ask this, too. */
@@ -41,7 +43,7 @@ bool hs__notice_left_call(hs_session *session, const void *frame)
 }
 
 /* Why it may not be run. */
-static hs_code refuse(hs_session *session, const void *frame, hs_error *err)
+HS__COLD static hs_code refuse(hs_session *session, const void *frame, hs_error *err)
 {
     if (session)
         hs__notice_left_call(session, frame);
@@ -78,7 +80,7 @@ hs_code hs__check_runnable(hs_session *session, const void *frame, hs_error *err
     return check_runnable(session, frame, err);
 }
 
-static hs_code failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
+HS__COLD static hs_code failed(hs_session *session, hs_code code, const hs_error *error, hs_error *err)
 {
     hs__note_end_of_input(session, code == HS_OUT_OF_RANGE);
     if (code == HS_STOP)
@@ -143,15 +145,15 @@ static hs_code recover(hs_session *session, hs_code code, hs_error *error)
     return recover_for(session, code, session->recovery.return_aborted, error);
 }
 
-hs_code hs__recover_own(hs_session *session, hs_code code, hs_error *error)
+hs_code hs__recover_lost_own(hs_session *session, hs_code code, hs_error *error)
 {
-    return code ? recover_for(session, blame_threads(session, code, error), true, error) : HS_OK;
+    return recover_for(session, blame_threads(session, code, error), true, error);
 }
 
 hs_code hs__heal_lost(hs_session *session, hs_error *error)
 {
     hs_error threads;
-    if (!hs_coordinator_should_stop(session->coordinator) || !hs__threads_are_lost(session, &threads))
+    if (!hs__threads_are_lost(session, &threads))
         return HS_OK;
     *error = threads;
     return recover(session, threads.code, error);
@@ -195,15 +197,21 @@ hs_code hs_session_run_args(hs_session *session, const hs_run_args *given, const
     return ended(session, code, error, err);
 }
 
+HS__COLD static hs_code refuse_no_op(hs_session *session, const void *frame, hs_error *err)
+{
+    hs_error error;
+    hs_code code = check_runnable(session, frame, err);
+    if (code)
+        return code;
+    session->failed_hook[0] = '\0';
+    session->restored = false;
+    return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: the op is NULL"), &error, err);
+}
+
 hs_code hs_session_run(hs_session *session, const char *op, hs_error *err)
 {
-    hs_code code;
-    if (!op && !(code = check_runnable(session, __builtin_frame_address(0), err))) {
-        hs_error error;
-        session->failed_hook[0] = '\0';
-        session->restored = false;
-        return ended(session, hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_session_run: the op is NULL"), &error, err);
-    }
+    if (!op)
+        return refuse_no_op(session, __builtin_frame_address(0), err);
     return hs_session_run_args(session, HS_RUN_ARGS(.names = HS_NAMES(op)), NULL, err);
 }
 

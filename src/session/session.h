@@ -393,10 +393,15 @@ hs_code hs__check_runnable(struct hs_session *session, const void *frame, hs_err
 hs_code hs__heal_lost(struct hs_session *session, hs_error *error);
 static inline hs_code hs__heal(struct hs_session *session, hs_error *error)
 {
-    return hs__recovers(session) ? hs__heal_lost(session, error) : HS_OK;
+    return hs__recovers(session) && hs_coordinator_should_stop(session->coordinator) ? hs__heal_lost(session, error)
+                                                                                     : HS_OK;
 }
 /* After a step of the caller's own that failed: HS_ABORTED, and session->restored, if the session was made anew. */
-hs_code hs__recover_own(struct hs_session *session, hs_code code, hs_error *error);
+hs_code hs__recover_lost_own(struct hs_session *session, hs_code code, hs_error *error);
+static inline hs_code hs__recover_own(struct hs_session *session, hs_code code, hs_error *error)
+{
+    return code ? hs__recover_lost_own(session, code, error) : HS_OK;
+}
 
 /* own_step.c. A step that was begun, and will not be ended: what is in memory is no state to save. */
 void hs__leave_own_step(struct hs_session *session);
