@@ -129,6 +129,25 @@ static void an_output_may_lie_on_the_device(void **state)
     assert_true(on_host(&b->values[0], 0) == 3);
 }
 
+static void a_queue_copies_from_the_device(void **state)
+{
+    bare *b = *state;
+    device d;
+    device_init(&d);
+    add_device_variable(b, &d, (double[]){2, 3});
+    hs_graph_queue(b->graph, .name = "q", .components = HS_OUTPUTS({.dtype = HS_DOUBLE, .shape = HS_SHAPE(2)}),
+                   .inputs = HS_NAMES("w"), .threads = HS_NEVER);
+    bare_open(b);
+    bare_number(b, "init");
+    bare_number(b, "q/enqueue");
+    assert_ok(bare_run(b, HS_NAMES("q/dequeue"), NULL, NULL), &b->err);
+    assert_null(b->values[0].memory);
+    assert_true(hs_tensor_number(&b->values[0], 0) == 2 && hs_tensor_number(&b->values[0], 1) == 3);
+    d.broken = true;
+    assert_fails(bare_run(b, HS_NAMES("q/enqueue"), NULL, NULL), HS_INTERNAL, &b->err, "the device is gone");
+    assert_true(bare_number(b, "q/size") == 0);
+}
+
 /* The number of a value on the device is read by bringing just that element home. */
 static void a_session_reads_numbers_of_the_device(void **state)
 {
@@ -143,6 +162,21 @@ static void a_session_reads_numbers_of_the_device(void **state)
     d.broken = true;
     assert_true(hs_run_values_number(values, 0) != hs_run_values_number(values, 0)); /* NaN */
     hs_session_close(session, NULL);
+}
+
+static void only_the_hosts_memory_is_lent(void **state)
+{
+    bare *b = *state;
+    device d;
+    double x = 1;
+    hs_tensor lent;
+    device_init(&d);
+    hs_graph_variable(b->graph, "x", HS_DOUBLE, HS_SCALAR, &x);
+    add_device_variable(b, &d, NULL);
+    bare_open(b);
+    assert_ok(b->ops->lend_variable(b->session, 0, &lent, &b->err), &b->err);
+    assert_ptr_equal(lent.data, &x);
+    assert_fails(b->ops->lend_variable(b->session, 1, &lent, &b->err), HS_UNIMPLEMENTED, &b->err, "'w' is not in the host's");
 }
 
 static void a_variable_on_the_device_is_never_the_global_step(void **state)
@@ -176,7 +210,9 @@ int main(void)
         test(a_variable_is_written_through_the_device),
         test(a_broken_device_is_reported_with_the_variable),
         test(an_output_may_lie_on_the_device),
+        test(a_queue_copies_from_the_device),
         test(a_session_reads_numbers_of_the_device),
+        test(only_the_hosts_memory_is_lent),
         test(a_variable_on_the_device_is_never_the_global_step),
         test(device_memory_is_the_programs),
     };

@@ -51,6 +51,15 @@ static void those_that_come_later_are_merged_too(void **state)
     hs_graph_summary_scalar(b->graph, "c", "loss");
     bare_open(b);
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5,c=0.5");
+    bare_close(b);
+    hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR,
+                         HS_GRAPH_SUMMARY_DEF(.name = "d", .tensor = "loss", .collection = ""));
+    bare_open(b);
+    assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5,c=0.5");
+    bare_close(b);
+    hs_graph_collect(b->graph, HS_SUMMARIES, "d");
+    bare_open(b);
+    assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5,c=0.5,d=0.5");
 }
 
 static void merging_none_gives_nothing(void **state)
