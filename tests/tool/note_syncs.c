@@ -1,15 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into the tool: writes the path of each file that it syncs to standard error. */
+/* Preloaded into the tool: writes the path of each file that it syncs to standard error, and then appends a byte to the file
+ * $GROWS. When the tool closes the file $VANISHES, it is removed. */
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static const char *path_of(int descriptor)
+{
+    static char path[4096];
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = '\0';
+    return path;
+}
+
 int fsync(int descriptor)
 {
-    char link[64], path[4096];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-    ssize_t length = readlink(link, path, sizeof path);
-    dprintf(STDERR_FILENO, "synced %.*s\n", (int)(length < 0 ? 0 : length), path);
+    dprintf(STDERR_FILENO, "synced %s\n", path_of(descriptor));
+    const char *grows = getenv("GROWS");
+    FILE *file = grows ? fopen(grows, "a") : NULL;
+    if (file) {
+        fputc('x', file);
+        fclose(file);
+    }
     return (int)syscall(SYS_fsync, descriptor);
+}
+
+int close(int descriptor)
+{
+    const char *vanishes = getenv("VANISHES");
+    if (vanishes && strcmp(path_of(descriptor), vanishes) == 0)
+        unlink(vanishes);
+    return (int)syscall(SYS_close, descriptor);
 }

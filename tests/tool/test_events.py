@@ -24,6 +24,12 @@ class EventsCase(ToolCase):
         self.write(FIRST, version() + start(1) + b"".join(scalars(step, loss=step) for step in range(1, 5)))
         self.write(SECOND, version() + start(3) + tensor_scalar(3, "accuracy", 0.5) + scalars(3, loss=30, rate=7) + run_metadata(3, "step_3"))
 
+    def preloaded(self, *arguments, **environment):
+        """The tool with note_syncs.c."""
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        environment = {**os.environ, "LD_PRELOAD": str(BUILD / "tests/tool/note_syncs.so"), "ASAN_OPTIONS": asan, **environment}
+        return run(TOOL, *arguments, cwd=self.directory, env=environment)
+
     def lines(self, *arguments, status=0):
         return [json.loads(line) for line in self.prints("events", "cat", "--json", *arguments, status=status).splitlines()]
 
@@ -51,6 +57,12 @@ class Ls(EventsCase):
         self.assertEqual([f["file"] for f in self.json("events", "ls", "--json", SECOND)["files"]], [SECOND])
         text = self.prints("events", "ls", SECOND)
         self.assertEqual(len({re.search(r" (?:records|scalar|tensor|run_metadata) ", line).start() for line in text.splitlines()}), 1, text)
+
+    def test_a_file_that_vanishes_has_no_bytes(self):
+        self.write_run()
+        sizes = [file["bytes"] for file in self.json("events", "ls", "--json", "run")["files"]]
+        done = self.preloaded("events", "ls", "--json", "run", VANISHES=os.path.realpath(self.directory / SECOND))
+        self.assertEqual([file["bytes"] for file in json.loads(done.stdout)["files"]], [sizes[0], 0])
 
     def test_an_empty_directory(self):
         self.assertEqual(self.json("events", "ls", "--json", "run"), {"files": [], "events": {}, "tags": []})
@@ -197,13 +209,19 @@ class Compact(EventsCase):
 
     def test_the_new_file_and_its_directory_are_synced(self):
         self.write_run()
-        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
-        environment = {**os.environ, "LD_PRELOAD": str(BUILD / "tests/tool/note_syncs.so"), "ASAN_OPTIONS": asan}
-        done = run(TOOL, "events", "compact", "--delete", "run", cwd=self.directory, env=environment)
+        done = self.preloaded("events", "compact", "--delete", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
         synced = [line.split(" ")[1] for line in done.stderr.decode().splitlines()]
         folder = os.path.realpath(self.directory / "run")
         self.assertEqual([os.path.dirname(path) for path in synced[:1]] + synced[1:2], [folder, folder])
+
+    def test_a_file_that_grows_meanwhile_stays(self):
+        self.write_run()
+        names = self.names()
+        done = self.preloaded("events", "compact", "--delete", "run", GROWS=FIRST)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"{FIRST} is being written to; nothing was changed", done.stderr.decode())
+        self.assertEqual(self.names(), names)
 
     def test_a_deletion_that_was_interrupted_is_finished(self):
         self.write_run()

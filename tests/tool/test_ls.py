@@ -115,8 +115,14 @@ class HostileNames(ToolCase):
         b"x\xc2\x9b1m": "x\\xc2\\x9b1m",  # a control character of one byte, in UTF-8
         b"y\xc3": "y\\xc3",
         b"y\xed\xa0\x80": "y\\xed\\xa0\\x80",  # half of a pair
+        b"y\xed\x9f\xbf": "y\ud7ff",  # the last before those
+        b"z\xf4\x8f\xbf\xbf": "z\U0010ffff",
         b"z\xf4\x90\x80\x80": "z\\xf4\\x90\\x80\\x80",  # beyond the last character
         b"z\xc0\xaf\xff": "z\\xc0\\xaf\\xff",  # overlong
+        b"z\xe0\x9f\xbf": "z\\xe0\\x9f\\xbf",
+        b"z\xe0\xa0\x80": "z\u0800",
+        b"z\xf0\x8f\xbf\xbf": "z\\xf0\\x8f\\xbf\\xbf",
+        b"z\xf0\x90\x80\x80": "z\U00010000",
         b"%s%n": "%s%n",
     }
 
