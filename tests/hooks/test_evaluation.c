@@ -91,10 +91,18 @@ static bool is_silent(const subject *x, const char *name)
 
 /* Options. */
 
+static hs_code own_way(void *user, hs_raw_session *session, int64_t step, hs_error *err)
+{
+    const hs_code *code = user;
+    hs_raw_session_set_metric(session, "own", 5, step, err);
+    return *code ? hs_error_set(err, *code, "it went wrong") : HS_OK;
+}
+
 static void options_must_make_sense(void **state)
 {
     stage *s = *state;
     const char *const *global = HS_NAMES("global_step");
+    hs_summary_writer *writer = (hs_summary_writer *)s; /* which nothing looks at */
     stage_refuses(s, hs_evaluation(.metrics = global), HS_INVALID_ARGUMENT,
                   "none of every_n_steps, every_n_secs and at_end");
     stage_refuses(s, hs_evaluation(.metrics = global, .every_n_steps = 1, .every_n_secs = 1), HS_INVALID_ARGUMENT,
@@ -102,10 +110,26 @@ static void options_must_make_sense(void **state)
     stage_refuses(s, hs_evaluation(.metrics = global, .every_n_steps = -1), HS_INVALID_ARGUMENT, "every_n_steps is -1");
     stage_refuses(s, hs_evaluation(.at_end = true), HS_INVALID_ARGUMENT, "none of metrics and evaluate");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = HS_NAMES(NULL)), HS_INVALID_ARGUMENT, "none of metrics");
+    stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .evaluate = own_way), HS_INVALID_ARGUMENT,
+                  "each of metrics and evaluate");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .name = ""), HS_INVALID_ARGUMENT, "name is empty");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .n_batches = 2), HS_INVALID_ARGUMENT, "no eval_op");
     stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .eval_op = "train", .n_batches = -2),
                   HS_INVALID_ARGUMENT, "n_batches is -2");
+    stage_refuses(s, hs_evaluation(.at_end = true, .metrics = global, .summary_dir = "x", .summary_writer = writer),
+                  HS_INVALID_ARGUMENT, "both summary_dir and summary_writer");
+    const hs_evaluation_options own[] = {
+        HS_INIT(hs_evaluation_options, .eval_op = "train"),
+        HS_INIT(hs_evaluation_options, .reset_ops = global),
+        HS_INIT(hs_evaluation_options, .summary_dir = "x"),
+        HS_INIT(hs_evaluation_options, .summary_writer = writer),
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        hs_evaluation_options options = own[i];
+        options.at_end = true;
+        options.evaluate = own_way;
+        stage_refuses(s, hs_evaluation_hook(&options), HS_INVALID_ARGUMENT, "with evaluate");
+    }
     stage_refuses(s, hs_evaluation_hook(&(hs_evaluation_options){.at_end = true}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_evaluation_options");
 }
@@ -345,13 +369,6 @@ static void the_end_evaluates_after_a_stop(void **state)
 
 /* The program's own way. */
 
-static hs_code own_way(void *user, hs_raw_session *session, int64_t step, hs_error *err)
-{
-    const hs_code *code = user;
-    hs_raw_session_set_metric(session, "own", 5, step, err);
-    return *code ? hs_error_set(err, *code, "it went wrong") : HS_OK;
-}
-
 static void a_function_of_the_programs(void **state)
 {
     subject x;
@@ -366,8 +383,6 @@ static void a_function_of_the_programs(void **state)
     hs_session_close(x.s->session, NULL);
     x.s->session = NULL;
     finish(&x);
-    stage_refuses(x.s, hs_evaluation(.at_end = true, .evaluate = own_way, .eval_op = "train"), HS_INVALID_ARGUMENT,
-                  "with evaluate");
 }
 
 /* Its rhythm. */

@@ -173,6 +173,36 @@ static void a_hook_that_is_back_goes_on_in_its_rhythm(void **state)
     disk_free(&d);
 }
 
+static void a_file_that_cannot_be_cut_gets_no_row(void **state)
+{
+    stage *s = *state;
+    disk d;
+    hs_state_copy *copy = NULL;
+    disk_init(&d);
+    s->t.env.files = d.files;
+    hs_script_free(s->script);
+    s->script = hs_script_new(&s->t.env);
+    stage_open(s, hs_metrics_file(.path = "/run/log.csv", .tensors = HS_NAMES("global_step"), .labels = HS_NAMES("x"),
+                                  .every_n_steps = 1, .no_wall_time = true));
+    stage_run(s, "train", 3, 0);
+    hs_raw_session *raw = hs_session_raw(s->session);
+    assert_ok(hs_raw_session_copy_state(raw, &copy, &s->err), &s->err);
+    stage_run(s, "train", 2, 0);
+    assert_ok(hs_raw_session_restore_copy(raw, copy, &s->err), &s->err);
+    d.fail_what = "open";
+    d.fail_at = d.calls + 1;
+    d.fail_until = SIZE_MAX;
+    d.fail_code = HS_RESOURCE_EXHAUSTED;
+    stage_run(s, "train", 3, 0);
+    d.fail_at = d.fail_until = 0;
+    stage_run(s, "train", 1, 0);
+    stage_close(s);
+    assert_int_equal(s->outcome.failures, 3);
+    assert_on_disk(&d, "step,x\n1,1\n2,2\n3,3\n7,7\n");
+    hs_state_copy_free(copy);
+    disk_free(&d);
+}
+
 /* The system takes for written what a sync that failed has not written. */
 static void a_sync_that_failed_is_made_good(void **state)
 {
@@ -195,6 +225,32 @@ static void a_sync_that_failed_is_made_good(void **state)
     assert_on_disk(&m.d, "step,x\n1,1\n2,2\n");
     disk_free(&m.d);
     hs__buffer_free(&out.buffer);
+}
+
+/* A hook that is held may be saved before its next session is created. */
+static void a_closed_hook_asks_its_session_nothing(void **state)
+{
+    stage *s = *state;
+    const hs_outcome outcome = {0};
+    hs_state_writer out = {0};
+    hs_backend backend = hs_script_backend(s->script);
+    hs_hook hook =
+        hs_metrics_file(.path = test_path(s->directory, "log.csv"), .metrics = HS_NAMES("m"), .every_n_steps = 1);
+    hs__buffer_init(&out.buffer, hs_env_default());
+    assert_ok(stage_try(s, backend, NULL, 0), &s->err);
+    hs_raw_session *raw = hs_session_raw(s->session);
+    assert_ok(hook.ops->begin(hook.self, backend, &s->err), &s->err);
+    assert_ok(hook.ops->after_create_session(hook.self, raw, NULL, &s->err), &s->err);
+    hook.ops->close(hook.self, &outcome);
+    assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
+    size_t bytes = out.buffer.size;
+    assert_ok(hs_raw_session_set_metric(raw, "m", 5, 1, &s->err), &s->err);
+    assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
+    assert_int_equal(out.buffer.size, 2 * bytes);
+    assert_memory_equal(out.buffer.data, out.buffer.data + bytes, bytes);
+    hs__buffer_free(&out.buffer);
+    hs_hook_free(hook);
+    stage_close(s);
 }
 
 static void put_on_disk(disk *d, const char *text)
@@ -314,6 +370,27 @@ static void a_synced_file_of_lines_has_its_name_on_the_disk(void **state)
     hs__line_file_free(file);
 }
 
+static void after_a_sync_that_failed_lines_are_copied_once(void **state)
+{
+    stage *s = *state;
+    file_spy spy;
+    const hs__line_reader reader = {.columns = "none"};
+    const hs__line_keep nothing = {.kind = HS__KEEP_ASIDE};
+    file_spy_init(&spy, &s->t.env);
+    spy.noted = "sync rename";
+    spy.what = "sync";
+    hs__line_file *file = hs__line_file_new(&s->t.env, test_path(s->directory, "lines"), "", &reader, 8, &s->err);
+    assert_ok(hs__line_file_open(file, &spy.env, &nothing, &s->err), &s->err);
+    assert_ok(hs__line_file_append(file, "one\n", 4, &s->err), &s->err);
+    file_spy_fail(&spy, 1, HS_DATA_LOSS);
+    assert_fails(hs__line_file_sync(file, &s->err), HS_DATA_LOSS, &s->err, "lines: injected");
+    file_spy_forget(&spy);
+    for (int i = 0; i < 2; i++)
+        assert_ok(hs__line_file_sync(file, &s->err), &s->err);
+    assert_string_equal(spy.calls, "sync:lines.tmp rename:lines sync:lines sync:lines");
+    hs__line_file_free(file);
+}
+
 static void a_file_of_lines_that_is_not_open_takes_none(void **state)
 {
     stage *s = *state;
@@ -392,8 +469,11 @@ int main(void)
         with_stage(a_full_disk_ends_no_training),
         with_stage(a_file_that_cannot_be_opened_at_first_fails_the_session),
         with_stage(a_hook_that_is_back_goes_on_in_its_rhythm),
+        with_stage(a_file_that_cannot_be_cut_gets_no_row),
         with_stage(a_sync_that_failed_is_made_good),
+        with_stage(a_closed_hook_asks_its_session_nothing),
         with_stage(a_synced_file_of_lines_has_its_name_on_the_disk),
+        with_stage(after_a_sync_that_failed_lines_are_copied_once),
         with_stage(a_file_of_lines_that_is_not_open_takes_none),
         with_stage(a_file_of_lines_that_is_opened_again_is_closed_before),
         with_stage(a_power_cut_while_rows_are_cut_takes_no_other),
