@@ -240,17 +240,108 @@ static void a_tensor_of_one_number_is_a_scalar(void **state)
     hs_event_reader_close(reader);
 }
 
+/* The value of an event with a TensorProto of these bytes, fewer than 100. Of another reader. */
+static hs_event_value tensor_value(const hs__buffer *tensor)
+{
+    unsigned char bytes[128] = {
+        5 << 3 | 2, (unsigned char)(tensor->size + 7), 1 << 3 | 2, (unsigned char)(tensor->size + 5), 1 << 3 | 2, 1, 'a',
+        8 << 3 | 2, (unsigned char)tensor->size};
+    hs_event_reader *reader;
+    memcpy(bytes + 9, tensor->data, tensor->size);
+    hs__buffer_clear(&file);
+    hs_event_value value = only_event(&reader, bytes, 9 + tensor->size)->values[0];
+    assert_int_equal(value.kind, HS_EVENT_VALUE_TENSOR);
+    hs_event_reader_close(reader);
+    return value;
+}
+
 /* As writers do that do not pack a repeated field. */
-static void the_number_of_a_tensor_may_be_unpacked(void **state)
+static void the_number_of_a_tensor_is_in_the_field_of_its_type(void **state)
 {
     (void)state;
-    static const unsigned char event_bytes[] = {
-        5 << 3 | 2, 14, 1 << 3 | 2, 12, 1 << 3 | 2, 1, 'a',           /* a summary, a value, its tag */
-        8 << 3 | 2, 7,  1 << 3,     1,  5 << 3 | 5, 0, 0,   0, 0x40}; /* a tensor: float, 2 */
-    hs_event_reader *reader;
-    const hs_event *event = only_event(&reader, event_bytes, sizeof event_bytes);
-    assert_true(event->values[0].has_scalar && event->values[0].scalar == 2);
-    hs_event_reader_close(reader);
+    enum { VARINT = 0, FIXED64 = 1, FIXED32 = 5 };
+    static const struct {
+        hs_dtype dtype;
+        unsigned field;
+        int wire;
+        uint64_t bits;
+        double number;
+    } rows[] = {
+        {HS_FLOAT, 5, FIXED32, 0x40000000, 2},
+        {HS_DOUBLE, 6, FIXED64, UINT64_C(0x4008000000000000), 3},
+        {HS_INT32, 7, VARINT, (uint64_t)-5, -5},
+        {HS_INT16, 7, VARINT, (uint64_t)-6, -6},
+        {HS_INT8, 7, VARINT, (uint64_t)-7, -7},
+        {HS_UINT8, 7, VARINT, 200, 200},
+        {HS_UINT16, 7, VARINT, 50000, 50000},
+        {HS_INT64, 10, VARINT, (uint64_t)-8, -8},
+        {HS_BOOL, 11, VARINT, 1, 1},
+        {HS_HALF, 13, VARINT, 0x4200, 3},
+        {HS_BFLOAT16, 13, VARINT, 0x4040, 3},
+        {HS_UINT32, 16, VARINT, 4000000000, 4000000000},
+        {HS_UINT64, 17, VARINT, UINT64_C(1) << 63, 9223372036854775808.0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hs__buffer tensor;
+        hs__buffer_init(&tensor, &t.env);
+        hs__buffer_varint(&tensor, 1 << 3);
+        hs__buffer_varint(&tensor, (uint64_t)rows[i].dtype);
+        hs__buffer_varint(&tensor, rows[i].field << 3 | (unsigned)rows[i].wire);
+        if (rows[i].wire == VARINT)
+            hs__buffer_varint(&tensor, rows[i].bits);
+        else
+            hs__buffer_append(&tensor, &rows[i].bits, rows[i].wire == FIXED64 ? 8 : 4);
+        hs_event_value value = tensor_value(&tensor);
+        assert_int_equal(value.dtype, rows[i].dtype);
+        assert_true(value.has_scalar && value.scalar == rows[i].number);
+        hs__buffer_free(&tensor);
+    }
+}
+
+/* A TensorShapeProto has dimensions (field 2) of a size (field 1), or says that its rank is unknown (field 3). */
+static void other_fields_of_a_shape_are_no_dimensions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *shape;
+        size_t bytes;
+        int rank;
+    } rows[] = {
+        {"", 0, 0},
+        {"\x18\0", 2, 0},                          /* not unknown */
+        {"\x18\1", 2, -1},                         /* unknown */
+        {"\x18\1\x12\2\x08\1", 6, -1},             /* and a dimension */
+        {"\x10\7", 2, 0},                          /* a number where a dimension is to be */
+        {"\x22\1x", 3, 0},                         /* of a later version */
+        {"\x12\2\x08\1", 4, 1},                    /* [1] */
+        {"\x12\4\x08\1\x12\0\x12\2\x08\1", 10, 2}, /* [1,1]: the first has a name */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hs__buffer tensor;
+        hs__buffer_init(&tensor, &t.env);
+        hs__buffer_append(&tensor, "\x08\3\x38\5\x12", 5); /* int32, 5, a shape */
+        hs__buffer_varint(&tensor, rows[i].bytes);
+        hs__buffer_append(&tensor, rows[i].shape, rows[i].bytes);
+        hs_event_value value = tensor_value(&tensor);
+        assert_int_equal(value.shape.rank, rows[i].rank);
+        assert_int_equal(value.has_scalar, rows[i].rank >= 0);
+        hs__buffer_free(&tensor);
+    }
+}
+
+static void a_shape_of_too_many_dimensions_is_none(void **state)
+{
+    (void)state;
+    for (int n = HS_MAX_RANK; n <= HS_MAX_RANK + 2; n++) {
+        hs__buffer tensor;
+        hs__buffer_init(&tensor, &t.env);
+        hs__buffer_append(&tensor, "\x08\3\x12", 3);
+        hs__buffer_varint(&tensor, (uint64_t)n * 4);
+        for (int i = 0; i < n; i++)
+            hs__buffer_append(&tensor, "\x12\2\x08\1", 4);
+        assert_int_equal(tensor_value(&tensor).shape.rank, n > HS_MAX_RANK ? -1 : n);
+        hs__buffer_free(&tensor);
+    }
 }
 
 static void a_tensor_has_its_shape(void **state)
@@ -377,7 +468,9 @@ int main(void)
         TEST(one_file_is_followed_too),
         TEST(events_of_the_library_come_back),
         TEST(a_tensor_of_one_number_is_a_scalar),
-        TEST(the_number_of_a_tensor_may_be_unpacked),
+        TEST(the_number_of_a_tensor_is_in_the_field_of_its_type),
+        TEST(other_fields_of_a_shape_are_no_dimensions),
+        TEST(a_shape_of_too_many_dimensions_is_none),
         TEST(a_tensor_has_its_shape),
         TEST(no_bytes_are_too_strange),
         TEST(kinds_have_names),

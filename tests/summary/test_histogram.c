@@ -334,12 +334,27 @@ static void what_has_no_histogram(void **state)
     assert_fails(hs_summary_histogram(summary, "h", &tensor, &err), HS_INVALID_ARGUMENT, &err, "invalid");
     tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(INT64_MAX), &text);
     assert_fails(hs_summary_histogram(summary, "h", &tensor, &err), HS_INVALID_ARGUMENT, &err, "h");
+    assert_fails(hs_summary_histogram_uniform(summary, "h", &tensor, NULL, &err), HS_INVALID_ARGUMENT, &err, "h");
     assert_fails(hs_summary_histogram(summary, "h", NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_fails(hs_summary_histogram_uniform(summary, "h", NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
     tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
     assert_fails(hs_summary_histogram(NULL, "h", &tensor, &err), HS_RESOURCE_EXHAUSTED, &err, "summary");
+    assert_fails(hs_summary_histogram_uniform(NULL, "h", &tensor, NULL, &err), HS_RESOURCE_EXHAUSTED, &err, "summary");
     assert_fails(hs_summary_histogram(summary, "\xff", &tensor, &err), HS_INVALID_ARGUMENT, &err, "UTF-8");
-    const hs_uniform_histogram_options many = HS_INIT(hs_uniform_histogram_options, .buckets = INT64_MAX);
-    assert_fails(hs_summary_histogram_uniform(summary, "h", &tensor, &many, &err), HS_INVALID_ARGUMENT, &err, "buckets");
+    assert_fails(hs_summary_histogram_uniform(summary, "\xff", &tensor, NULL, &err), HS_INVALID_ARGUMENT, &err, "UTF-8");
+    const struct {
+        hs_uniform_histogram_options options;
+        const char *says;
+    } wrong[] = {
+        {HS_INIT(hs_uniform_histogram_options, .buckets = INT64_MAX), "buckets"},
+        {HS_INIT(hs_uniform_histogram_options, .buckets = -1), "buckets is -1"},
+        {HS_INIT(hs_uniform_histogram_options, .description = "\xff"),
+         "hs_uniform_histogram_options.description is not UTF-8"},
+        {{.buckets = 1}, "HS_INIT(hs_uniform_histogram_options"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(hs_summary_histogram_uniform(summary, "h", &tensor, &wrong[i].options, &err), HS_INVALID_ARGUMENT,
+                     &err, wrong[i].says);
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
     hs_summary_free(summary);
 }

@@ -59,9 +59,24 @@ static void descriptions_that_are_none(void **state)
         {.name = "", .display_name = "x"},
         {.name = "x", .type = (hs_hparam_type)9},
         {.name = "x", .min = 2, .max = 1},
+        {.name = "x", .max = (double)INFINITY},
+        {.name = "x", .min = -(double)INFINITY},
         {.name = "x", .type = HS_HPARAM_STRING, .values = HS_HPARAMS(HS_HPARAM("", NUMBER, .number = 1))},
+        {.name = "x", .values = HS_HPARAMS(HS_HPARAM("", NUMBER, .number = (double)NAN))},
+        {.name = "\xff"},
+        {.name = "x", .display_name = "\xff"},
+        {.name = "x", .description = "\xff"},
     };
-    const char *says[] = {"name", "type 9", "between", "another type"};
+    const char *says[] = {"name",
+                          "type 9",
+                          "between",
+                          "between",
+                          "between",
+                          "another type",
+                          "nan",
+                          "hs_hparams_config_options.hparams is not UTF-8",
+                          "hs_hparam_info.display_name is not UTF-8",
+                          "hs_hparam_info.description is not UTF-8"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const hs_hparams_config_options options = HS_INIT(hs_hparams_config_options, .hparams = HS_HPARAM_INFOS(wrong[i]));
         assert_fails(hs_hparams_config(summary, &options, &err), HS_INVALID_ARGUMENT, &err, says[i]);
@@ -72,13 +87,47 @@ static void metrics_that_are_none(void **state)
 {
     (void)state;
     const hs_hparams_metric wrong[] = {
-        {.tag = "", .group = "x"}, {.tag = "x", .dataset = (hs_hparams_dataset)7}, {.tag = "x", .group = "\xff"}};
-    const char *says[] = {"name", "data set 7", "UTF-8"};
+        {.tag = "", .group = "x"},     {.tag = "x", .dataset = (hs_hparams_dataset)7}, {.tag = "\xff"},
+        {.tag = "x", .group = "\xff"}, {.tag = "x", .display_name = "\xff"},           {.tag = "x", .description = "\xff"},
+    };
+    const char *says[] = {"name",
+                          "data set 7",
+                          "hs_hparams_config_options.metrics is not UTF-8",
+                          "hs_hparams_metric.group is not UTF-8",
+                          "hs_hparams_metric.display_name is not UTF-8",
+                          "hs_hparams_metric.description is not UTF-8"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const hs_hparams_config_options options =
             HS_INIT(hs_hparams_config_options, .metrics = HS_HPARAMS_METRICS(wrong[i]));
         assert_fails(hs_hparams_config(summary, &options, &err), HS_INVALID_ARGUMENT, &err, says[i]);
     }
+}
+
+static void other_options_that_are_none(void **state)
+{
+    (void)state;
+    const struct {
+        hs_hparams_config_options options;
+        const char *says;
+    } configs[] = {
+        {HS_INIT(hs_hparams_config_options, .name = "\xff"), "hs_hparams_config_options.name is not UTF-8"},
+        {HS_INIT(hs_hparams_config_options, .description = "\xff"), "hs_hparams_config_options.description is not UTF-8"},
+        {HS_INIT(hs_hparams_config_options, .user = "\xff"), "hs_hparams_config_options.user is not UTF-8"},
+        {HS_INIT(hs_hparams_config_options, .created_secs = -1), "hs_hparams_config_options.created_secs is -1"},
+    };
+    const struct {
+        hs_hparams_start_options options;
+        const char *says;
+    } starts[] = {
+        {HS_INIT(hs_hparams_start_options, .group_name = "\xff"), "hs_hparams_start_options.group_name is not UTF-8"},
+        {HS_INIT(hs_hparams_start_options, .model_uri = "\xff"), "hs_hparams_start_options.model_uri is not UTF-8"},
+        {HS_INIT(hs_hparams_start_options, .monitor_url = "\xff"), "hs_hparams_start_options.monitor_url is not UTF-8"},
+        {HS_INIT(hs_hparams_start_options, .start_secs = -1), "hs_hparams_start_options.start_secs is -1"},
+    };
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        assert_fails(hs_hparams_config(summary, &configs[i].options, &err), HS_INVALID_ARGUMENT, &err, configs[i].says);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        assert_fails(hs_hparams_start(summary, &starts[i].options, &err), HS_INVALID_ARGUMENT, &err, starts[i].says);
 }
 
 static void arguments_that_are_none(void **state)
@@ -159,10 +208,9 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(values_that_are_none),       TEST(a_name_that_is_given_twice),
-        TEST(descriptions_that_are_none), TEST(metrics_that_are_none),
-        TEST(arguments_that_are_none),    TEST(the_time_is_the_clocks),
-        TEST(values_have_their_names),    TEST(each_allocation),
+        TEST(values_that_are_none),   TEST(a_name_that_is_given_twice),  TEST(descriptions_that_are_none),
+        TEST(metrics_that_are_none),  TEST(other_options_that_are_none), TEST(arguments_that_are_none),
+        TEST(the_time_is_the_clocks), TEST(values_have_their_names),     TEST(each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,12 +165,26 @@ static void text_beyond_ascii(void **state)
     assert_string_equal(tags(), "größe");
 }
 
-static void plugins_content_needs_a_name(void **state)
+static void what_is_no_plugin(void **state)
 {
     (void)state;
     const hs_tensor number = hs_tensor_of(HS_FLOAT, HS_SHAPE(0), NULL);
-    const hs_summary_plugin wrong = HS_INIT(hs_summary_plugin, .content = {"x", 1});
-    assert_fails(hs_summary_tensor(summary, "t", &number, &wrong, &err), HS_INVALID_ARGUMENT, &err, "name");
+    const struct {
+        hs_summary_plugin plugin;
+        const char *says;
+    } wrong[] = {
+        {HS_INIT(hs_summary_plugin, .content = {"x", 1}), "no plugin's name"},
+        {HS_INIT(hs_summary_plugin, .name = "x", .content = {NULL, 1}), "no data"},
+        {HS_INIT(hs_summary_plugin, .name = "\xff"), "hs_summary_plugin.name is not UTF-8"},
+        {HS_INIT(hs_summary_plugin, .display_name = "\xff"), "hs_summary_plugin.display_name is not UTF-8"},
+        {HS_INIT(hs_summary_plugin, .description = "\xff"), "hs_summary_plugin.description is not UTF-8"},
+        {{.name = "x"}, "HS_INIT(hs_summary_plugin"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(hs_summary_tensor(summary, "t", &number, &wrong[i].plugin, &err), HS_INVALID_ARGUMENT, &err,
+                     wrong[i].says);
+    assert_fails(hs_summary_tensor(summary, "t", NULL, NULL, &err), HS_INVALID_ARGUMENT, &err, "NULL");
+    assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
 
 static void what_is_no_precision_recall_curve(void **state)
@@ -193,7 +207,9 @@ static void what_is_no_precision_recall_curve(void **state)
         {HS_INIT(hs_pr_curve, &labels, &labels), "bool"},
         {HS_INIT(hs_pr_curve, &twos, &p), "label 2"},
         {HS_INIT(hs_pr_curve, &labels, &p, .thresholds = 1), "thresholds"},
-        {HS_INIT(hs_pr_curve, &labels, &p, .display_name = "\xff"), "UTF-8"},
+        {HS_INIT(hs_pr_curve, &labels, &p, .thresholds = (1 << 20) + 1), "thresholds"},
+        {HS_INIT(hs_pr_curve, &labels, &p, .display_name = "\xff"), "hs_pr_curve.display_name is not UTF-8"},
+        {HS_INIT(hs_pr_curve, &labels, &p, .description = "\xff"), "hs_pr_curve.description is not UTF-8"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(hs_summary_pr_curve(summary, "p", &wrong[i].curve, &err), HS_INVALID_ARGUMENT, &err, wrong[i].says);
@@ -211,8 +227,21 @@ static void what_is_no_layout(void **state)
         {.title = "both", .tags = (const char *const[]){"x", NULL}, .margins = half},
         {.title = "half", .margins = half},
         {.title = "\xff", .tags = (const char *const[]){"x", NULL}},
+        {.title = "tags", .tags = (const char *const[]){"x", "\xff", "y", NULL}},
+        {.title = "half", .margins = HS_CHART_MARGINS({.value = "v", .lower = "l"})},
+        {.title = "value", .margins = HS_CHART_MARGINS({"\xff", "l", "u"})},
+        {.title = "lower", .margins = HS_CHART_MARGINS({"v", "\xff", "u"})},
+        {.title = "upper", .margins = HS_CHART_MARGINS({"v", "l", "\xff"}, {"v", "l", "u"})},
     };
-    const char *says[] = {"either", "either", "lower", "UTF-8"};
+    const char *says[] = {"either",
+                          "either",
+                          "lower and upper",
+                          "hs_chart.title is not UTF-8",
+                          "hs_chart.tags is not UTF-8",
+                          "lower and upper",
+                          "hs_chart_margin.value is not UTF-8",
+                          "hs_chart_margin.lower is not UTF-8",
+                          "hs_chart_margin.upper is not UTF-8"};
     for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
         const hs_chart_category category = {.title = "c", .charts = HS_CHARTS(charts[i])};
         assert_fails(hs_summary_chart_layout(summary, HS_CHART_CATEGORIES(category), &err), HS_INVALID_ARGUMENT, &err,
@@ -220,6 +249,8 @@ static void what_is_no_layout(void **state)
     }
     assert_fails(hs_summary_chart_layout(summary, HS_CHART_CATEGORIES({.title = NULL}), &err), HS_INVALID_ARGUMENT, &err,
                  "categories");
+    assert_fails(hs_summary_chart_layout(summary, HS_CHART_CATEGORIES({.title = "\xff"}), &err), HS_INVALID_ARGUMENT, &err,
+                 "hs_chart_category.title is not UTF-8");
     assert_fails(hs_summary_chart_layout(summary, NULL, &err), HS_INVALID_ARGUMENT, &err, "categories");
     assert_int_equal(hs_summary_serialized(summary).bytes, 0);
 }
@@ -321,7 +352,16 @@ static void tensors_of_a_device(void **state)
     assert_ok(hs_summary_histogram(summary, "h", &tensor, &err), &err);
     assert_ok(hs_summary_pr_curve(summary, "p", HS_PR_CURVE(&tensor, &tensor, &tensor), &err), &err);
     tensor.memory = &away;
+    const hs_tensor here_too = hs_tensor_of(HS_FLOAT, HS_SHAPE(2), values);
     assert_fails(hs_summary_histogram(summary, "h", &tensor, &err), HS_UNAVAILABLE, &err, "away");
+    assert_fails(hs_summary_histogram_uniform(summary, "u", &tensor, NULL, &err), HS_UNAVAILABLE, &err, "'u': ");
+    assert_fails(hs_summary_tensor(summary, "t", &tensor, NULL, &err), HS_UNAVAILABLE, &err, "'t': ");
+    assert_fails(hs_summary_pr_curve(summary, "p", HS_PR_CURVE(&tensor, &here_too), &err), HS_UNAVAILABLE, &err,
+                 "labels: ");
+    assert_fails(hs_summary_pr_curve(summary, "p", HS_PR_CURVE(&here_too, &tensor), &err), HS_UNAVAILABLE, &err,
+                 "predictions: ");
+    assert_fails(hs_summary_pr_curve(summary, "p", HS_PR_CURVE(&here_too, &here_too, &tensor), &err), HS_UNAVAILABLE, &err,
+                 "weights: ");
     assert_string_equal(tags(), "h p/pr_curves");
 }
 
@@ -376,7 +416,7 @@ int main(void)
         TEST(what_is_no_text),
         TEST(a_scalars_tag_is_text),
         TEST(text_beyond_ascii),
-        TEST(plugins_content_needs_a_name),
+        TEST(what_is_no_plugin),
         TEST(what_is_no_precision_recall_curve),
         TEST(what_is_no_layout),
         TEST(a_layout_keeps_tags_that_are_empty),
