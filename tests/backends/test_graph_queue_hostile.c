@@ -5,6 +5,9 @@
 static const hs_state_provider reader =
     HS_INIT(hs_state_provider, .name = "reader", .save = counter_save, .load = counter_load);
 static const hs_state_provider nameless = HS_INIT(hs_state_provider, .save = counter_save, .load = counter_load);
+static const hs_state_provider misnamed =
+    HS_INIT(hs_state_provider, .name = "a b", .save = counter_save, .load = counter_load);
+static const hs_state_provider halved = HS_INIT(hs_state_provider, .name = "half", .save = counter_save);
 
 #define NUMBER                                                                                                             \
     .components = (const hs_output_def[])                                                                                  \
@@ -46,6 +49,8 @@ static void nonsense_is_refused(void **state)
         {QUEUE(NUMBER, .inputs = HS_NAMES("x"), .position = &reader), "so it needs produce"},
         {QUEUE(PRODUCED, .threads = 2, .position = &reader), "so one thread fills it, not 2"},
         {QUEUE(PRODUCED, .position = &nameless), "no name"},
+        {QUEUE(PRODUCED, .position = &misnamed), "state 'a b': a name is"},
+        {QUEUE(PRODUCED, .position = &halved), "save or load is NULL"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hs_graph *graph = hs_graph_new(NULL);
