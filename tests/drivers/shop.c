@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drivers/shop.h"
 
+#include <math.h>
+
 int shop_setup(void **state)
 {
     shop *h = calloc(1, sizeof *h);
@@ -44,7 +46,7 @@ static hs_code train(void *self, hs_op *op, hs_error *err)
     double *w = hs_op_written(op, 0)->data;
     (void)err;
     *w += 1;
-    h->loss = 1 / *w;
+    h->loss = *w == h->diverges ? (double)NAN : 1 / *w;
     return HS_OK;
 }
 
@@ -108,7 +110,7 @@ static hs_code model(void *user, hs_mode mode, hs_estimator_spec *spec, hs_error
     h->graphs[h->open++] = g;
     spec->backend = hs_graph_backend(g);
     spec->train_op = "train";
-    spec->loss = "loss";
+    spec->loss = h->no_loss ? NULL : "loss";
     spec->eval_op = "count";
     spec->metrics = metrics;
     spec->predictions = h->predictions ? h->predictions : predictions;

@@ -16,9 +16,10 @@ typedef struct shop {
     int open, released;
     hs_code model_fails; /* what the model function returns */
     int64_t max_to_keep, save_steps;
-    const hs_hook *hooks; /* of the model function */
-    double loss;
-    double rows[64]; /* what was predicted */
+    const hs_hook *hooks;  /* of the model function */
+    double loss, diverges; /* it is NaN when "w" is this; 0: never */
+    bool no_loss;          /* the model function names none */
+    double rows[64];       /* what was predicted */
     int64_t calls;
     int evaluations;
     int64_t steps[16]; /* of those that were told of */

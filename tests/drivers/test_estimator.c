@@ -55,6 +55,24 @@ static void max_steps_already_reached_makes_no_step(void **state)
     assert_contains(h->s->t.log, "the last step, 7, is reached");
 }
 
+static void a_loss_that_is_not_a_number_ends_training(void **state)
+{
+    shop *h = *state;
+    h->diverges = 3;
+    shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 7));
+    assert_int_equal(h->s->outcome.reason, HS_REASON_FAILED);
+    assert_int_equal(h->s->outcome.step, 3);
+    assert_contains(h->s->err.message, "'loss'");
+}
+
+static void a_model_needs_no_loss(void **state)
+{
+    shop *h = *state;
+    h->diverges = 3;
+    h->no_loss = true;
+    shop_train_to(h, 7);
+}
+
 static void trains_to_the_end_of_the_input(void **state)
 {
     shop *h = *state;
@@ -421,6 +439,8 @@ int main(void)
         with_shop(steps_are_so_many_more),
         with_shop(a_model_function_and_a_directory_are_needed),
         with_shop(max_steps_already_reached_makes_no_step),
+        with_shop(a_loss_that_is_not_a_number_ends_training),
+        with_shop(a_model_needs_no_loss),
         with_shop(trains_to_the_end_of_the_input),
         with_shop(hooks_of_the_model_function_come_before_the_callers),
         with_shop(keeps_so_many_checkpoints),

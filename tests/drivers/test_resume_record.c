@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The record of a trial: what is written into it, and how two are compared. */
+#include "base/file_spy.h"
 #include "checkpoint/cell.h"
 
 #include "drivers/resume.h"
@@ -335,6 +336,21 @@ static void each_allocation_of_a_comparison(void **state)
     test_each_allocation(compare_with, *state);
 }
 
+static void a_record_that_cannot_be_read_is_named(void **state)
+{
+    static const char *const calls[] = {"stat", "open", "read"}, *const records[] = {"a.record", "b.record"};
+    const char *text = "3 variable 1:1 int8 [] x\n";
+    fixture *f = *state;
+    for (size_t i = 0; i < 6; i++) {
+        file_spy spy;
+        file_spy_init(&spy, &f->t.env);
+        spy.what = calls[i % 3];
+        spy.where = records[i / 3];
+        spy.fail_at = 1;
+        assert_fails(compare_in(f, &spy.env, text, text, NULL), HS_UNKNOWN, &f->err, records[i / 3]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +371,7 @@ int main(void)
         with_fixture(what_is_no_record),
         with_fixture(the_memory_of_a_comparison_is_that_of_a_step),
         with_fixture(each_allocation_of_a_comparison),
+        with_fixture(a_record_that_cannot_be_read_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@ hooksess_test(drivers training_session hooks/stage.c summary/events.c checkpoint
 hooksess_test(drivers training_roles hooks/stage.c summary/events.c)
 hooksess_test(drivers planted_files hooks/poisoned.c hooks/stage.c)
 hooksess_test(drivers verify_resume)
-hooksess_test(drivers resume_record checkpoint/model.c checkpoint/cell.c)
+hooksess_test(drivers resume_record checkpoint/model.c checkpoint/cell.c base/file_spy.c)
 hooksess_test(drivers estimator drivers/shop.c hooks/stage.c summary/events.c)
 hooksess_test(drivers evaluation_loop drivers/shop.c hooks/stage.c summary/events.c)
 hooksess_test(drivers device_training backends/device.c)
