@@ -172,7 +172,7 @@ static hs_code find_sources(merge *m, hs_error *err)
         hs_file_stat found;
         bool is_there = false;
         char *index = hs__bundle_index_path(m->env, m->prefixes[i]);
-        code = index ? find(m->env, index, &found, &is_there, err) : hs__no_memory(err, 0, "a path");
+        code = index ? find(m->env, index, &found, &is_there, err) : hs__no_memory(err, strlen(m->prefixes[i]), "a path");
         if (is_there)
             m->there[m->n_there++] = m->prefixes[i];
         hs__free(m->env, index);
@@ -340,8 +340,7 @@ static hs_code go_on(const merge *m, hs_error *err)
 static hs_code remove_file(const hs_env *env, const char *path, hs_error *err)
 {
     hs_error cause = {0};
-    hs_code code = path ? hs__file_result(env->files.ops->remove(env->files.user, path, &cause), path, &cause)
-                        : hs__no_memory(&cause, 0, "a path");
+    hs_code code = hs__file_result(env->files.ops->remove(env->files.user, path, &cause), path, &cause);
     return code && code != HS_NOT_FOUND ? hs__error_copy(err, &cause) : HS_OK;
 }
 
@@ -350,7 +349,7 @@ static hs_code remove_indexes(const merge *m, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; i < m->n && !code; i++) {
         char *index = hs__bundle_index_path(m->env, m->prefixes[i]);
-        code = remove_file(m->env, index, err);
+        code = index ? remove_file(m->env, index, err) : hs__no_memory(err, strlen(m->prefixes[i]), "a path");
         hs__free(m->env, index);
     }
     return code;
@@ -373,7 +372,7 @@ static int remove_one(void *user, const char *name)
         end != LENGTH || name[n + LENGTH])
         return 0;
     char *path = hs__path_join(r->env, r->of->directory, name);
-    r->code = remove_file(r->env, path, r->err);
+    r->code = path ? remove_file(r->env, path, r->err) : hs__no_memory(r->err, strlen(name), "a path");
     hs__free(r->env, path);
     return r->code;
 }

@@ -3,6 +3,7 @@
 #include "base/file_spy.h"
 #include "checkpoint/model.h"
 
+#include "checkpoint/merged_file.h"
 #include "formats/bundle.h"
 #include "graph.pb-c.h"
 
@@ -97,6 +98,35 @@ static void the_graph_restores_it(void **state)
     hs_saver *saver = new_saver(&f->t.env, &f->err);
     assert_ok(hs_saver_restore(saver, model_raw(&m), file_of(f, 3, NULL), NULL, &f->err), &f->err);
     assert_true(model_is(&m, 3));
+    hs_saver_free(saver);
+    model_close(&m);
+}
+
+static hs_code save_nothing(void *self, hs_op *op, hs_error *err)
+{
+    const hs_string *prefix = hs_op_input(op, 0)->data;
+    char data[1024], index[1024];
+    hs__bundle_writer writer;
+    (void)self;
+    snprintf(data, sizeof data, "%.*s." DATA, (int)prefix->bytes, prefix->data);
+    snprintf(index, sizeof index, "%.*s.index", (int)prefix->bytes, prefix->data);
+    hs_code code = hs__bundle_writer_open(&writer, hs_env_default(), data, 0, 1, err);
+    if (!code)
+        code = hs__bundle_writer_finish(&writer, index, err);
+    hs__bundle_writer_close(&writer);
+    return code;
+}
+
+/* A checkpoint without data has a data file, too. */
+static void a_graph_may_save_nothing(void **state)
+{
+    fixture *f = *state;
+    model m = {.step = 0};
+    assert_ok(open_model(&m, &f->t.env, save_nothing), &m.err);
+    hs_saver *saver = new_saver(&f->t.env, &f->err);
+    assert_ok(hs_saver_save(saver, model_raw(&m), file_of(f, 4, NULL), -1, NULL, &f->err), &f->err);
+    assert_true(has_file(f, 4, DATA));
+    assert_ok(hs__verify_checkpoint(&f->t.env, file_of(f, 4, NULL), &f->err), &f->err);
     hs_saver_free(saver);
     model_close(&m);
 }
@@ -204,9 +234,13 @@ static void its_meta_graph_names_the_ops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_fixture(what_the_graph_saves_is_a_checkpoint_like_any), with_fixture(the_graph_restores_it),
-        with_fixture(what_the_graph_has_written_is_synced),          with_fixture(anything_may_fail),
-        with_fixture(what_is_not_finite_is_found_in_any_piece),      with_fixture(its_meta_graph_names_the_ops),
+        with_fixture(what_the_graph_saves_is_a_checkpoint_like_any),
+        with_fixture(the_graph_restores_it),
+        with_fixture(a_graph_may_save_nothing),
+        with_fixture(what_the_graph_has_written_is_synced),
+        with_fixture(anything_may_fail),
+        with_fixture(what_is_not_finite_is_found_in_any_piece),
+        with_fixture(its_meta_graph_names_the_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,10 +86,32 @@ static void close_model(large *l)
     hs_graph_free(l->graph);
 }
 
+/* NULL for what is as large as a variable. */
+static bool no_room;
+
+static void *some_alloc(void *user, size_t bytes)
+{
+    (void)user;
+    return no_room && bytes == LARGE * sizeof(float) ? NULL : malloc(bytes);
+}
+
+static void *some_realloc(void *user, void *block, size_t bytes)
+{
+    (void)user;
+    return no_room && bytes == LARGE * sizeof(float) ? NULL : realloc(block, bytes);
+}
+
+static void some_free(void *user, void *block)
+{
+    (void)user;
+    free(block);
+}
+
 static int setup(void **state)
 {
     large *l = calloc(1, sizeof *l);
-    l->env = (hs_env)HS_INIT(hs_env);
+    no_room = false;
+    l->env = (hs_env)HS_INIT(hs_env, .allocator = {some_alloc, some_realloc, some_free, NULL});
     l->files = *hs_env_default()->files.ops;
     l->files.read = counted_read;
     l->env.files = (hs_file_system){&l->files, NULL};
@@ -164,6 +186,15 @@ static void damage_anywhere_changes_nothing(void **state)
     assert_ok(restore(l), &l->err);
 }
 
+/* For the copy that goes to the device. */
+static void without_memory_for_a_value_nothing_is_changed(void **state)
+{
+    large *l = *state;
+    no_room = true;
+    assert_fails(restore(l), HS_RESOURCE_EXHAUSTED, &l->err, "no memory for a value of a checkpoint");
+    assert_true(is_filled(l, 2));
+}
+
 static void a_disk_that_fails_while_it_is_verified_changes_nothing(void **state)
 {
     large *l = *state;
@@ -189,6 +220,7 @@ int main(void)
         with_model(all_of_it_is_restored),
         with_model(a_variable_of_the_sessions_own_has_its_value_afterwards),
         with_model(damage_anywhere_changes_nothing),
+        with_model(without_memory_for_a_value_nothing_is_changed),
         with_model(a_disk_that_fails_while_it_is_verified_changes_nothing),
         with_model(a_disk_that_fails_afterwards_is_told_of),
     };

@@ -360,6 +360,30 @@ static void a_damaged_one_is_saved_over_and_is_the_newest(void **state)
     assert_true(has_file(f, 9, "index") && has_file(f, 10, "index"));
 }
 
+static hs_code restore_only(test_env *t, void *user)
+{
+    const fixture *f = user;
+    model m = {.step = 0};
+    hs_error err = {0};
+    char *path = NULL;
+    test_tolerate_harmless(t); /* looking for the files of a checkpoint that the state file names */
+    hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.env = &t->env), &err);
+    hs_code code = saver ? model_open(&m, &t->env, NULL) : err.code;
+    if (saver && !code)
+        code = hs__restore_newest(saver, model_raw(&m), f->directory, HS_RESTORE_OPTIONS(), &path, &err);
+    if (saver && !code)
+        assert_int_equal(saver->n_kept, 3);
+    hs_env_free(&t->env, path);
+    hs_saver_free(saver);
+    model_close(&m);
+    return code;
+}
+
+static void each_allocation_of_restoring(void **state)
+{
+    test_each_allocation(restore_only, with_three(state));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +416,7 @@ int main(void)
         with_fixture(all_damaged_ones_are_deleted_before_a_good_one),
         with_fixture(damaged_ones_stay_while_there_is_room),
         with_fixture(a_damaged_one_is_saved_over_and_is_the_newest),
+        with_fixture(each_allocation_of_restoring),
         with_fixture(going_back_leaves_what_is_later),
         with_fixture(going_back_and_forth_leaves_nothing),
     };
