@@ -3,14 +3,26 @@
 
 #include "base/map.h"
 
+#include <sys/random.h>
+
 static test_env t;
 static hs__map map;
+static bool no_randomness;
+
+ssize_t __real_getrandom(void *to, size_t bytes, unsigned flags);
+ssize_t __wrap_getrandom(void *to, size_t bytes, unsigned flags);
+
+ssize_t __wrap_getrandom(void *to, size_t bytes, unsigned flags)
+{
+    return no_randomness ? -1 : __real_getrandom(to, bytes, flags);
+}
 
 static int set_up(void **state)
 {
     (void)state;
     test_env_init(&t);
     hs__map_init(&map, &t.env);
+    no_randomness = false;
     return 0;
 }
 
@@ -153,6 +165,27 @@ static void nobody_can_know_where_a_name_goes(void **state)
     hs__map_free(&second);
 }
 
+/* As in a sandbox. */
+static void without_randomness_there_is_a_key_too(void **state)
+{
+    (void)state;
+    struct {
+        hs__map map;
+        uint64_t after[2];
+    } maps[2] = {0};
+    no_randomness = true;
+    for (size_t i = 0; i < 2; i++) {
+        hs__map_init(&maps[i].map, &t.env);
+        assert_int_equal(hs__map_add(&maps[i].map, "x", 1, NULL, NULL), HS_OK);
+        assert_true(maps[i].map.key[0] && maps[i].map.key[1]);
+        assert_true(!maps[i].after[0] && !maps[i].after[1]);
+        assert_int_equal(hs__map_find(&maps[i].map, "x"), 1);
+    }
+    assert_true(hash_in(&maps[0].map) != hash_in(&maps[1].map));
+    for (size_t i = 0; i < 2; i++)
+        hs__map_free(&maps[i].map);
+}
+
 static hs_code fill_map(test_env *env, void *user)
 {
     (void)user;
@@ -185,6 +218,7 @@ int main(void)
         TEST(the_keyed_hash_is_siphash_1_3),
         TEST(words_hash_as_their_bytes),
         TEST(nobody_can_know_where_a_name_goes),
+        TEST(without_randomness_there_is_a_key_too),
         TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

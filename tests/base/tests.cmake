@@ -3,5 +3,6 @@ foreach(module buffer crc32c disk dlpack env files files_posix locks_posix map n
   hooksess_test(base ${module})
 endforeach()
 hooksess_test(base proto base/meter.c)
+target_link_options(test_base_map PRIVATE -Wl,--wrap=getrandom)
 target_link_options(test_base_files_posix PRIVATE -Wl,--wrap=fsync)
 target_link_options(test_base_stream PRIVATE -Wl,--wrap=pthread_create)

@@ -119,6 +119,12 @@ static void names_of_every_byte_come_back(void **state)
     assert_comes_back(name, (hs__box){8, {1, 2, 3, 4, 5, 6, 7, 8}, {-1, 1, -1, 1, -1, 1, -1, 1}});
 }
 
+static void the_box_of_a_scalar_comes_back(void **state)
+{
+    (void)state;
+    assert_comes_back("x", (hs__box){.rank = 0});
+}
+
 static void cut_keys_are_none(void **state)
 {
     (void)state;
@@ -195,6 +201,7 @@ int main(void)
         TEST(numbers_have_these_bytes),
         TEST(every_length_of_number_comes_back_in_order),
         TEST(names_of_every_byte_come_back),
+        TEST(the_box_of_a_scalar_comes_back),
         TEST(cut_keys_are_none),
         TEST(what_is_no_key),
         TEST(want_of_memory_is_told_from_what_is_no_key),
