@@ -176,7 +176,8 @@ static void only_the_hosts_memory_is_lent(void **state)
     bare_open(b);
     assert_ok(b->ops->lend_variable(b->session, 0, &lent, &b->err), &b->err);
     assert_ptr_equal(lent.data, &x);
-    assert_fails(b->ops->lend_variable(b->session, 1, &lent, &b->err), HS_UNIMPLEMENTED, &b->err, "'w' is not in the host's");
+    assert_fails(b->ops->lend_variable(b->session, 1, &lent, &b->err), HS_UNIMPLEMENTED, &b->err,
+                 "'w' is not in the host's");
 }
 
 static void a_variable_on_the_device_is_never_the_global_step(void **state)

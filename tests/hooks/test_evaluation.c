@@ -102,7 +102,7 @@ static void options_must_make_sense(void **state)
 {
     stage *s = *state;
     const char *const *global = HS_NAMES("global_step");
-    hs_summary_writer *writer = (hs_summary_writer *)s; /* which nothing looks at */
+    hs_summary_writer *writer = hs_summary_writer_open(s->directory, NULL, &s->err);
     stage_refuses(s, hs_evaluation(.metrics = global), HS_INVALID_ARGUMENT,
                   "none of every_n_steps, every_n_secs and at_end");
     stage_refuses(s, hs_evaluation(.metrics = global, .every_n_steps = 1, .every_n_secs = 1), HS_INVALID_ARGUMENT,
@@ -132,6 +132,7 @@ static void options_must_make_sense(void **state)
     }
     stage_refuses(s, hs_evaluation_hook(&(hs_evaluation_options){.at_end = true}), HS_INVALID_ARGUMENT,
                   "HS_INIT(hs_evaluation_options");
+    assert_ok(hs_summary_writer_close(writer, &s->err), &s->err);
 }
 
 static void names_must_be_there(void **state)
