@@ -1,17 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# exports.sh SHARED STATIC INCLUDE: the shared library exports exactly what the public headers declare, but for those of libraries of
-# their own, and the static one defines nothing that is not hs_... or hs__...
-# exports.sh SHARED "" HEADER...: the same of a library of its own.
+# exports.sh VERSION SHARED STATIC INCLUDE: the shared library has the soname LIBRARY.so.VERSION. It exports exactly what the public
+# headers declare, except functions of other libraries, and each symbol has the version HOOKSESS_VERSION. The static library defines
+# nothing that is not hs_... or hs__...
+# exports.sh VERSION SHARED "" HEADER...: the same for another library, without a static one.
 set -eu
-shared=$1 static=$2 include=$3
-shift 2
+version=$1 shared=$2 static=$3 include=$4
+shift 3
 headers=$*
 [ ! -d "$include" ] || headers=$(find "$include" -name '*.h' ! -name 'tensorflow*.h')
-exported=$(nm -D --defined-only "$shared" | awk '$2 ~ /[TDBRV]/ {print $3}' | sort -u)
+status=0
+library=$(basename "$shared")
+soname=$(readelf -d "$shared" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+[ "$soname" = "${library%%.so*}.so.$version" ] || { echo "the soname is '$soname'"; status=1; }
+# columns: number, value, size, type, binding, visibility, section, name@@version; the version itself is an absolute symbol
+symbols=$(readelf --dyn-syms -W "$shared" | awk '$1 ~ /^[0-9]+:$/ && $5 != "LOCAL" && $7 != "UND" && $7 != "ABS" {print $8}')
+exported=$(echo "$symbols" | sed 's/@.*//' | sort -u)
+for symbol in $symbols; do
+    [ "${symbol#*@}" = "@HOOKSESS_$version" ] || { echo "not of version HOOKSESS_$version: $symbol"; status=1; }
+done
 # a declaration may run over lines: take what stands between HS_API and the first parenthesis
 declared=$(cat $headers | tr '\n' ' ' | grep -oE 'HS_API [^;(]*\(' | grep -oE 'hs_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u)
-status=0
 for name in $exported; do
     echo "$declared" | grep -qx "$name" || { echo "exported, and in no header: $name"; status=1; }
 done
@@ -22,5 +31,5 @@ others=
 [ -z "$static" ] || others=$(nm --defined-only "$static" 2>/dev/null | awk '$2 ~ /[TDBRC]/ {print $3}' | grep -vE '^hs_|^__?(odr_asan|asan|ubsan|tsan|gcov|llvm)' | sort -u || true)
 [ -z "$others" ] || { echo "the static library defines:" $others; status=1; }
 [ -n "$exported" ] || { echo "nothing is exported"; status=1; }
-[ $status = 0 ] && echo "$(echo "$exported" | wc -l) names are exported, all of them declared"
+[ $status = 0 ] && echo "$(echo "$exported" | wc -l) names are exported, all of them declared and of version HOOKSESS_$version"
 exit $status

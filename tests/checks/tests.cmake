@@ -34,8 +34,9 @@ add_test(
 add_test(NAME checks/cleared COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/cleared.py
                                      ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})
+set(abi ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
-  add_test(NAME checks/exports COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh $<TARGET_FILE:hooksess_shared>
+  add_test(NAME checks/exports COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh ${abi} $<TARGET_FILE:hooksess_shared>
                                        $<TARGET_FILE:hooksess_static> ${PROJECT_SOURCE_DIR}/include)
   add_test(NAME checks/quiet COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/quiet.sh $<TARGET_FILE:hooksess_static>)
   add_test(NAME checks/globals COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/globals.sh $<TARGET_FILE:hooksess_static>)
@@ -44,7 +45,7 @@ if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE A
   set_tests_properties(checks/cuda PROPERTIES SKIP_RETURN_CODE 77)
   if(TARGET hooksess_tensorflow)
     add_test(NAME checks/exports_tensorflow COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh
-                                                    $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h
+                                                    ${abi} $<TARGET_FILE:hooksess_tensorflow> "" ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow.h
                                                     ${PROJECT_SOURCE_DIR}/include/hooksess/tensorflow_server.h)
   endif()
 endif()
