@@ -40,6 +40,9 @@ typedef struct hs_outcome {
  *   128+n   ended by signal n, and the state of its last step is not saved
  *   1       failed, or interrupted and not saved. Of NULL, too */
 HS_API int hs_outcome_exit_code(const hs_outcome *outcome);
+/* The outcome of a training for which no session could be opened: HS_REASON_FAILED with a copy of `error`. If `error` is NULL
+ * or its code is HS_OK, the outcome's error is HS_FAILED_PRECONDITION. */
+HS_API hs_outcome hs_outcome_from_error(const hs_error *error);
 /* "failed", "closed", "stopped", "end of input", "already done". Static. */
 HS_API const char *hs_reason_name(hs_reason reason);
 

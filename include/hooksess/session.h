@@ -90,7 +90,10 @@ typedef struct hs_session_options {
  * initialised, the ready checks, after_create_session of every hook, and their first boundary. The session takes the hooks:
  * it destroys them, also when opening fails (but for options that cannot be read: their size is wrong). Backend and graph
  * stay the caller's and must outlive it. Failing, it closes what was opened (close of each hook whose begin was called) and
- * returns NULL with the first error. */
+ * returns NULL with the first error.
+ *
+ * hs_session_close(NULL, &err) makes an outcome of that error. So pass the same `err` to both, and do not change it between
+ * them. hs_outcome_from_error makes the outcome without a session. */
 HS_API hs_session *hs_session_open(hs_backend backend, const hs_session_options *options, hs_error *err);
 
 /* True when the loop is to end: a stop was requested, the session failed to open or could not recover, or a run came to the

@@ -186,11 +186,11 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
     hs__built built = {.estimator = estimator};
     hs_error error = {0};
     if (hs__estimator_missing(estimator, &error))
-        return hs__error_copy(err, &error), hs_session_close(NULL, &error);
+        return hs__error_copy(err, &error), hs_outcome_from_error(&error);
     bool failed = (given && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &options, given, &error)) ||
                   hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
                   check_train(&built, &options, &error) || make_scaffold(&built, &error);
-    hs_outcome outcome = failed ? hs_session_close(NULL, &error) : run_training(&built, &options, &error);
+    hs_outcome outcome = failed ? hs_outcome_from_error(&error) : run_training(&built, &options, &error);
     hs__release(&built);
     hs__error_copy(err, &error);
     return outcome;

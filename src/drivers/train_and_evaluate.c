@@ -123,7 +123,7 @@ hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_est
     const hs_hook *hooks = c.evaluate.hooks;
     if (code || listen(&c, &error)) {
         hs_hooks_free(c.train.hooks);
-        outcome = hs_session_close(NULL, &error);
+        outcome = hs_outcome_from_error(&error);
     } else {
         outcome = hs_estimator_train(estimator, &c.train, &error);
         evaluate_last(&c, &outcome, &error);

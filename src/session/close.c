@@ -224,23 +224,12 @@ static hs_code last_code(const hs_session *session, bool *own)
     return *own ? session->fail.code : session->last.code;
 }
 
-static hs_outcome no_session(hs_error *err)
-{
-    hs_outcome none = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
-    if (!err || !err->code)
-        hs_error_set(&none.error, HS_FAILED_PRECONDITION, "there is no session: it was not opened, or is closed already");
-    else
-        none.error = *err;
-    hs__error_copy(err, &none.error);
-    return none;
-}
-
 hs_outcome hs_session_outcome(hs_session *session)
 {
     bool own;
     hs_error error = {0};
     if (!session)
-        return no_session(NULL);
+        return hs_outcome_from_error(NULL);
     hs_code last = last_code(session, &own);
     if (!session->closing)
         note_end(session, last);
@@ -261,8 +250,11 @@ static void tell_failure(const hs_env *env, const hs_outcome *outcome)
 
 hs_outcome hs_session_close(hs_session *session, hs_error *err)
 {
-    if (!session)
-        return no_session(err);
+    if (!session) {
+        hs_outcome none = hs_outcome_from_error(err);
+        hs__error_copy(err, &none.error);
+        return none;
+    }
     hs__notice_left_call(session, __builtin_frame_address(0));
     if (session->own_step && !session->in_backend && !session->in_step)
         hs__leave_own_step(session);

@@ -16,6 +16,17 @@ int hs_outcome_exit_code(const hs_outcome *outcome)
     return failed || outcome->last_saved_step >= 0 ? FAILED : 0;
 }
 
+hs_outcome hs_outcome_from_error(const hs_error *error)
+{
+    hs_outcome outcome = {.reason = HS_REASON_FAILED, .step = -1, .last_saved_step = -1};
+    if (error && error->code)
+        outcome.error = *error;
+    else
+        hs_error_set(&outcome.error, HS_FAILED_PRECONDITION,
+                     "there is no session: it was not opened, or is closed already");
+    return outcome;
+}
+
 const char *hs_reason_name(hs_reason reason)
 {
     static const char *const names[] = {"failed", "closed", "stopped", "end of input", "already done"};

@@ -381,6 +381,24 @@ static void closing_nothing_makes_an_outcome_of_the_error(void **state)
     assert_int_equal(hs_session_close(NULL, NULL).error.code, HS_FAILED_PRECONDITION);
 }
 
+static void an_outcome_is_made_of_an_error(void **state)
+{
+    (void)state;
+    hs_error err = {.code = HS_NOT_FOUND, .os_error = 2, .message = "no such graph"};
+    hs_outcome outcome = hs_outcome_from_error(&err);
+    assert_int_equal(outcome.reason, HS_REASON_FAILED);
+    assert_int_equal(outcome.error.code, HS_NOT_FOUND);
+    assert_int_equal(outcome.error.os_error, 2);
+    assert_string_equal(outcome.error.message, "no such graph");
+    assert_int_equal(outcome.step, -1);
+    assert_int_equal(outcome.last_saved_step, -1);
+    assert_int_equal(hs_outcome_exit_code(&outcome), 1);
+    hs_error_clear(&err);
+    assert_int_equal(hs_outcome_from_error(&err).error.code, HS_FAILED_PRECONDITION);
+    assert_int_equal(err.code, HS_OK); /* the error is read only */
+    assert_int_equal(hs_outcome_from_error(NULL).error.code, HS_FAILED_PRECONDITION);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +429,7 @@ int main(void)
         play_test(ms_139s_the_callers_error_stays_where_it_came_first),
         cmocka_unit_test(the_exit_code_is_the_outcomes),
         cmocka_unit_test(closing_nothing_makes_an_outcome_of_the_error),
+        cmocka_unit_test(an_outcome_is_made_of_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
