@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 set(hooksess_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hooksess)
 
 install(DIRECTORY include/hooksess DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # An export set for each kind of library: who wants the shared one needs none of what the static one is linked with.
 foreach(kind IN ITEMS shared static)
@@ -39,6 +40,7 @@ endif()
 
 configure_package_config_file(cmake/hooksessConfig.cmake.in ${PROJECT_BINARY_DIR}/hooksessConfig.cmake
                               INSTALL_DESTINATION ${hooksess_package_dir})
+# The ABI is that of the minor version until 1.0, and of the major version from then on (docs/abi.md); so is the soname.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hooksessConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hooksessConfig.cmake ${PROJECT_BINARY_DIR}/hooksessConfigVersion.cmake
         DESTINATION ${hooksess_package_dir})

@@ -4,7 +4,9 @@
 
 #include <hooksess/export.h>
 
-/* The version of these headers. The build takes the library's version from here. */
+/* The version of these headers. The build takes the library's version from here.
+ *
+ * Threads: any. */
 #define HS_VERSION_MAJOR  0
 #define HS_VERSION_MINOR  1
 #define HS_VERSION_PATCH  0
@@ -18,8 +20,16 @@
 
 HS_BEGIN_DECLS
 
-/* The version of the library that is loaded, for example "0.1.0". Static; any thread. */
+/* The version of the library that is loaded, for example "0.1.0". Static. */
 HS_API const char *hs_version(void);
+
+/* The size in bytes of a struct in the library that is loaded. For bindings of other languages, which declare the structs
+ * themselves (docs/abi.md).
+ *
+ * type   the name of a struct that begins with its size, "hs_session_options" for example
+ *
+ * Returns 0 if the library has no such struct. */
+HS_API size_t hs_struct_size(const char *type);
 
 HS_END_DECLS
 

@@ -2,14 +2,15 @@
 /* The layout of structs that programs were compiled with: frozen ones do not change, the others grow at their end only. */
 #include "support/test.h"
 
+#include <hooksess/tensorflow.h>
 #include <hooksess/testing.h>
 #include <hooksess/tf1/supervisor.h>
 
-/* Where the last member of the first release ends. */
+/* Begins with its size. The last member of the first release ends after so many bytes. */
 #define ENDS(type, member, bytes)                                                                                          \
+    _Static_assert(offsetof(type, size) == 0, #type " does not begin with its size");                                      \
     _Static_assert(offsetof(type, member) + sizeof(((type *)0)->member) == (bytes), "the layout of " #type " has changed")
-#define FROZEN(type, bytes)    _Static_assert(sizeof(type) == (bytes), "the size of " #type " has changed")
-#define BEGINS_WITH_SIZE(type) _Static_assert(offsetof(type, size) == 0, #type " does not begin with its size")
+#define FROZEN(type, bytes) _Static_assert(sizeof(type) == (bytes), "the size of " #type " has changed")
 
 #if UINTPTR_MAX == UINT64_MAX
 FROZEN(hs_input, 16);
@@ -59,12 +60,12 @@ ENDS(hs_memory, user, 40);
 ENDS(hs_state_provider, bytes, 64);
 ENDS(hs_run_args, built, 56);
 ENDS(hs_run_options, reserved, 48);
-ENDS(hs_backend_call, metadata, 80);
+ENDS(hs_backend_call, waits, 112);
 ENDS(hs_backend_ops, meta_graph, 216);
 FROZEN(hs_variable_slice, 144);
 ENDS(hs_hook_ops, state_bytes, 120);
 ENDS(hs_trace_options, reserved, 48);
-ENDS(hs_op_def, reserved, 72);
+ENDS(hs_op_def, type, 80);
 ENDS(hs_variable_def, flags, 144);
 ENDS(hs_session_options, hooks, 120);
 ENDS(hs_training_options, chief_only_hooks, 208);
@@ -74,7 +75,7 @@ ENDS(hs_checkpoint_manager_options, reserved, 80);
 ENDS(hs_restore_options, reserved, 48);
 ENDS(hs_save_options, copy_limit, 48);
 ENDS(hs_safetensors_options, metadata, 32);
-ENDS(hs_summary_writer_options, name_suffix, 40);
+ENDS(hs_summary_writer_options, on_error, 48);
 ENDS(hs_control_options, env, 48);
 ENDS(hs_run_status_options, env, 24);
 ENDS(hs_stop_after_options, env, 48);
@@ -88,18 +89,18 @@ ENDS(hs_hparams_config_options, created_secs, 56);
 ENDS(hs_hparams_start_options, start_secs, 48);
 ENDS(hs_stop_at_step_options, env, 32);
 ENDS(hs_nan_tensor_options, env, 32);
-ENDS(hs_finite_guard_options, env, 176);
-ENDS(hs_logging_tensor_options, reserved, 72);
-ENDS(hs_checkpoint_saver_options, reserved, 104);
-ENDS(hs_summary_saver_options, env, 64);
-ENDS(hs_progress_options, reserved, 72);
-ENDS(hs_metrics_file_options, reserved, 80);
+ENDS(hs_finite_guard_options, trigger, 184);
+ENDS(hs_logging_tensor_options, trigger, 80);
+ENDS(hs_checkpoint_saver_options, trigger, 112);
+ENDS(hs_summary_saver_options, trigger, 72);
+ENDS(hs_progress_options, trigger, 80);
+ENDS(hs_metrics_file_options, trigger, 88);
 ENDS(hs_saver_listener_ops, end, 40);
 ENDS(hs_verify_resume_options, env, 88);
 ENDS(hs_evaluate_once_options, summary_writer, 96);
 ENDS(hs_evaluation_loop_options, max_evaluations, 56);
 ENDS(hs_estimator_spec, self, 96);
-ENDS(hs_estimator_options, env, 88);
+ENDS(hs_estimator_options, signal_grace_secs, 104);
 ENDS(hs_estimator_train_options, listeners, 56);
 ENDS(hs_estimator_evaluate_options, hooks, 56);
 ENDS(hs_estimator_predict_options, reserved, 72);
@@ -111,63 +112,44 @@ ENDS(hs_supervisor_session_options, recovery, 56);
 ENDS(hs_supervisor_stop_options, left_behind, 32);
 ENDS(hs_resume_trial, hook, 48);
 ENDS(hs_resume_report, fetch, 808);
+ENDS(hs_coordinator_options, clean_stop_codes, 24);
+ENDS(hs_early_stopping_options, reserved, 64);
+ENDS(hs_evaluation_options, trigger, 120);
+ENDS(hs_event_reader_options, user, 48);
+ENDS(hs_feed_fn_options, env, 32);
+ENDS(hs_final_ops_options, env, 56);
+ENDS(hs_global_step_waiter_options, env, 32);
+ENDS(hs_graph_summary_def, sample_rate, 64);
+ENDS(hs_looper_options, wake, 72);
+ENDS(hs_prepare_options, reserved, 112);
+ENDS(hs_profiler_options, trigger, 64);
+ENDS(hs_queue_def, position, 72);
+ENDS(hs_queue_options, env, 48);
+ENDS(hs_queue_runner_options, env, 56);
+ENDS(hs_record_reader_options, max_record_bytes, 40);
+ENDS(hs_record_writer_options, buffer_bytes, 32);
+ENDS(hs_recovery, reserved, 40);
+ENDS(hs_session_manager_options, env, 64);
+ENDS(hs_step_counter_options, trigger, 56);
+ENDS(hs_tensorflow_op_def, list_until, 80);
+ENDS(hs_tensorflow_options, timeout_secs, 72);
+ENDS(hs_tensorflow_server_options, reserved, 88);
+ENDS(hs_thread_options, env, 48);
+ENDS(hs_watchdog_options, env, 104);
+FROZEN(hs_backend_feed, 24);
+FROZEN(hs_checkpoint_name, 16);
+FROZEN(hs_event, 168);
+FROZEN(hs_event_damage, 72);
+FROZEN(hs_event_value, 240);
+FROZEN(hs_fetch_entry, 16);
+FROZEN(hs_hook_cost, 48);
+FROZEN(hs_hook_failure, 1064);
+FROZEN(hs_hook_span, 32);
+FROZEN(hs_nonfinite, 32);
+FROZEN(hs_record_totals, 16);
+FROZEN(hs_tensorflow_attr, 136);
+FROZEN(hs_threads, 24);
 #endif
-
-BEGINS_WITH_SIZE(hs_env);
-BEGINS_WITH_SIZE(hs_trigger);
-BEGINS_WITH_SIZE(hs_file_system_ops);
-BEGINS_WITH_SIZE(hs_memory);
-BEGINS_WITH_SIZE(hs_state_provider);
-BEGINS_WITH_SIZE(hs_run_args);
-BEGINS_WITH_SIZE(hs_run_options);
-BEGINS_WITH_SIZE(hs_backend_ops);
-BEGINS_WITH_SIZE(hs_backend_call);
-BEGINS_WITH_SIZE(hs_hook_ops);
-BEGINS_WITH_SIZE(hs_trace_options);
-BEGINS_WITH_SIZE(hs_variable_def);
-BEGINS_WITH_SIZE(hs_op_def);
-BEGINS_WITH_SIZE(hs_session_options);
-BEGINS_WITH_SIZE(hs_training_options);
-BEGINS_WITH_SIZE(hs_scaffold_options);
-BEGINS_WITH_SIZE(hs_saver_options);
-BEGINS_WITH_SIZE(hs_checkpoint_manager_options);
-BEGINS_WITH_SIZE(hs_restore_options);
-BEGINS_WITH_SIZE(hs_save_options);
-BEGINS_WITH_SIZE(hs_safetensors_options);
-BEGINS_WITH_SIZE(hs_summary_writer_options);
-BEGINS_WITH_SIZE(hs_uniform_histogram_options);
-BEGINS_WITH_SIZE(hs_histogram_counts);
-BEGINS_WITH_SIZE(hs_image_options);
-BEGINS_WITH_SIZE(hs_audio_options);
-BEGINS_WITH_SIZE(hs_summary_plugin);
-BEGINS_WITH_SIZE(hs_pr_curve);
-BEGINS_WITH_SIZE(hs_hparams_config_options);
-BEGINS_WITH_SIZE(hs_hparams_start_options);
-BEGINS_WITH_SIZE(hs_stop_at_step_options);
-BEGINS_WITH_SIZE(hs_evaluate_once_options);
-BEGINS_WITH_SIZE(hs_evaluation_loop_options);
-BEGINS_WITH_SIZE(hs_estimator_spec);
-BEGINS_WITH_SIZE(hs_estimator_options);
-BEGINS_WITH_SIZE(hs_estimator_train_options);
-BEGINS_WITH_SIZE(hs_estimator_evaluate_options);
-BEGINS_WITH_SIZE(hs_estimator_predict_options);
-BEGINS_WITH_SIZE(hs_estimator_eval_spec);
-BEGINS_WITH_SIZE(hs_estimator_train_loop_options);
-BEGINS_WITH_SIZE(hs_nan_tensor_options);
-BEGINS_WITH_SIZE(hs_finite_guard_options);
-BEGINS_WITH_SIZE(hs_logging_tensor_options);
-BEGINS_WITH_SIZE(hs_checkpoint_saver_options);
-BEGINS_WITH_SIZE(hs_summary_saver_options);
-BEGINS_WITH_SIZE(hs_progress_options);
-BEGINS_WITH_SIZE(hs_metrics_file_options);
-BEGINS_WITH_SIZE(hs_saver_listener_ops);
-BEGINS_WITH_SIZE(hs_verify_resume_options);
-BEGINS_WITH_SIZE(hs_join_options);
-BEGINS_WITH_SIZE(hs_supervisor_options);
-BEGINS_WITH_SIZE(hs_supervisor_session_options);
-BEGINS_WITH_SIZE(hs_supervisor_stop_options);
-BEGINS_WITH_SIZE(hs_resume_trial);
-BEGINS_WITH_SIZE(hs_resume_report);
 
 static void the_codes_are_tensorflows(void **state)
 {
@@ -186,6 +168,15 @@ static void the_header_and_the_library_are_of_one_version(void **state)
     snprintf(text, sizeof text, "%d.%d.%d", HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH);
     assert_string_equal(text, HS_VERSION_STRING);
     assert_string_equal(hs_version(), HS_VERSION_STRING);
+}
+
+static void the_size_of_a_struct_is_found_by_its_name(void **state)
+{
+    (void)state;
+    assert_int_equal(hs_struct_size("hs_session_options"), sizeof(hs_session_options));
+    assert_int_equal(hs_struct_size("hs_watchdog_options"), sizeof(hs_watchdog_options));
+    assert_int_equal(hs_struct_size("hs_error"), 0); /* it does not begin with its size */
+    assert_int_equal(hs_struct_size(""), 0);
 }
 
 /* A program that was compiled against larger headers opens a session, as long as it sets nothing new. */
@@ -212,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_codes_are_tensorflows),
         cmocka_unit_test(the_header_and_the_library_are_of_one_version),
+        cmocka_unit_test(the_size_of_a_struct_is_found_by_its_name),
         cmocka_unit_test(options_of_a_later_version_are_taken_if_nothing_new_is_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,8 @@ set(abi ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)
   add_test(NAME checks/exports COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/exports.sh ${abi} $<TARGET_FILE:hooksess_shared>
                                        $<TARGET_FILE:hooksess_static> ${PROJECT_SOURCE_DIR}/include)
+  add_test(NAME checks/binding COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/binding.py
+                                       $<TARGET_FILE:hooksess_shared>)
   add_test(NAME checks/quiet COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/quiet.sh $<TARGET_FILE:hooksess_static>)
   add_test(NAME checks/globals COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/globals.sh $<TARGET_FILE:hooksess_static>)
   add_test(NAME checks/cuda COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/cuda.sh $<TARGET_FILE:hooksess_shared>

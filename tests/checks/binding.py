@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""binding.py LIBRARY: a binding to another language fills structs without the macros of the headers, as docs/abi.md describes."""
+import ctypes
+import pathlib
+import struct
+import sys
+import tempfile
+
+HS_OK, HS_INVALID_ARGUMENT = 0, 3
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_int), ("os_error", ctypes.c_int), ("message", ctypes.c_char * 1016)]
+
+
+class RecordWriterOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("env", ctypes.c_void_p),
+        ("compression", ctypes.c_int),
+        ("level", ctypes.c_int32),
+        ("buffer_bytes", ctypes.c_int64),
+    ]
+
+
+class LaterOptions(ctypes.Structure):
+    """As a later release might declare them."""
+
+    _fields_ = RecordWriterOptions._fields_ + [("added", ctypes.c_int64)]
+
+
+class EarlierOptions(ctypes.Structure):
+    """As an earlier release might have declared them."""
+
+    _fields_ = RecordWriterOptions._fields_[:-1]
+
+
+library = ctypes.CDLL(sys.argv[1])
+library.hs_struct_size.restype = ctypes.c_size_t
+library.hs_record_writer_open.restype = ctypes.c_void_p
+library.hs_record_writer_write.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]
+library.hs_record_writer_close.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+library.hs_record_writer_free.argtypes = [ctypes.c_void_p]
+
+assert library.hs_struct_size(b"hs_record_writer_options") == ctypes.sizeof(RecordWriterOptions)
+assert library.hs_struct_size(b"hs_no_such_options") == 0
+
+
+def write(path, options):
+    err = Error()
+    writer = library.hs_record_writer_open(str(path).encode(), ctypes.byref(options), ctypes.byref(err))
+    if not writer:
+        return err
+    assert library.hs_record_writer_write(writer, b"record", 6, ctypes.byref(err)) == HS_OK, err.message
+    assert library.hs_record_writer_close(writer, ctypes.byref(err)) == HS_OK, err.message
+    library.hs_record_writer_free(writer)
+    return err
+
+
+with tempfile.TemporaryDirectory() as directory:
+    path = pathlib.Path(directory) / "records"
+    for declared in (EarlierOptions, RecordWriterOptions, LaterOptions):
+        options = declared(size=ctypes.sizeof(declared))  # all else is 0
+        assert write(path, options).code == HS_OK
+        content = path.read_bytes()
+        assert len(content) == 22 and struct.unpack("<Q", content[:8]) == (6,) and content[12:18] == b"record"
+    err = write(path, RecordWriterOptions())
+    assert err.code == HS_INVALID_ARGUMENT and b"hs_record_writer_options.size" in err.message, err.message
+    err = write(path, LaterOptions(size=ctypes.sizeof(LaterOptions), added=1))
+    assert err.code == HS_INVALID_ARGUMENT and b"does not know" in err.message, err.message
