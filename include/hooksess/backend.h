@@ -8,7 +8,7 @@
 /* What a session runs on: a graph of named ops and tensors, and sessions that run parts of it. Users of a backend that is
  * there (graph.h) need only pass its hs_backend on; this header is for those who write one, and for hooks that look at it.
  *
- * One thread at a time uses a backend and its sessions, unless the backend says more. */
+ * Threads: one at a time per object. A backend and its sessions are one object, unless the backend says more. */
 
 HS_BEGIN_DECLS
 
@@ -31,8 +31,8 @@ typedef struct hs_variable {
     int32_t reserved;
     hs_shape shape;
     uint64_t flags;
-    const char *device; /* where it stands, in the backend's own words; "": it was given no place. NULL: the backend places
-                         * nothing */
+    /* Where it stands, in the backend's own words; "": it was given no place. NULL: the backend places nothing */
+    const char *device;
 } hs_variable;
 
 /* Where a variable lies that is a part of a larger one, as partitioned variables are. The parts of one are saved as slices
@@ -43,6 +43,7 @@ typedef struct hs_variable_slice {
     int64_t starts[HS_MAX_RANK]; /* of the part, along each dimension; it is as large as the variable */
 } hs_variable_slice;
 
+/* Frozen. */
 typedef struct hs_backend_feed {
     hs_node node;
     const hs_tensor *value;
@@ -60,9 +61,9 @@ typedef struct hs_backend_call {
     hs_tensor *values;             /* out, n_fetches of them: what the tensors are; data NULL for ops */
     hs_bytes metadata;             /* out, {0} before: a serialised RunMetadata, where the options ask for it */
     const hs_code *end_codes;      /* what means that an op has no more to give, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
-    bool (*stop_requested)(void *user); /* asked by whoever waits in the run for something that may never come: true ends
-                                         * the run with HS_STOP. Any thread, while the run lasts. NULL: nobody will stop it
-                                         */
+    /* Asked by whoever waits in the run for something that may never come: true ends the run with HS_STOP. Any thread,
+     * while the run lasts. NULL: nobody will stop it */
+    bool (*stop_requested)(void *user);
     void *user;
     /* Told by the run's thread when it begins to wait for data (true), and when that is over (false), so that who watches
      * the session knows what it does not move for. NULL: nobody asks. */

@@ -17,14 +17,16 @@
  *
  * One process at a time saves to a directory: it holds the lock of the file HS_CHECKPOINT_LOCK there
  * (hs_file_system_ops.lock). Readers need no lock. If that name is a symbolic link or not a file, saving fails with
- * HS_INVALID_ARGUMENT. */
+ * HS_INVALID_ARGUMENT.
+ *
+ * Threads: one at a time per object. Functions without a saver, reader or session: any thread. */
 
 HS_BEGIN_DECLS
 
 #define HS_CHECKPOINT_LOCK ".hooksess.lock"
 
 /* Saver. Saves the variables of a session and every piece of state that belongs to it (the backend's, the hooks').
- * TensorFlow: Saver. One thread at a time. */
+ * TensorFlow: Saver. */
 typedef struct hs_saver hs_saver;
 
 /* What a variable is called in checkpoints, where that is not its own name. Frozen. */
@@ -45,18 +47,17 @@ typedef enum hs_nonfinite_policy {
 
 typedef struct hs_saver_options {
     size_t size;
-    const hs_env *env;            /* NULL: the system's own */
-    int64_t max_to_keep;          /* 0: 5; HS_NEVER: never delete one */
-    const char *const *variables; /* names, ended by NULL; NULL: all that are not local. Of a larger variable all
-                                   * parts or none (HS_INVALID_ARGUMENT) */
-    const hs_checkpoint_name
-        *names; /* of those that are called otherwise in checkpoints; ended by a NULL variable; copied. Here and in
-                 * `variables` each variable is listed at most once (HS_INVALID_ARGUMENT) */
+    const hs_env *env;   /* NULL: the system's. Copied */
+    int64_t max_to_keep; /* 0: 5; HS_NEVER: never delete one */
+    /* Names, ended by NULL. NULL: all that are not local. Of a larger variable all parts or none. Here and in `names` each
+     * variable is listed at most once */
+    const char *const *variables;
+    const hs_checkpoint_name *names;      /* HS_CHECKPOINT_NAMES(...), for variables with another name in checkpoints */
     double keep_checkpoint_every_n_hours; /* 0: none is kept for ever; else of those that would go, one every so often */
     int64_t keep_best;                    /* so many with the best metric (hs_save_options) stay beside the newest */
     bool larger_is_better;                /* of metrics; else smaller ones are */
     unsigned char reserved[7];
-    hs_nonfinite_policy nonfinite;
+    hs_nonfinite_policy nonfinite; /* 0: HS_NONFINITE_FAIL */
     int32_t reserved_nonfinite;
     int64_t shards; /* variables are split over so many data files, written at the same time (below); 0: 1; at most 64 */
     hs_bytes saver_def;  /* a serialised SaverDef: ops of the graph that save and restore (below); copied. Size 0: none */
@@ -115,11 +116,11 @@ typedef struct hs_save_options {
     bool no_state_file;     /* neither write the state file nor delete old checkpoints */
     bool has_metric;
     bool background; /* copies the state, and leaves the rest to a thread of the saver's */
-    bool overlap;    /* in the background: what is large is copied beside the runs that follow (below) */
+    bool overlap;    /* with background: what is large is copied during the runs that follow (below) */
     unsigned char reserved[3];
-    hs_busy_policy busy; /* in the background */
+    hs_busy_policy busy; /* with background. 0: HS_BUSY_WAIT */
     int32_t reserved_busy;
-    int64_t copy_limit; /* in the background: a state of more bytes is not copied; 0 and HS_NEVER: no limit */
+    int64_t copy_limit; /* with background: a state of more bytes is not copied. 0 and HS_NEVER: no limit */
 } hs_save_options;
 #define HS_SAVE_OPTIONS(...) HS_OPTIONS(hs_save_options, __VA_ARGS__)
 
@@ -213,11 +214,11 @@ typedef struct hs_restore_options {
  * failure the model is as it was, but for three that come later: a provider of state that refuses what it had saved, device
  * memory that cannot be written, and, of a model of more than 64 MiB, whose values are read once to be verified and again
  * to be taken, a disk that cannot read again what it just has; after these the session must not be trained on.
- * HS_NOT_FOUND: no such checkpoint,
- * or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes that differ (all of both are listed, and the tensors
- * that no variable takes); HS_FAILED_PRECONDITION: state of another identity or a later version than its provider's
- * (state.h); HS_DATA_LOSS: damage. State that nobody takes waits for a late provider (hs_raw_session_add_state). `options`
- * NULL: everything. */
+ *
+ * HS_NOT_FOUND: no such checkpoint, or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes that differ (all of
+ * both are listed, and the tensors that no variable takes); HS_FAILED_PRECONDITION: state of another identity or a later
+ * version than its provider's (state.h); HS_DATA_LOSS: damage. State that nobody takes waits for a late provider
+ * (hs_raw_session_add_state). `options` NULL: everything. */
 HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix,
                                 const hs_restore_options *options, hs_error *err);
 
@@ -238,7 +239,7 @@ HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, cons
                                   char **found, hs_error *err);
 
 /* Reading a checkpoint without a session. `prefix` is one checkpoint's (hs_checkpoint_latest gives a directory's newest).
- * TensorFlow: load_checkpoint. One thread at a time. */
+ * TensorFlow: load_checkpoint. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
 /* Reads the index. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (an index for other versions), HS_UNIMPLEMENTED

@@ -16,7 +16,7 @@
  *         code = hs_checkpoint_manager_save(manager, session, step, NULL, NULL, &err);
  *     }
  *
- * One thread at a time. */
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -24,7 +24,7 @@ typedef struct hs_checkpoint_manager hs_checkpoint_manager;
 
 typedef struct hs_checkpoint_manager_options {
     size_t size;
-    const char *checkpoint_dir;    /* needed. It must exist, or its parent must: one level is made. Copied */
+    const char *checkpoint_dir;    /* (required) it must exist, or its parent must: one level is made. Copied */
     const char *name;              /* checkpoints are DIRECTORY/NAME-NUMBER; NULL: "ckpt". Copied */
     const hs_saver_options *saver; /* what is saved, and how much of it is kept; NULL: the defaults. Copied */
     int64_t interval;              /* 0: every save is made; else so many steps after the one before */

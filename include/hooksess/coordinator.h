@@ -6,9 +6,11 @@
 
 /* How the threads of one training run agree to stop, and are waited for. TensorFlow: Coordinator, LooperThread.
  *
- * A session has a coordinator of its own, which hooks get in after_create_session; a program may make others. All
- * functions: any thread. Those that wait go by the system's clock, whatever the environment's is: no other one wakes a
- * thread. Waiting times are seconds. */
+ * Threads: any.
+ *
+ * A session has a coordinator of its own, which hooks get in after_create_session; a program may make others. Functions
+ * that wait go by the system's clock, whatever the environment's is: no other one wakes a thread. Waiting times are
+ * seconds. */
 
 HS_BEGIN_DECLS
 
@@ -17,7 +19,7 @@ typedef struct hs_thread hs_thread;
 
 typedef struct hs_coordinator_options {
     size_t size;
-    const hs_env *env; /* copied; NULL: the system's own */
+    const hs_env *env; /* NULL: the system's. Copied */
     /* The codes that mean a thread's work is done, rather than gone wrong: .clean_stop_codes = HS_CODES(HS_CANCELLED). They
      * replace the default, HS_OUT_OF_RANGE; HS_CODES(HS_OK) is none. HS_STOP always means it. Copied. */
     const hs_code *clean_stop_codes;
@@ -67,7 +69,7 @@ typedef struct hs_thread_options {
      * Called by whoever joins, once a stop was requested, again and again until the thread has ended; never after that, nor
      * by two at once. A thread does not end while it is being woken. May be NULL. */
     void (*wake)(void *user);
-    const hs_env *env; /* copied; NULL: the system's own */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_thread_options;
 #define HS_THREAD_OPTIONS(...) HS_OPTIONS(hs_thread_options, __VA_ARGS__)
 
@@ -96,8 +98,8 @@ HS_API void hs_thread_free(hs_thread *thread);
 HS_API hs_code hs_coordinator_register(hs_coordinator *coordinator, hs_thread *thread, hs_error *err);
 /* Makes, registers and starts a thread that has a body. */
 HS_API hs_code hs_coordinator_start_thread(hs_coordinator *coordinator, const hs_thread_options *options, hs_error *err);
-/* hs_coordinator_start(c, .name = "reader", .run = read_ahead, .user = &reader). If no environment is given, it is the
- * coordinator's. */
+/* hs_coordinator_start(c, &err, .name = "reader", .run = read_ahead, .user = &reader). If no environment is given, it is
+ * the coordinator's. */
 #define hs_coordinator_start(coordinator, err, ...)                                                                        \
     hs_coordinator_start_thread((coordinator), HS_THREAD_OPTIONS(__VA_ARGS__), (err))
 

@@ -5,7 +5,9 @@
 #include <hooksess/tensor.h>
 
 /* To and from DLPack (version 1) without copying. Not part of hooksess.h: a program that uses it has DLPack's own header,
- * whose struct these functions speak of. */
+ * whose struct these functions speak of.
+ *
+ * Threads: any. */
 
 HS_BEGIN_DECLS
 

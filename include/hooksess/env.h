@@ -8,7 +8,9 @@
  *
  * An environment is given once, where a backend is made (hs_graph_new, hs_script_new); the session, its hooks, saver and
  * writers use the backend's. Whatever is left out is the system's own: malloc, the clocks, stderr, POSIX files. A test
- * gives failing ones, a program may bring an object store. */
+ * gives failing ones, a program may bring an object store.
+ *
+ * Threads: any. */
 
 HS_BEGIN_DECLS
 
@@ -123,7 +125,7 @@ typedef struct hs_env {
 /* The system's own. Static, complete. */
 HS_API const hs_env *hs_env_default(void);
 
-/* For hooks and backends. `env` NULL is the system's own; parts that are left out likewise. Any thread.
+/* For hooks and backends. `env` NULL is the system's own; parts that are left out likewise.
  * hs_env_alloc gives zeroed memory, or NULL. */
 HS_API void *hs_env_alloc(const hs_env *env, size_t bytes);
 HS_API void hs_env_free(const hs_env *env, void *block);

@@ -34,8 +34,10 @@
  *     printf("accuracy %g at step %lld\n", hs_evaluation_result_value(m, "accuracy"), (long long)hs_evaluation_result_step(m));
  *
  * Each call asks the model function for a graph, opens one session on it, and has the graph released when that is closed:
- * nothing is carried from call to call but what checkpoints in checkpoint_dir hold. One thread at a time uses an estimator.
- * One that is NULL is HS_INVALID_ARGUMENT, and then nothing is taken of what the caller gives. */
+ * nothing is carried from call to call but what checkpoints in checkpoint_dir hold. One that is NULL is HS_INVALID_ARGUMENT,
+ * and then nothing is taken of what the caller gives.
+ *
+ * Threads: one at a time per object. */
 /* clang-format on */
 
 HS_BEGIN_DECLS
@@ -74,7 +76,7 @@ typedef struct hs_input {
 
 typedef struct hs_estimator hs_estimator;
 
-/* The rhythms are those of hs_training_options. */
+/* The intervals are those of hs_training_options, with the same defaults. */
 typedef struct hs_estimator_options {
     size_t size;
     hs_model_fn model_fn; /* (required) */
@@ -86,9 +88,10 @@ typedef struct hs_estimator_options {
     int64_t save_summaries_steps;
     int64_t log_step_count_steps; /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
     int64_t max_to_keep;          /* as in hs_saver_options; a saver of the scaffold's own comes before it */
-    const hs_env *env;            /* the estimator's own memory, clock and files; copied; NULL: the system's own */
-    bool signals; /* trainings heed signals, as in hs_session_options: look at hs_outcome.interrupted before the next call,
-                   * which knows nothing of a signal that ended this one */
+    const hs_env *env;            /* the estimator's memory, clock and files. NULL: the system's. Copied */
+    /* Trainings handle signals, as in hs_session_options. Look at hs_outcome.interrupted before the next call, which knows
+     * nothing of a signal that ended this one */
+    bool signals;
     unsigned char reserved[7];
     double signal_grace_secs;
 } hs_estimator_options;
@@ -104,10 +107,11 @@ HS_API char *hs_estimator_latest_checkpoint(const hs_estimator *estimator, hs_er
 typedef struct hs_estimator_train_options {
     size_t size;
     hs_input input;
-    int64_t steps;        /* so many more than those that are made; or */
-    int64_t max_steps;    /* up to this one: reached already, no step is made (HS_REASON_ALREADY_DONE), and the log says so.
-                           * At most one of the two; neither: until HS_OUT_OF_RANGE, or a hook asks to stop */
-    const hs_hook *hooks; /* taken, also when it fails */
+    int64_t steps; /* N more than those that are made. Neither steps nor max_steps: until HS_OUT_OF_RANGE or a hook stops */
+    /* Up to this step, instead of steps. If it is reached already, no step is made (HS_REASON_ALREADY_DONE), and the log
+     * says so */
+    int64_t max_steps;
+    const hs_hook *hooks;               /* taken, also when it fails */
     const hs_saver_listener *listeners; /* told of each checkpoint */
 } hs_estimator_train_options;
 #define HS_ESTIMATOR_TRAIN_OPTIONS(...) HS_OPTIONS(hs_estimator_train_options, __VA_ARGS__)
@@ -132,10 +136,9 @@ typedef struct hs_estimator_evaluate_options {
 HS_API hs_evaluation_result *hs_estimator_evaluate(hs_estimator *estimator, const hs_estimator_evaluate_options *options,
                                                    hs_error *err);
 
-/* One batch of predictions, or one example of it: views, in the order of the keys, that are
- * good until it returns, where the backend has them (hs_tensor_host). `index`
- * counts the calls, from 0. HS_STOP, or HS_OUT_OF_RANGE: no more are wanted. Any other failure ends the prediction with it.
- */
+/* One batch of predictions, or one example of it: views, in the order of the keys, that are good until it returns, where
+ * the backend has them (hs_tensor_host). `index` counts the calls, from 0. HS_STOP, or HS_OUT_OF_RANGE: no more are wanted.
+ * Any other failure ends the prediction with it. */
 typedef hs_code (*hs_prediction_fn)(void *user, int64_t index, const hs_tensor *values, size_t n, hs_error *err);
 
 typedef struct hs_estimator_predict_options {
@@ -159,8 +162,8 @@ HS_API hs_code hs_estimator_predict(hs_estimator *estimator, const hs_estimator_
 /* When to evaluate in the course of a training. */
 typedef struct hs_estimator_eval_spec {
     size_t size;
-    const hs_estimator_evaluate_options
-        *evaluate;           /* (required) without a checkpoint_prefix. The hooks are begun anew for each */
+    /* (required) without a checkpoint_prefix. The hooks are begun anew for each */
+    const hs_estimator_evaluate_options *evaluate;
     double start_delay_secs; /* none before; 0: 120; HS_NEVER: at once */
     double throttle_secs;    /* from the beginning of one to that of the next at least; 0: 600; HS_NEVER: each checkpoint */
     hs_evaluation_done_fn evaluated; /* told of each; HS_STOP breaks the training off, well. NULL: nobody is */
@@ -183,11 +186,11 @@ HS_API hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const
 /* A training loop around a graph, or a step function of the caller's. TensorFlow: slim.learning.train. */
 typedef struct hs_estimator_train_loop_options {
     size_t size;
-    const char *train_op; /* run again and again; or */
-    hs_session_run_step_fn
-        step; /* called again and again; HS_STOP (hs_step_context_request_stop) ends the loop. Exactly one */
+    const char *train_op; /* run again and again. Exactly one of train_op and step is required */
+    /* Called again and again, instead of train_op. HS_STOP (hs_step_context_request_stop) ends the loop */
+    hs_session_run_step_fn step;
     void *user;
-    const hs_training_options *training; /* its session: directory, hooks, rhythms. NULL: the defaults */
+    const hs_training_options *training; /* its session: directory, hooks, intervals. NULL: the defaults */
 } hs_estimator_train_loop_options;
 #define HS_ESTIMATOR_TRAIN_LOOP_OPTIONS(...) HS_OPTIONS(hs_estimator_train_loop_options, __VA_ARGS__)
 

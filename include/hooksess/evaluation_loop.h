@@ -8,7 +8,9 @@
  * and evaluate_repeatedly, slim's evaluation_loop.
  *
  * Evaluations read checkpoints and save none: they write nothing but event files, and those to a directory that is named.
- * Runs are of the kind HS_RUN_EVAL; here, hooks whose flags name no kind of run are called for them. */
+ * Runs are of the kind HS_RUN_EVAL; here, hooks whose flags name no kind of run are called for them.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -29,8 +31,8 @@ HS_API int64_t hs_evaluation_result_batches(const hs_evaluation_result *metrics)
 
 typedef struct hs_evaluate_once_options {
     size_t size;
-    const char *checkpoint_prefix; /* this one, or */
-    const char *checkpoint_dir;    /* the newest that is there. Exactly one of the two */
+    const char *checkpoint_prefix; /* this one. Exactly one of checkpoint_prefix and checkpoint_dir is required */
+    const char *checkpoint_dir;    /* the newest checkpoint in it, instead of checkpoint_prefix */
     const char *eval_op;           /* one batch; NULL: the run of the metrics is all there is */
     /* Batches. 0 and HS_NEVER: no limit. HS_OUT_OF_RANGE is the normal end of an evaluation in any case */
     int64_t steps;

@@ -6,7 +6,9 @@
 #include <hooksess/summary.h>
 
 /* Reading event files, those of TensorFlow and others too. TensorFlow: tf.compat.v1.train.summary_iterator; TensorBoard:
- * EventFileLoader, DirectoryWatcher. */
+ * EventFileLoader, DirectoryWatcher.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -66,8 +68,8 @@ typedef struct hs_event {
     const hs_event_value *values;       /* of a summary */
     size_t n_values;
     hs_bytes record;  /* the event, serialised */
-    const char *path; /* the file, */
-    uint64_t offset;  /* and where its record begins in it */
+    const char *path; /* the file */
+    uint64_t offset;  /* of the record in the file */
     void *reserved[4];
 } hs_event;
 
@@ -86,7 +88,7 @@ typedef struct hs_event_reader hs_event_reader;
 
 typedef struct hs_event_reader_options {
     size_t size;
-    const hs_env *env; /* NULL: the system's own */
+    const hs_env *env; /* NULL: the system's. Copied */
     bool follow;       /* the files may grow, and new ones appear: there is no end */
     unsigned char reserved[7];
     int64_t max_record_bytes; /* 0: 2 GiB; HS_NEVER: no limit */
@@ -99,8 +101,7 @@ typedef struct hs_event_reader_options {
 /* Of one event file, or of a directory: then of all files in it whose names have "tfevents" in them, in the order of the
  * names, as TensorBoard reads a run; not of directories in it. Names that appear are read if they come after the one that
  * is being read; of two files that grow at once the earlier one is left once the later one is there. HS_NOT_FOUND if there
- * is no such path; a directory without such files is empty. `options` may be NULL. The caller's to close. One thread at a
- * time. */
+ * is no such path; a directory without such files is empty. `options` may be NULL. The caller's to close. */
 HS_API hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_options *options, hs_error *err);
 /* NULL is allowed. */
 HS_API void hs_event_reader_close(hs_event_reader *reader);

@@ -23,10 +23,10 @@
  * global step among it, is drawn as an input, as TensorFlow's ops take the variables that they change. A traced run
  * (hs_profiler) adds the time of each op, and the memory of what it gave.
  *
- * One thread at a time uses a graph; those that fill its queues, through forks of a session (hs_backend_ops.fork), run ops
- * beside it. They share no outputs, and touch no variables: an op that advances the step, or has a variable among its
- * inputs or writes, is HS_FAILED_PRECONDITION there. Values, and the program's memory that ops use without saying so, are
- * the program's to guard. */
+ * Threads: one at a time per object. Threads that fill queues of the graph, through forks of a session
+ * (hs_backend_ops.fork), run ops beside it. They share no outputs, and touch no variables: an op that advances the step, or
+ * has a variable among its inputs or writes, is HS_FAILED_PRECONDITION there. Values, and the program's memory that ops use
+ * without saying so, are the program's to guard. */
 
 HS_BEGIN_DECLS
 
@@ -57,8 +57,8 @@ HS_API bool hs_graph_has(const hs_graph *graph, const char *name);
  * or to zero. Until then, or until it is restored, reading it is HS_FAILED_PRECONDITION. */
 typedef struct hs_variable_def {
     size_t size;
-    const char *name;
-    hs_dtype dtype; /* not HS_STRING */
+    const char *name; /* (required) */
+    hs_dtype dtype;   /* (required) not HS_STRING */
     int32_t reserved_dtype;
     hs_shape shape;
     void *data;
@@ -112,8 +112,8 @@ typedef struct hs_output_def {
 
 typedef struct hs_op_def {
     size_t size;
-    const char *name;
-    hs_op_fn run; /* NULL: does nothing but bring its inputs and control inputs about (a group) */
+    const char *name; /* (required) */
+    hs_op_fn run;     /* NULL: does nothing but bring its inputs and control inputs about (a group) */
     void *user;
     const char *const *inputs;         /* tensors that the function reads; ended by NULL */
     const char *const *control_inputs; /* ops that are executed before it */
@@ -121,8 +121,9 @@ typedef struct hs_op_def {
     const char *const *writes; /* variables and values that the function changes; with a list, it changes no others */
     bool advances_step;        /* the global step is one more after a run in which this op was executed */
     unsigned char reserved[7];
-    const char *type; /* what kind of op it is, for those who look at the graph ("MatMul"); copied, made of the letters that
-                       * names are made of. NULL: "Op", or "NoOp" without a function */
+    /* What kind of op it is, for those who look at the graph ("MatMul"); made of the letters that names are made of.
+     * NULL: "Op", or "NoOp" without a function */
+    const char *type;
 } hs_op_def;
 #define HS_OP_DEF(...) HS_OPTIONS(hs_op_def, __VA_ARGS__)
 
@@ -179,21 +180,24 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
  * queue is cancelled. Closing the session cancels its queues. */
 typedef struct hs_queue_def {
     size_t size;
-    const char *name;
-    int64_t capacity;                /* elements that are ready or being made, beside the one that is consumed; 0: 32.
-                                      * Memory is made for as many as there have been at once */
-    const hs_output_def *components; /* what an element consists of; without `data`. Those of an open shape take any size
-                                      * that fits, and each element its own */
+    const char *name; /* (required) */
+    /* Elements that are ready or being made, not counting the one that is consumed. 0: 32. Memory is allocated for the
+     * largest number that existed at the same time */
+    int64_t capacity;
+    /* (required) what an element consists of; without `data`. Those of an open shape take any size that fits, and each
+     * element its own */
+    const hs_output_def *components;
     /* Makes an element: an op's function, with the components for its outputs, which it writes into (hs_op_output), or sets
      * (hs_op_set_output) where they are open; they are copied then. Called by the threads of the runner, beside the steps;
      * several threads call it at once, one alone never does, even if it has outlived a session. It reads and writes no
      * variables. Or: */
     hs_op_fn produce;
     void *user;
-    const char *const *inputs; /* what an element is copied from: outputs of other ops, one a component; ended by NULL.
-                                * Placeholders too, for programs that run NAME/enqueue themselves: the runner then is left
-                                * out with threads HS_NEVER. Ops on the way are executed by the runner's threads */
-    int64_t threads;           /* 0: 1; HS_NEVER: nobody runs NAME/enqueue but the program */
+    /* What an element is copied from: outputs of other ops, one a component; ended by NULL. Placeholders too, for
+     * programs that run NAME/enqueue themselves: the runner then is left out with threads HS_NEVER. Ops on the way are
+     * executed by the runner's threads */
+    const char *const *inputs;
+    int64_t threads; /* 0: 1; HS_NEVER: nobody runs NAME/enqueue but the program */
     /* The position of the producer, saved and restored with checkpoints under this name, so that a training that resumes
      * consumes what it would have consumed. `save` is called before the first element and after each, in the producer's
      * thread, and what it wrote rides with the element: the position that is saved is that of the element consumed last.

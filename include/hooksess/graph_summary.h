@@ -23,7 +23,9 @@
  *
  * Like all functions that build a graph, these return a code, and the graph keeps its first error. What a tensor's dtype or
  * shape does not allow is HS_INVALID_ARGUMENT when the op is executed. Sessions of one graph each have values of their
- * own. */
+ * own.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -38,8 +40,8 @@ typedef enum hs_summary_kind {
 
 typedef struct hs_graph_summary_def {
     size_t size;
-    const char *name;                  /* the op's; letters as in all names of a graph */
-    const char *tensor;                /* what it shows: a variable, a value, a placeholder, an op's output ("logits:1") */
+    const char *name;                  /* (required) the op's; letters as in all names of a graph */
+    const char *tensor;                /* (required) a variable, a value, a placeholder, an op's output ("logits:1") */
     const char *tag;                   /* that it is shown under, UTF-8; NULL: the name */
     const char *const *control_inputs; /* ops that are executed before it; ended by NULL */
     const char *collection;            /* instead of HS_SUMMARIES; "" is none */

@@ -10,7 +10,7 @@
 /* Hooks: what is called around each run of a session. TensorFlow: SessionRunHook, SessionRunContext. The built-in hooks
  * use only what the public headers declare. timer.h lets a hook act every N steps or seconds.
  *
- * Everything in it is called by, and may be called from, the one thread that runs the session. */
+ * Threads: the session's only. It calls the callbacks too. Functions that any thread may call say so. */
 
 HS_BEGIN_DECLS
 
@@ -105,6 +105,10 @@ typedef struct hs_hook {
     uint32_t max_failures HS_ZERO; /* with HS_HOOK_BEST_EFFORT, as in hs_hook_best_effort; 0: no limit */
 } hs_hook;
 
+/* The constructors of built-in hooks (hooksess/hooks/) copy their options, lists and names, except what an option's comment
+ * calls borrowed. A constructor never fails: the hook's begin reports invalid options (HS_INVALID_ARGUMENT) or exhausted
+ * memory. */
+
 /* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hs_nan_tensor(.tensor = "loss")). A named array of hooks ends with a
  * hook whose `ops` is NULL: hs_hook hooks[] = {hs_progress(), {0}}. */
 #define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})
@@ -161,7 +165,7 @@ HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
  * that was seen is a request. */
 HS_API int64_t hs_run_context_requests(const hs_run_context *run);
 
-/* One call of a hook's callback, by the monotonic clock. */
+/* One call of a hook's callback, by the monotonic clock. Frozen. */
 typedef struct hs_hook_span {
     const char *hook, *callback; /* their names, as long as the session */
     int64_t begin_ns, end_ns;

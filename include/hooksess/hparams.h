@@ -8,7 +8,9 @@
  * once, in the directory above the runs'), and for each run the values it has (hs_hparams_start) and how it ended
  * (hs_hparams_end). The values go into the Summary; written at step 0 they are never dropped at a resume from a later step.
  *
- * The functions fail as those of summary_values.h do. All text is UTF-8; NULL is none. */
+ * The functions fail as those of summary_values.h do. All text is UTF-8; NULL is none.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -35,9 +37,9 @@ typedef struct hs_hparam {
 
 /* A hyperparameter that the runs have. Frozen. */
 typedef struct hs_hparam_info {
-    const char *name;
+    const char *name; /* (required) */
     const char *display_name, *description;
-    hs_hparam_type type;
+    hs_hparam_type type; /* 0: HS_HPARAM_UNSET, any type */
     int32_t reserved_type;
     const hs_hparam *values; /* HS_HPARAMS(...), whose names do not matter. NULL: any, or between `min` and `max` */
     double min, max;         /* of a number; both 0: any */
@@ -53,10 +55,10 @@ typedef enum hs_hparams_dataset {
 
 /* What the runs are compared by: a scalar. Frozen. */
 typedef struct hs_hparams_metric {
-    const char *tag;   /* the scalar's */
+    const char *tag;   /* (required) the scalar's */
     const char *group; /* the directory below the run's where it is; NULL: the run's own */
     const char *display_name, *description;
-    hs_hparams_dataset dataset;
+    hs_hparams_dataset dataset; /* 0: HS_HPARAMS_DATASET_UNKNOWN */
     int32_t reserved_dataset;
     void *reserved[2]; /* NULL */
 } hs_hparams_metric;

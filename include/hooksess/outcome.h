@@ -4,7 +4,9 @@
 
 #include <hooksess/status.h>
 
-/* How a session ended. */
+/* How a session ended.
+ *
+ * Threads: any. */
 
 HS_BEGIN_DECLS
 
@@ -24,12 +26,14 @@ typedef struct hs_outcome {
     int64_t step;            /* the global step at the end; -1: not known */
     int64_t last_saved_step; /* the newest durable checkpoint of this run, restored or written; -1: none */
     char hook[64];           /* the hook that asked to stop, or that failed; "" if none did, or no session was opened */
-    hs_error error;          /* the first error; code HS_OK: none. A session that stopped well may have one: a last save
-                                that failed makes the reason HS_REASON_FAILED */
-    int32_t interrupted;     /* not 0: it was stopped from outside before it was done, by hs_session_request_stop, a signal,
-                              * a limit of its time or an order, and goes on from last_saved_step when it is opened again */
-    int32_t failing_hooks;   /* hooks with failures that the training got over (hs_raw_session_failure) */
-    int64_t failures;        /* how many of these there were */
+    /* The first error; code HS_OK: none. A session that stopped well may have one: a last save that failed makes the
+     * reason HS_REASON_FAILED */
+    hs_error error;
+    /* Not 0: it was stopped from outside before it was done, by hs_session_request_stop, a signal, a limit of its time
+     * or an order, and goes on from last_saved_step when it is opened again */
+    int32_t interrupted;
+    int32_t failing_hooks; /* hooks with failures that the training got over (hs_raw_session_failure) */
+    int64_t failures;      /* how many of these there were */
     unsigned char reserved[48];
 } hs_outcome;
 
@@ -40,8 +44,8 @@ typedef struct hs_outcome {
  *   128+n   ended by signal n, and the state of its last step is not saved
  *   1       failed, or interrupted and not saved. Of NULL, too */
 HS_API int hs_outcome_exit_code(const hs_outcome *outcome);
-/* The outcome of a training for which no session could be opened: HS_REASON_FAILED with a copy of `error`. If `error` is NULL
- * or its code is HS_OK, the outcome's error is HS_FAILED_PRECONDITION. */
+/* The outcome of a training for which no session could be opened: HS_REASON_FAILED with a copy of `error`. If `error` is
+ * NULL or its code is HS_OK, the outcome's error is HS_FAILED_PRECONDITION. */
 HS_API hs_outcome hs_outcome_from_error(const hs_error *error);
 /* "failed", "closed", "stopped", "end of input", "already done". Static. */
 HS_API const char *hs_reason_name(hs_reason reason);

@@ -5,8 +5,9 @@
 #include <hooksess/env.h>
 
 /* A bounded queue of pointers between threads, first in, first out; many may push and pop. TensorFlow: FIFOQueue. For
- * queues of tensors that a session fills and empties, see hs_graph_queue (graph.h). All functions but new and free: any
- * thread. */
+ * queues of tensors that a session fills and empties, see hs_graph_queue (graph.h).
+ *
+ * Threads: any. */
 
 HS_BEGIN_DECLS
 
@@ -18,7 +19,7 @@ typedef struct hs_queue_options {
     int64_t capacity;                           /* elements, at most 2^24; 0: 32 */
     void (*release)(void *user, void *element); /* frees what is left when the queue is; NULL: nothing is freed */
     void *user;
-    const hs_env *env; /* copied; NULL: the system's own */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_queue_options;
 #define HS_QUEUE_OPTIONS(...) HS_OPTIONS(hs_queue_options, __VA_ARGS__)
 

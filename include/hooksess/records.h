@@ -7,8 +7,8 @@
 /* Files of records, as TensorFlow's data sets (TFRecord) and event files are: each record is its length (8 bytes, little
  * endian), the length's masked CRC-32C, the data, their masked CRC-32C; the whole file may be compressed.
  *
- * TensorFlow: io::RecordReader, io::RecordWriter, tf.io.TFRecordWriter, tf.data.TFRecordDataset. A reader or writer is used
- * by one thread at a time; several of them in several threads. */
+ * Threads: one at a time per object.
+ * TensorFlow: io::RecordReader, io::RecordWriter, tf.io.TFRecordWriter, tf.data.TFRecordDataset. */
 
 HS_BEGIN_DECLS
 
@@ -25,10 +25,10 @@ typedef struct hs_record_reader hs_record_reader;
 
 typedef struct hs_record_reader_options {
     size_t size;
-    const hs_env *env; /* NULL: the system's own */
-    hs_record_compression compression;
+    const hs_env *env;                 /* NULL: the system's. Copied */
+    hs_record_compression compression; /* 0: HS_RECORDS_PLAIN */
     int32_t reserved;
-    int64_t buffer_bytes;     /* 0: 64 KiB. Read from the file at once, where records are smaller */
+    int64_t buffer_bytes; /* 0: 64 KiB. Read from the file at once, where records are smaller */
     int64_t max_record_bytes; /* 0: 2 GiB; HS_NEVER: no limit. Longer records are refused before there is memory for them */
 } hs_record_reader_options;
 #define HS_RECORD_READER_OPTIONS(...) HS_OPTIONS(hs_record_reader_options, __VA_ARGS__)
@@ -89,8 +89,8 @@ typedef struct hs_record_writer hs_record_writer;
 
 typedef struct hs_record_writer_options {
     size_t size;
-    const hs_env *env; /* NULL: the system's own */
-    hs_record_compression compression;
+    const hs_env *env;                 /* NULL: the system's. Copied */
+    hs_record_compression compression; /* 0: HS_RECORDS_PLAIN */
     int32_t reserved;
     int64_t level;        /* 0: zlib's default; 1 (fast) to 9 (small) */
     int64_t buffer_bytes; /* 0: 64 KiB. Gathered before they are written */

@@ -5,7 +5,9 @@
 #include <hooksess/tensor.h>
 
 /* What one run is asked for (fetches, feeds, options) and what it gave. TensorFlow: SessionRunArgs, SessionRunValues,
- * RunOptions, RunMetadata. */
+ * RunOptions, RunMetadata.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -23,6 +25,7 @@ typedef enum hs_fetch_kind { HS_FETCH_LEAF = 1, HS_FETCH_LIST = 2, HS_FETCH_DICT
 typedef struct hs_fetch hs_fetch;
 typedef const hs_fetch *hs_fetch_item;
 
+/* An entry of a dict. Frozen. */
 typedef struct hs_fetch_entry {
     const char *key; /* not empty, without '/', unique in its dict */
     const hs_fetch *value;

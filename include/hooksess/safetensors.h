@@ -16,7 +16,9 @@
  * less than two bytes.
  *
  * Data are written aligned to their elements' size, from a multiple of 64 bytes on; the same tensors make the same file.
- * Headers are read and written with Jansson, whose memory is malloc's, not the environment's. */
+ * Headers are read and written with Jansson, whose memory is malloc's, not the environment's.
+ *
+ * Threads: one at a time per object. hs_checkpoint_convert: any thread. */
 
 HS_BEGIN_DECLS
 
@@ -41,20 +43,18 @@ typedef struct hs_safetensors_options {
  * It is durable when this returns: written to PATH.PID-COUNTER.tmp, synced, renamed, the directory synced; until then a
  * file that was there is there. The directory must exist, or its parent must: one level is made. `options` NULL: all
  * variables under their own names. HS_INVALID_ARGUMENT names a variable whose dtype the format lacks, whose name is taken,
- * reserved
- * ("hooksess/...", "__metadata__") or not UTF-8, or that there is not; HS_RESOURCE_EXHAUSTED for a full disk or no memory,
- * or what the backend returned. */
+ * reserved ("hooksess/...", "__metadata__") or not UTF-8, or that there is not; HS_RESOURCE_EXHAUSTED for a full disk or no
+ * memory, or what the backend returned. */
 HS_API hs_code hs_safetensors_save(hs_raw_session *session, const char *path, const hs_safetensors_options *options,
                                    hs_error *err);
 
 /* Sets the variables of a session from the file `path`, as hs_saver_restore does from a checkpoint: every variable that is
  * not local takes the tensor of its name, dtype and shape, unless `options` allow for less (weights of others have no
  * global step: .allow_missing, or .skip it). All is read and checked before anything is written, with the exceptions
- * named there; the same errors and the same report. State stays as it is,
- * and so do the checkpoint that the session was restored from and the step that is saved: this is an import, and not a
- * checkpoint to go back to. To go on from a file that has state, make a checkpoint of it first. HS_DATA_LOSS: the file is
- * cut short, or its header is not one that may be; HS_UNIMPLEMENTED: it has a dtype or more dimensions (HS_MAX_RANK) than
- * this library knows. */
+ * named there; the same errors and the same report. State stays as it is, and so do the checkpoint that the session was
+ * restored from and the step that is saved: this is an import, and not a checkpoint to go back to. To go on from a file
+ * that has state, make a checkpoint of it first. HS_DATA_LOSS: the file is cut short, or its header is not one that may be;
+ * HS_UNIMPLEMENTED: it has a dtype or more dimensions (HS_MAX_RANK) than this library knows. */
 HS_API hs_code hs_safetensors_load(hs_raw_session *session, const char *path, const hs_restore_options *options,
                                    hs_error *err);
 

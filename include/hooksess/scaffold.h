@@ -4,7 +4,9 @@
 
 #include <hooksess/checkpoint.h>
 
-/* What a session needs to start: how to initialise, how to tell that all is ready, what saves. TensorFlow: Scaffold. */
+/* What a session needs to start: how to initialise, how to tell that all is ready, what saves. TensorFlow: Scaffold.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -29,7 +31,7 @@ typedef struct hs_scaffold_options {
     const char *summary_op;       /* by default what merges the graph's summaries (HS_SUMMARIES), if it has any */
     hs_saver *saver;              /* stays the caller's; NULL: the session's own, with the defaults */
     const hs_scaffold *copy_from; /* gives what is left out above; it is copied */
-    const hs_env *env;            /* NULL: the system's own */
+    const hs_env *env;            /* NULL: the system's. Copied */
 } hs_scaffold_options;
 #define HS_SCAFFOLD_OPTIONS(...) HS_OPTIONS(hs_scaffold_options, __VA_ARGS__)
 

@@ -6,7 +6,8 @@
 
 /* Hooked sessions. TensorFlow: SingularMonitoredSession, StepContext.
  *
- * One thread at a time uses a session; hs_session_request_stop may be called from any thread and from signal handlers.
+ * Threads: one at a time per object. Any thread and any signal handler may call hs_session_request_stop and
+ * hs_session_request_save, any thread hs_session_poll.
  * Functions that take a session take NULL: it is a session that could not be opened, stopped already, and the calls that
  * run it fail with HS_FAILED_PRECONDITION.
  *
@@ -65,7 +66,7 @@ typedef struct hs_session_options {
     const char *checkpoint_prefix; /* restore this one, which must exist. Not together with checkpoint_dir */
     /* How to restore; NULL: everything. Must live as long as the session if it recovers */
     const hs_restore_options *restore_options;
-    hs_restore_policy restore; /* what to do about checkpoint_dir */
+    hs_restore_policy restore; /* what to do about checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
     bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 has it saved: see hs_session_request_stop */
     /* Somebody else initialises and restores: wait until all is ready. That somebody must be able to: in an embedded graph,
      * each session has the variables that are not in the program's memory to itself (the global step, too, unless
@@ -75,14 +76,17 @@ typedef struct hs_session_options {
     unsigned char reserved[1];
     double signal_grace_secs;    /* with `signals`: how long the process may live on after one. 0: 30, HS_NEVER: no limit */
     const hs_recovery *recovery; /* NULL: none (TensorFlow: SingularMonitoredSession). Copied */
-    double max_wait_secs;        /* a worker's waiting; 0: 1800, HS_NEVER: for ever. HS_DEADLINE_EXCEEDED */
-    double recovery_wait_secs;   /* between one look and the next; 0: 30 */
-    double stop_grace_secs;      /* for threads to end in when the session is closed, or recovers; 0: 120, HS_NEVER: no
-                                  * limit. Who takes longer is named in the log, and left behind */
-    const char *target;          /* where the backend runs; NULL: in this process. Passed through */
-    hs_bytes config;             /* a serialised ConfigProto, passed through to the backend; copied */
-    hs_scaffold *scaffold;       /* NULL: one of the session's own, all defaults. Stays the caller's */
-    const hs_hook *hooks;        /* HS_HOOKS(...), in their order; the array is copied */
+    /* A worker waits at most so long; then opening fails with HS_DEADLINE_EXCEEDED. 0: 1800, as TensorFlow's
+     * WorkerSessionCreator; HS_NEVER: no limit */
+    double max_wait_secs;
+    double recovery_wait_secs; /* between one look and the next; 0: 30 */
+    /* For threads to end in when the session is closed, or recovers; 0: 120, HS_NEVER: no limit. Who takes longer is
+     * named in the log, and left behind */
+    double stop_grace_secs;
+    const char *target;    /* where the backend runs; NULL: in this process. Passed through */
+    hs_bytes config;       /* a serialised ConfigProto, passed through to the backend; copied */
+    hs_scaffold *scaffold; /* NULL: one of the session's own, all defaults. Stays the caller's */
+    const hs_hook *hooks;  /* HS_HOOKS(...), in their order; the array is copied */
 } hs_session_options;
 #define HS_SESSION_OPTIONS(...) HS_OPTIONS(hs_session_options, __VA_ARGS__)
 
@@ -231,7 +235,7 @@ HS_API int64_t hs_session_recoveries(const hs_session *session);
 
 /* What a hook has cost so far. Boundaries, and hooks that were seen to take more than a microsecond, are timed each time;
  * of the others one run in 64 or so is, and stands for those between: the total is nearly right, and a step pays nothing.
- * Hooks that take a good part of the session's time are named in the log when it is closed. */
+ * Hooks that take a good part of the session's time are named in the log when it is closed. Frozen. */
 typedef struct hs_hook_cost {
     const char *name;     /* the hook's */
     const char *slowest;  /* the callback that took longest; "" if none was timed */

@@ -10,7 +10,9 @@
  * In the file it is a vector of uint8 under the reserved prefix "hooksess/", so that TensorFlow can list it: the graph's
  * and the session's as "hooksess/state/NAME", a hook's as "hooksess/hook/NAME". Beside it are the scalars KEY:version, an
  * int64, unless it is 0, and KEY:identity, a string, where there is one. What is written is what is read: bytes, in the
- * order in which they were written, on a machine of the same byte order. */
+ * order in which they were written, on a machine of the same byte order.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -39,9 +41,9 @@ typedef hs_code (*hs_load_state_fn)(void *self, hs_state_reader *in, hs_error *e
  * HS_FAILED_PRECONDITION, naming the state and both; no older checkpoint is tried, as it is not the files' fault. */
 typedef struct hs_state_provider {
     size_t size;
-    const char *name; /* not empty, without ':', unique among the providers of its backend and session */
-    hs_save_state_fn save;
-    hs_load_state_fn load;
+    const char *name;      /* (required) without ':', unique among the providers of its backend and session */
+    hs_save_state_fn save; /* (required) */
+    hs_load_state_fn load; /* (required) */
     void *self;
     /* Of the form of the bytes, 0 or more: make it one more when that changes. load gets what any version up to this one
      * has written (hs_state_reader_version); a later one is refused. */
@@ -50,8 +52,8 @@ typedef struct hs_state_provider {
      * say. The state of another is refused, unless hs_restore_options.any_identity is set; where the checkpoint or the
      * provider has none, the log has a warning. NULL and "": nothing in particular. */
     const char *identity;
-    size_t
-        bytes; /* about how many save writes, for memory and the look at the disk before a save; no limit. 0: not known */
+    /* About how many bytes `save` writes, for memory and the look at the disk before a save. Not a limit. 0: not known */
+    size_t bytes;
 } hs_state_provider;
 
 #define HS_STATE_PROVIDER(...) HS_OPTIONS(hs_state_provider, __VA_ARGS__)

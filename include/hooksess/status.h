@@ -9,7 +9,10 @@
 /* Codes and errors.
  *
  * A function that can fail returns an hs_code (or NULL, for one that makes something) and takes an hs_error * last.
- * The error is the caller's, usually on its stack, and may be NULL. It is written on failure and cleared on success. */
+ * The error is the caller's, usually on its stack, and may be NULL. It is written on failure and cleared on success. The
+ * few exceptions: docs/conventions.md. What is stable from release to release: docs/abi.md.
+ *
+ * Threads: any. */
 
 HS_BEGIN_DECLS
 
@@ -46,13 +49,14 @@ enum {
 /* What went wrong. Frozen: this layout does not change. */
 typedef struct hs_error {
     hs_code code;
-    int os_error; /* errno of the system call that failed, or 0; EIO if a file system's function failed without one, unless
-                   * with HS_INVALID_ARGUMENT or HS_UNIMPLEMENTED */
+    /* errno of the system call that failed, or 0; EIO if a file system's function failed without one, unless with
+     * HS_INVALID_ARGUMENT or HS_UNIMPLEMENTED */
+    int os_error;
     char message[HS_MESSAGE_SIZE]; /* one line, always ended by a zero byte; control characters are written as \xNN */
 } hs_error;
 
 /* Sets code and message, and returns the code, so that a failing line is one line. `err` may be NULL.
- * os_error is set to 0. Longer messages are cut. Any thread (the error itself is the caller's). */
+ * os_error is set to 0. Longer messages are cut. */
 HS_API hs_code hs_error_set(hs_error *err, hs_code code, const char *format, ...) HS_PRINTF(3, 4);
 HS_API hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments) HS_PRINTF(3, 0);
 

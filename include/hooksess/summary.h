@@ -12,12 +12,13 @@
  *     hs_summary_writer_close(w, &err);
  *
  * Scalars are here; histograms, images, sound, text and the rest in summary_values.h, hyperparameters in hparams.h, ops of
- * a graph that give summaries in graph_summary.h. */
+ * a graph that give summaries in graph_summary.h.
+ *
+ * Threads: one at a time per object. Any thread may use a writer, but hs_summary_writer_close comes last. */
 
 HS_BEGIN_DECLS
 
-/* A Summary: values under their tags, kept serialised. Cleared and filled again it allocates nothing new. One thread at a
- * time. */
+/* A Summary: values under their tags, kept serialised. Cleared and filled again it allocates nothing new. */
 typedef struct hs_summary hs_summary;
 
 /* The caller's to free. NULL if there is no memory. */
@@ -32,8 +33,6 @@ HS_API hs_string hs_summary_serialized(const hs_summary *summary);
 
 /* An event file that grows, written by a thread of its own: adding an event copies it into a queue. TensorBoard may read
  * the file meanwhile; a record is written whole or, at a crash, cut at the end of the file. TensorFlow: FileWriter.
- *
- * All functions but close may be called from any thread.
  *
  * An error of the disk does not end a training. It is told of once in the log, events wait in the queue, and what finds no
  * place in it is dropped and counted; after 1, 2, 4 ... 64 seconds, and whenever somebody asks for a flush with a sync, it
@@ -55,12 +54,12 @@ typedef enum hs_writer_on_error {
 
 typedef struct hs_summary_writer_options {
     size_t size;
-    const hs_env *env;             /* NULL: the system's own */
+    const hs_env *env;             /* NULL: the system's. Copied */
     double flush_secs;             /* 0: 120. Events are in the file at most so long after they were added */
     int64_t queue_bytes;           /* 0: 1 MiB. The queue is full with so much in it. As much again may be being written */
     const char *name_suffix;       /* NULL: none. Put at the end of the file's name */
-    hs_writer_when_full when_full; /* left out, it waits */
-    hs_writer_on_error on_error;   /* left out, it goes on */
+    hs_writer_when_full when_full; /* 0: HS_WRITER_WAITS */
+    hs_writer_on_error on_error;   /* 0: HS_WRITER_GOES_ON */
 } hs_summary_writer_options;
 #define HS_SUMMARY_WRITER_OPTIONS(...) HS_OPTIONS(hs_summary_writer_options, __VA_ARGS__)
 
@@ -112,9 +111,8 @@ typedef struct hs_writer_status {
 HS_API hs_writer_status hs_summary_writer_status(const hs_summary_writer *writer);
 
 /* Each adds one event, stamped with the time of the call. HS_RESOURCE_EXHAUSTED if there is no memory, or, with
- * HS_WRITER_FAILS, the error that stopped the writer. An event that is dropped is no error. HS_INVALID_ARGUMENT
- * for a tag that is empty or not UTF-8. Data are copied. `step` is the
- * global step that the event belongs to. */
+ * HS_WRITER_FAILS, the error that stopped the writer. An event that is dropped is no error. HS_INVALID_ARGUMENT for a tag
+ * that is empty or not UTF-8. Data are copied. `step` is the global step that the event belongs to. */
 HS_API hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step,
                                         hs_error *err);
 /* A serialised Summary, written as it is. HS_INVALID_ARGUMENT: it is none, and nothing is added. */

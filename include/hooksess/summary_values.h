@@ -10,7 +10,9 @@
  * Each function appends to the Summary under a tag, which is UTF-8 and not empty. If it fails, the Summary is as it was
  * before, and HS_INVALID_ARGUMENT tells of a NULL, a dtype, a shape or a number that does not fit; HS_RESOURCE_EXHAUSTED is
  * want of memory, a NULL Summary being what hs_summary_new gives without it. Tensors may lie in a device's memory; nothing
- * is kept of them. One thread at a time for each Summary. */
+ * is kept of them.
+ *
+ * Threads: one at a time per object. Any thread may use a writer. */
 
 HS_BEGIN_DECLS
 
@@ -116,12 +118,13 @@ HS_API hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_
 
 typedef struct hs_pr_curve {
     size_t size;
-    const hs_tensor *labels;      /* bool, or a number that is 0 or 1 */
-    const hs_tensor *predictions; /* float, double, half or bfloat16, shape of `labels`; beyond 0 to 1 they count as 0, 1 */
-    const hs_tensor *weights;     /* numbers, shape of `labels` or one for all; NULL: 1 */
-    int64_t thresholds;           /* 0: 201. 2 to 2^20, evenly from 0 to 1 */
-    const char *display_name;     /* NULL: the tag */
-    const char *description;      /* Markdown; NULL: none */
+    const hs_tensor *labels; /* (required) bool, or a number that is 0 or 1 */
+    /* (required) float, double, half or bfloat16, shape of `labels`; beyond 0 to 1 they count as 0, 1 */
+    const hs_tensor *predictions;
+    const hs_tensor *weights; /* numbers, shape of `labels` or one for all; NULL: 1 */
+    int64_t thresholds;       /* 0: 201. 2 to 2^20, evenly from 0 to 1 */
+    const char *display_name; /* NULL: the tag */
+    const char *description;  /* Markdown; NULL: none */
 } hs_pr_curve;
 #define HS_PR_CURVE(...) HS_OPTIONS(hs_pr_curve, __VA_ARGS__)
 
@@ -172,7 +175,7 @@ HS_API hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_categ
 HS_API hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err);
 
 /* Values as events of their own. Each makes a Summary (by malloc) and adds it to the writer, whose errors come back too;
- * who adds many keeps a Summary, and adds it with hs_summary_writer_summary. Any thread. */
+ * who adds many keeps a Summary, and adds it with hs_summary_writer_summary. */
 HS_API hs_code hs_summary_writer_histogram(hs_summary_writer *writer, const char *tag, const hs_tensor *values,
                                            int64_t step, hs_error *err);
 HS_API hs_code hs_summary_writer_image(hs_summary_writer *writer, const char *tag, const hs_tensor *images, int64_t step,

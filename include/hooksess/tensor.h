@@ -4,7 +4,9 @@
 
 #include <hooksess/env.h>
 
-/* Tensors: views of memory that somebody else owns. */
+/* Tensors: views of memory that somebody else owns.
+ *
+ * Threads: any. Two threads never use one hs_host_copy at the same time. */
 
 HS_BEGIN_DECLS
 
@@ -122,7 +124,7 @@ HS_API void hs_host_copy_free(hs_host_copy *copy);
 HS_API double hs_tensor_number(const hs_tensor *tensor, size_t index);
 
 /* How many elements of a float, double, half or bfloat16 (or complex) tensor are not finite, and the first of them.
- * Zero counts for every other type. */
+ * Zero counts for every other type. Frozen. */
 typedef struct hs_nonfinite {
     size_t nan, positive_infinity, negative_infinity;
     int64_t first_index; /* flat, in elements; -1: all are finite */

@@ -60,16 +60,17 @@
  *
  * TensorFlow's own errors come with their codes, which are ours, and their messages, on one line.
  *
- * Threads: one thread at a time uses a backend and its sessions, as everywhere; other backends are independent of it. */
+ * Threads: one at a time per object. A backend and its sessions are one object. */
 /* clang-format on */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_tensorflow_options {
     size_t size;
-    const hs_env *env;  /* copied; NULL: the system's own */
-    const char *target; /* of sessions that are opened without one: "" and "local", which are this process, or
-                         * "grpc://host:port". NULL: the `server`'s, or else "". Copied */
+    const hs_env *env; /* NULL: the system's. Copied */
+    /* Of sessions that are opened without one: "" and "local", which are this process, or "grpc://host:port". NULL: the
+     * `server`'s, or else "". Copied */
+    const char *target;
     /* A serialised ConfigProto for sessions that are opened without one: what tf.ConfigProto(...).SerializeToString() gives
      * in Python; allow_soft_placement alone is {0x38, 1}. Copied */
     hs_bytes config;
@@ -78,8 +79,8 @@ typedef struct hs_tensorflow_options {
      * first graph. */
     const char *library;
     bool show_log;       /* leave TensorFlow's logging as it is (below) */
-    bool graph_saves;    /* savers that are made of the graph's SaverDefs save by its own ops, */
-    bool graph_restores; /* and restore by them (hs_saver_options, which has the same two) */
+    bool graph_saves;    /* savers that are made of the graph's SaverDefs save by its own ops (hs_saver_options) */
+    bool graph_restores; /* they restore by its own ops (hs_saver_options) */
     unsigned char reserved[5];
     /* This process's place in a cluster, for a chief or a worker: unless `target` says otherwise, sessions run on it. A
      * `config` without device_filters gets those of TensorFlow's RunConfig, where the cluster has a job "ps": "/job:ps" and

@@ -36,7 +36,9 @@
  * nothing after 5 more seconds it is HS_UNAVAILABLE, from which a session recovers, and which what follows, closing too,
  * does not run into. Only the first run of each set of fetches, feeds and ops has no such time: TensorFlow brings them to
  * the tasks before it looks at the clock. Peers are not authenticated and nothing is
- * encrypted: it is for a network of one's own. */
+ * encrypted: it is for a network of one's own.
+ *
+ * Threads: one at a time per object. hs_tensorflow_server_stop: any thread and any signal handler. */
 /* clang-format on */
 
 HS_BEGIN_DECLS
@@ -45,7 +47,7 @@ typedef struct hs_tensorflow_server hs_tensorflow_server;
 
 typedef struct hs_tensorflow_server_options {
     size_t size;
-    const hs_env *env; /* copied; NULL: the system's own */
+    const hs_env *env; /* NULL: the system's. Copied */
     /* Jobs, separated by ';', each with the addresses of its tasks 0, 1, ..., separated by ',': a name or a number, an IPv6
      * one in brackets, and a port. Port 0 is one that the system chooses: for the server's own task, which then nobody else
      * can know. */
@@ -54,8 +56,8 @@ typedef struct hs_tensorflow_server_options {
     const char *job;     /* NULL: the only one of the cluster */
     int64_t task;        /* which of the job's */
     hs_bytes config;     /* a serialised ConfigProto, for what the server itself decides: threads, memory */
-    const char *library; /* these two as in hs_tensorflow_options */
-    bool show_log;
+    const char *library; /* as in hs_tensorflow_options */
+    bool show_log;       /* as in hs_tensorflow_options */
     unsigned char reserved[7];
 } hs_tensorflow_server_options;
 #define HS_TENSORFLOW_SERVER_OPTIONS(...) HS_OPTIONS(hs_tensorflow_server_options, __VA_ARGS__)

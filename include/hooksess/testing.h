@@ -5,7 +5,9 @@
 #include <hooksess/hook.h>
 
 /* For tests of hooks: a backend that plays a script instead of training a model, and a clock that stands still. Not part of
- * hooksess.h. One thread at a time.
+ * hooksess.h.
+ *
+ * Threads: one at a time per object.
  *
  * The scripted graph has an op "train" that advances the global step, an int64 tensor and variable "global_step", and
  * whatever series the script is given. */

@@ -5,17 +5,19 @@
 #include <hooksess/hooks/checkpoint_saver.h>
 #include <hooksess/session.h>
 
-/* A session with the usual hooks. TensorFlow: MonitoredTrainingSession. */
+/* A session with the usual hooks. TensorFlow: MonitoredTrainingSession.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
 /* The hooks of the session, in their order: a run_status, where there is a checkpoint_dir, chief_only_hooks, hooks, a step
  * counter (log_step_count_steps), a summary saver, both where there is a directory for it, and a checkpoint saver, where
- * there is a checkpoint_dir. Of each pair of
- * secs and steps at most one may be given, both are HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves in the
- * background or with a metric, give a checkpoint_saver of your own among the hooks, and save_checkpoint_secs
- * HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given besides it is HS_INVALID_ARGUMENT, and
- * HS_NEVER in the pair says nothing that the trigger does not: the trigger alone counts.
+ * there is a checkpoint_dir. Of each pair of secs and steps at most one may be given, both are HS_INVALID_ARGUMENT;
+ * HS_NEVER switches the hook off: for saves in the background or with a metric, give a checkpoint_saver of your own among
+ * the hooks, and save_checkpoint_secs HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given
+ * besides it is HS_INVALID_ARGUMENT, and HS_NEVER in the pair says nothing that the trigger does not: the trigger alone
+ * counts.
  *
  * A worker has `hooks` alone, and waits for the chief to initialise or restore; nothing of the above is its own, but for
  * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
@@ -28,16 +30,19 @@ typedef struct hs_training_options {
     size_t size;
     const char *checkpoint_dir;  /* restored from, and saved to; NULL and "": nothing is restored or saved */
     const char *summary_dir;     /* NULL: checkpoint_dir */
-    double save_checkpoint_secs; /* 0: 600, unless steps are given */
+    double save_checkpoint_secs; /* seconds between checkpoints. None of secs, steps and trigger: 600 */
     int64_t save_checkpoint_steps;
     const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
     double save_summaries_secs;
-    int64_t save_summaries_steps;             /* 0: 100, unless secs are given */
+    /* Steps between summaries. None of secs, steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor
+     * has 120 s) */
+    int64_t save_summaries_steps;
     const hs_trigger *save_summaries_trigger; /* instead of save_summaries_secs or _steps */
-    int64_t log_step_count_steps; /* steps a second are logged, and written for TensorBoard, every so many steps; 0: 100 */
-    bool signals;                 /* as in hs_session_options */
-    bool is_worker;               /* not the chief: as in hs_session_options */
-    bool worker_saves_summaries;  /* this worker has a step counter and a summary saver, as a chief has */
+    /* Steps between two rates (steps per second) in the log and, for TensorBoard, in the event file. 0: 100 */
+    int64_t log_step_count_steps;
+    bool signals;                /* as in hs_session_options */
+    bool is_worker;              /* not the chief: as in hs_session_options */
+    bool worker_saves_summaries; /* this worker has a step counter and a summary saver, as a chief has */
     /* This worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
     bool worker_saves_checkpoints;
     bool no_graph_def;  /* write neither graph.pbtxt nor .meta files */
@@ -46,22 +51,23 @@ typedef struct hs_training_options {
     int64_t worker_index;                      /* among the workers */
     double signal_grace_secs;                  /* as in hs_session_options */
     const hs_restore_options *restore_options; /* as in hs_session_options */
-    hs_restore_policy restore;
+    hs_restore_policy restore;                 /* as in hs_session_options */
     int32_t reserved_restore;
     const hs_recovery *recovery; /* NULL: its defaults. max_attempts HS_NEVER: none */
-    double max_wait_secs;        /* as in hs_session_options; 0: 7200 */
-    double recovery_wait_secs;   /* as there; this one, too */
-    double stop_grace_secs;
-    const char *target;
-    hs_bytes config;
-    hs_scaffold *scaffold;              /* as in hs_session_options */
+    double max_wait_secs;        /* as in hs_session_options, but 0: 7200, as TensorFlow's MonitoredTrainingSession */
+    double recovery_wait_secs;   /* as in hs_session_options */
+    double stop_grace_secs;      /* as in hs_session_options */
+    const char *target;          /* as in hs_session_options */
+    hs_bytes config;             /* as in hs_session_options */
+    hs_scaffold *scaffold;       /* as in hs_session_options */
     const hs_saver_listener *listeners; /* of the checkpoint saver; HS_INVALID_ARGUMENT where it is switched off */
-    const hs_hook *hooks;               /* HS_HOOKS(...), as in hs_session_options */
-    const hs_hook *chief_only_hooks;
+    const hs_hook *hooks;               /* HS_HOOKS(...); the array is copied */
+    const hs_hook *chief_only_hooks;    /* HS_HOOKS(...); the array is copied. A worker frees them without calling them */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 
-/* Like hs_session_open. Closed like any session. */
+/* Opens a session, as hs_session_open does; closed like any session. The session frees all hooks in the options, also if
+ * opening fails. Only if options->size is refused, the hooks stay the caller's. */
 HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);
 
 HS_END_DECLS

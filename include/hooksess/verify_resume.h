@@ -52,17 +52,19 @@
  * After each step the checksum of every variable that is saved, of every piece of state (the backend's, the hooks', what
  * was added late) and of the fetches that were asked for is noted, and compared from the first step after the checkpoint
  * on, one step at a time: however long the runs are, the comparison needs no more memory than for the lines of one step.
- * Both must come to the last step: what a run that ends sooner would have done is not known. */
+ * Both must come to the last step: what a run that ends sooner would have done is not known.
+ *
+ * Threads: any. The process makes one call at a time, and has no session open. */
 
 HS_BEGIN_DECLS
 
 /* One run that is to be made, as the program makes its runs. */
 typedef struct hs_resume_trial {
     size_t size;
-    const char
-        *checkpoint_dir; /* the session's checkpoint_dir: to be resumed from, and saved to. Give the run no other place */
-    int64_t last_step;   /* the hook below stops the session there */
-    hs_hook hook;        /* to be added to the session's hooks, last of the program's own; not the session's to destroy */
+    /* The session's checkpoint_dir: to be resumed from, and saved to. Give the run no other place */
+    const char *checkpoint_dir;
+    int64_t last_step; /* the hook below stops the session there */
+    hs_hook hook;      /* to be added to the session's hooks, last of the program's own; not the session's to destroy */
 } hs_resume_trial;
 
 /* Makes the run, until hs_session_should_stop, and returns what came of it: HS_OK, or an error's code with its message. The
@@ -80,7 +82,7 @@ typedef struct hs_verify_resume_options {
     const char *const *ignore;  /* what may differ (the time used, say): names as the report has them; ended by NULL */
     const char *scratch_dir;    /* a directory is made in it, on the system's own file system; NULL: $TMPDIR, or /tmp */
     const char *program;        /* what to start; NULL: the file of this process (/proc/self/exe), or else argv[0] */
-    const hs_env *env; /* memory, log, and files, which must be those that scratch_dir has; NULL: the system's own */
+    const hs_env *env;          /* memory, log, and files, which must be those of scratch_dir. NULL: the system's. Copied */
 } hs_verify_resume_options;
 #define HS_VERIFY_RESUME_OPTIONS(...) HS_OPTIONS(hs_verify_resume_options, __VA_ARGS__)
 
@@ -92,19 +94,18 @@ typedef struct hs_resume_report {
     int64_t compared;   /* so many steps after it were the same in both runs, to the bit */
     int64_t step;       /* the first that was not; -1: none */
     int64_t different;  /* so many things were different in that step; 0: only one of the runs has made it */
-    char state[256];    /* the first piece of state that differs in that step, */
-    char variable[256]; /* the first variable, */
-    char fetch[256];    /* and the first fetch */
+    char state[256];    /* the first piece of state that differs in that step */
+    char variable[256]; /* the first variable that differs in that step */
+    char fetch[256];    /* the first fetch that differs in that step */
 } hs_resume_report;
 
 /* HS_OK: they are the same, and the trials' directory has been removed. HS_DATA_LOSS: they are not, and the message says at
  * which step and in what, as the report does. Otherwise a trial could not be made: its own code and message, HS_ABORTED if
  * it was killed or ended without a word, HS_FAILED_PRECONDITION if it did not do as above: a run that ended before the last
  * step, and at which. Where somebody else takes the trial's exit status (SIGCHLD is ignored, or a thread waits for whatever
- * ends), what the trial has left in the directory counts alone. In all these cases the directory
- * stays, to be looked at, and the message names it. HS_INVALID_ARGUMENT: options that make no sense. `report` may be NULL;
- * otherwise start from HS_INIT(hs_resume_report). One thread, with no session open; the trials inherit its directory, its
- * open files and its environment. */
+ * ends), what the trial has left in the directory counts alone. In all these cases the directory stays, to be looked at,
+ * and the message names it. HS_INVALID_ARGUMENT: options that make no sense. `report` may be NULL; otherwise start from
+ * HS_INIT(hs_resume_report). The trials inherit the directory of the process, its open files and its environment. */
 HS_API hs_code hs_verify_resume(const hs_verify_resume_options *options, hs_resume_report *report, hs_error *err);
 
 HS_END_DECLS

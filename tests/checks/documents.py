@@ -27,7 +27,15 @@ shown = re.search(r"```c\n(.*?)```", (root / "README.md").read_text(), re.S)
 if not shown or squeeze(shown[1]) != squeeze(example):
     wrong.append("README.md: its program is not the one in examples/first_program")
 
-documents = ("README.md", "CHANGELOG.md", "examples/adopt/README.md", "examples/tensorflow/README.md", "tests/conformance/deviations.md")
+documents = (
+    "README.md",
+    "CHANGELOG.md",
+    "docs/abi.md",
+    "docs/conventions.md",
+    "examples/adopt/README.md",
+    "examples/tensorflow/README.md",
+    "tests/conformance/deviations.md",
+)
 for document in (root / name for name in documents):
     for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
         path, _, heading = link.partition("#")

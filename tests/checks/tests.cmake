@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks of the project itself.
 hooksess_test(checks abi)
+hooksess_test(checks null)
 hooksess_test(checks errors checkpoint/model.c)
 hooksess_test(checks sizes checkpoint/model.c)
 
@@ -33,6 +34,7 @@ add_test(
   COMMAND_EXPAND_LISTS)
 add_test(NAME checks/cleared COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/cleared.py
                                      ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
+add_test(NAME checks/api COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/api.py ${PROJECT_SOURCE_DIR})
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})
 set(abi ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)

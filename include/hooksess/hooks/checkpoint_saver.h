@@ -45,45 +45,44 @@ typedef struct hs_saver_listener {
 /* .listeners = HS_LISTENERS({&ops, &state}, ...). A named array ends with {0}. */
 #define HS_LISTENERS(...) HS__LIST(hs_saver_listener, __VA_ARGS__, {.ops = NULL})
 
-/* What is done when the file system fails: the checkpoints that are there stay, what was written of the new one is removed,
- * the log has a warning, and */
+/* What is done when the file system fails. In all cases the checkpoints that exist stay, what was written of the new one is
+ * removed, and the log has a warning. At the end of the session training cannot go on: then SKIP fails, and RETRY fails
+ * after 5 attempts. */
 typedef enum hs_save_failure {
-    HS_SAVE_FAILURE_SKIP = 0,  /* training goes on; the next save is the next that is due */
-    HS_SAVE_FAILURE_RETRY = 1, /* training goes on; it is tried again after 1, 2, 4 ... 64 seconds */
-    HS_SAVE_FAILURE_PAUSE =
-        2, /* training waits, and it is tried again every second, until it succeeds or a stop is asked for */
+    HS_SAVE_FAILURE_SKIP = 0,  /* training continues; the next save is the next one of the schedule */
+    HS_SAVE_FAILURE_RETRY = 1, /* training continues; the save is retried after 1, 2, 4 ... 64 seconds */
+    /* training waits; the save is retried every second, until it succeeds or a stop is requested */
+    HS_SAVE_FAILURE_PAUSE = 2,
     HS_SAVE_FAILURE_FAIL = 3 /* the run fails */
 } hs_save_failure;
-/* At the end of the session there is no going on: SKIP fails, RETRY does after 5 tries. */
 
 typedef struct hs_checkpoint_saver_options {
     size_t size;
-    const char *checkpoint_dir; /* copied; made when it is missing, with those that it is in */
-    double every_n_secs;        /* exactly one of the two, or of the two and trigger */
-    int64_t every_n_steps;
-    const char *checkpoint_basename;    /* NULL: "model.ckpt" */
-    hs_saver *saver;                    /* at most one of saver and scaffold; without either, the one that the graph's */
-    hs_scaffold *scaffold;              /* collection HS_SAVERS has. Borrowed: both must outlive the hook */
-    const hs_saver_listener *listeners; /* called in their order; copied */
-    const hs_env *env;                  /* the hook's own memory; NULL: malloc */
-    hs_save_failure on_failure;
-    hs_busy_policy busy; /* in the background */
-    int64_t copy_limit;  /* in the background: a state of more bytes is not copied (hs_save_options); 0 and HS_NEVER: no
-                          * limit */
-    const char *metric;  /* what says how good the state is (hs_saver_options.keep_best): a metric of the session's board
-                          * (hs_raw_session_metric), or a tensor. If the board has one of that name, it counts where it is
-                          * of the step that is saved, and other checkpoints are none of the best: list hooks that evaluate
-                          * before this one. Else the tensor is fetched, in a run of its own, whenever a checkpoint is
-                          * saved. NULL: nobody says */
-    bool background;   /* saves in the course of training are made by a thread, from a copy (hs_save_options); listeners are
-                        * told when they are done, and failures come in the step after */
-    bool overlap;      /* and copies beside the runs that follow; only if nothing but ops changes variables */
-    bool no_graph_def; /* write neither graph.pbtxt nor .meta files (the event file has the graph all the same) */
+    const char *checkpoint_dir;      /* (required) created if it is missing, with the directories above it */
+    double every_n_secs;             /* seconds between saves. One of every_n_secs, every_n_steps and trigger is required */
+    int64_t every_n_steps;           /* steps between saves, instead of every_n_secs */
+    const char *checkpoint_basename; /* the name of a file. NULL: "model.ckpt" */
+    hs_saver *saver;                 /* borrowed. NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
+    hs_scaffold *scaffold;           /* borrowed. Not together with saver */
+    const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
+    const hs_env *env;                  /* NULL: the system's. Copied */
+    hs_save_failure on_failure;         /* 0: HS_SAVE_FAILURE_SKIP */
+    hs_busy_policy busy;                /* with background. 0: HS_BUSY_WAIT */
+    int64_t copy_limit;                 /* with background: larger states are not copied. 0 and HS_NEVER: no limit */
+    /* Measures how good the state is (hs_saver_options.keep_best). The name of a metric of the session
+     * (hs_raw_session_metric), or of a tensor. A metric counts if it has the step that is saved: list hooks that evaluate
+     * before this one. A tensor is fetched by a run of its own whenever a checkpoint is saved. NULL: no measure */
+    const char *metric;
+    /* Saves during training are made by a thread, from a copy (hs_save_options). Listeners are called when they are done.
+     * Failures are reported in the step after */
+    bool background;
+    bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
+    bool no_graph_def; /* write neither graph.pbtxt nor .meta files. The event file has the graph in any case */
     unsigned char reserved[5];
-    const hs_trigger *trigger; /* instead of every_n_secs or every_n_steps; copied */
+    const hs_trigger *trigger; /* instead of every_n_secs and every_n_steps */
 } hs_checkpoint_saver_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. The session's thread calls the listeners. */
 HS_API hs_hook hs_checkpoint_saver_hook(const hs_checkpoint_saver_options *options);
 #define hs_checkpoint_saver(...) hs_checkpoint_saver_hook(HS_OPTIONS(hs_checkpoint_saver_options, __VA_ARGS__))
 

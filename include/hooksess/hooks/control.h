@@ -49,8 +49,8 @@ typedef struct hs_knob {
     const char *name; /* (required) unique; of letters, digits and "_-./"; at most 64 bytes; copied */
     hs_knob_kind kind;
     int32_t reserved_kind;
-    void *value; /* where it is, which must outlive the session. May be a variable's memory. May be NULL where there
-                  * is a function */
+    /* Where it is, which must outlive the session. May be a variable's memory. May be NULL where there is a function */
+    void *value;
     /* Called with each new value that is within the limits, before it is written to `value`, on the session's thread,
      * between runs, or while the session is opened. A failure refuses the value. May be NULL where there is a `value`. */
     hs_code (*set)(void *user, hs_knob_value value, hs_error *err);
@@ -72,14 +72,14 @@ typedef struct hs_knob {
  * skipped with a line in the log. List it before savers. */
 typedef struct hs_control_options {
     size_t size;
-    const char *path;        /* (required) of the file: "MODEL_DIR/control"; copied */
-    const hs_knob *knobs;    /* copied */
-    double poll_secs;        /* 0: 1 */
-    const char *summary_dir; /* of the session's event file for changes; copied. NULL: none */
-    const hs_env *env;       /* the hook's own memory; NULL: malloc */
+    const char *path;        /* (required) of the file: "MODEL_DIR/control" */
+    const hs_knob *knobs;    /* HS_KNOBS(...). NULL: none */
+    double poll_secs;        /* seconds between looks. 0: 1 */
+    const char *summary_dir; /* changes are written to the session's event file there. NULL: none */
+    const hs_env *env;       /* NULL: the system's. Copied */
 } hs_control_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. The session's thread calls the knobs' functions. */
 HS_API hs_hook hs_control_hook(const hs_control_options *options);
 #define hs_control(...) hs_control_hook(HS_OPTIONS(hs_control_options, __VA_ARGS__))
 

@@ -26,21 +26,22 @@ HS_BEGIN_DECLS
 
 typedef struct hs_early_stopping_options {
     size_t size;
-    const char *metric; /* on the board: "eval/accuracy"; or */
-    const char *tensor; /* a tensor's name. Exactly one of the two; copied */
-    int64_t patience;   /* stops after so many values in a row that are not better. 0: 1; HS_NEVER: never, for
-                         * restore_at_any_end */
-    double min_delta;   /* what is better by no more than this is not */
-    int64_t start_step; /* values of earlier steps do not count */
-    const hs_env *env;  /* the hook's own memory; NULL: malloc */
+    const char *metric; /* a metric of the session: "eval/accuracy". Exactly one of metric and tensor is required */
+    const char *tensor; /* the name of a tensor, instead of metric */
+    /* Stops after N values in a row that are not better. 0: 1. HS_NEVER: never, for restore_at_any_end */
+    int64_t patience;
+    double min_delta;   /* a value that is better by no more than this counts as not better. 0: any improvement counts */
+    int64_t start_step; /* values of earlier steps do not count. 0: all count */
+    const hs_env *env;  /* NULL: the system's. Copied */
     bool larger_is_better;
-    bool restore_best;       /* where this hook has stopped the training */
-    bool restore_at_any_end; /* and where it ends well for another reason: resuming it then goes on from the best step,
-                              * rather than from where it ended */
+    bool restore_best; /* restore the best state if this hook stopped the training */
+    /* Restore it also if the session ends normally for another reason. A resumed run then continues from the best step,
+     * not from the last one */
+    bool restore_at_any_end;
     unsigned char reserved[5];
 } hs_early_stopping_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_early_stopping_hook(const hs_early_stopping_options *options);
 #define hs_early_stopping(...) hs_early_stopping_hook(HS_OPTIONS(hs_early_stopping_options, __VA_ARGS__))
 

@@ -29,25 +29,28 @@ typedef hs_code (*hs_evaluate_fn)(void *user, hs_raw_session *session, int64_t s
 
 typedef struct hs_evaluation_options {
     size_t size;
-    int64_t every_n_steps; /* at most one of the two, or of the two and trigger; neither needs at_end */
-    double every_n_secs;
-    const char *name;             /* NULL: "eval". Copied, like all names */
-    const char *const *metrics;   /* tensors, each a number: fetched in one run, after the last batch */
-    const char *const *reset_ops; /* run first, once (clear what the metrics gather); NULL: none */
-    const char *eval_op;          /* one batch; NULL: the metrics' own run is all there is */
-    int64_t n_batches; /* 0 and HS_NEVER: until HS_OUT_OF_RANGE. That ends the evaluation in any case, not the training; if
-                        * it comes instead of the first batch, there is a warning and nothing is told */
-    const char *summary_dir;           /* at most one of the two, for scalars NAME/METRIC at the global step */
-    hs_summary_writer *summary_writer; /* must outlive the session */
+    /* steps between evaluations. One of every_n_steps, every_n_secs, trigger and at_end is required */
+    int64_t every_n_steps;
+    double every_n_secs; /* seconds between evaluations, instead of every_n_steps */
+    const char *name;    /* begins the names of the metrics: "NAME/METRIC". NULL: "eval" */
+    /* tensors, each a number: fetched in one run, after the last batch. metrics or evaluate is required */
+    const char *const *metrics;
+    const char *const *reset_ops; /* run once before the first batch, to clear what the metrics gather. NULL: none */
+    const char *eval_op;          /* evaluates one batch. NULL: the run of the metrics is all */
+    /* Runs of eval_op. 0 and HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation in any case, but not the training. If it comes
+     * instead of the first batch, the log has a warning and nothing is reported */
+    int64_t n_batches;
+    const char *summary_dir;           /* for scalars NAME/METRIC at the global step. NULL: none */
+    hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
     hs_evaluate_fn evaluate;           /* instead of metrics, ops and writers */
     void *user;
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
-    bool at_end;       /* at the session's end, too, if the step then was not evaluated yet */
+    const hs_env *env; /* NULL: the system's. Copied */
+    bool at_end;       /* evaluate at the end of the session too, if that step was not evaluated yet */
     unsigned char reserved[7];
-    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs; copied. `last` is at_end */
+    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` has the effect of at_end */
 } hs_evaluation_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. The session's thread calls `evaluate`. */
 HS_API hs_hook hs_evaluation_hook(const hs_evaluation_options *options);
 #define hs_evaluation(...) hs_evaluation_hook(HS_OPTIONS(hs_evaluation_options, __VA_ARGS__))
 

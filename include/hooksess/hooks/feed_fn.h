@@ -21,10 +21,10 @@ typedef struct hs_feed_fn_options {
     size_t size;
     hs_feeds_fn feeds; /* (required) */
     void *user;
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_feed_fn_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. The session's thread calls `feeds`. */
 HS_API hs_hook hs_feed_fn_hook(const hs_feed_fn_options *options);
 #define hs_feed_fn(...) hs_feed_fn_hook(HS_OPTIONS(hs_feed_fn_options, __VA_ARGS__))
 

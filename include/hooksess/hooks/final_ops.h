@@ -18,15 +18,15 @@ typedef hs_code (*hs_final_values_fn)(void *user, const hs_run_values *values, h
 
 typedef struct hs_final_ops_options {
     size_t size;
-    const char *const *names; /* a flat list, ended by NULL; copied. Or */
-    const hs_fetch *fetches;  /* a tree, borrowed. At most one of the two; neither: nothing is run */
-    const hs_feed *feeds;     /* ended by a NULL name; borrowed, with their data, until the session is closed */
-    hs_final_values_fn done;  /* NULL: the ops are run for what they do. Not called if they are not run, or fail */
+    const char *const *names; /* a flat list, ended by NULL. Without names and fetches nothing is run */
+    const hs_fetch *fetches;  /* a tree, instead of names. Borrowed */
+    const hs_feed *feeds;     /* HS_FEEDS(...). Borrowed, with their data, until the session is closed. NULL: none */
+    hs_final_values_fn done;  /* not called if the ops are not run, or fail. NULL: the values are not used */
     void *user;
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_final_ops_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. The session's thread calls `done`. */
 HS_API hs_hook hs_final_ops_hook(const hs_final_ops_options *options);
 #define hs_final_ops(...) hs_final_ops_hook(HS_OPTIONS(hs_final_ops_options, __VA_ARGS__))
 

@@ -50,60 +50,63 @@ typedef enum hs_guard_policy {
 typedef struct hs_finite_guard_options {
     size_t size;
     /* What is watched: tensors of type float, double, half or bfloat16, and of no other (HS_INVALID_ARGUMENT: at the
-     * opening for variables, for others in the first run that gives them). Lists are ended by NULL, and copied; at least
-     * one is given. Parameters are seen as they are after the run; of TensorFlow's graphs as the run gives them, which of
-     * resource variables may be as they were before it: what it has made of them is then found in the next one. Name a
+     * opening for variables, for others in the first run that gives them). Lists are ended by NULL; at least
+     * one is required. Parameters are seen as they are after the run; of TensorFlow's graphs as the run gives them, which
+     * of resource variables may be as they were before it: what it has made of them is then found in the next one. Name a
      * tensor that depends on the update to see it at once. */
     const char *const *inputs, *const *activations, *const *gradients, *const *parameters;
-    hs_guard_policy policy;
+    hs_guard_policy policy; /* 0: HS_GUARD_FAIL */
     int32_t reserved_policy;
-    int64_t every_n_steps; /* looks at the first training run and then at every so many; at most one of the two. 0: at */
-    double every_n_secs;   /* every training run. Not with HS_GUARD_SKIP_STEP, which has to look at each */
+    /* Training runs from one that is looked at to the next; the first one is. None of every_n_steps, every_n_secs and
+     * trigger: every training run. With HS_GUARD_SKIP_STEP all three must be 0 */
+    int64_t every_n_steps;
+    double every_n_secs; /* seconds between looks, instead of every_n_steps */
 
     /* Dumps, for looking at what happened and for making the step again: DUMP_DIR/finite_guard-STEP.safetensors has what
      * was fetched of the bad run, as "inputs/NAME", "gradients/NAME" and so on, and "dump_also/NAME";
      * finite_guard-STEP.variables.safetensors the session's variables, as they are after it (and, with an update op, before
      * the update). Their metadata have the step and the message. In Python: safetensors.numpy.load_file. A file that is
      * there is left alone: later ones of that step are called STEP.1, STEP.2 ... A dump that fails is a warning in the log.
-     * The directory is made if it is missing, one level. */
-    const char *dump_dir;         /* copied; NULL: no dumps */
-    const char *const *dump_also; /* tensors of any type but strings, not watched: labels, say; ended by NULL, copied */
+     * The directory is made if it is missing, one level. NULL: no dumps */
+    const char *dump_dir;
+    const char *const *dump_also; /* tensors of any type but strings, not watched: labels, say; ended by NULL */
     int64_t max_dumps;            /* in a session. 0: 3; HS_NEVER: no limit */
 
-    /* With HS_GUARD_ROLLBACK. The saver whose checkpoints are gone back to; at most one of the two; without either, the one
-     * that the graph's collection HS_SAVERS has. Borrowed: both must outlive the hook. */
+    /* With HS_GUARD_ROLLBACK. The saver whose checkpoints are rolled back to. Borrowed. NULL: the scaffold's, or the one in
+     * the graph's collection HS_SAVERS */
     hs_saver *saver;
-    hs_scaffold *scaffold;
-    /* These and what follows only with that policy: elsewhere they are HS_INVALID_ARGUMENT. */
-    int64_t max_rollbacks; /* over the whole training: the number rides in checkpoints, and going back does not lower it
-                            * (but a process that dies before the next save takes what it has used with it). 0: 3;
-                            * HS_NEVER: no limit */
+    hs_scaffold *scaffold; /* with HS_GUARD_ROLLBACK, instead of saver. Borrowed */
+    /* With HS_GUARD_ROLLBACK, as all fields up to copy_limit; otherwise HS_INVALID_ARGUMENT. Rollbacks over the whole
+     * training: the number is saved in checkpoints, and a rollback does not lower it (but a process that dies before the
+     * next save takes what it has used with it). 0: 3; HS_NEVER: no limit */
+    int64_t max_rollbacks;
     /* A variable, a scalar of type float or double that checkpoints have: multiplied by the factor with each rollback.
-     * Going back to one checkpoint twice makes it the factor's square times what that checkpoint has. Copied; NULL: none.
-     */
+     * Going back to one checkpoint twice makes it the factor's square times what that checkpoint has. NULL: none */
     const char *learning_rate;
     double learning_rate_factor; /* above 0, at most 1. 0: 0.5 */
     /* An op that draws a batch (a queue's dequeue): run, without hooks, after going back, so often that the batch of the
      * bad step is left behind. That takes a position in the data that was restored too. The end of the data then ends the
-     * training. Copied; NULL: what was drawn is drawn again, or is the caller's to decide */
+     * training. NULL: what was drawn is drawn again, or is the caller's to decide */
     const char *skip_op;
-    int64_t
-        skip_batches; /* so many; each rollback to the same checkpoint skips so many more than the one before. 0: as many
-                       * as lead past the bad one, one for each step that is gone back and each that was skipped before */
-    int64_t snapshot_limit; /* a state of more bytes is not copied in memory: until there is a checkpoint, there is nothing
-                             * to go back to, and a bad value fails. 0: 1 GiB; HS_NEVER: no limit */
+    /* Batches to skip after a rollback. The k-th rollback to one checkpoint skips k times as many. 0: as many as lead past
+     * the bad one, one for each step that is gone back and each that was skipped before */
+    int64_t skip_batches;
+    /* A state of more bytes is not copied in memory: until there is a checkpoint, there is nothing to go back to, and a bad
+     * value fails. 0: 1 GiB; HS_NEVER: no limit */
+    int64_t snapshot_limit;
 
-    /* With HS_GUARD_SKIP_STEP. */
-    const char *update_op; /* run without hooks, with the caller's feeds, in a run of its own: it must not depend on ops
-                            * that are not to be executed again. Copied */
-    int64_t max_skips;     /* in a row; the number rides in checkpoints. 0: 10; HS_NEVER: no limit */
+    /* With HS_GUARD_SKIP_STEP (required): run without hooks, with the caller's feeds, in a run of its own: it must not
+     * depend on ops that are not to be executed again */
+    const char *update_op;
+    /* with HS_GUARD_SKIP_STEP, in a row; the number is saved in checkpoints. 0: 10; HS_NEVER: no limit */
+    int64_t max_skips;
 
-    const hs_env *env;         /* the hook's own memory; NULL: malloc */
-    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs, its steps being training runs; copied. Its
-                                * `last` is HS_INVALID_ARGUMENT: no run comes at the end */
+    const hs_env *env; /* NULL: the system's. Copied */
+    /* Instead of every_n_steps and every_n_secs; its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
+    const hs_trigger *trigger;
 } hs_finite_guard_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_finite_guard_hook(const hs_finite_guard_options *options);
 #define hs_finite_guard(...) hs_finite_guard_hook(HS_OPTIONS(hs_finite_guard_options, __VA_ARGS__))
 

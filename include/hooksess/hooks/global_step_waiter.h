@@ -18,12 +18,12 @@ HS_BEGIN_DECLS
 
 typedef struct hs_global_step_waiter_options {
     size_t size;
-    int64_t wait_until_step; /* 0: nothing is waited for */
-    double poll_secs;        /* how long it sleeps between two looks; 0: 0.5 */
-    const hs_env *env;       /* the hook's own memory; NULL: malloc */
+    int64_t wait_until_step; /* 0: does not wait */
+    double poll_secs;        /* seconds between two looks at the step. 0: 0.5 */
+    const hs_env *env;       /* NULL: the system's. Copied */
 } hs_global_step_waiter_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_global_step_waiter_hook(const hs_global_step_waiter_options *options);
 #define hs_global_step_waiter(...) hs_global_step_waiter_hook(HS_OPTIONS(hs_global_step_waiter_options, __VA_ARGS__))
 

@@ -22,21 +22,21 @@ typedef void (*hs_logging_format_fn)(void *user, const hs_run_values *values, ch
 
 typedef struct hs_logging_tensor_options {
     size_t size;
-    const char *const *tensors; /* names, ended by NULL; copied */
-    const char *const *labels;  /* what stands for each in the line; NULL: the names */
-    int64_t every_n_steps;      /* a line every so many runs; or */
-    double every_n_secs;        /* every so many seconds. At most one of the two, or of the two and trigger; none of them
-                                 * needs at_end */
+    const char *const *tensors; /* (required) names, ended by NULL */
+    const char *const *labels;  /* stand for the tensors in the line, one for each. NULL: the names */
+    /* Runs of this hook between lines. One of every_n_steps, every_n_secs, trigger and at_end is required */
+    int64_t every_n_steps;
+    double every_n_secs;            /* seconds between lines, instead of every_n_steps */
     hs_logging_format_fn formatter; /* NULL: the line above */
     void *user;
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
-    bool at_end;       /* a line at the end, of a run of its own that fetches the tensors */
+    const hs_env *env; /* NULL: the system's. Copied */
+    bool at_end;       /* a line at the end, from a separate run that fetches the tensors */
     unsigned char reserved[7];
-    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs; copied. `last`: a line at the end, like
-                                * at_end's, unless there was one in the last run */
+    /* Instead of every_n_steps and every_n_secs. Its `last` is at_end, unless the last run had a line */
+    const hs_trigger *trigger;
 } hs_logging_tensor_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. The session's thread calls `formatter`. */
 HS_API hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *options);
 #define hs_logging_tensor(...) hs_logging_tensor_hook(HS_OPTIONS(hs_logging_tensor_options, __VA_ARGS__))
 

@@ -32,11 +32,10 @@
  * Rows are never written through a link, not even one that was made on purpose: if FILE is a symbolic link, or has another
  * name (a hard link), a copy takes its place when the hook opens it, with a warning. A FIFO is HS_INVALID_ARGUMENT.
  *
- * A file that cannot be opened at first fails the session. Later, a full or failing disk does not end the training: the log
- * has a warning, the outcome counts the failure, and each due row tries again. The row that failed, or half of it, is then
- * completed before the next one; rows that were due in between are lost. One
- * process at a time writes to a file: among replicas, list the hook for the chief alone. Files are the environment's
- * (hs_env.files).
+ * A file that cannot be opened at first fails the session. Later, a full or failing disk does not end the training: the
+ * log has a warning, the outcome counts the failure, and each due row tries again. The row that failed, or half of it, is
+ * then completed before the next one; rows that were due in between are lost. One process at a time writes to a file:
+ * among replicas, list the hook for the chief alone. Files are the environment's (hs_env.files).
  */
 
 HS_BEGIN_DECLS
@@ -49,25 +48,25 @@ typedef enum hs_metrics_file_format {
 
 typedef struct hs_metrics_file_options {
     size_t size;
-    const char *path;           /* (required) copied; its directory is made if it is missing */
-    const char *const *tensors; /* of one number each, fetched in the runs that give a row; ended by NULL, copied */
-    const char *const *labels;  /* what they are called in the file, as many; copied. NULL: their names */
-    const char *const *metrics; /* of the session's board; ended by NULL, copied */
-    int64_t every_n_steps;      /* a row every so many steps; or */
-    double every_n_secs;        /* every so many seconds. At most one of the two; neither: 100 steps. By steps, the rhythm
-                                   rides in the checkpoint */
-    hs_metrics_file_format format;
+    const char *path;           /* (required) its directory is created if it is missing */
+    const char *const *tensors; /* with one number each, fetched in the runs that give a row; ended by NULL */
+    const char *const *labels;  /* names of the tensors in the file, one for each. NULL: the names of the tensors */
+    const char *const *metrics; /* metrics of the session; ended by NULL. At least one of tensors and metrics is required */
+    int64_t every_n_steps;      /* steps between rows. None of every_n_steps, every_n_secs and trigger: 100 steps */
+    double every_n_secs;        /* seconds between rows, instead of every_n_steps */
+    hs_metrics_file_format format; /* 0: HS_METRICS_BY_NAME */
     int32_t reserved_format;
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
-    bool no_wall_time; /* no column wall_time: seconds since 1970, UTC */
+    const hs_env *env; /* NULL: the system's. Copied */
+    bool no_wall_time; /* no column wall_time, which has the seconds since 1970, UTC */
     unsigned char reserved[7];
-    const hs_trigger
-        *trigger; /* instead of every_n_steps or every_n_secs; copied. `last`: a row at the end, of a run of its own */
+    /* instead of every_n_steps and every_n_secs. Its `last`: a row at the end, from a separate run */
+    const hs_trigger *trigger;
 } hs_metrics_file_options;
 
-/* Options that make no sense (no path, no tensors and no metrics, two columns of one name), or no memory, are reported by
- * the hook's begin. The graph needs a global step. A tensor that is not one number is HS_INVALID_ARGUMENT in the first run.
- */
+/* Threads: any.
+ *
+ * The hook's begin refuses two columns with the same name. The graph needs a global step. A tensor that is not one number
+ * is HS_INVALID_ARGUMENT in the first run. */
 HS_API hs_hook hs_metrics_file_hook(const hs_metrics_file_options *options);
 #define hs_metrics_file(...) hs_metrics_file_hook(HS_OPTIONS(hs_metrics_file_options, __VA_ARGS__))
 

@@ -26,18 +26,17 @@ HS_BEGIN_DECLS
 
 typedef struct hs_profiler_options {
     size_t size;
-    int64_t every_n_steps; /* exactly one of the two, or of the two and trigger */
-    double every_n_secs;
-    const char *trace_dir; /* copied; made when it is missing. NULL: the current directory */
-    int64_t max_bytes;     /* of events in a file: later ones are dropped and counted. 0: 64 MiB */
-    const hs_env *env;     /* the hook's own memory; NULL: malloc */
-    bool show_memory;      /* what each op has given, or asked of its allocators, where the backend tells it */
+    int64_t every_n_steps; /* steps between traces. One of every_n_steps, every_n_secs and trigger is required */
+    double every_n_secs;   /* seconds between traces, instead of every_n_steps */
+    const char *trace_dir; /* created if it is missing. NULL: the current directory */
+    int64_t max_bytes;     /* of the events in a file: later ones are dropped and counted. 0: 64 MiB */
+    const hs_env *env;     /* NULL: the system's. Copied */
+    bool show_memory;      /* the memory that each op returned or requested, if the backend reports it */
     unsigned char reserved[7];
-    const hs_trigger *trigger; /* instead of every_n_steps or every_n_secs; copied. Its `last` is HS_INVALID_ARGUMENT: no
-                                * run comes at the end that could be traced */
+    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` is HS_INVALID_ARGUMENT */
 } hs_profiler_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_profiler_hook(const hs_profiler_options *options);
 #define hs_profiler(...) hs_profiler_hook(HS_OPTIONS(hs_profiler_options, __VA_ARGS__))
 

@@ -25,25 +25,26 @@ HS_BEGIN_DECLS
 
 typedef struct hs_progress_options {
     size_t size;
-    int64_t descriptor;         /* where to; stays the caller's. 0: 2, the standard error */
-    int64_t last_step;          /* the step at which the training is done: the percentage and the time left. 0: not known */
-    const char *const *tensors; /* shown by name, of larger ones the first element; ended by NULL, copied. Fetched only in
-                                   the runs after which a line is shown. NULL: none */
-    double times_a_second;      /* the most that the line of a terminal is rewritten, 0.001 to 1000; 0: 5 */
-    int64_t every_n_steps;      /* elsewhere: a line every so many steps; or */
-    double every_n_secs;        /* every so many seconds. At most one of the two; neither: 10 seconds */
-    const hs_env *env;          /* the hook's own memory; NULL: malloc */
-    bool plain;                 /* whole lines on a terminal too */
+    int64_t descriptor; /* a file descriptor, which stays the caller's. 0: 2, the standard error */
+    int64_t last_step;  /* the step at which the training is done, for percentage and time left. 0: not known */
+    /* Shown by name, of larger ones the first element; ended by NULL. Fetched only in the runs after which a line is shown.
+     * NULL: none */
+    const char *const *tensors;
+    double times_a_second; /* on a terminal: the most that the line is rewritten, 0.001 to 1000. 0: 5 */
+    int64_t every_n_steps; /* elsewhere: steps between lines. None of every_n_steps, every_n_secs and trigger: 10 s */
+    double every_n_secs;   /* elsewhere: seconds between lines, instead of every_n_steps */
+    const hs_env *env;     /* NULL: the system's. Copied */
+    bool plain;            /* whole lines on a terminal too */
     unsigned char reserved[7];
-    const hs_trigger *trigger; /* of plain lines, instead of every_n_steps or every_n_secs; copied */
+    const hs_trigger *trigger; /* elsewhere: instead of every_n_steps and every_n_secs */
 } hs_progress_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. The graph needs a global step. */
+/* Threads: any. The graph needs a global step. */
 HS_API hs_hook hs_progress_hook(const hs_progress_options *options);
 #define hs_progress(...) hs_progress_hook(HS_OPTIONS(hs_progress_options, __VA_ARGS__))
 
-/* Takes the line off its terminal; it comes again when it is due. Without effect where none is shown. Any thread, as long
- * as the hook lives: with the session, or longer (hs_hook_hold). The hook must be one of hs_progress_hook. */
+/* Takes the line off its terminal; it comes again when it is due. Without effect where none is shown. Works as long as
+ * the hook lives: with the session, or longer (hs_hook_hold). The hook must be one of hs_progress_hook. */
 HS_API void hs_progress_clear(hs_hook hook);
 
 HS_END_DECLS

@@ -45,11 +45,11 @@ HS_BEGIN_DECLS
 
 typedef struct hs_run_status_options {
     size_t size;
-    const char *status_dir; /* (required) copied; made when it is missing */
-    const hs_env *env;      /* the hook's own memory; NULL: malloc */
+    const char *status_dir; /* (required) created if it is missing */
+    const hs_env *env;      /* NULL: the system's. Copied */
 } hs_run_status_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_run_status_hook(const hs_run_status_options *options);
 #define hs_run_status(...) hs_run_status_hook(HS_OPTIONS(hs_run_status_options, __VA_ARGS__))
 

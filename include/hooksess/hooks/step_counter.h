@@ -21,15 +21,16 @@ HS_BEGIN_DECLS
 
 typedef struct hs_step_counter_options {
     size_t size;
-    int64_t every_n_steps;             /* a rate every so many steps; or */
-    double every_n_secs;               /* every so many seconds. At most one of the two; neither: 100 steps */
-    const char *summary_dir;           /* copied; the session's writer for it is used. Or */
-    hs_summary_writer *summary_writer; /* this one, borrowed. At most one of the two; neither: the log alone */
-    const hs_env *env;                 /* the hook's own memory; NULL: malloc */
-    const hs_trigger *trigger;         /* instead of the two; copied */
+    int64_t every_n_steps; /* steps between rates. None of every_n_steps, every_n_secs and trigger: 100 steps */
+    double every_n_secs;   /* seconds between rates, instead of every_n_steps */
+    /* for the scalar, with the session's writer. Without summary_dir and summary_writer: the log alone */
+    const char *summary_dir;
+    hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
+    const hs_env *env;                 /* NULL: the system's. Copied */
+    const hs_trigger *trigger;         /* instead of every_n_steps and every_n_secs */
 } hs_step_counter_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_step_counter_hook(const hs_step_counter_options *options);
 #define hs_step_counter(...) hs_step_counter_hook(HS_OPTIONS(hs_step_counter_options, __VA_ARGS__))
 

@@ -31,14 +31,15 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_after_options {
     size_t size;
-    double total_secs; /* at least one of the three; whichever comes first. 0 and HS_NEVER: not limited by it */
-    double this_run_secs;
-    double deadline_unix_secs;
-    double margin_secs; /* kept besides, for what comes after the last save. 0: none */
-    const hs_env *env;  /* the hook's own memory; NULL: malloc */
+    /* Seconds over all runs. 0 and HS_NEVER: no limit. At least one of the three is required */
+    double total_secs;
+    double this_run_secs;      /* seconds of this session. 0 and HS_NEVER: no limit */
+    double deadline_unix_secs; /* seconds since 1970. 0 and HS_NEVER: no limit */
+    double margin_secs;        /* seconds kept for what comes after the last save. 0: none */
+    const hs_env *env;         /* NULL: the system's. Copied */
 } hs_stop_after_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_stop_after_hook(const hs_stop_after_options *options);
 #define hs_stop_after(...) hs_stop_after_hook(HS_OPTIONS(hs_stop_after_options, __VA_ARGS__))
 

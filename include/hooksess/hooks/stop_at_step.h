@@ -14,12 +14,13 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_at_step_options {
     size_t size;
-    int64_t num_steps; /* this many more than the step at the session's creation (restored, or 0); or */
-    int64_t last_step; /* this step. Exactly one of the two, at least 1 */
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
+    /* N steps more than at the session's creation (restored, or 0). Exactly one of num_steps and last_step is required */
+    int64_t num_steps;
+    int64_t last_step; /* this step, at least 1, instead of num_steps */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_stop_at_step_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *options);
 #define hs_stop_at_step(...) hs_stop_at_step_hook(HS_OPTIONS(hs_stop_at_step_options, __VA_ARGS__))
 

@@ -6,9 +6,8 @@
 #include <hooksess/trigger.h>
 
 /* Fetches summary ops every so many steps or seconds, the first time in the first run (every 50: at 1, 51, 101 ...; for the
- * last step there is a trigger's `last`), and writes what they give to an
- * event file. By steps, the rhythm rides in the checkpoint: a resumed run has the points that the run that it resumes would
- * have had. TensorFlow: SummarySaverHook.
+ * last step there is a trigger's `last`), and writes what they give to an event file. By steps, the rhythm rides in the
+ * checkpoint: a resumed run has the points that the run that it resumes would have had. TensorFlow: SummarySaverHook.
  *
  * A summary op gives a serialised Summary as a string: in the embedded graph a function that fills an hs_summary and sets
  * it as its output. For single numbers hs_evaluation (its metrics, a summary_dir) needs none.
@@ -23,17 +22,19 @@ HS_BEGIN_DECLS
 
 typedef struct hs_summary_saver_options {
     size_t size;
-    int64_t every_n_steps; /* exactly one of the two, or of the two and trigger */
-    double every_n_secs;
-    const char *summary_dir;           /* copied; the session's writer for it is used. Or */
-    hs_summary_writer *summary_writer; /* this one, borrowed. Exactly one of the two */
-    hs_scaffold *scaffold;             /* its summary op, borrowed (without one, only START is written); or */
-    const char *const *summary_ops;    /* these, ended by NULL; copied. One event each. Exactly one of the two */
-    const hs_env *env;                 /* the hook's own memory; NULL: malloc */
-    const hs_trigger *trigger;         /* instead of every_n_steps or every_n_secs; copied */
+    int64_t every_n_steps;   /* steps between summaries. One of every_n_steps, every_n_secs and trigger is required */
+    double every_n_secs;     /* seconds between summaries, instead of every_n_steps */
+    const char *summary_dir; /* with the session's writer. Exactly one of summary_dir and summary_writer is required */
+    hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
+    /* Its summary op is fetched; without one, only START is written. Borrowed. Exactly one of scaffold and summary_ops is
+     * required */
+    hs_scaffold *scaffold;
+    const char *const *summary_ops; /* these are fetched, instead; ended by NULL. One event each */
+    const hs_env *env;              /* NULL: the system's. Copied */
+    const hs_trigger *trigger;      /* instead of every_n_steps and every_n_secs */
 } hs_summary_saver_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin. */
+/* Threads: any. */
 HS_API hs_hook hs_summary_saver_hook(const hs_summary_saver_options *options);
 #define hs_summary_saver(...) hs_summary_saver_hook(HS_OPTIONS(hs_summary_saver_options, __VA_ARGS__))
 

@@ -32,9 +32,9 @@ typedef enum hs_watchdog_action {
 
 typedef struct hs_watchdog_options {
     size_t size;
-    double floor_secs; /* 0: 600. HS_NEVER, here and below: not watched */
-    double factor;     /* 0: 10; at least 1. HS_NEVER: nothing is learnt, and the floors are the limits */
-    hs_watchdog_action action;
+    double floor_secs;         /* 0: 600. HS_NEVER, here and below: not watched */
+    double factor;             /* at least 1. 0: 10. HS_NEVER: nothing is learned, and the floors are the limits */
+    hs_watchdog_action action; /* 0: HS_WATCHDOG_WARN */
     int32_t reserved_action;
     /* A file that is replaced every heartbeat_secs, from a thread of its own, whether the session moves or not, by one
      * line:
@@ -45,16 +45,18 @@ typedef struct hs_watchdog_options {
      * time is since 1970; progress changes whenever something goes on; still_secs says for how long nothing has, up to the
      * second, and stalled whether that is beyond the limit. A heartbeat whose time is old is that of a process that is
      * gone, or cannot write; the last one of a session has the phase "closed". The file's directory is made if only its
-     * last level is missing. That it cannot be written is a warning, once. NULL: none. Copied */
+     * last level is missing. That it cannot be written is a warning, once. NULL: none */
     const char *heartbeat;
     double heartbeat_secs; /* 0: 10 */
     /* Floors of single phases (hs_phase). 0: floor_secs, and three times that for the making of a session */
     double init_floor_secs, data_floor_secs, step_floor_secs, eval_floor_secs, save_floor_secs, end_floor_secs;
-    const hs_env *env; /* the hook's own memory; NULL: malloc */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_watchdog_options;
 
-/* Options that make no sense, or no memory, are reported by the hook's begin, as are threads that cannot be started. Where
- * floors are below 20 seconds it looks more often, 20 times in the smallest of them. */
+/* Threads: any.
+ *
+ * The hook's begin fails too if a thread cannot be started. If floors are below 20 seconds, the hook looks 20 times in the
+ * smallest of them. */
 HS_API hs_hook hs_watchdog_hook(const hs_watchdog_options *options);
 /* hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "model/heartbeat.json") */
 #define hs_watchdog(...) hs_watchdog_hook(HS_OPTIONS(hs_watchdog_options, __VA_ARGS__))

@@ -8,7 +8,9 @@
  * TensorFlow: QueueRunner, start_queue_runners.
  *
  * hs_graph_queue (graph.h) makes one for each queue and puts it into the collection HS_QUEUE_RUNNERS; a session starts all
- * that are there, and joins their threads when it closes. So few programs need this header. */
+ * that are there, and joins their threads when it closes. So few programs need this header.
+ *
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -23,7 +25,7 @@ typedef struct hs_queue_runner_options {
     /* The codes that mean that an enqueue op has no more to give, rather than failed. They replace the default,
      * HS_OUT_OF_RANGE; ended by HS_OK (HS_CODES), not empty. */
     const hs_code *closed_codes;
-    const hs_env *env; /* copied; NULL: the system's own */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_queue_runner_options;
 #define HS_QUEUE_RUNNER_OPTIONS(...) HS_OPTIONS(hs_queue_runner_options, __VA_ARGS__)
 

@@ -7,7 +7,7 @@
 /* Makes raw sessions whose variables have their values: initialised, restored, or waited for. TensorFlow: SessionManager.
  *
  * A hooked session does all this by itself (hs_session_options); this is for programs that want a session without hooks.
- * One thread at a time uses a manager. */
+ * Threads: one at a time per object. */
 
 HS_BEGIN_DECLS
 
@@ -16,12 +16,12 @@ typedef struct hs_session_manager hs_session_manager;
 typedef struct hs_session_manager_options {
     size_t size;
     const char *ready_op;                /* gives the names of what is not initialised; NULL: all is always ready */
-    const char *ready_for_local_init_op; /* likewise, before local_init_op, without which it is HS_INVALID_ARGUMENT */
+    const char *ready_for_local_init_op; /* as ready_op, before local_init_op, which it requires */
     const char *local_init_op;           /* run in each session, also in one that was restored or waited for */
     const hs_feed *local_init_feeds;     /* for local_init_op; ended by a NULL name; borrowed */
-    const hs_run_options *local_init_run_options; /* likewise */
+    const hs_run_options *local_init_run_options; /* for local_init_op; borrowed */
     double recovery_wait_secs;                    /* between one look and the next, where something is waited for; 0: 30 */
-    const hs_env *env;                            /* copied; NULL: the system's own */
+    const hs_env *env;                            /* NULL: the system's. Copied */
 } hs_session_manager_options;
 #define HS_SESSION_MANAGER_OPTIONS(...) HS_OPTIONS(hs_session_manager_options, __VA_ARGS__)
 
@@ -39,10 +39,12 @@ typedef struct hs_prepare_options {
     hs_init_fn init_fn; /* called after it; its scaffold is NULL */
     void *user;
     hs_saver *saver;               /* NULL: nothing is restored */
-    const char *checkpoint_dir;    /* restore its newest valid checkpoint, if there is one; or */
-    const char *checkpoint_prefix; /* restore this one. Both are HS_INVALID_ARGUMENT; "" is NULL */
+    const char *checkpoint_dir;    /* restore its newest valid checkpoint, if there is one. "" is NULL */
+    const char *checkpoint_prefix; /* restore this one. Not together with checkpoint_dir. "" is NULL */
     const hs_restore_options *restore_options;
-    double max_wait_secs;     /* 0: 7200; HS_NEVER: for ever */
+    /* 0: 7200, as TensorFlow's prepare_session, but no limit in hs_session_manager_wait, as its wait_for_session;
+     * HS_NEVER: no limit */
+    double max_wait_secs;
     bool wait_for_checkpoint; /* wait for one to come to checkpoint_dir. What none has come to by then is initialised */
     unsigned char reserved[7];
 } hs_prepare_options;

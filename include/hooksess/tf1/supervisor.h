@@ -16,9 +16,9 @@
  *         hs_raw_session_run(session, &args, NULL, &err);
  *     code = hs_supervisor_leave(sv, session, err.code, NULL, &err);
  *
- * One thread uses a supervisor; request_stop, should_stop, wait_for_stop, stop_on_error, summary_computed and save may be
- * called from any. Its sessions are shared (hs_raw_session_share), so that loops of the program's own may run them too.
- * Who has entered a session leaves it before anything is stopped.
+ * Threads: one at a time per object. Any thread may call request_stop, should_stop, wait_for_stop, stop_on_error,
+ * summary_computed and save. The supervisor's sessions are shared (hs_raw_session_share), so that loops of the program's
+ * own may run them too. Who has entered a session leaves it before anything is stopped.
  *
  * Leaving saves nothing: what came after the service's last checkpoint is lost, unless it is saved before
  * (hs_supervisor_save). It heeds no signals: set a flag in a handler of your own, look at it in the loop, save and leave.
@@ -45,17 +45,19 @@ typedef struct hs_supervisor_options {
     const char *local_init_op;
     const hs_run_options *local_init_run_options; /* borrowed */
     const char *checkpoint_dir; /* the chief's: where checkpoints and events go. NULL and HS_NONE: neither is written */
-    const char *summary_op;     /* gives a serialised Summary. NULL: the collection's, or what merges the graph's summaries
-                                 * (HS_SUMMARIES), or none */
-    hs_saver *saver; /* borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services'
-                        while they run (hs_supervisor_save) */
-    const char *global_step;    /* a tensor, one int32 or int64. NULL: the backend's, or a variable named global_step */
-    double save_summaries_secs; /* between summaries, and between the step counter's points. 0: 120; HS_NEVER: neither.
-                                 * The service feeds nothing: where summaries need what is fed, say HS_NEVER and give
-                                 * them to hs_supervisor_summary_computed */
-    double save_model_secs;     /* between checkpoints. 0: 600; HS_NEVER: none */
-    double recovery_wait_secs;  /* between one look and the next, where a worker waits. 0: 30 */
-    double stop_grace_secs;     /* as in hs_join_options; 0: 120 */
+    /* Gives a serialised Summary. NULL: the collection's, or what merges the graph's summaries (HS_SUMMARIES), or none */
+    const char *summary_op;
+    /* Borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services' while they run
+     * (hs_supervisor_save) */
+    hs_saver *saver;
+    const char *global_step; /* a tensor, one int32 or int64. NULL: the backend's, or a variable named global_step */
+    /* Between summaries, and between the step counter's points. 0: 120, as TensorFlow's Supervisor (a training session has
+     * 100 steps); HS_NEVER: neither. The service feeds nothing: if summaries need what is fed, say HS_NEVER and give them
+     * to hs_supervisor_summary_computed */
+    double save_summaries_secs;
+    double save_model_secs;              /* between checkpoints. 0: 600; HS_NEVER: none */
+    double recovery_wait_secs;           /* between one look and the next, where a worker waits. 0: 30 */
+    double stop_grace_secs;              /* as in hs_join_options; 0: 120 */
     const char *checkpoint_basename;     /* NULL: "model.ckpt" */
     hs_session_manager *session_manager; /* borrowed. NULL: one of the supervisor's, made of the ops above */
     /* One of the program's, which it closes after the supervisor is freed. NULL: one of the supervisor's, for the
@@ -82,9 +84,10 @@ typedef struct hs_supervisor_session_options {
     size_t size;
     const char *target; /* as in hs_session_options */
     hs_bytes config;
-    double max_wait_secs;      /* for a checkpoint, or as a worker; 0: 7200; HS_NEVER: for ever */
-    bool wait_for_checkpoint;  /* the chief waits for one to come to the checkpoint_dir, and initialises after max_wait_secs
-                                */
+    /* For a checkpoint, or as a worker. 0: 7200, as TensorFlow's Supervisor; HS_NEVER: no limit */
+    double max_wait_secs;
+    /* The chief waits for one to come to the checkpoint_dir, and initialises after max_wait_secs */
+    bool wait_for_checkpoint;
     bool no_standard_services; /* start neither the services nor the graph's queue runners */
     unsigned char reserved[6];
     const hs_recovery *recovery; /* hs_basic_train_loop's attempts and pauses; NULL: as if all in it were 0 */

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the headers promise for all of their kind is checked for all of them.
+
+Each public struct is in one table of tests/checks/test_abi.c: ENDS if it begins with its size, otherwise FROZEN. hs_struct_size
+knows the first kind; docs/abi.md lists the second. Each function that frees or closes is called with NULL in
+tests/checks/test_null.c. Each header with functions has one line about threads, in one of three wordings. No long comment cuts a field in two.
+"""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(sys.argv[1])
+wrong = []
+
+
+def compare(what, found, expected):
+    wrong.extend(f"{what}: {name} is missing" for name in sorted(expected - found))
+    wrong.extend(f"{what}: {name} does not belong there" for name in sorted(found - expected))
+
+
+def names(path, pattern):
+    return set(re.findall(pattern, (root / path).read_text()))
+
+
+grow, frozen, release = set(), set(), set()
+for header in sorted((root / "include/hooksess").rglob("*.h")):
+    text = header.read_text()
+    code = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    for name, first in re.findall(r"\bstruct (hs_\w+) \{\s*([^;]*);", code):
+        (grow if first.split() == ["size_t", "size"] else frozen).add(name)
+    functions = re.findall(r"HS_API [^;(]*?(hs_\w+)\(", code)
+    release |= {name for name in functions if re.search("_(free|close)$", name)}
+    lines = re.findall(r"Threads: (?:any|one at a time per object|the session's only)\.", text)
+    if len(lines) != (1 if functions else 0) or len(lines) != text.count("Threads:"):
+        wrong.append(f"{header.relative_to(root)}: not one line 'Threads: any.', 'Threads: one at a time per object.' or "
+                     "'Threads: the session's only.'")
+
+    for line in re.findall(r"^    [a-z_][\w ]*(?: =)?$", text, re.M):
+        wrong.append(f"{header.relative_to(root)}: '{line.strip()}' is cut from its name: put the comment above it")
+
+compare("tests/checks/test_abi.c, ENDS", names("tests/checks/test_abi.c", r"\bENDS\((hs_\w+),"), grow)
+compare("tests/checks/test_abi.c, FROZEN", names("tests/checks/test_abi.c", r"\bFROZEN\((hs_\w+),"), frozen)
+compare("src/base/struct_size.c", names("src/base/struct_size.c", r"\bSIZE\((hs_\w+)\)"), grow)
+section = (root / "docs/abi.md").read_text().split("## Frozen structs")[1].split("\n## ")[0]
+compare("docs/abi.md, Frozen structs", set(re.findall(r"`(hs_\w+)`", section)), frozen)
+called = names("tests/checks/test_null.c", r"\b(hs_\w+_(?:free|close))\(")
+called |= names("tests/backends/tensorflow/test_open.c", r"\b(hs_tensorflow_free)\(\(hs_backend\){NULL, NULL}\)")
+called |= names("tests/backends/tensorflow/test_server.c", r"\b(hs_tensorflow_server_free)\(NULL\)")
+compare("tests/checks/test_null.c", called, release)
+
+sys.exit("\n".join(wrong) or 0 if grow and frozen and release else "the headers have nothing")

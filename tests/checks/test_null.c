@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every function whose name ends in _free or _close accepts NULL, or for a struct that travels by value one of zeros.
+ * tests/checks/api.py compares the list with the headers. */
+#include "support/test.h"
+
+#include <hooksess/testing.h>
+
+static void every_free_accepts_null(void **state)
+{
+    (void)state;
+    hs_checkpoint_manager_free(NULL);
+    hs_coordinator_free(NULL);
+    hs_env_free(NULL, NULL);
+    hs_estimator_free(NULL);
+    hs_evaluation_result_free(NULL);
+    hs_graph_free(NULL);
+    hs_hook_free((hs_hook){0});
+    hs_hooks_free(NULL);
+    hs_host_copy_free(NULL);
+    hs_queue_free(NULL);
+    hs_queue_runner_free(NULL);
+    hs_record_reader_free(NULL);
+    hs_record_writer_free(NULL);
+    hs_saver_free(NULL);
+    hs_scaffold_free(NULL);
+    hs_script_free(NULL);
+    hs_session_manager_free(NULL);
+    hs_state_copy_free(NULL);
+    hs_summary_free(NULL);
+    hs_supervisor_free(NULL);
+    hs_thread_free(NULL);
+    hs_threads_free(NULL);
+}
+
+static void every_close_accepts_null(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    hs_checkpoint_close(NULL);
+    hs_event_reader_close(NULL);
+    hs_queue_close(NULL, true, NULL);
+    hs_record_reader_close(NULL);
+    assert_ok(hs_record_writer_close(NULL, &err), &err);
+    assert_ok(hs_summary_writer_close(NULL, &err), &err);
+    assert_ok(hs_raw_session_close(NULL, &err), &err);
+    assert_int_equal(hs_session_close(NULL, &err).error.code, HS_FAILED_PRECONDITION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_free_accepts_null),
+        cmocka_unit_test(every_close_accepts_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
