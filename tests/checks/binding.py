@@ -30,12 +30,6 @@ class LaterOptions(ctypes.Structure):
     _fields_ = RecordWriterOptions._fields_ + [("added", ctypes.c_int64)]
 
 
-class EarlierOptions(ctypes.Structure):
-    """As an earlier release might have declared them."""
-
-    _fields_ = RecordWriterOptions._fields_[:-1]
-
-
 library = ctypes.CDLL(sys.argv[1])
 library.hs_struct_size.restype = ctypes.c_size_t
 library.hs_record_writer_open.restype = ctypes.c_void_p
@@ -60,7 +54,7 @@ def write(path, options):
 
 with tempfile.TemporaryDirectory() as directory:
     path = pathlib.Path(directory) / "records"
-    for declared in (EarlierOptions, RecordWriterOptions, LaterOptions):
+    for declared in (RecordWriterOptions, LaterOptions):
         options = declared(size=ctypes.sizeof(declared))  # all else is 0
         assert write(path, options).code == HS_OK
         content = path.read_bytes()
