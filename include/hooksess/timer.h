@@ -30,7 +30,9 @@
  *
  * The step is the global step, or a number that the hook counts itself and saves, such as its runs.
  *
- * Each function accepts NULL as the timer: that one never fires. Call them from the session's thread. */
+ * Each function accepts NULL as the timer: that one never fires.
+ *
+ * Threads: the session's only. */
 
 HS_BEGIN_DECLS
 

@@ -3,6 +3,9 @@
  * functions. */
 #include <hooksess/hooksess.h>
 #include <hooksess/tensorflow.h>
+#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/tf1/session_manager.h>
+#include <hooksess/tf1/supervisor.h>
 
 #include <string.h>
 
@@ -85,13 +88,14 @@ size_t hs_struct_size(const char *type)
         SIZE(hs_summary_plugin),
         SIZE(hs_summary_saver_options),
         SIZE(hs_summary_writer_options),
-        SIZE(hs_supervised_options),
+        SIZE(hs_supervisor_session_options),
         SIZE(hs_supervisor_options),
         SIZE(hs_supervisor_stop_options),
         SIZE(hs_tensorflow_op_def),
         SIZE(hs_tensorflow_options),
         SIZE(hs_tensorflow_server_options),
         SIZE(hs_thread_options),
+        SIZE(hs_trace_options),
         SIZE(hs_training_options),
         SIZE(hs_trigger),
         SIZE(hs_uniform_histogram_options),

@@ -27,7 +27,7 @@ grow, frozen, release = set(), set(), set()
 for header in sorted((root / "include/hooksess").rglob("*.h")):
     text = header.read_text()
     code = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    for name, first in re.findall(r"\bstruct (hs_\w+) \{\s*([^;]*);", code):
+    for name, first in re.findall(r"\b(?:struct|union) (hs_\w+) \{\s*([^;]*);", code):
         (grow if first.split() == ["size_t", "size"] else frozen).add(name)
     functions = re.findall(r"HS_API [^;(]*?(hs_\w+)\(", code)
     release |= {name for name in functions if re.search("_(free|close)$", name)}

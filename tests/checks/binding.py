@@ -19,7 +19,8 @@ class RecordWriterOptions(ctypes.Structure):
         ("size", ctypes.c_size_t),
         ("env", ctypes.c_void_p),
         ("compression", ctypes.c_int),
-        ("level", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("level", ctypes.c_int64),
         ("buffer_bytes", ctypes.c_int64),
     ]
 
@@ -61,5 +62,7 @@ with tempfile.TemporaryDirectory() as directory:
         assert len(content) == 22 and struct.unpack("<Q", content[:8]) == (6,) and content[12:18] == b"record"
     err = write(path, RecordWriterOptions())
     assert err.code == HS_INVALID_ARGUMENT and b"hs_record_writer_options.size" in err.message, err.message
+    err = write(path, RecordWriterOptions(size=ctypes.sizeof(RecordWriterOptions) - 8))
+    assert err.code == HS_INVALID_ARGUMENT and b"hs_record_writer_options" in err.message, err.message
     err = write(path, LaterOptions(size=ctypes.sizeof(LaterOptions), added=1))
     assert err.code == HS_INVALID_ARGUMENT and b"does not know" in err.message, err.message

@@ -127,7 +127,7 @@ ENDS(hs_queue_def, position, 72);
 ENDS(hs_queue_options, env, 48);
 ENDS(hs_queue_runner_options, env, 56);
 ENDS(hs_record_reader_options, max_record_bytes, 40);
-ENDS(hs_record_writer_options, buffer_bytes, 32);
+ENDS(hs_record_writer_options, buffer_bytes, 40);
 ENDS(hs_recovery, reserved, 40);
 ENDS(hs_session_manager_options, env, 64);
 ENDS(hs_step_counter_options, trigger, 56);
@@ -148,7 +148,7 @@ FROZEN(hs_hook_span, 32);
 FROZEN(hs_nonfinite, 32);
 FROZEN(hs_record_totals, 16);
 FROZEN(hs_tensorflow_attr, 136);
-FROZEN(hs_threads, 24);
+FROZEN(hs_threads, 16);
 #endif
 
 static void the_codes_are_tensorflows(void **state)

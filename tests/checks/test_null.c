@@ -4,6 +4,9 @@
 #include "support/test.h"
 
 #include <hooksess/testing.h>
+#include <hooksess/tf1/queue_runner.h>
+#include <hooksess/tf1/session_manager.h>
+#include <hooksess/tf1/supervisor.h>
 
 static void every_free_accepts_null(void **state)
 {
@@ -30,6 +33,7 @@ static void every_free_accepts_null(void **state)
     hs_supervisor_free(NULL);
     hs_thread_free(NULL);
     hs_threads_free(NULL);
+    hs_timer_free(NULL);
 }
 
 static void every_close_accepts_null(void **state)
