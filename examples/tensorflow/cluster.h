@@ -9,7 +9,7 @@
 /* Where this process stands: alone, before a server of somebody's, or as a task of a cluster with a server of its own. */
 struct place {
     hs_tensorflow_server *server; /* NULL: none of its own */
-    bool is_worker;               /* somebody else initialises, and saves */
+    bool is_worker;               /* somebody else initializes, and saves */
     bool only_serves;             /* a parameter server: it trains nothing, and is over */
 };
 

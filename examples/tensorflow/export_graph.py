@@ -65,7 +65,7 @@ def parse(arguments=None):
     add("--input", choices=["feed", "queue"], default="feed",
         help="feed: the batch comes from outside, to images and labels; queue: the graph reads the data set by itself (%(default)s)")
     add("--data", type=pathlib.Path, default=DATA, help="queue: where the data set is (%(default)s)")
-    add("--epochs", type=int, help="queue: how often to go through the data (for ever)")
+    add("--epochs", type=int, help="queue: how often to go through the data (forever)")
     add("--batch-size", type=int, default=128, help="queue: pictures a step (%(default)s)")
     add("--capacity", type=int, default=4096, help="queue: pictures to draw from (%(default)s)")
     add("--learning-rate", type=float, default=1e-3, help="(%(default)s)")

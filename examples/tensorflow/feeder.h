@@ -6,7 +6,7 @@
 
 #include <hooksess/hook.h>
 
-/* A hook that feeds each training run with the next batch of a labelled set of pictures, and whose position in the data
+/* A hook that feeds each training run with the next batch of a labeled set of pictures, and whose position in the data
  * rides in the checkpoint: whoever goes on from there sees the batches that a run without a pause would have seen. */
 
 enum { MOST_FEEDS = 8 };

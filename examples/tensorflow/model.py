@@ -23,8 +23,8 @@ def files(data, part):
     return str(data / f"{part}-images-idx3-ubyte.gz"), str(data / f"{part}-labels-idx1-ubyte.gz")
 
 
-def normalised(x, training):
-    """Batch normalisation. What it averages for later is a variable that the updates' collection moves."""
+def normalized(x, training):
+    """Batch normalization. What it averages for later is a variable that the updates' collection moves."""
     channels = x.shape[-1]
     scale = tf.get_variable("gamma", [channels], initializer=tf.ones_initializer())
     offset = tf.get_variable("beta", [channels], initializer=tf.zeros_initializer())
@@ -42,7 +42,7 @@ def convolution(x, filters, name, training):
     with tf.variable_scope(name):
         kernel = tf.get_variable("kernel", [3, 3, x.shape[-1], filters])
         x = tf.nn.conv2d(x, kernel, strides=1, padding="SAME")
-        return tf.nn.max_pool2d(tf.nn.relu(normalised(x, training)), 2, 2, "SAME")
+        return tf.nn.max_pool2d(tf.nn.relu(normalized(x, training)), 2, 2, "SAME")
 
 
 def dense(x, width, name):

@@ -32,7 +32,7 @@ static const char help[] =
     "  --target TARGET     where the graph runs: grpc://host:port of a server (in this process)\n"
     "  --cluster JOBS      the servers of a cluster: \"ps=host:port;chief=host:port;worker=host:port,host:port\"\n"
     "  --task JOB:N        which of them this is. ps serves until it is ended; chief, or worker:0 where there is no chief,\n"
-    "                      initialises, saves and writes the charts; the others wait for it, and train beside it\n"
+    "                      initializes, saves and writes the charts; the others wait for it, and train beside it\n"
     "  --help              this text\n"
     "\n"
     "SIGTERM and Ctrl-C save and stop (exit status 75: start it again); SIGUSR1 saves at once.\n";

@@ -47,7 +47,7 @@ static void make_hooks(struct run *run, hs_hook *hooks)
     hooks[n].ops = NULL; /* the end */
 }
 
-/* A serialised ConfigProto: intra_op_parallelism_threads and inter_op_parallelism_threads, fields 2 and 5. */
+/* A serialized ConfigProto: intra_op_parallelism_threads and inter_op_parallelism_threads, fields 2 and 5. */
 static hs_bytes threads_config(struct run *run)
 {
     const unsigned char threads = (unsigned char)run->options.threads;

@@ -138,7 +138,7 @@ static void add_histograms(hs_graph *graph, const struct names *names, const cha
     }
 }
 
-/* Batches, and how far the training is in the data: that of the batch it has learnt from, not of those made ahead. */
+/* Batches, and how far the training is in the data: that of the batch it has learned from, not of those made ahead. */
 static void add_input(hs_graph *graph, struct input *input)
 {
     hs_state_provider position = input_state(input);

@@ -4,7 +4,7 @@
 
 #include <hooksess/status.h>
 
-/* Labelled images in the IDX format of MNIST and its relatives, gzip'd. They stay bytes in memory. */
+/* Labeled images in the IDX format of MNIST and its relatives, gzip'd. They stay bytes in memory. */
 
 enum { CLASSES = 10 };
 

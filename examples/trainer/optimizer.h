@@ -8,7 +8,7 @@
 
 enum { MOST_SLOTS = 2 };
 
-/* What an optimiser is: its name, the slots (as many floats as there are parameters) that it keeps, and a learning rate
+/* What an optimizer is: its name, the slots (as many floats as there are parameters) that it keeps, and a learning rate
  * that suits it. */
 struct optimizer_kind {
     const char *name;

@@ -18,31 +18,31 @@ void picture_free(struct picture *picture)
     *picture = (struct picture){.pixels = NULL};
 }
 
-static void set(struct picture *picture, int x, int y, struct colour colour)
+static void set(struct picture *picture, int x, int y, struct color color)
 {
     if (x < 0 || x >= picture->width || y < 0 || y >= picture->height)
         return;
     unsigned char *pixel = picture->pixels + 3 * ((size_t)y * (size_t)picture->width + (size_t)x);
-    pixel[0] = colour.red;
-    pixel[1] = colour.green;
-    pixel[2] = colour.blue;
+    pixel[0] = color.red;
+    pixel[1] = color.green;
+    pixel[2] = color.blue;
 }
 
-void picture_fill(struct picture *picture, int x, int y, int width, int height, struct colour colour)
+void picture_fill(struct picture *picture, int x, int y, int width, int height, struct color color)
 {
     for (int row = 0; row < height; row++)
         for (int column = 0; column < width; column++)
-            set(picture, x + column, y + row, colour);
+            set(picture, x + column, y + row, color);
 }
 
 void picture_grey(struct picture *picture, int x, int y, int width, int height, const unsigned char *pixels)
 {
     for (int row = 0; row < height; row++)
         for (int column = 0; column < width; column++, pixels++)
-            set(picture, x + column, y + row, (struct colour){*pixels, *pixels, *pixels});
+            set(picture, x + column, y + row, (struct color){*pixels, *pixels, *pixels});
 }
 
-static void draw_digit(struct picture *picture, int x, int y, int digit, struct colour colour)
+static void draw_digit(struct picture *picture, int x, int y, int digit, struct color color)
 {
     static const char *const shapes[] = {
         "###"
@@ -98,16 +98,16 @@ static void draw_digit(struct picture *picture, int x, int y, int digit, struct 
     };
     for (int i = 0; i < DIGIT_WIDTH * DIGIT_HEIGHT; i++)
         if (shapes[digit][i] == '#')
-            set(picture, x + i % DIGIT_WIDTH, y + i / DIGIT_WIDTH, colour);
+            set(picture, x + i % DIGIT_WIDTH, y + i / DIGIT_WIDTH, color);
 }
 
-void picture_number(struct picture *picture, int x, int y, long number, struct colour colour)
+void picture_number(struct picture *picture, int x, int y, long number, struct color color)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%ld", number);
     for (const char *digit = digits; *digit; digit++, x += DIGIT_WIDTH + 1)
         if (*digit >= '0' && *digit <= '9')
-            draw_digit(picture, x, y, *digit - '0', colour);
+            draw_digit(picture, x, y, *digit - '0', color);
 }
 
 int picture_number_width(long number)

@@ -10,7 +10,7 @@ struct picture {
     unsigned char *pixels;
 };
 
-struct colour {
+struct color {
     unsigned char red, green, blue;
 };
 
@@ -21,11 +21,11 @@ bool picture_init(struct picture *picture, int width, int height);
 void picture_free(struct picture *picture);
 
 /* All of these draw what is inside the picture; x and y are the left upper corner. */
-void picture_fill(struct picture *picture, int x, int y, int width, int height, struct colour colour);
-/* Grey pixels, a byte each. */
+void picture_fill(struct picture *picture, int x, int y, int width, int height, struct color color);
+/* Gray pixels, a byte each. */
 void picture_grey(struct picture *picture, int x, int y, int width, int height, const unsigned char *pixels);
 /* A number that is not negative, in digits of DIGIT_WIDTH by DIGIT_HEIGHT pixels, and its width. */
-void picture_number(struct picture *picture, int x, int y, long number, struct colour colour);
+void picture_number(struct picture *picture, int x, int y, long number, struct color color);
 int picture_number_width(long number);
 
 #endif

@@ -43,7 +43,7 @@ static const char *class_name(const struct dataset *set, int class)
 
 enum { CELL = 22, MARGIN = 12 };
 
-static const struct colour white = {255, 255, 255}, black = {0, 0, 0}, green = {110, 230, 110}, red = {255, 120, 110};
+static const struct color white = {255, 255, 255}, black = {0, 0, 0}, green = {110, 230, 110}, red = {255, 120, 110};
 
 static int64_t row_sum(const struct tested *tested, int label)
 {
@@ -54,10 +54,10 @@ static int64_t row_sum(const struct tested *tested, int label)
 }
 
 /* In the middle of a place. */
-static void draw_number(struct picture *picture, int x, int y, int width, int height, int64_t number, struct colour colour)
+static void draw_number(struct picture *picture, int x, int y, int width, int height, int64_t number, struct color color)
 {
     picture_number(picture, x + (width - picture_number_width((long)number)) / 2, y + (height - DIGIT_HEIGHT) / 2,
-                   (long)number, colour);
+                   (long)number, color);
 }
 
 /* The darker, the more of the row; mistakes are red, and stand out. */
@@ -66,8 +66,8 @@ static void draw_cell(struct picture *picture, int label, int said, int64_t coun
     int x = MARGIN + said * CELL, y = MARGIN + label * CELL;
     double depth = label == said ? share : share < 0.25 ? 4 * share : 1;
     unsigned char light = (unsigned char)(255 - 200 * depth), lighter = (unsigned char)(255 - 120 * depth);
-    struct colour colour = label == said ? (struct colour){light, lighter, 255} : (struct colour){255, light, light};
-    picture_fill(picture, x, y, CELL - 1, CELL - 1, colour);
+    struct color color = label == said ? (struct color){light, lighter, 255} : (struct color){255, light, light};
+    picture_fill(picture, x, y, CELL - 1, CELL - 1, color);
     draw_number(picture, x, y, CELL - 1, CELL - 1, count, depth > 0.6 ? white : black);
 }
 

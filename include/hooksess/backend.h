@@ -59,7 +59,7 @@ typedef struct hs_backend_call {
     const hs_run_options *options; /* NULL: none */
     size_t level;                  /* 0; 1 for a run made while the values of one of level 0 are in use; and so on */
     hs_tensor *values;             /* out, n_fetches of them: what the tensors are; data NULL for ops */
-    hs_bytes metadata;             /* out, {0} before: a serialised RunMetadata, where the options ask for it */
+    hs_bytes metadata;             /* out, {0} before: a serialized RunMetadata, where the options ask for it */
     const hs_code *end_codes;      /* what means that an op has no more to give, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
     /* Asked by whoever waits in the run for something that may never come: true ends the run with HS_STOP. Any thread,
      * while the run lasts. NULL: nobody will stop it */
@@ -131,10 +131,10 @@ typedef struct hs_backend_ops {
     bool (*variable)(void *self, size_t index, hs_variable *out);
     /* State of the backend's own (hs_graph_state); NULL past the last. */
     const hs_state_provider *(*state)(void *self, size_t index);
-    /* The graph as a serialised TensorFlow GraphDef, until the next call. */
+    /* The graph as a serialized TensorFlow GraphDef, until the next call. */
     hs_code (*graph_def)(void *self, hs_bytes *out, hs_error *err);
 
-    /* (required) A session. `target` ("" is in this process) and `config` (a serialised ConfigProto, maybe empty) are
+    /* (required) A session. `target` ("" is in this process) and `config` (a serialized ConfigProto, maybe empty) are
      * passed through from the session's options. */
     hs_code (*open)(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
     /* (required) Runs what was asked for, once, and nothing else. On failure no value is read. */
@@ -142,7 +142,7 @@ typedef struct hs_backend_ops {
     /* (required) Frees the session, also when it fails. */
     hs_code (*close)(void *session, hs_error *err);
     /* A variable's value by its index: a view, until the next call with this session (HS_BACKEND_KEEPS_VIEWS).
-     * HS_FAILED_PRECONDITION if it has not been initialised. */
+     * HS_FAILED_PRECONDITION if it has not been initialized. */
     hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
     /* Sets a variable to a host tensor of its dtype and shape (checked by the caller). */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
@@ -151,7 +151,7 @@ typedef struct hs_backend_ops {
      * before_write was called for them. One that is replaced, or left when the session is closed, is called for
      * HS_ANY_VARIABLE first, and then released. Absent: who saves copies all at once. */
     void (*guard)(void *session, hs_write_guard guard);
-    /* Lends the host memory that a variable is in, also before it has been initialised, to be filled with a value; then
+    /* Lends the host memory that a variable is in, also before it has been initialized, to be filled with a value; then
      * write_variable is called with that very memory. Until then the variable must not be used. Any failure: it is set by
      * a copy. */
     hs_code (*lend_variable)(void *session, size_t index, hs_tensor *memory, hs_error *err);
@@ -166,7 +166,7 @@ typedef struct hs_backend_ops {
 
     /* Of the first group. Is the variable of that index a part of a larger one? Absent: none is. */
     bool (*variable_slice)(void *self, size_t index, hs_variable_slice *out);
-    /* What a MetaGraphDef of the graph has beside its graph_def and saver_def, serialised: collections, say. Until the next
+    /* What a MetaGraphDef of the graph has beside its graph_def and saver_def, serialized: collections, say. Until the next
      * call. Absent: nothing is known of it. */
     hs_code (*meta_graph)(void *self, hs_bytes *out, hs_error *err);
 } hs_backend_ops;
@@ -182,9 +182,9 @@ HS_API const hs_env *hs_backend_env(hs_backend backend);
 HS_API hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err);
 HS_API bool hs_backend_finalized(hs_backend backend);
 HS_API const char *hs_backend_global_step_name(hs_backend backend);
-/* Checks that the backend has a tensor `name`. A hook calls this in begin, so that a wrong name is reported before the first
- * run. HS_NOT_FOUND if it has nothing of that name, HS_INVALID_ARGUMENT if `name` is
- * an op without outputs, or one with several outputs. */
+/* Checks that the backend has a tensor `name`. A hook calls this in begin, so that a wrong name is reported before the
+ * first run. HS_NOT_FOUND if it has nothing of that name, HS_INVALID_ARGUMENT if `name` is an op without outputs, or one
+ * with several outputs. */
 HS_API hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err);
 /* Checks that the graph has a global step. HS_FAILED_PRECONDITION if it has none. */
 HS_API hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err);

@@ -53,14 +53,14 @@ typedef struct hs_saver_options {
      * variable is listed at most once */
     const char *const *variables;
     const hs_checkpoint_name *names;      /* HS_CHECKPOINT_NAMES(...), for variables with another name in checkpoints */
-    double keep_checkpoint_every_n_hours; /* 0: none is kept for ever; else of those that would go, one every so often */
+    double keep_checkpoint_every_n_hours; /* 0: none is kept forever; else of those that would go, one every so often */
     int64_t keep_best;                    /* so many with the best metric (hs_save_options) stay beside the newest */
     bool larger_is_better;                /* of metrics; else smaller ones are */
     unsigned char reserved[7];
     hs_nonfinite_policy nonfinite; /* 0: HS_NONFINITE_FAIL */
     int32_t reserved_nonfinite;
     int64_t shards; /* variables are split over so many data files, written at the same time (below); 0: 1; at most 64 */
-    hs_bytes saver_def;  /* a serialised SaverDef: ops of the graph that save and restore (below); copied. Size 0: none */
+    hs_bytes saver_def;  /* a serialized SaverDef: ops of the graph that save and restore (below); copied. Size 0: none */
     bool graph_saves;    /* the variables are written by its save op; else by the saver itself */
     bool graph_restores; /* they are restored by its restore op; else one by one */
     unsigned char reserved_too[6];
@@ -290,11 +290,11 @@ HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *na
  * MergeV2Checkpoints. */
 HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
 
-/* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialised; missing directories are made.
+/* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialized; missing directories are made.
  * HS_UNIMPLEMENTED where the backend has none to show. TensorFlow: write_graph. */
 HS_API hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text,
                                       hs_error *err);
-/* The MetaGraphDef of the backend's graph, serialised and malloc'ed by the backend's env: hs_env_free its data. With what
+/* The MetaGraphDef of the backend's graph, serialized and malloc'ed by the backend's env: hs_env_free its data. With what
  * the backend knows beside its graph (hs_backend_meta_graph), and the saver's SaverDef, where that names ops. `saver` may
  * be NULL. */
 HS_API hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);

@@ -30,7 +30,7 @@ typedef struct hs_checkpoint_manager_options {
     int64_t interval;              /* 0: every save is made; else so many steps after the one before */
     const int64_t *step;           /* the counter that the interval goes by; NULL: the session's global step */
     int64_t last_step;             /* with has_last_step: as if a save had been made at this step */
-    /* Called where there is nothing to restore; `session` has been initialised by its init op. NULL: nothing is done. */
+    /* Called where there is nothing to restore; `session` has been initialized by its init op. NULL: nothing is done. */
     hs_code (*init_fn)(void *user, hs_raw_session *session, hs_error *err);
     void *user;
     bool has_last_step;

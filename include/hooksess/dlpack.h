@@ -22,7 +22,7 @@ HS_API hs_code hs_tensor_from_dlpack(const struct DLManagedTensorVersioned *mana
 
 /* A managed tensor over the view's memory, which must stay until its deleter has been called; the deleter then calls
  * release(user), where that is given. `env` gives the memory of the managed tensor itself; NULL is malloc. On failure NULL,
- * and `release` is not called: HS_INVALID_ARGUMENT for strings and quantised types, HS_RESOURCE_EXHAUSTED. */
+ * and `release` is not called: HS_INVALID_ARGUMENT for strings and quantized types, HS_RESOURCE_EXHAUSTED. */
 HS_API struct DLManagedTensorVersioned *hs_tensor_to_dlpack(const hs_tensor *view, const hs_env *env,
                                                             void (*release)(void *user), void *user, hs_error *err);
 

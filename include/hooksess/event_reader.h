@@ -31,10 +31,10 @@ HS_API const char *hs_event_kind_name(hs_event_kind kind);
 typedef enum hs_event_value_kind {
     HS_EVENT_VALUE_OTHER = 0,
     HS_EVENT_VALUE_SCALAR = 2,    /* a float */
-    HS_EVENT_VALUE_IMAGE = 4,     /* a serialised Summary.Image */
-    HS_EVENT_VALUE_HISTOGRAM = 5, /* a serialised HistogramProto */
-    HS_EVENT_VALUE_AUDIO = 6,     /* a serialised Summary.Audio */
-    HS_EVENT_VALUE_TENSOR = 8     /* a serialised TensorProto */
+    HS_EVENT_VALUE_IMAGE = 4,     /* a serialized Summary.Image */
+    HS_EVENT_VALUE_HISTOGRAM = 5, /* a serialized HistogramProto */
+    HS_EVENT_VALUE_AUDIO = 6,     /* a serialized Summary.Audio */
+    HS_EVENT_VALUE_TENSOR = 8     /* a serialized TensorProto */
 } hs_event_value_kind;
 
 /* "scalar", "image", "histogram", "audio", "tensor", "other". Static. */
@@ -64,10 +64,10 @@ typedef struct hs_event {
     hs_session_log_status status;       /* of a session log */
     hs_string checkpoint_path, message; /* of a session log; `message` also of a log message */
     hs_string text;                     /* the file version ("brain.Event:2"), or the tag of run metadata */
-    hs_bytes bytes;                     /* serialised: the graph, meta graph, summary, run metadata */
+    hs_bytes bytes;                     /* serialized: the graph, meta graph, summary, run metadata */
     const hs_event_value *values;       /* of a summary */
     size_t n_values;
-    hs_bytes record;  /* the event, serialised */
+    hs_bytes record;  /* the event, serialized */
     const char *path; /* the file */
     uint64_t offset;  /* of the record in the file */
     void *reserved[4];

@@ -4,7 +4,7 @@
 
 #include <hooksess/graph.h>
 
-/* Summary ops of the embedded graph (graph.h): each makes a Summary of one tensor and gives it, serialised, as a string.
+/* Summary ops of the embedded graph (graph.h): each makes a Summary of one tensor and gives it, serialized, as a string.
  *
  *     hs_graph_summary_scalar(g, "loss_1", "loss");
  *     hs_graph_summary_histogram(g, "weights/histogram", "weights");
@@ -12,7 +12,7 @@
  *
  * They are in the graph's collection HS_SUMMARIES. What merges them all is the default of a scaffold's summary op, and so
  * what a summary saver fetches: nothing more is needed in a training session. A run that does not fetch one does not
- * execute it. Ops of the program's own that give a serialised Summary are merged too when hs_graph_collect names them
+ * execute it. Ops of the program's own that give a serialized Summary are merged too when hs_graph_collect names them
  * there.
  *
  * The name is that of a node, and the tag, if no other is given: for the tag of a tensor's own name give .tag. A summary of

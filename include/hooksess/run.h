@@ -134,7 +134,7 @@ HS_API const hs_tensor *hs_run_values_tensor_at(const hs_run_values *values, con
  */
 HS_API double hs_run_values_number(const hs_run_values *values, size_t index);
 HS_API double hs_run_values_number_at(const hs_run_values *values, const char *path);
-/* The merged options of the run (NULL: none), and its metadata as a serialised TensorFlow RunMetadata (size 0: none was
+/* The merged options of the run (NULL: none), and its metadata as a serialized TensorFlow RunMetadata (size 0: none was
  * asked for). */
 HS_API const hs_run_options *hs_run_values_options(const hs_run_values *values);
 HS_API hs_bytes hs_run_values_metadata(const hs_run_values *values);

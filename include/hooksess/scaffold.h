@@ -4,7 +4,7 @@
 
 #include <hooksess/checkpoint.h>
 
-/* What a session needs to start: how to initialise, how to tell that all is ready, what saves. TensorFlow: Scaffold.
+/* What a session needs to start: how to initialize, how to tell that all is ready, what saves. TensorFlow: Scaffold.
  *
  * Threads: one at a time per object. */
 
@@ -12,7 +12,7 @@ HS_BEGIN_DECLS
 
 typedef struct hs_scaffold hs_scaffold;
 
-/* Initialises what the graph does not: called after the init op, not when a checkpoint was restored. */
+/* Initializes what the graph does not: called after the init op, not when a checkpoint was restored. */
 typedef hs_code (*hs_init_fn)(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err);
 
 /* What is left out is taken from the graph's collections when the scaffold is finalized, or made there. */
@@ -23,7 +23,7 @@ typedef struct hs_scaffold_options {
     hs_init_fn init_fn;
     void *user;
     /* An op whose output is a vector of HS_STRING, of shape HS_SHAPE(-1) (hs_op_set_output): the names of what is not
-     * initialised. All is ready when there are none. */
+     * initialized. All is ready when there are none. */
     const char *ready_op;
     const char *ready_for_local_init_op; /* likewise, before the local init op */
     const char *local_init_op;

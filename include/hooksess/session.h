@@ -68,7 +68,7 @@ typedef struct hs_session_options {
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* what to do about checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
     bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 has it saved: see hs_session_request_stop */
-    /* Somebody else initialises and restores: wait until all is ready. That somebody must be able to: in an embedded graph,
+    /* Somebody else initializes and restores: wait until all is ready. That somebody must be able to: in an embedded graph,
      * each session has the variables that are not in the program's memory to itself (the global step, too, unless
      * hs_graph_global_step is given a place). TensorFlow: WorkerSessionCreator */
     bool is_worker;
@@ -84,14 +84,14 @@ typedef struct hs_session_options {
      * named in the log, and left behind */
     double stop_grace_secs;
     const char *target;    /* where the backend runs; NULL: in this process. Passed through */
-    hs_bytes config;       /* a serialised ConfigProto, passed through to the backend; copied */
+    hs_bytes config;       /* a serialized ConfigProto, passed through to the backend; copied */
     hs_scaffold *scaffold; /* NULL: one of the session's own, all defaults. Stays the caller's */
     const hs_hook *hooks;  /* HS_HOOKS(...), in their order; the array is copied */
 } hs_session_options;
 #define HS_SESSION_OPTIONS(...) HS_OPTIONS(hs_session_options, __VA_ARGS__)
 
 /* Opens a session: begin of every hook, the scaffold finalized, the backend's session made, its variables restored or
- * initialised, the ready checks, after_create_session of every hook, and their first boundary. The session takes the hooks:
+ * initialized, the ready checks, after_create_session of every hook, and their first boundary. The session takes the hooks:
  * it destroys them, also when opening fails (but for options that cannot be read: their size is wrong). Backend and graph
  * stay the caller's and must outlive it. Failing, it closes what was opened (close of each hook whose begin was called) and
  * returns NULL with the first error.

@@ -18,7 +18,7 @@
 
 HS_BEGIN_DECLS
 
-/* A Summary: values under their tags, kept serialised. Cleared and filled again it allocates nothing new. */
+/* A Summary: values under their tags, kept serialized. Cleared and filled again it allocates nothing new. */
 typedef struct hs_summary hs_summary;
 
 /* The caller's to free. NULL if there is no memory. */
@@ -28,7 +28,7 @@ HS_API void hs_summary_clear(hs_summary *summary);
 /* A scalar for the tag: shown under Scalars. HS_INVALID_ARGUMENT for a tag that is empty or not UTF-8, which
  * readers refuse with the whole event; HS_RESOURCE_EXHAUSTED. */
 HS_API hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs_error *err);
-/* The serialised Summary, until the next call with it. What a summary op of a graph gives as its (string) value. */
+/* The serialized Summary, until the next call with it. What a summary op of a graph gives as its (string) value. */
 HS_API hs_string hs_summary_serialized(const hs_summary *summary);
 
 /* An event file that grows, written by a thread of its own: adding an event copies it into a queue. TensorBoard may read
@@ -115,17 +115,17 @@ HS_API hs_writer_status hs_summary_writer_status(const hs_summary_writer *writer
  * that is empty or not UTF-8. Data are copied. `step` is the global step that the event belongs to. */
 HS_API hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step,
                                         hs_error *err);
-/* A serialised Summary, written as it is. HS_INVALID_ARGUMENT: it is none, and nothing is added. */
+/* A serialized Summary, written as it is. HS_INVALID_ARGUMENT: it is none, and nothing is added. */
 HS_API hs_code hs_summary_writer_summary(hs_summary_writer *writer, hs_string summary, int64_t step, hs_error *err);
-/* A serialised GraphDef, and a serialised MetaGraphDef. */
+/* A serialized GraphDef, and a serialized MetaGraphDef. */
 HS_API hs_code hs_summary_writer_graph(hs_summary_writer *writer, hs_bytes graph_def, int64_t step, hs_error *err);
 HS_API hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes meta_graph_def, int64_t step,
                                             hs_error *err);
 
-/* A whole serialised Event, with its own time and step, written as it is. HS_INVALID_ARGUMENT: it is none, or empty. */
+/* A whole serialized Event, with its own time and step, written as it is. HS_INVALID_ARGUMENT: it is none, or empty. */
 HS_API hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes event, hs_error *err);
 
-/* What a run tells of itself, a serialised RunMetadata, under a tag of its own ("step_12"). */
+/* What a run tells of itself, a serialized RunMetadata, under a tag of its own ("step_12"). */
 HS_API hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata,
                                               int64_t step, hs_error *err);
 

@@ -64,11 +64,11 @@ typedef struct hs_image_options {
 #define HS_IMAGE_OPTIONS(...) HS_OPTIONS(hs_image_options, __VA_ARGS__)
 
 /* Images as PNG. Shape [height, width], [height, width, channels] or [n, height, width, channels], each at least 1 (n may
- * be 0); 1 channel is grey, 3 are RGB, 4 RGBA. An image has at most 2^30 bytes of pixels.
+ * be 0); 1 channel is gray, 3 are RGB, 4 RGBA. An image has at most 2^30 bytes of pixels.
  *
  * uint8 is kept as it is. Float, double, half and bfloat16 are scaled, each image of a batch for itself: if no element is
  * negative so that the greatest becomes 255, else so that 0 becomes 128 and the greatest magnitude is 127 away from it. A
- * pixel that has an element that is not finite becomes red (in a grey image white), and counts for no scale.
+ * pixel that has an element that is not finite becomes red (in a gray image white), and counts for no scale.
  *
  * The tag is TAG/image, or TAG/image/0, TAG/image/1, ... for a batch of which more than one image may be kept. `options`
  * may be NULL. TensorFlow: tf.summary.image. */
@@ -104,7 +104,7 @@ HS_API hs_code hs_summary_text_tensor(hs_summary *summary, const char *tag, cons
 typedef struct hs_summary_plugin {
     size_t size;
     const char *name;         /* the plugin of TensorBoard that shows it; NULL: none */
-    hs_string content;        /* what that plugin wants to know, often a serialised message; may be empty */
+    hs_string content;        /* what that plugin wants to know, often a serialized message; may be empty */
     const char *display_name; /* NULL: the tag */
     const char *description;  /* Markdown; NULL: none */
 } hs_summary_plugin;
@@ -169,7 +169,7 @@ HS_API hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_categ
 
 /* Summaries from elsewhere. */
 
-/* Appends the values of a serialised Summary, unchanged byte for byte, whatever kind they are of (those of a summary op of
+/* Appends the values of a serialized Summary, unchanged byte for byte, whatever kind they are of (those of a summary op of
  * TensorFlow, for one). HS_DATA_LOSS if the bytes are no Summary. `serialized` may be a part of this Summary. TensorFlow:
  * tf.summary.merge, which refuses a tag that is there twice. */
 HS_API hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err);

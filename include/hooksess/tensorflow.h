@@ -38,7 +38,7 @@
  * functions (py_func) cannot run here.
  *
  * Variables are those of the collections `variables` and `local_variables`; without either, all that the graph has. A
- * variable is set by running its initializer, fed with the value: one that was stripped of it can be neither initialised
+ * variable is set by running its initializer, fed with the value: one that was stripped of it can be neither initialized
  * nor restored. The global step is the collection `global_step`'s, or a variable of that name. The parts of a partitioned
  * variable are saved as slices of one tensor. What random ops, dropout's among them, and iterators hold is in no
  * checkpoint: a run that goes on draws other numbers. The .meta beside a checkpoint has the graph as it is then, all else
@@ -71,7 +71,7 @@ typedef struct hs_tensorflow_options {
     /* Of sessions that are opened without one: "" and "local", which are this process, or "grpc://host:port". NULL: the
      * `server`'s, or else "". Copied */
     const char *target;
-    /* A serialised ConfigProto for sessions that are opened without one: what tf.ConfigProto(...).SerializeToString() gives
+    /* A serialized ConfigProto for sessions that are opened without one: what tf.ConfigProto(...).SerializeToString() gives
      * in Python; allow_soft_placement alone is {0x38, 1}. Copied */
     hs_bytes config;
     /* The file libtensorflow_cc.so.2. NULL: in the folder that the environment variable TENSORFLOW_ROOT names; without it,
@@ -183,10 +183,10 @@ typedef struct hs_tensorflow_op_def {
  * the library lacks, what else TensorFlow refuses, or a struct that is not filled. TensorFlow: TF_FinishOperation. */
 HS_API hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *def, hs_error *err);
 
-/* An item of one of the meta graph's collections, as it stands there: the name of a node, or a serialised proto (of
+/* An item of one of the meta graph's collections, as it stands there: the name of a node, or a serialized proto (of
  * `variables`, a VariableDef; of `savers`, a SaverDef). False past the last. The backend's. */
 HS_API bool hs_tensorflow_collection_item(hs_backend backend, const char *key, size_t index, hs_bytes *item);
-/* The SaverDef of the meta graph itself, serialised; size 0 where it has none. The backend's. */
+/* The SaverDef of the meta graph itself, serialized; size 0 where it has none. The backend's. */
 HS_API hs_bytes hs_tensorflow_saver_def(hs_backend backend);
 
 HS_END_DECLS

@@ -17,7 +17,7 @@
  * A chief and a worker start theirs and give it to hs_tensorflow_options.server: sessions of that graph run on it. The graph
  * says by its devices where its nodes stand: exported below tf.train.replica_device_setter, variables are placed on
  * "/job:ps/task:N" and all else on "/job:worker", which means the process's own task, so that chief and workers train the
- * same file; the chief is task 0 of the workers. The chief initialises or restores; a worker
+ * same file; the chief is task 0 of the workers. The chief initializes or restores; a worker
  * (hs_training_options.is_worker) waits until it has.
  *
  * A task that dies shows in the runs of those that need it as HS_UNAVAILABLE, and as HS_ABORTED once it is there again, with
@@ -52,10 +52,10 @@ typedef struct hs_tensorflow_server_options {
      * one in brackets, and a port. Port 0 is one that the system chooses: for the server's own task, which then nobody else
      * can know. */
     const char *cluster;
-    hs_bytes server_def; /* instead of cluster, job and task: a serialised ServerDef */
+    hs_bytes server_def; /* instead of cluster, job and task: a serialized ServerDef */
     const char *job;     /* NULL: the only one of the cluster */
     int64_t task;        /* which of the job's */
-    hs_bytes config;     /* a serialised ConfigProto, for what the server itself decides: threads, memory */
+    hs_bytes config;     /* a serialized ConfigProto, for what the server itself decides: threads, memory */
     const char *library; /* as in hs_tensorflow_options */
     bool show_log;       /* as in hs_tensorflow_options */
     unsigned char reserved[7];

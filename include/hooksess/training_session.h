@@ -19,11 +19,11 @@ HS_BEGIN_DECLS
  * besides it is HS_INVALID_ARGUMENT, and HS_NEVER in the pair says nothing that the trigger does not: the trigger alone
  * counts.
  *
- * A worker has `hooks` alone, and waits for the chief to initialise or restore; nothing of the above is its own, but for
+ * A worker has `hooks` alone, and waits for the chief to initialize or restore; nothing of the above is its own, but for
  * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
  *
  * An embedded graph without ops and without a global step is given one, for steps that the program computes itself
- * (hs_step_begin). With ops it is not: a global step that no op advances would let the training go on for ever.
+ * (hs_step_begin). With ops it is not: a global step that no op advances would let the training go on forever.
  *
  * The session recovers (hs_recovery), unless it is told not to. */
 typedef struct hs_training_options {

@@ -47,7 +47,7 @@ static void leave(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* A child forked in the middle of a change would find the table half-way, and the mutex taken for ever. */
+/* A child forked in the middle of a change would find the table half-way, and the mutex taken forever. */
 static void watch_forks(void)
 {
     pthread_atfork(enter, leave, leave);

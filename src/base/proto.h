@@ -23,10 +23,10 @@ bool hs__wire_next(hs__wire *from, uint64_t *number, hs__wire *inside);
 ProtobufCMessage *hs__proto_unpack(const ProtobufCMessageDescriptor *of, const hs_env *env, const void *data, size_t bytes,
                                    bool *no_memory);
 
-/* Appends the serialised message. */
+/* Appends the serialized message. */
 void hs__proto_pack(const ProtobufCMessage *message, hs__buffer *out);
 
-/* Appends a field that holds bytes, a string or a serialised message. */
+/* Appends a field that holds bytes, a string or a serialized message. */
 void hs__proto_put_bytes(hs__buffer *out, uint32_t field, const void *data, size_t bytes);
 /* The same of a message. */
 void hs__proto_put_message(hs__buffer *out, uint32_t field, const ProtobufCMessage *message);

@@ -275,7 +275,7 @@ double hs_tensor_number(const hs_tensor *tensor, size_t index)
 }
 
 /* An element is not finite where all bits of its exponent are set. Blocks are looked at without branches, which the
- * compiler vectorises; only a block that has such an element is looked at one by one. */
+ * compiler vectorizes; only a block that has such an element is looked at one by one. */
 enum { BLOCK = 1024, LANES = 16 };
 
 /* The exponent of what is not finite is all ones, and one more carries into the sign's bit: for whole blocks that are fine,

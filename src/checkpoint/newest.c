@@ -199,7 +199,7 @@ static void recall_all(hs_saver *saver, const hs__checkpoint_state *state)
 
 /* What the state file names stays in the saver's list, so that it is deleted in its turn: first of all those that were
  * passed over, which must not take the place of good ones. Others that lie there may be somebody's own, or were to be kept
- * for ever. */
+ * forever. */
 static hs_code adopt(hs_saver *saver, const candidates *all, const hs__checkpoint_state *state, size_t taken, hs_error *err)
 {
     const char **paths = hs__alloc(&saver->env, all->n + 1, sizeof *paths);

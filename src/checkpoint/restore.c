@@ -164,7 +164,7 @@ static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *
         session->saved_step = step;
 }
 
-/* A name that is misspelt would be restored, or not be found, behind the caller's back. */
+/* A name that is misspelled would be restored, or not be found, behind the caller's back. */
 hs_code hs__restore_check(const hs_restore_options *options, const hs_raw_session *session, hs_error *err)
 {
     for (size_t i = 0; options->skip && options->skip[i]; i++)

@@ -22,7 +22,7 @@ static bool is_among_best(const hs_saver *saver, size_t index)
     return better < saver->keep_best;
 }
 
-/* Is it one of those that are kept for ever, every so many hours? */
+/* Is it one of those that are kept forever, every so many hours? */
 static bool is_preserved(hs_saver *saver, const hs__kept_checkpoint *kept)
 {
     if (saver->keep_every_secs <= 0 || kept->timestamp - saver->keep_every_secs < saver->last_preserved)

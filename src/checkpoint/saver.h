@@ -40,7 +40,7 @@ struct hs_saver {
     int64_t max_to_keep; /* HS_NEVER: all */
     int64_t keep_best;
     bool larger_is_better;
-    double keep_every_secs, last_preserved; /* 0: none is kept for ever; the time of the one that was, last */
+    double keep_every_secs, last_preserved; /* 0: none is kept forever; the time of the one that was, last */
     const char *const *variables;
     const hs_checkpoint_name *names; /* copies; ended by NULL */
     hs_nonfinite_policy nonfinite;
@@ -77,7 +77,7 @@ hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_er
 hs_code hs__saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
 
 /* retention.c. Puts those that are not kept any more first in the list; how many they are. Others leave the list to stay
- * for ever. */
+ * forever. */
 size_t hs__retain(hs_saver *saver);
 /* Deletes them. One that cannot be deleted stays in the list, and is tried again after the next save. */
 void hs__delete_leaving(hs_saver *saver, size_t leaving);

@@ -21,7 +21,7 @@ typedef struct hs__checkpoint_state {
     char *newest;
     hs__kept_checkpoint *kept;
     size_t n;
-    double last_preserved; /* the time of the one that was last kept for ever; 0: the file has none */
+    double last_preserved; /* the time of the one that was last kept forever; 0: the file has none */
     char **leaving;        /* that are to be deleted now that they are not kept any more */
     size_t n_leaving, leaving_capacity;
     bool untouched; /* it is as a saver wrote it: nobody has named another one the newest since */

@@ -27,7 +27,7 @@ typedef struct {
     merged_entry *entries;
     size_t n, capacity;
     Hs__Pb__BundleHeaderProto *header; /* of the first bundle */
-    hs__buffer version, other_version; /* serialised: of the first, and of the one that is being read */
+    hs__buffer version, other_version; /* serialized: of the first, and of the one that is being read */
     bool no_memory;                    /* to compare messages */
 } merging;
 

@@ -46,8 +46,8 @@ static void end_chunk(hs__buffer *out, size_t begun)
 
 static void put_header(hs__buffer *out, const hs__pixels *pixels)
 {
-    static const unsigned char colours[] = {0, 0, 4, 2, 6}; /* by channels */
-    unsigned char header[13] = {[8] = 8, colours[pixels->channels]};
+    static const unsigned char colors[] = {0, 0, 4, 2, 6}; /* by channels */
+    unsigned char header[13] = {[8] = 8, colors[pixels->channels]};
     put32(header, pixels->width);
     put32(header + 4, pixels->height);
     hs__buffer_append(out, "\x89PNG\r\n\x1a\n", 8);

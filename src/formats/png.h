@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 
-/* Pixels of 8 bits a channel, row by row from the top: 1 channel is grey, 2 grey and alpha, 3 RGB, 4 RGBA. */
+/* Pixels of 8 bits a channel, row by row from the top: 1 channel is gray, 2 gray and alpha, 3 RGB, 4 RGBA. */
 typedef struct hs__pixels {
     const unsigned char *data;
     size_t width, height, channels;

@@ -24,7 +24,7 @@ hs__heartbeat *hs__heartbeat_start(const hs_env *env, const char *path, double e
                                    hs_error *err);
 /* The thread reads these. */
 hs__pulse *hs__heartbeat_pulse(hs__heartbeat *heartbeat);
-/* Waits for the thread, but not for ever: one that hangs in the file system keeps its memory. NULL is allowed. */
+/* Waits for the thread, but not forever: one that hangs in the file system keeps its memory. NULL is allowed. */
 void hs__heartbeat_end(hs__heartbeat *heartbeat);
 
 #endif

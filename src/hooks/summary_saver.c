@@ -88,7 +88,7 @@ static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, 
 {
     const char *name = hook->args.names[index];
     if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialised Summary",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialized Summary",
                             name);
     const hs_string *summary = value->data;
     return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->step, err) : HS_OK;

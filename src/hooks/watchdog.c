@@ -49,8 +49,8 @@ static double slowest_secs(watchdog *w, hs_phase phase)
 
 static double limit_secs(watchdog *w, hs_phase phase)
 {
-    double learnt = w->factor * slowest_secs(w, phase);
-    return learnt > w->floor_secs[phase] ? learnt : w->floor_secs[phase];
+    double learned = w->factor * slowest_secs(w, phase);
+    return learned > w->floor_secs[phase] ? learned : w->floor_secs[phase];
 }
 
 static void learn(watchdog *w, hs_phase phase, int64_t ns)
@@ -60,8 +60,8 @@ static void learn(watchdog *w, hs_phase phase, int64_t ns)
         continue;
 }
 
-/* What makes no limit higher than its floor is not learnt: nearly all there is, and checkpoints of runs that are alike stay
- * alike. */
+/* What makes no limit higher than its floor is not learned: nearly all there is, and checkpoints of runs that are alike
+ * stay alike. */
 static bool counts(const watchdog *w, hs_phase phase, int64_t ns)
 {
     return w->factor * (double)ns / NS > w->floor_secs[phase];

@@ -117,7 +117,7 @@ static void list_names(char *text, size_t size, const hs_string *names, size_t n
     text[used] = '\0';
 }
 
-/* Runs a check, which gives the names of what is not ready. One that fails because of what is not initialised says so by
+/* Runs a check, which gives the names of what is not ready. One that fails because of what is not initialized says so by
  * that. *ready is whether all is; else `err` has what is not. */
 static hs_code check(hs_raw_session *session, const char *op, const char *what, bool *ready, hs_error *err)
 {
@@ -138,7 +138,7 @@ static hs_code check(hs_raw_session *session, const char *op, const char *what, 
     size_t n = list->bytes / sizeof(hs_string);
     list_names(text, sizeof text, list->data, n);
     *ready = false;
-    hs_error_set(err, HS_FAILED_PRECONDITION, "the model is not %s; %zu variables are not initialised: %s", what, n, text);
+    hs_error_set(err, HS_FAILED_PRECONDITION, "the model is not %s; %zu variables are not initialized: %s", what, n, text);
     return HS_OK;
 }
 
@@ -166,7 +166,7 @@ hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, 
     hs_code code = try_finish(session, startup, &ready, err);
     if (code || ready)
         return code;
-    hs_error_prefix(err, "after initialising");
+    hs_error_prefix(err, "after initializing");
     return HS_FAILED_PRECONDITION;
 }
 
@@ -180,7 +180,7 @@ hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup,
     hs__free(&session->env, path);
     if (!code && !restored && startup->must_start && !startup->init_op && !startup->init_fn && !startup->local_init_op)
         code = hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "nothing was restored, and there is no init_op, init_fn or local_init_op to initialise the "
+                            "nothing was restored, and there is no init_op, init_fn or local_init_op to initialize the "
                             "model with");
     if (!code && !restored)
         code = hs__startup_initialize(session, startup, err);
@@ -205,7 +205,7 @@ hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup,
     return hs__error_copy(err, &why), code;
 }
 
-/* What was given no place is where each process is, and nobody initialises a worker's. */
+/* What was given no place is where each process is, and nobody initializes a worker's. */
 static hs_code check_places(const hs_raw_session *raw, hs_error *err)
 {
     hs_variable variable;

@@ -27,11 +27,11 @@ typedef struct hs__startup {
     hs_restore_policy restore;                 /* what to do about checkpoint_dir */
     const hs_restore_options *restore_options; /* complete; NULL: everything */
     bool wait_for_checkpoint;
-    bool must_start;                          /* not being restored, and having nothing to initialise with, is an error */
-    double max_wait_secs, recovery_wait_secs; /* INFINITY: for ever */
+    bool must_start;                          /* not being restored, and having nothing to initialize with, is an error */
+    double max_wait_secs, recovery_wait_secs; /* INFINITY: forever */
 } hs__startup;
 
-/* A number of seconds in some options: 0 is the default, HS_NEVER is for ever; HS_INVALID_ARGUMENT for others below 0. */
+/* A number of seconds in some options: 0 is the default, HS_NEVER is forever; HS_INVALID_ARGUMENT for others below 0. */
 hs_code hs__seconds(double *secs, double given, double standard, const char *what, hs_error *err);
 
 /* Restores what the startup says; *path is the checkpoint, to be freed with hs__free, or NULL. */
@@ -41,11 +41,11 @@ hs_code hs__startup_initialize(hs_raw_session *session, const hs__startup *start
 /* The check for the local init op, the local init op, the check that all is ready. */
 hs_code hs__startup_finish(hs_raw_session *session, const hs__startup *startup, hs_error *err);
 
-/* Restores, or else initialises; then finishes. */
+/* Restores, or else initializes; then finishes. */
 hs_code hs__startup_prepare(hs_raw_session *session, const hs__startup *startup, hs_error *err);
 /* Restores; then finishes. *initialized: something was restored, and all is ready. */
 hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup, bool *initialized, hs_error *err);
-/* Opens the session itself, again and again, until all is ready that others initialise. */
+/* Opens the session itself, again and again, until all is ready that others initialize. */
 hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup, hs_error *err);
 
 #endif

@@ -191,7 +191,7 @@ static void tell_recovery(struct hs_session *session, int64_t lost)
            from                          ? "restored from "
            : session->opening            ? "as it was at the opening"
            : session->creation.is_worker ? "as the chief has it"
-                                         : "initialised anew",
+                                         : "initialized anew",
            from ? from : "");
 }
 

@@ -100,7 +100,7 @@ typedef struct hs__creation {
     hs_restore_policy restore;
     hs_restore_options restore_options;
     bool is_worker;
-    double max_wait_secs, recovery_wait_secs; /* INFINITY: for ever */
+    double max_wait_secs, recovery_wait_secs; /* INFINITY: forever */
     double stop_grace_secs;                   /* as in hs_join_options */
 } hs__creation;
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Are these bytes a serialised Event, a serialised Summary? Looked at as far as the values: their fields are whole and of
+/* Are these bytes a serialized Event, a serialized Summary? Looked at as far as the values: their fields are whole and of
  * the kinds that they should be, and what nobody knows is whole. What is in an image or a graph is not looked at. No
  * memory is asked for. Empty bytes are an empty message. */
 bool hs__is_event(const void *data, size_t bytes);

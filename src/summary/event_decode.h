@@ -13,7 +13,7 @@ typedef struct hs__event_values {
     size_t capacity;
 } hs__event_values;
 
-/* A view of a serialised Event; `path` and `offset` are left alone. DATA_LOSS: it is none. */
+/* A view of a serialized Event; `path` and `offset` are left alone. DATA_LOSS: it is none. */
 hs_code hs__event_decode(hs_bytes record, hs__event_values *values, hs_event *event, hs_error *err);
 
 #endif

@@ -13,9 +13,9 @@ enum {
     /* For each sign, by how many of its side's edges lie before the number. The rest keeps the counters from lying a power
      * of two apart, where processors take one for another. */
     HS__PLACES = 2 * HS__NEGATIVE + 80,
-    HS__COUNTERS = 4,  /* neighbours count apart, so that equal ones need not wait for each other */
-    HS__CELL_BITS = 4, /* a cell is a sixteenth of an octave */
-    HS__FLOAT_CELLS = 2 << (8 + HS__CELL_BITS),       /* by sign, exponent, and the first bits after it */
+    HS__COUNTERS = 4,                           /* neighbors count apart, so that equal ones need not wait for each other */
+    HS__CELL_BITS = 4,                          /* a cell is a sixteenth of an octave */
+    HS__FLOAT_CELLS = 2 << (8 + HS__CELL_BITS), /* by sign, exponent, and the first bits after it */
     HS__DOUBLE_CELLS = (67 + 40 + 2) << HS__CELL_BITS /* a sign's: from 2^-41 to 2^68, and what lies before and after */
 };
 

@@ -13,9 +13,9 @@ hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *er
     if (!serialized.bytes)
         return HS_OK;
     if (!serialized.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "a serialised summary of %zu bytes has no data", serialized.bytes);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a serialized summary of %zu bytes has no data", serialized.bytes);
     if (!hs__is_summary(serialized.data, serialized.bytes))
-        return hs_error_set(err, HS_DATA_LOSS, "%zu bytes that were to be merged are no serialised summary",
+        return hs_error_set(err, HS_DATA_LOSS, "%zu bytes that were to be merged are no serialized summary",
                             serialized.bytes);
     hs__buffer *out = &summary->serialized;
     size_t at = (size_t)((uintptr_t)serialized.data - (uintptr_t)out->data);

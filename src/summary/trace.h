@@ -20,7 +20,7 @@ void hs__trace_free(hs__trace *trace);
 
 /* What hooks did. `to_realtime_ns` moves their times of the monotonic clock to the calendar's, which the ops' go by. */
 void hs__trace_spans(hs__trace *trace, const hs_hook_span *spans, size_t n, int64_t to_realtime_ns);
-/* What ops did, of a serialised RunMetadata (empty: nothing); with `memory`, how much each asked of its allocators.
+/* What ops did, of a serialized RunMetadata (empty: nothing); with `memory`, how much each asked of its allocators.
  * DATA_LOSS if the bytes are no RunMetadata. */
 hs_code hs__trace_run(hs__trace *trace, hs_bytes run_metadata, bool memory, hs_error *err);
 /* RESOURCE_EXHAUSTED if there was no memory for it. */

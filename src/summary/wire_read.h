@@ -6,7 +6,7 @@
 
 #include <hooksess/tensor.h>
 
-/* The fields of a serialised message, one after the other, without copying. */
+/* The fields of a serialized message, one after the other, without copying. */
 
 enum { HS__WIRE_VARINT = 0, HS__WIRE_FIXED64 = 1, HS__WIRE_BYTES = 2, HS__WIRE_FIXED32 = 5 };
 

@@ -125,7 +125,7 @@ hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, dou
 hs_code hs_summary_writer_summary(hs_summary_writer *writer, hs_string summary, int64_t step, hs_error *err)
 {
     if (writer && summary.data && !hs__is_summary(summary.data, summary.bytes))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialised Summary", summary.bytes);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialized Summary", summary.bytes);
     return add_field(writer, HS__EVENT_SUMMARY, (hs_bytes){summary.data, summary.bytes}, step, err);
 }
 
@@ -143,7 +143,7 @@ hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes data, hs_err
 {
     addition event = {.writer = NULL};
     if (writer && (!data.size || !data.data || !hs__is_event(data.data, data.size)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialised Event", data.size);
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "these %zu bytes are no serialized Event", data.size);
     hs_code code = begin(&event, writer, err);
     if (code || !event.out)
         return code;

@@ -7,8 +7,8 @@
 
 enum { DEFAULT_CAPACITY = 32, MOST_CAPACITY = 1 << 24 };
 
-/* Threads that wait are counted, so that nobody is signalled where nobody waits. A count is of those that have not woken up
- * yet: one that was signalled still counts, and is at most signalled in vain again. */
+/* Threads that wait are counted, so that nobody is signaled where nobody waits. A count is of those that have not woken up
+ * yet: one that was signaled still counts, and is at most signaled in vain again. */
 struct hs_queue {
     hs_env env;
     char *name;

@@ -35,7 +35,7 @@ static size_t count_living(const hs__thread_list *list)
     return n;
 }
 
-/* A longer one instead, without the threads that have ended: a program may start short ones for ever. */
+/* A longer one instead, without the threads that have ended: a program may start short ones forever. */
 static hs_code grow(const hs_env *env, hs__thread_list **list, hs__thread_list **old, hs_error *err)
 {
     size_t capacity = 2 * count_living(*list);

@@ -126,7 +126,7 @@ static void a_group_waits_and_reads_nothing(void **state)
     hs__pb__graph_def__free_unpacked(def, NULL);
 }
 
-static void ops_that_initialise_know_their_variables(void **state)
+static void ops_that_initialize_know_their_variables(void **state)
 {
     bare *b = *state;
     static double w;
@@ -417,7 +417,7 @@ int main(void)
         test(what_ops_take_and_give_is_shown),
         test(an_op_that_advances_the_step_is_connected_with_it),
         test(a_group_waits_and_reads_nothing),
-        test(ops_that_initialise_know_their_variables),
+        test(ops_that_initialize_know_their_variables),
         test(an_op_has_the_type_that_it_was_given),
         test(a_type_is_written_as_a_name_is),
         test(a_queue_stands_between_what_fills_it_and_what_takes),

@@ -63,7 +63,7 @@ static void the_programs_memory_keeps_its_value(void **state)
     assert_true(w == 5);
 }
 
-static void the_programs_memory_may_be_initialised_too(void **state)
+static void the_programs_memory_may_be_initialized_too(void **state)
 {
     bare *b = *state;
     double given = 1, called = 1, initial = 2;
@@ -86,13 +86,13 @@ static void reading_before_the_init_op_is_refused(void **state)
     add_owned(b, "w", NULL, 0);
     hs_graph_op(b->graph, .name = "more", .run = bare_add_one, .inputs = HS_NAMES("w"), .outputs = BARE_SCALAR);
     bare_open(b);
-    assert_fails(bare_run(b, HS_NAMES("w"), NULL, NULL), HS_FAILED_PRECONDITION, &b->err, "'w' has not been initialised");
+    assert_fails(bare_run(b, HS_NAMES("w"), NULL, NULL), HS_FAILED_PRECONDITION, &b->err, "'w' has not been initialized");
     assert_fails(bare_run(b, HS_NAMES("more"), NULL, NULL), HS_FAILED_PRECONDITION, &b->err, "op 'more' reads it");
     assert_fails(b->ops->read_variable(b->session, 0, &value, &b->err), HS_FAILED_PRECONDITION, &b->err, "'w'");
     assert_int_equal(b->ops->global_step(b->session, &(int64_t){0}, &b->err), HS_FAILED_PRECONDITION);
 }
 
-static void an_op_that_writes_a_variable_initialises_it(void **state)
+static void an_op_that_writes_a_variable_initializes_it(void **state)
 {
     bare *b = *state;
     add_owned(b, "w", NULL, 0);
@@ -105,7 +105,7 @@ static void an_op_that_writes_a_variable_initialises_it(void **state)
 }
 
 /* A program's own init op: b's first value is made of a's. */
-static void one_op_may_read_what_another_has_initialised_before(void **state)
+static void one_op_may_read_what_another_has_initialized_before(void **state)
 {
     bare *b = *state;
     add_owned(b, "a", NULL, 0);
@@ -116,7 +116,7 @@ static void one_op_may_read_what_another_has_initialised_before(void **state)
     assert_true(bare_number(b, "b") == 2);
 }
 
-static void a_failed_op_initialises_nothing(void **state)
+static void a_failed_op_initializes_nothing(void **state)
 {
     bare *b = *state;
     add_owned(b, "w", NULL, 0);
@@ -132,7 +132,7 @@ static hs_code refuse(void *self, const hs_tensor *value, hs_error *err)
     return hs_error_set(err, HS_UNAVAILABLE, "no entropy");
 }
 
-static void a_failing_initialiser_is_named(void **state)
+static void a_failing_initializer_is_named(void **state)
 {
     bare *b = *state;
     hs_variable_def def = HS_INIT(hs_variable_def, .name = "w", .dtype = HS_DOUBLE, .initialize = refuse);
@@ -221,7 +221,7 @@ static void a_graph_that_grew_has_its_new_variables(void **state)
     }
 }
 
-static void writing_a_variable_initialises_it(void **state)
+static void writing_a_variable_initializes_it(void **state)
 {
     bare *b = *state;
     double five = 5;
@@ -299,18 +299,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(the_librarys_variables_start_as_they_are_told),
         test(the_programs_memory_keeps_its_value),
-        test(the_programs_memory_may_be_initialised_too),
+        test(the_programs_memory_may_be_initialized_too),
         test(reading_before_the_init_op_is_refused),
-        test(an_op_that_writes_a_variable_initialises_it),
-        test(one_op_may_read_what_another_has_initialised_before),
-        test(a_failed_op_initialises_nothing),
-        test(a_failing_initialiser_is_named),
+        test(an_op_that_writes_a_variable_initializes_it),
+        test(one_op_may_read_what_another_has_initialized_before),
+        test(a_failed_op_initializes_nothing),
+        test(a_failing_initializer_is_named),
         test(local_variables_have_an_init_op_of_their_own),
         test(a_graph_without_variables_is_ready),
         test(the_graphs_own_names_give_way),
         test(variables_are_listed_in_their_order),
         test(a_graph_that_grew_has_its_new_variables),
-        test(writing_a_variable_initialises_it),
+        test(writing_a_variable_initializes_it),
         test(each_session_has_the_librarys_variables_for_itself),
         test(the_programs_memory_has_one_session_at_a_time),
         test(a_live_session_keeps_the_graph_closed),

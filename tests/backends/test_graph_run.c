@@ -13,7 +13,7 @@ static int64_t step_of(bare *b)
     return step;
 }
 
-/* Initialises what the library owns. */
+/* Initializes what the library owns. */
 static void open_initialized(bare *b)
 {
     bare_open(b);

@@ -26,7 +26,7 @@ static hs_code load_table(void *self, hs_state_reader *in, hs_error *err)
     return code ? code : hs_state_reader_read(in, &t->value, sizeof t->value, err);
 }
 
-/* A graph with the table and whatever is added to it, whose variables are the session's own: nobody initialises them, but
+/* A graph with the table and whatever is added to it, whose variables are the session's own: nobody initializes them, but
  * where they are told their first value. */
 typedef struct {
     hs_graph *graph;
@@ -62,7 +62,7 @@ static void end_program(program *p)
     hs_graph_free(p->graph);
 }
 
-/* One with v0 and v1, initialised unless `values` is NULL. */
+/* One with v0 and v1, initialized unless `values` is NULL. */
 static void open_with(fixture *f, program *p, const double *values, const char *key, int64_t value)
 {
     begin_program(f, p);
@@ -150,7 +150,7 @@ static void sa_007_listed_variables_go_by_their_own_names(void **state)
     assert_string_equal(tensors_of(f), "hooksess/state/table v0 v1 ");
     end_program(&p);
     open_with(f, &p, NULL, "", 0);
-    assert_fails(read_variable(f, &p, "v0", &value), HS_FAILED_PRECONDITION, &f->err, "'v0' has not been initialised");
+    assert_fails(read_variable(f, &p, "v0", &value), HS_FAILED_PRECONDITION, &f->err, "'v0' has not been initialized");
     assert_ok(restore_program(f, &p), &f->err);
     assert_value(f, &p, "v0", 10);
     assert_value(f, &p, "v1", 20);
@@ -168,7 +168,7 @@ static void sa_004_int64(void **state)
         open_program(f, &p, run == 0);
         if (run)
             assert_fails(read_variable(f, &p, "v", &value), HS_FAILED_PRECONDITION, &f->err,
-                         "'v' has not been initialised");
+                         "'v' has not been initialized");
         assert_ok(run ? restore_program(f, &p) : save_program(f, &p), &f->err);
         assert_value(f, &p, "v", 15);
         end_program(&p);

@@ -114,7 +114,7 @@ static void sa_052s_keeping_all_is_zero_in_a_meta_graph(void **state)
 }
 
 /* A Saver that TensorFlow makes of 0 hours deletes nothing any more. */
-static void sa_052s_hours_are_a_float_and_many_where_none_is_kept_for_ever(void **state)
+static void sa_052s_hours_are_a_float_and_many_where_none_is_kept_forever(void **state)
 {
     fixture *f = *state;
     const double hours[] = {0, 0.7, 24};
@@ -231,7 +231,7 @@ int main(void)
         with_fixture(a_backend_without_a_graph),
         with_fixture(a_meta_graph_has_the_graph_and_the_saver),
         with_fixture(sa_052s_keeping_all_is_zero_in_a_meta_graph),
-        with_fixture(sa_052s_hours_are_a_float_and_many_where_none_is_kept_for_ever),
+        with_fixture(sa_052s_hours_are_a_float_and_many_where_none_is_kept_forever),
         with_fixture(a_meta_graph_without_a_saver),
         with_fixture(a_saved_meta_file_is_the_meta_graph),
         with_fixture(cm_030s_a_meta_file_is_called_like_its_checkpoint),

@@ -127,7 +127,7 @@ static void an_init_fn_that_fails(void **state)
     hs_checkpoint_manager_free(manager);
 }
 
-static void where_all_is_damaged_nothing_is_initialised(void **state)
+static void where_all_is_damaged_nothing_is_initialized(void **state)
 {
     fixture *f = *state;
     beginning b = {.m = &f->m};
@@ -194,7 +194,7 @@ static hs_code is_taken(void *user, const char *path, void **lock, hs_error *err
 }
 
 /* A second process hears at once that the directory is taken, not when it comes to save. */
-static void the_directory_is_held_before_the_model_is_initialised(void **state)
+static void the_directory_is_held_before_the_model_is_initialized(void **state)
 {
     fixture *f = *state;
     beginning b = {.m = &f->m};
@@ -356,11 +356,11 @@ int main(void)
         with_fixture(cm_020_restore_or_initialize),
         with_fixture(without_an_init_fn_the_model_stays_as_it_is),
         with_fixture(an_init_fn_that_fails),
-        with_fixture(where_all_is_damaged_nothing_is_initialised),
+        with_fixture(where_all_is_damaged_nothing_is_initialized),
         with_fixture(what_is_restored_is_deleted_in_its_turn),
         with_fixture(cm_015_what_is_not_restored_is_not_deleted),
         with_fixture(a_partial_restore),
-        with_fixture(the_directory_is_held_before_the_model_is_initialised),
+        with_fixture(the_directory_is_held_before_the_model_is_initialized),
         with_fixture(the_directory_is_held_before_the_model_is_restored),
         with_fixture(the_session_learns_what_is_durable),
         with_fixture(saves_that_a_hook_refuses),

@@ -241,7 +241,7 @@ static void the_list_of_kept_ones_goes_on_after_a_restart(void **state)
     assert_string_equal(hs_saver_checkpoint(f->saver, 0), file_of(f, 9, NULL));
 }
 
-/* A checkpoint that somebody put there, or kept for ever, is not the saver's to delete. */
+/* A checkpoint that somebody put there, or kept forever, is not the saver's to delete. */
 static void cm_016_others_are_not_deleted(void **state)
 {
     fixture *f = *state;
@@ -255,7 +255,7 @@ static void cm_016_others_are_not_deleted(void **state)
     assert_true(test_exists(f->directory, "best.index"));
 }
 
-static void what_was_kept_for_ever_stays_when_fewer_are_kept(void **state)
+static void what_was_kept_forever_stays_when_fewer_are_kept(void **state)
 {
     fixture *f = *state;
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .max_to_keep = HS_NEVER));
@@ -411,7 +411,7 @@ int main(void)
         with_fixture(a_moved_directory),
         with_fixture(the_list_of_kept_ones_goes_on_after_a_restart),
         with_fixture(cm_016_others_are_not_deleted),
-        with_fixture(what_was_kept_for_ever_stays_when_fewer_are_kept),
+        with_fixture(what_was_kept_forever_stays_when_fewer_are_kept),
         with_fixture(a_damaged_one_is_deleted_first),
         with_fixture(all_damaged_ones_are_deleted_before_a_good_one),
         with_fixture(damaged_ones_stay_while_there_is_room),

@@ -76,7 +76,7 @@ static void save_after(fixture *f, int64_t step, double secs)
     save_at(f, step);
 }
 
-static void sa_028_one_every_so_often_is_kept_for_ever(void **state)
+static void sa_028_one_every_so_often_is_kept_forever(void **state)
 {
     fixture *f = *state;
     use_saver(f,
@@ -297,7 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_fixture(sa_022_the_newest_stay),
         with_fixture(sa_025_sa_037s_never_deletes_none_and_lists_the_newest),
-        with_fixture(sa_028_one_every_so_often_is_kept_for_ever),
+        with_fixture(sa_028_one_every_so_often_is_kept_forever),
         with_fixture(sa_035s_cm_034s_from_the_last_that_was_kept),
         with_fixture(cm_015_the_rhythm_survives_a_restart),
         with_fixture(without_a_last_one_in_the_state_file_the_hours_begin_now),

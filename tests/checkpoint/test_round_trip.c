@@ -16,7 +16,7 @@ static size_t bytes_of(size_t i)
     return ELEMENTS * hs_dtype_size(dtypes[i]);
 }
 
-/* Every byte differs from its neighbours, and from those of another seed; booleans are 0 or 1. */
+/* Every byte differs from its neighbors, and from those of another seed; booleans are 0 or 1. */
 static void fill(memories all, unsigned seed)
 {
     for (size_t i = 0; i < N; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behaviours of TensorFlow's Saver and checkpoint management that no other file here is about. */
+/* Behaviors of TensorFlow's Saver and checkpoint management that no other file here is about. */
 #include "checkpoint/model.h"
 
 #include <errno.h>

@@ -35,6 +35,7 @@ add_test(
 add_test(NAME checks/cleared COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/cleared.py
                                      ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
 add_test(NAME checks/api COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/api.py ${PROJECT_SOURCE_DIR})
+add_test(NAME checks/spelling COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/checks/spelling.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME checks/documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/checks/documents.py ${PROJECT_SOURCE_DIR})
 set(abi ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 if(TARGET hooksess_shared AND TARGET hooksess_static AND NOT HOOKSESS_SANITIZE AND NOT HOOKSESS_COVERAGE)

@@ -233,7 +233,7 @@ static void ms_022_a_worker_that_takes_part_saves_out_of_the_way(void **state)
     assert_int_equal(latest_step(test_path(s->directory, "tmp_worker_1")), 100);
 }
 
-/* A worker waits until somebody else has initialised; through this driver, for two hours. */
+/* A worker waits until somebody else has initialized; through this driver, for two hours. */
 
 typedef struct {
     stage *s;

@@ -41,7 +41,7 @@ static const unsigned char *chunk(size_t *at, const char *name, size_t *bytes)
     return begin + 8;
 }
 
-static const unsigned char *idat(const hs__pixels *p, int colour, size_t *bytes)
+static const unsigned char *idat(const hs__pixels *p, int color, size_t *bytes)
 {
     size_t at = 8, n;
     assert_memory_equal(out.data, "\x89PNG\r\n\x1a\n", 8);
@@ -50,7 +50,7 @@ static const unsigned char *idat(const hs__pixels *p, int colour, size_t *bytes)
     assert_int_equal(get32(header), p->width);
     assert_int_equal(get32(header + 4), p->height);
     assert_int_equal(header[8], 8);
-    assert_int_equal(header[9], colour);
+    assert_int_equal(header[9], color);
     const unsigned char *data = chunk(&at, "IDAT", bytes);
     chunk(&at, "IEND", &n);
     assert_int_equal(n, 0);
@@ -92,11 +92,11 @@ static void fill(unsigned char *data, size_t n)
     }
 }
 
-static void sizes_and_colours(void **state)
+static void sizes_and_colors(void **state)
 {
     (void)state;
     static unsigned char data[37 * 23 * 4], raw[37 * (1 + 23 * 4)];
-    const int colours[] = {0, 0, 4, 2, 6};
+    const int colors[] = {0, 0, 4, 2, 6};
     fill(data, sizeof data);
     for (size_t channels = 1; channels <= 4; channels++) {
         const hs__pixels p = {data, 23, 37, channels};
@@ -104,7 +104,7 @@ static void sizes_and_colours(void **state)
         size_t bytes;
         hs__buffer_clear(&out);
         assert_int_equal(hs__png_write(&out, &p, NULL), HS_OK);
-        const unsigned char *compressed = idat(&p, colours[channels], &bytes);
+        const unsigned char *compressed = idat(&p, colors[channels], &bytes);
         assert_int_equal(uncompress(raw, &raw_bytes, compressed, bytes), Z_OK);
         assert_int_equal(raw_bytes, 37 * (1 + 23 * channels));
         assert_filtered(&p, raw);
@@ -161,7 +161,7 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sizes_and_colours, setup, teardown),
+        cmocka_unit_test_setup_teardown(sizes_and_colors, setup, teardown),
         cmocka_unit_test_setup_teardown(filters_make_a_ramp_small, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_image, setup, teardown),
         cmocka_unit_test(each_allocation),

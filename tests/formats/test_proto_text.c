@@ -243,7 +243,7 @@ static void bytes_of_every_value_come_back(void **state)
 {
     (void)state;
     unsigned char all[512];
-    for (size_t i = 0; i < sizeof all; i++) /* each beside another neighbour, too */
+    for (size_t i = 0; i < sizeof all; i++) /* each beside another neighbor, too */
         all[i] = (unsigned char)(i < 256 ? i : 3 * i);
     Hs__Pb__AttrValue value = HS__PB__ATTR_VALUE__INIT;
     value.value_case = HS__PB__ATTR_VALUE__VALUE_S;

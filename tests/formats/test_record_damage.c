@@ -241,7 +241,7 @@ static void damage_inside_a_compressed_file_is_passed_over(void **state)
 }
 
 /* A file of headers alone, each of a length that is there and whose checksum is right. */
-static void a_file_full_of_headers_does_not_take_for_ever(void **state)
+static void a_file_full_of_headers_does_not_take_forever(void **state)
 {
     (void)state;
     enum { N = 1 << 19 };
@@ -382,7 +382,7 @@ int main(void)
         TEST(the_limit_is_the_callers),
         TEST(damage_of_any_byte_is_passed_over),
         TEST(damage_inside_a_compressed_file_is_passed_over),
-        TEST(a_file_full_of_headers_does_not_take_for_ever),
+        TEST(a_file_full_of_headers_does_not_take_forever),
         TEST(lengths_that_lie_do_not_make_the_file_be_read_for_each_of_them),
         TEST(damage_inside_a_compressed_file_does_not_make_it_be_read_from_its_beginning),
         TEST(compressed_data_that_are_damaged_are_named),

@@ -503,7 +503,7 @@ static void an_endless_writer_holds_nothing_up(void **state)
     assert_int_equal(refusals(s), 1);
 }
 
-static void a_fifo_for_everybody_is_refused(void **state)
+static void a_fifo_foreverybody_is_refused(void **state)
 {
     assert_int_equal(mkfifo(path_of(*state), 0600), 0);
     chmod(path_of(*state), 0622);
@@ -587,7 +587,7 @@ int main(void)
         with_stage(a_fifo_is_read_again_and_again),
         with_stage(its_lines_may_come_in_pieces),
         with_stage(an_endless_writer_holds_nothing_up),
-        with_stage(a_fifo_for_everybody_is_refused),
+        with_stage(a_fifo_foreverybody_is_refused),
         with_stage(another_fifo_may_take_its_place),
         with_stage(another_fifo_may_take_the_place_of_descriptor_0),
         with_stage(a_file_may_take_its_place),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run that is stopped and resumed logs, summarises and saves at the steps at which the whole run does. */
+/* A run that is stopped and resumed logs, summarizes and saves at the steps at which the whole run does. */
 #include "checkpoint/model.h"
 #include "hooks/stage.h"
 #include "summary/events.h"
@@ -98,7 +98,7 @@ static const char *losses_logged(const trainer *t)
     return text;
 }
 
-/* The steps that are summarised. */
+/* The steps that are summarized. */
 static const char *losses_charted(const trainer *t)
 {
     static char text[256];

@@ -420,7 +420,7 @@ static void a_phase_can_be_left_unwatched(void **state)
     assert_lacks(r.s->t.log, "no sign of life");
 }
 
-/* What is learnt. */
+/* What is learned. */
 
 static void stall_once(room *r, const char *log)
 {
@@ -430,7 +430,7 @@ static void stall_once(room *r, const char *log)
     r->in_op = NULL;
 }
 
-static void limits_are_learnt(void **state)
+static void limits_are_learned(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -441,7 +441,7 @@ static void limits_are_learnt(void **state)
     finish(&r);
 }
 
-static void nothing_is_learnt_where_that_is_not_wanted(void **state)
+static void nothing_is_learned_where_that_is_not_wanted(void **state)
 {
     room r;
     build(&r, *state, false);
@@ -782,8 +782,8 @@ int main(void)
         with_stage(who_polls_is_alive),
         with_stage(runs_of_hooks_are_signs_of_life),
         with_stage(a_phase_can_be_left_unwatched),
-        with_stage(limits_are_learnt),
-        with_stage(nothing_is_learnt_where_that_is_not_wanted),
+        with_stage(limits_are_learned),
+        with_stage(nothing_is_learned_where_that_is_not_wanted),
         with_stage(limits_are_resumed),
         with_stage(nothing_is_saved_of_what_is_quick),
         with_stage(a_run_that_waits_for_data_is_ended),

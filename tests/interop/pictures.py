@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small set of labelled pictures in the files that the examples read, and the order in which they go through it."""
+"""A small set of labeled pictures in the files that the examples read, and the order in which they go through it."""
 import gzip
 import struct
 

@@ -23,8 +23,8 @@ for module in ("core.framework.attr_value_pb2", "core.framework.graph_pb2", "cor
 
 Field = descriptor_pb2.FieldDescriptorProto
 
-# Messages that are kept serialised: bytes are the same on the wire.
-SERIALISED = {"Event.summary"}
+# Messages that are kept serialized: bytes are the same on the wire.
+SERIALIZED = {"Event.summary"}
 
 
 def messages_of(parent, prefix):
@@ -79,13 +79,13 @@ class Descriptors(support.TestCase):
             fields = {field.name: facts(field) for field in known.field}
             for field in message.field:
                 ours = facts(field)
-                if f"{name}.{field.name}" in SERIALISED:
+                if f"{name}.{field.name}" in SERIALIZED:
                     ours["type"], ours["of"] = Field.TYPE_MESSAGE, fields[field.name]["of"]
                 with self.subTest(message=name, field=field.name):
                     self.assertEqual(ours, fields.get(field.name))
 
-    def test_what_is_kept_serialised_is_a_message_there(self):
-        for name in SERIALISED:
+    def test_what_is_kept_serialized_is_a_message_there(self):
+        for name in SERIALIZED:
             message, field = name.rsplit(".", 1)
             here = {item.name: item.type for item in self.messages[message].field}
             there = {item.name: item.type for item in theirs(message).field}

@@ -201,7 +201,7 @@ class Mistakes(GraphCase):
                 ([graph, "--task", "worker:0"], "list it with --cluster, or name its server with --target"),
                 ([graph, "--task", "ps:0", "--target", "grpc://a:1"], "list them with --cluster"),
                 ([graph, "--losses", "file", "--loss", ""], "--losses needs a --loss"),
-                ([graph, "--colour", "red"], "--colour"),
+                ([graph, "--color", "red"], "--color"),
                 ([graph, "red"], "'red': only options are expected")):
             with self.subTest(words):
                 complaint = self.complaint(*words, status=2)

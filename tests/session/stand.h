@@ -2,9 +2,9 @@
 #ifndef HS_TESTS_SESSION_STAND_H
 #define HS_TESTS_SESSION_STAND_H
 
-/* Processes that train (signalled.h), one after the other, in one directory. */
+/* Processes that train (signaled.h), one after the other, in one directory. */
 
-#include "session/signalled.h"
+#include "session/signaled.h"
 
 #include <sys/types.h>
 

@@ -29,7 +29,7 @@ static void add_step(bare *b)
     bare_op(b, .name = "inc", .advances_step = true);
 }
 
-static void ms_054_ms_087_variables_are_initialised_by_themselves(void **state)
+static void ms_054_ms_087_variables_are_initialized_by_themselves(void **state)
 {
     bare *b = *state;
     const double seven = 7;
@@ -186,11 +186,11 @@ static void variables_that_are_not_ready_are_named(void **state)
     hs_graph_op(b->graph, .name = "some", .run = bare_bump, .writes = HS_NAMES("v"));
     hs_graph_collect(b->graph, HS_INIT_OP, "nothing");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
-    assert_says(&b->err, HS_FAILED_PRECONDITION, "not ready for the local init op; 2 variables are not initialised: w, v");
+    assert_says(&b->err, HS_FAILED_PRECONDITION, "not ready for the local init op; 2 variables are not initialized: w, v");
     hs_scaffold_options made = HS_INIT(hs_scaffold_options, .init_op = "some");
     hs_session_options options = HS_INIT(hs_session_options, .scaffold = new_scaffold(&made), .take_scaffold = true);
     assert_null(hs_session_open(hs_graph_backend(b->graph), &options, &b->err));
-    assert_says(&b->err, HS_FAILED_PRECONDITION, "1 variables are not initialised: w");
+    assert_says(&b->err, HS_FAILED_PRECONDITION, "1 variables are not initialized: w");
 }
 
 static void local_variables_are_named_by_the_last_check(void **state)
@@ -201,7 +201,7 @@ static void local_variables_are_named_by_the_last_check(void **state)
     bare_op(b, .name = "nothing");
     hs_graph_collect(b->graph, HS_LOCAL_INIT_OP, "nothing");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
-    assert_says(&b->err, HS_FAILED_PRECONDITION, "the model is not ready; 1 variables are not initialised: seen");
+    assert_says(&b->err, HS_FAILED_PRECONDITION, "the model is not ready; 1 variables are not initialized: seen");
 }
 
 /* A long list is cut, and its length is told all the same. */
@@ -217,7 +217,7 @@ static void many_variables_that_are_not_ready_are_counted(void **state)
     hs_graph_collect(b->graph, HS_INIT_OP, "nothing");
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
     assert_says(&b->err, HS_FAILED_PRECONDITION,
-                "100 variables are not initialised: a_variable_with_a_rather_long_name_0, ");
+                "100 variables are not initialized: a_variable_with_a_rather_long_name_0, ");
 }
 
 /* Restoring. */
@@ -300,7 +300,7 @@ static void a_given_checkpoint_is_restored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(ms_054_ms_087_variables_are_initialised_by_themselves),
+        test(ms_054_ms_087_variables_are_initialized_by_themselves),
         test(ms_134s_the_order_of_a_fresh_start),
         test(ms_134s_the_order_of_a_restored_start),
         test(ms_133s_the_init_function_gets_the_sessions_scaffold),

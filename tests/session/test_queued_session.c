@@ -183,7 +183,7 @@ static void a_producer_that_loses_the_session_is_recovered_from(void **state)
     assert_ok(train(r, 12), &r->err);
     assert_int_equal(hs_session_recoveries(r->session), 1);
     int64_t step = hs_session_global_step(r->session, NULL);
-    assert_int_equal(r->got[r->n_got - 1], step); /* the step has learnt from the number of its own */
+    assert_int_equal(r->got[r->n_got - 1], step); /* the step has learned from the number of its own */
     assert_ok(train(r, 1), &r->err);
     assert_int_equal(r->got[r->n_got - 1], step + 1);
 }

@@ -205,7 +205,7 @@ static void ms_113s_nothing_else_is_recovered_from(void **state)
     assert_int_equal(l->opens, 1);
 }
 
-/* TensorFlow goes on for ever. */
+/* TensorFlow goes on forever. */
 static void ms_138s_recovery_has_a_limit(void **state)
 {
     lost *l = *state;
@@ -503,7 +503,7 @@ static void more_than_a_gib_is_not_copied_by_default(void **state)
 /* Without a copy, and without memory of the program's, it begins again: what was said of the steps made before is no longer
  * so.
  */
-static void what_was_not_copied_is_initialised_anew(void **state)
+static void what_was_not_copied_is_initialized_anew(void **state)
 {
     lost *l = *state;
     l->recovery.snapshot_limit = 1;
@@ -518,7 +518,7 @@ static void what_was_not_copied_is_initialised_anew(void **state)
     assert_int_equal(lost_step(l), 0);
     assert_int_equal(hs_raw_session_restores(raw), restores + 1);
     assert_false(hs_raw_session_metric(raw, "m", NULL, NULL));
-    assert_contains(l->t.log, "to step 0, initialised anew");
+    assert_contains(l->t.log, "to step 0, initialized anew");
 }
 
 static void the_copy_goes_when_there_is_a_checkpoint(void **state)
@@ -825,7 +825,7 @@ int main(void)
         lost_test(the_programs_memory_is_as_it_was_at_the_opening),
         lost_test(what_was_not_copied_cannot_be_recovered),
         lost_test(more_than_a_gib_is_not_copied_by_default),
-        lost_test(what_was_not_copied_is_initialised_anew),
+        lost_test(what_was_not_copied_is_initialized_anew),
         lost_test(the_copy_goes_when_there_is_a_checkpoint),
         lost_test(a_save_that_is_on_its_way_is_waited_for),
         lost_test(every_provider_is_restored),

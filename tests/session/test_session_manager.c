@@ -6,11 +6,11 @@
 
 #include <math.h>
 
-/* A model of three numbers that lie in the process, as a server's would: v, which init initialises to what is fed, or to
+/* A model of three numbers that lie in the process, as a server's would: v, which init initializes to what is fed, or to
  * its own value; w, local, from v; and x = 3 v. Sessions share them. */
 typedef struct {
     bare *b;
-    double v, w, x, first; /* NaN: not initialised */
+    double v, w, x, first; /* NaN: not initialized */
     hs_session_manager *manager;
     hs_session_manager_options options;
     hs_raw_session *session;
@@ -291,7 +291,7 @@ static hs_code set_v_and_count(void *user, const hs_scaffold *scaffold, hs_raw_s
     return set_v(user, scaffold, session, err);
 }
 
-static void sm_023s_what_was_restored_is_not_initialised(void **state)
+static void sm_023s_what_was_restored_is_not_initialized(void **state)
 {
     shared *s = *state;
     save_checkpoint(s);
@@ -433,7 +433,7 @@ static void sm_033s_not_being_ready_for_it_is_no_error(void **state)
     assert_contains(s->b->t.log, "not ready for the local init op");
 }
 
-static void sm_007_nobody_initialises(void **state)
+static void sm_007_nobody_initializes(void **state)
 {
     shared *s = *state;
     int64_t before = s->b->t.now_ns;
@@ -451,18 +451,18 @@ static void sm_031s_every_look_is_a_session_of_its_own(void **state)
     assert_int_equal(s->closed, 3);
 }
 
-/* The chief's part: v is initialised after the third look. */
-static void initialise_v(void *user)
+/* The chief's part: v is initialized after the third look. */
+static void initialize_v(void *user)
 {
     shared *s = user;
     if (s->opened == 3)
         s->v = 1;
 }
 
-static void sm_013_somebody_else_initialises(void **state)
+static void sm_013_somebody_else_initializes(void **state)
 {
     shared *s = *state;
-    s->on_open = initialise_v;
+    s->on_open = initialize_v;
     s->check_w = true;
     s->options.local_init_op = "local_init";
     s->options.ready_for_local_init_op = "ready_for_local";
@@ -484,7 +484,7 @@ static void sm_014_a_check_that_asks_for_too_much(void **state)
     assert_int_equal(s->local_inits, 0);
 }
 
-static void sm_015_no_check_and_nothing_initialised(void **state)
+static void sm_015_no_check_and_nothing_initialized(void **state)
 {
     shared *s = *state;
     s->options.local_init_op = "local_init";
@@ -502,14 +502,14 @@ static void sm_016_several_local_inits(void **state)
     assert_true(s->v == 1 && s->w == 1 && s->x == 3);
 }
 
-static void sm_018_sm_035s_something_is_left_uninitialised(void **state)
+static void sm_018_sm_035s_something_is_left_uninitialized(void **state)
 {
     shared *s = *state;
     s->check_w = true;
     assert_false(prepare(s, PREPARE(.init_op = "init")));
     assert_int_equal(s->b->err.code, HS_FAILED_PRECONDITION);
     assert_string_equal(s->b->err.message,
-                        "after initialising: the model is not ready; 1 variables are not initialised: w");
+                        "after initializing: the model is not ready; 1 variables are not initialized: w");
     assert_int_equal(s->closed, 1);
 }
 
@@ -520,8 +520,8 @@ static void sm_019_not_ready_for_the_local_init_op(void **state)
     s->options.ready_for_local_init_op = "ready_for_local";
     assert_false(prepare(s, PREPARE(.init_op = "init_x")));
     assert_int_equal(s->b->err.code, HS_FAILED_PRECONDITION);
-    assert_string_equal(s->b->err.message, "after initialising: the model is not ready for the local init op; 1 variables "
-                                           "are not initialised: v");
+    assert_string_equal(s->b->err.message, "after initializing: the model is not ready for the local init op; 1 variables "
+                                           "are not initialized: v");
     assert_int_equal(s->local_inits, 0);
 }
 
@@ -544,12 +544,12 @@ static void names_are_listed_as_far_as_there_is_room(void **state)
     s->options.ready_op = "list";
     assert_false(prepare(s, PREPARE(.init_op = "init")));
     const char *message = s->b->err.message, *end = message + strlen(message);
-    assert_contains(message, "; 100 variables are not initialised: layer/weights, layer/weights, ");
+    assert_contains(message, "; 100 variables are not initialized: layer/weights, layer/weights, ");
     assert_string_equal(end - 15, ", layer/weights");
     assert_true(strlen(message) < HS_MESSAGE_SIZE - 1); /* it is not the message that is full */
     assert_false(prepare(s, PREPARE(.init_op = "init")));
     assert_string_equal(s->b->err.message,
-                        "after initialising: the model is not ready; 1 variables are not initialised: layer/weights");
+                        "after initializing: the model is not ready; 1 variables are not initialized: layer/weights");
 }
 
 static void sm_020_without_that_check(void **state)
@@ -557,7 +557,7 @@ static void sm_020_without_that_check(void **state)
     shared *s = *state;
     s->options.local_init_op = "local_init";
     assert_false(prepare(s, PREPARE(.saver = NULL)));
-    assert_says(&s->b->err, HS_FAILED_PRECONDITION, "the model is not ready; 1 variables are not initialised: v");
+    assert_says(&s->b->err, HS_FAILED_PRECONDITION, "the model is not ready; 1 variables are not initialized: v");
     assert_int_equal(s->local_inits, 1);
 }
 
@@ -587,7 +587,7 @@ static void sm_029s_what_counts_as_ready(void **state)
     assert_says(&s->b->err, HS_FAILED_PRECONDITION, "v, w");
 }
 
-static void initialise_late(void *user)
+static void initialize_late(void *user)
 {
     shared *s = user;
     if (s->opened == 5000)
@@ -597,7 +597,7 @@ static void initialise_late(void *user)
 static void sm_032s_waiting_may_have_no_limit(void **state)
 {
     shared *s = *state;
-    s->on_open = initialise_late;
+    s->on_open = initialize_late;
     assert_true(wait(s, HS_NEVER));
     assert_int_equal(s->opened, 5000);
 }
@@ -675,20 +675,20 @@ int main(void)
         test(sm_005_nothing_to_prepare_with),
         test(sm_006_recovered_from_a_directory_or_a_path),
         test(sm_006_sm_028s_not_from_both),
-        test(sm_007_nobody_initialises),
+        test(sm_007_nobody_initializes),
         test(sm_008_a_check_for_no_op),
         test(sm_009_the_local_init_op_sees_what_was_restored),
         test(sm_011_sm_033s_nothing_restored_and_yet_local_init_is_run),
-        test(sm_013_somebody_else_initialises),
+        test(sm_013_somebody_else_initializes),
         test(sm_014_a_check_that_asks_for_too_much),
-        test(sm_015_no_check_and_nothing_initialised),
+        test(sm_015_no_check_and_nothing_initialized),
         test(sm_016_several_local_inits),
-        test(sm_018_sm_035s_something_is_left_uninitialised),
+        test(sm_018_sm_035s_something_is_left_uninitialized),
         test(sm_019_not_ready_for_the_local_init_op),
         test(names_are_listed_as_far_as_there_is_room),
         test(sm_020_without_that_check),
         test(sm_022_a_check_that_fails_is_not_ready),
-        test(sm_023s_what_was_restored_is_not_initialised),
+        test(sm_023s_what_was_restored_is_not_initialized),
         test(sm_024s_waiting_ends_in_time),
         test(sm_029s_what_counts_as_ready),
         test(sm_031s_every_look_is_a_session_of_its_own),

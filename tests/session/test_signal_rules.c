@@ -445,7 +445,7 @@ static void a_program_under_timeout_saves(void **state)
 }
 
 /* The program: it comes to data that never come. */
-static int train_for_ever(const char *directory)
+static int train_forever(const char *directory)
 {
     int ends[2];
     if (pipe(ends))
@@ -478,6 +478,6 @@ int main(int argc, char **argv)
     };
     self = argv[0];
     if (argc == 3 && strcmp(argv[1], "--train") == 0)
-        return train_for_ever(argv[2]);
+        return train_forever(argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -352,7 +352,7 @@ static void a_device_that_does_not_take_its_first_value(void **state)
     const double initial = 8;
     hs_graph *graph = use_device(p, &w, &initial);
     fault.fails = FROM_HOST;
-    assert_opening_fails(p, NULL, "initialising variable 'w'");
+    assert_opening_fails(p, NULL, "initializing variable 'w'");
     hs_graph_free(graph);
 }
 
@@ -369,7 +369,7 @@ static void a_variables_own_function(void **state)
     hs_graph_add_variable(graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .initialize = first_value));
     p->backend = hs_graph_backend(graph);
     fault.fails = INITIALIZE;
-    assert_opening_fails(p, NULL, "initialising variable 'v'");
+    assert_opening_fails(p, NULL, "initializing variable 'v'");
     hs_graph_free(graph);
 }
 

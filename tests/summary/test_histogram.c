@@ -77,13 +77,13 @@ static void with_each_edge(bool as_float)
     hs__histogram_free(&env, h);
 }
 
-static void every_edge_and_its_neighbours_as_doubles(void **state)
+static void every_edge_and_its_neighbors_as_doubles(void **state)
 {
     (void)state;
     with_each_edge(false);
 }
 
-static void every_edge_and_its_neighbours_as_floats(void **state)
+static void every_edge_and_its_neighbors_as_floats(void **state)
 {
     (void)state;
     with_each_edge(true);
@@ -386,8 +386,8 @@ static void each_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_edge_and_its_neighbours_as_doubles),
-        cmocka_unit_test(every_edge_and_its_neighbours_as_floats),
+        cmocka_unit_test(every_edge_and_its_neighbors_as_doubles),
+        cmocka_unit_test(every_edge_and_its_neighbors_as_floats),
         cmocka_unit_test(every_cell),
         cmocka_unit_test(sums_do_not_depend_on_the_machine),
         cmocka_unit_test(runs_of_empty_buckets_are_one),

@@ -292,7 +292,7 @@ static void what_is_no_summary_is_not_merged(void **state)
                                {"\x0a\x02\xff\xff", 4},
                                {"\x0a\x02\x0a\x05", 4}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_fails(hs_summary_merge(summary, wrong[i], &err), HS_DATA_LOSS, &err, "no serialised summary");
+        assert_fails(hs_summary_merge(summary, wrong[i], &err), HS_DATA_LOSS, &err, "no serialized summary");
     assert_fails(hs_summary_merge(summary, (hs_string){NULL, 3}, &err), HS_INVALID_ARGUMENT, &err, "no data");
     assert_fails(hs_summary_merge(NULL, wrong[0], &err), HS_RESOURCE_EXHAUSTED, &err, "NULL");
     assert_ok(hs_summary_merge(summary, (hs_string){NULL, 0}, &err), &err);

@@ -209,7 +209,7 @@ static void events_are_written_after_flush_secs(void **state)
     assert_int_equal(d.writes, 1); /* the version's */
     d.now_ns += 1000000000;
     assert_ok(hs_summary_writer_scalar(writer, "late", 3, 3, &err), &err);
-    wait_for_writes(&d, 2); /* for ever, if nothing were written */
+    wait_for_writes(&d, 2); /* forever, if nothing were written */
     assert_ok(hs_summary_writer_close(writer, &err), &err);
     assert_string_equal(events_text(*state), "version early=1@1 early=2@2 late=3@3");
 }
@@ -224,7 +224,7 @@ static void wr_016s_events_are_written_though_nobody_calls(void **state)
         open_on(&d, *state, (hs_summary_writer_options)HS_INIT(hs_summary_writer_options, .flush_secs = 0.001));
     for (size_t i = 2; i < 5; i++) {
         assert_ok(hs_summary_writer_scalar(writer, "loss", 1, (int64_t)i, &err), &err);
-        wait_for_writes(&d, i); /* for ever, if nothing were written */
+        wait_for_writes(&d, i); /* forever, if nothing were written */
     }
     assert_ok(hs_summary_writer_close(writer, &err), &err);
     assert_string_equal(events_text(*state), "version loss=1@2 loss=1@3 loss=1@4");
@@ -322,7 +322,7 @@ static void wr_010_wr_011_wr_012_an_error_comes_back(void **state)
     assert_int_equal(t.live, 0);
 }
 
-/* Adding more than the queue takes, to a disk that is full: nobody waits for ever. */
+/* Adding more than the queue takes, to a disk that is full: nobody waits forever. */
 static void what_waits_behind_a_torn_record_is_not_written(void **state)
 {
     disk d;

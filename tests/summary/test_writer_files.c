@@ -274,7 +274,7 @@ static void bytes_without_data(void **state)
     assert_fails(hs_summary_writer_summary(writer, text, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
     assert_fails(hs_summary_writer_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
     assert_fails(hs_summary_writer_meta_graph(writer, bytes, 1, &f->err), HS_INVALID_ARGUMENT, &f->err, "no data");
-    assert_fails(hs_summary_writer_event(writer, bytes, &f->err), HS_INVALID_ARGUMENT, &f->err, "no serialised Event");
+    assert_fails(hs_summary_writer_event(writer, bytes, &f->err), HS_INVALID_ARGUMENT, &f->err, "no serialized Event");
     assert_ok(hs_summary_writer_summary(writer, (hs_string){NULL, 0}, 3, &f->err), &f->err); /* of no values */
     assert_ok(hs_summary_writer_session_log(writer, HS_SESSION_LOG_START, NULL, NULL, 4, NULL), &f->err);
     assert_ok(hs_summary_writer_close(writer, NULL), &f->err);

@@ -11,7 +11,7 @@
 
 enum { KILLS = 100, MOST_US = 4000 };
 
-/* Adds events for ever: each record's step is one more than the one before. */
+/* Adds events forever: each record's step is one more than the one before. */
 static void write_until_killed(const char *directory, int told)
 {
     hs_summary_writer_options options = HS_INIT(hs_summary_writer_options, .queue_bytes = 1 << 14);

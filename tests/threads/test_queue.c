@@ -214,7 +214,7 @@ static void join(worker *w)
     pthread_join(w->thread, NULL);
 }
 
-/* Whatever the depth, nothing is lost, doubled or put out of a producer's order, and nobody sleeps for ever. */
+/* Whatever the depth, nothing is lost, doubled or put out of a producer's order, and nobody sleeps forever. */
 static void many_push_and_many_pop(void **state)
 {
     (void)state;

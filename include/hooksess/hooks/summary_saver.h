@@ -9,7 +9,7 @@
  * last step there is a trigger's `last`), and writes what they give to an event file. By steps, the rhythm rides in the
  * checkpoint: a resumed run has the points that the run that it resumes would have had. TensorFlow: SummarySaverHook.
  *
- * A summary op gives a serialised Summary as a string: in the embedded graph a function that fills an hs_summary and sets
+ * A summary op gives a serialized Summary as a string: in the embedded graph a function that fills an hs_summary and sets
  * it as its output. For single numbers hs_evaluation (its metrics, a summary_dir) needs none.
  *
  * The first run writes a session log START at its step, so that TensorBoard drops what a run that crashed has written

@@ -9,7 +9,7 @@
  * A thread of the hook's own looks at the session's phase (hs_raw_session_phase), once a second and without a lock, from
  * the hook's begin to its close; list the hook first, and that is from the first begin to the last close. The longest that
  * a phase may go without a sign of life is the larger of its floor and `factor` times the longest it ever went, in this run
- * and, as that rides in the checkpoint, in those that it resumes. Only what has ended counts: a stall is not learnt from
+ * and, as that rides in the checkpoint, in those that it resumes. Only what has ended counts: a stall is not learned from
  * before it is over. Time in which the whole process stood, stopped or suspended, does not count. Signs of life are the
  * runs of the session, the raw runs of hooks, each change of phase or of the hook that is called, and whoever polls
  * (hs_session_poll, hs_raw_session_stop_requested): a long phase that polls is none that stalls. An op that asks

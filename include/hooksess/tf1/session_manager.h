@@ -4,7 +4,7 @@
 
 #include <hooksess/scaffold.h>
 
-/* Makes raw sessions whose variables have their values: initialised, restored, or waited for. TensorFlow: SessionManager.
+/* Makes raw sessions whose variables have their values: initialized, restored, or waited for. TensorFlow: SessionManager.
  *
  * A hooked session does all this by itself (hs_session_options); this is for programs that want a session without hooks.
  * Threads: one at a time per object. */
@@ -15,7 +15,7 @@ typedef struct hs_session_manager hs_session_manager;
 
 typedef struct hs_session_manager_options {
     size_t size;
-    const char *ready_op;                /* gives the names of what is not initialised; NULL: all is always ready */
+    const char *ready_op;                /* gives the names of what is not initialized; NULL: all is always ready */
     const char *ready_for_local_init_op; /* as ready_op, before local_init_op, which it requires */
     const char *local_init_op;           /* run in each session, also in one that was restored or waited for */
     const hs_feed *local_init_feeds;     /* for local_init_op; ended by a NULL name; borrowed */
@@ -45,22 +45,22 @@ typedef struct hs_prepare_options {
     /* 0: 7200, as TensorFlow's prepare_session, but no limit in hs_session_manager_wait, as its wait_for_session;
      * HS_NEVER: no limit */
     double max_wait_secs;
-    bool wait_for_checkpoint; /* wait for one to come to checkpoint_dir. What none has come to by then is initialised */
+    bool wait_for_checkpoint; /* wait for one to come to checkpoint_dir. What none has come to by then is initialized */
     unsigned char reserved[7];
 } hs_prepare_options;
 #define HS_PREPARE_OPTIONS(...) HS_OPTIONS(hs_prepare_options, __VA_ARGS__)
 
-/* A session in which all is ready: restored, or else initialised by init_op and init_fn; then the check for the local init
+/* A session in which all is ready: restored, or else initialized by init_op and init_fn; then the check for the local init
  * op, the local init op, and the check that all is ready. NULL after a failure, with all closed that was opened.
  * HS_FAILED_PRECONDITION: something is not ready after that, and named; or nothing was restored, and there is nothing to
- * initialise with. The session is closed by hs_raw_session_close. */
+ * initialize with. The session is closed by hs_raw_session_close. */
 HS_API hs_raw_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend backend,
                                                   const hs_prepare_options *options, hs_error *err);
 /* The same without init_op and init_fn: *initialized tells whether the session was restored and all is ready. If not, it is
  * open all the same, and the log says why. */
 HS_API hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend backend,
                                                   const hs_prepare_options *options, bool *initialized, hs_error *err);
-/* A session in which somebody else has initialised everything: opens one after the other, runs the local init op where it
+/* A session in which somebody else has initialized everything: opens one after the other, runs the local init op where it
  * may, and looks, every recovery_wait_secs. HS_DEADLINE_EXCEEDED: max_wait_secs are over, and this is still not ready. Only
  * target, config and max_wait_secs of the options are looked at (here, 0 is no limit, too). */
 HS_API hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend,

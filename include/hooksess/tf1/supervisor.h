@@ -45,7 +45,7 @@ typedef struct hs_supervisor_options {
     const char *local_init_op;
     const hs_run_options *local_init_run_options; /* borrowed */
     const char *checkpoint_dir; /* the chief's: where checkpoints and events go. NULL and HS_NONE: neither is written */
-    /* Gives a serialised Summary. NULL: the collection's, or what merges the graph's summaries (HS_SUMMARIES), or none */
+    /* Gives a serialized Summary. NULL: the collection's, or what merges the graph's summaries (HS_SUMMARIES), or none */
     const char *summary_op;
     /* Borrowed. NULL: the graph's, or none where it has no variables to be saved. It is the services' while they run
      * (hs_supervisor_save) */
@@ -63,7 +63,7 @@ typedef struct hs_supervisor_options {
     /* One of the program's, which it closes after the supervisor is freed. NULL: one of the supervisor's, for the
      * checkpoint_dir */
     hs_summary_writer *summary_writer;
-    bool is_worker; /* not the chief: somebody else initialises, restores, saves and writes */
+    bool is_worker; /* not the chief: somebody else initializes, restores, saves and writes */
     bool no_saver;
     bool no_summary_writer;
     unsigned char reserved[5];
@@ -86,7 +86,7 @@ typedef struct hs_supervisor_session_options {
     hs_bytes config;
     /* For a checkpoint, or as a worker. 0: 7200, as TensorFlow's Supervisor; HS_NEVER: no limit */
     double max_wait_secs;
-    /* The chief waits for one to come to the checkpoint_dir, and initialises after max_wait_secs */
+    /* The chief waits for one to come to the checkpoint_dir, and initializes after max_wait_secs */
     bool wait_for_checkpoint;
     bool no_standard_services; /* start neither the services nor the graph's queue runners */
     unsigned char reserved[6];
@@ -95,7 +95,7 @@ typedef struct hs_supervisor_session_options {
 #define HS_SUPERVISOR_SESSION_OPTIONS(...) HS_OPTIONS(hs_supervisor_session_options, __VA_ARGS__)
 
 /* Takes an earlier stop back, and gives a session in which all is ready. A chief restores the newest checkpoint of the
- * checkpoint_dir, or else initialises; it writes graph.pbtxt and the graph's events, and starts the standard services. A
+ * checkpoint_dir, or else initializes; it writes graph.pbtxt and the graph's events, and starts the standard services. A
  * worker waits. Then the graph's queue runners are started. NULL after a failure, with all stopped and closed that was
  * begun (but for a session that threads may still run, as they did not stop in the grace period: it stays open for good,
  * and the log says so). Errors as of hs_session_manager_prepare and _wait; HS_FAILED_PRECONDITION: services of an earlier
@@ -142,7 +142,7 @@ HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, h
  * checkpoint; so often, and after such pauses, as options->recovery has it (max_attempts and backoff_secs; it counts anew
  * when a session begins at a later step than all before it). If threads do not stop in the grace period, no other session
  * is made: the last one stays open, as hs_supervisor_leave has it, and is the caller's to close; `step` was called with it.
- * TensorFlow: basic_train_loop, which tries for ever, without a pause. */
+ * TensorFlow: basic_train_loop, which tries forever, without a pause. */
 typedef hs_code (*hs_supervisor_step_fn)(void *user, hs_raw_session *session, hs_error *err);
 HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options,
                                    hs_supervisor_step_fn step, void *user, hs_error *err);
@@ -176,7 +176,7 @@ HS_API hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body,
 
 /* What the program computes and saves itself. */
 
-/* Writes a serialised Summary (hs_summary_serialized). `step` -1: the session's global step, 0 without one.
+/* Writes a serialized Summary (hs_summary_serialized). `step` -1: the session's global step, 0 without one.
  * HS_FAILED_PRECONDITION: a worker's supervisor, or one without a writer. */
 HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
                                               hs_error *err);

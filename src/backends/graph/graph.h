@@ -153,7 +153,7 @@ hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bo
 hs_code hs__graph_resolve(hs_graph *graph, hs_error *err);
 void hs__graph_unresolve(hs_graph *graph);
 
-/* init.c: the ops that initialise, and those that report what is not initialised. Makes them once. */
+/* init.c: the ops that initialize, and those that report what is not initialized. Makes them once. */
 hs_code hs__graph_ensure_builtins(hs_graph *graph, hs_error *err);
 
 /* merge_summaries.c. The name of the op that merges all summaries; NULL where there are none. Makes it once. */
@@ -183,7 +183,7 @@ typedef struct hs__graph_session {
     bool watches_step;           /* advance_step was called: from then on the program does not change the step */
     uint64_t expected_step;      /* the step, unless the program has changed it */
     const hs_backend_call *call; /* what it was asked for; NULL: none is being made */
-    bool check_inputs;           /* it needs a variable that was not initialised when it began */
+    bool check_inputs;           /* it needs a variable that was not initialized when it began */
     bool forked;                 /* for a thread beside the session's: it has no variables */
     hs_write_guard guard;        /* of somebody who copies the variables */
     int64_t *trace;              /* two times an op, while a run is traced */

@@ -53,7 +53,7 @@ static void define_group(hs__node_def *def, const hs__graph_node *op)
     hs__define_controls(def, op);
 }
 
-/* One of the ops that initialise: all variables are its business, and its edges are drawn aside. */
+/* One of the ops that initialize: all variables are its business, and its edges are drawn aside. */
 static void define_init(hs__node_def *def, const hs_graph *graph, const hs__graph_node *op)
 {
     uint64_t local = op->name == graph->builtins[HS__BUILTIN_LOCAL_INIT] ? HS_VARIABLE_LOCAL : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that every graph has: those that initialise its variables, and those that name the ones that are not. */
+/* The ops that every graph has: those that initialize its variables, and those that name the ones that are not. */
 #include "backends/graph/graph.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static hs_code fill(const hs_tensor *tensor, const void *initial, hs_error *err)
     return HS_OK;
 }
 
-/* The program's own memory without an initialiser has its first value already. */
+/* The program's own memory without an initializer has its first value already. */
 static hs_code initialize(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
     const hs_tensor *tensor = &session->tensors[variable->slot];
@@ -29,7 +29,7 @@ static hs_code initialize(hs__graph_session *session, const hs__graph_node *vari
     if (!code)
         session->initialized[variable->slot] = true;
     else
-        hs_error_prefix(err, "initialising variable '%s'", variable->name);
+        hs_error_prefix(err, "initializing variable '%s'", variable->name);
     return code;
 }
 
@@ -55,7 +55,7 @@ static hs_code run_local_init(void *self, hs_op *op, hs_error *err)
     return initialize_all(op, HS_VARIABLE_LOCAL, err);
 }
 
-/* Gives the names of variables that are not initialised. The list lies in the slot's own memory, made for all of them. */
+/* Gives the names of variables that are not initialized. The list lies in the slot's own memory, made for all of them. */
 static hs_code report(hs_op *op, bool with_local, hs_error *err)
 {
     hs__graph_session *session = op->session;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op that merges all summaries of a graph. A Summary is a list of values, so that serialised ones are merged by putting
+/* The op that merges all summaries of a graph. A Summary is a list of values, so that serialized ones are merged by putting
  * them one after the other. */
 #include "backends/graph/graph.h"
 
@@ -10,7 +10,7 @@
 static hs_code count_bytes(const hs_op *op, size_t index, const hs_tensor *input, size_t *bytes, hs_error *err)
 {
     if (input->dtype != HS_STRING || input->memory)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' in the collection '%s' gives no string, a serialised Summary",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' in the collection '%s' gives no string, a serialized Summary",
                             op->node->input_names[index], HS_SUMMARIES);
     const hs_string *strings = input->data;
     for (size_t i = 0; i < input->bytes / sizeof *strings; i++) {

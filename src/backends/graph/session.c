@@ -94,7 +94,7 @@ static hs_code need_value(hs__graph_session *session, hs__graph_node *node, size
         return hs_error_set(err, HS_INVALID_ARGUMENT, "placeholder '%s' has to be fed; %s%s%s", node->name,
                             by ? "op '" : "it", by ? by->name : "", by ? "' needs it" : " is fetched");
     } else if (!session->initialized[slot]) {
-        session->check_inputs = true; /* an op that comes before may initialise it */
+        session->check_inputs = true; /* an op that comes before may initialize it */
     }
     return HS_OK;
 }
@@ -129,7 +129,7 @@ static hs_code check_inputs(const hs__graph_session *session, const hs__graph_no
     for (size_t i = 0; i < op->n_inputs; i++) {
         const hs__graph_node *node = op->inputs[i].node;
         if (node->kind == HS__VARIABLE && !session->initialized[node->slot] && !is_fed(session, node->slot))
-            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised; op '%s' reads it",
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized; op '%s' reads it",
                                 node->name, op->name);
     }
     return HS_OK;
@@ -271,7 +271,7 @@ static hs_code advance(hs__graph_session *session, int64_t *step, int64_t by, hs
     if (by == 0)
         return HS_OK;
     if (!step)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' has not been initialised",
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step '%s' has not been initialized",
                             session->graph->global_step->name);
     ask_guard(session, session->graph->global_step->variable);
     *step += by;
@@ -290,7 +290,7 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
         size_t slot = node->slot + (size_t)output;
         const hs_tensor *value = tensor_at(session, slot);
         if (node->kind == HS__VARIABLE && !is_fed(session, slot) && !session->initialized[slot])
-            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised", node->name);
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", node->name);
         if (!is_set(value))
             return hs_error_set(err, HS_INTERNAL, "op '%s' did not set its output %d", node->name, (int)output);
         call->values[i] = *value;
@@ -420,7 +420,7 @@ hs_code hs__graph_read_variable(void *self, size_t index, hs_tensor *value, hs_e
     hs__graph_session *session = self;
     const hs__graph_node *variable = session->graph->variables[index];
     if (!session->initialized[variable->slot])
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised", variable->name);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", variable->name);
     *value = session->tensors[variable->slot];
     return HS_OK;
 }
@@ -481,7 +481,7 @@ hs_code hs__graph_read_step(void *self, int64_t *step, hs_error *err)
     if (!at) {
         const hs__graph_node *node = ((hs__graph_session *)self)->graph->global_step;
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            node ? "the global step has not been initialised" : "the graph has no global step");
+                            node ? "the global step has not been initialized" : "the graph has no global step");
     }
     *step = *at;
     return HS_OK;

@@ -48,7 +48,7 @@ static hs_code read_one(hs__tf_session *session, size_t index, hs_error *err)
     TF_Tensor *tensor;
     hs_code code = hs__tf_fetch(session, &variable->value, &tensor, 1, err);
     if (code == HS_NOT_FOUND) /* a resource that nobody has made yet */
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialised", variable->name);
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", variable->name);
     return code ? code : keep(session, index, tensor, err);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What TensorFlow's Scaffold adds to a graph whose collections do not say it: ops that initialise, report and summarise. */
+/* What TensorFlow's Scaffold adds to a graph whose collections do not say it: ops that initialize, report and summarize. */
 #include "backends/tensorflow/tensorflow.h"
 
 #include <string.h>
@@ -51,11 +51,11 @@ static TF_Output make_local_init(hs__tf_builder *builder)
     return hs__tf_finish_op(builder, group);
 }
 
-/* The names of the variables that are not initialised. */
+/* The names of the variables that are not initialized. */
 
 typedef struct {
     hs_string *names;
-    TF_Output *known; /* is it initialised? */
+    TF_Output *known; /* is it initialized? */
     size_t n;
 } report;
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Ops that read the value and keep nothing of it. None of them becomes an identity when the graph is optimised. */
+/* Ops that read the value and keep nothing of it. None of them becomes an identity when the graph is optimized. */
 static const char *const readers[] = {
     "ArgMax",
     "BatchMatMul",

@@ -14,7 +14,7 @@
 /* Only one thread at a time may have stderr set aside. The loader's own state is the process's as well. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
-/* Its static initialisers log before anything can be said to them. */
+/* Its static initializers log before anything can be said to them. */
 static int set_stderr_aside(void)
 {
     int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);

@@ -88,7 +88,7 @@ hs_code hs__tf_session_open(void *self, const char *target, hs_bytes config, voi
     if (backend->error.code)
         return hs__error_copy(err, &backend->error);
     bool remote = hs__tf_is_remote(backend, target);
-    hs_code code = hs__tf_make_queue_runners(backend, remote, err); /* without one of them, runs could wait for ever */
+    hs_code code = hs__tf_make_queue_runners(backend, remote, err); /* without one of them, runs could wait forever */
     if (code)
         return code;
     hs__tf_link *link = hs__alloc(&backend->env, 1, sizeof *link);

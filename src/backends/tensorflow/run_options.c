@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run options as TensorFlow reads them: a serialised RunOptions. */
+/* Run options as TensorFlow reads them: a serialized RunOptions. */
 #include "backends/tensorflow/session.h"
 
 #include "base/proto.h"

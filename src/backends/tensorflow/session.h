@@ -55,7 +55,7 @@ typedef struct {
     hs__tf_read *reads; /* by variable */
     size_t n_reads;
     TF_Status *status;
-    hs__buffer options; /* a serialised RunOptions */
+    hs__buffer options; /* a serialized RunOptions */
     bool forked;
     bool knows_step;
     int64_t step;
@@ -97,7 +97,7 @@ void hs__tf_watch_end(hs__tf_link *link);
 void hs__tf_watch_run(const hs__tf_session *session, const hs_backend_call *call);
 hs_code hs__tf_run_ended(const hs__tf_session *session, const hs_backend_call *call, hs_code code, hs_error *err);
 
-/* run_options.c: a serialised RunOptions. */
+/* run_options.c: a serialized RunOptions. */
 hs_code hs__tf_run_options(const hs_run_options *options, hs__buffer *out, hs_error *err);
 
 /* access.c */

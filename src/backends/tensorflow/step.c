@@ -328,7 +328,7 @@ static hs_code fetch_step(hs__tf_session *session, hs_error *err)
     TF_Tensor *tensor;
     hs_code code = hs__tf_fetch(session, &backend->variables[backend->global_step].value, &tensor, 1, err);
     if (code == HS_NOT_FOUND || code == HS_FAILED_PRECONDITION)
-        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step has not been initialised");
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step has not been initialized");
     if (code)
         return code;
     hs__tf_take_step(session, tensor);

@@ -51,7 +51,7 @@ typedef struct {
     hs_variable_slice *slice; /* which part of a larger one it is; NULL: of none */
 } hs__tf_variable;
 
-/* What initialises a variable of a type that has no values for us. */
+/* What initializes a variable of a type that has no values for us. */
 typedef struct {
     TF_Operation *op;
     uint64_t flags; /* of the variable */

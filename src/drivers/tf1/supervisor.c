@@ -34,7 +34,7 @@ static hs_code check(const hs_supervisor_options *o, hs_error *err)
          "save_summaries_secs are no seconds; off is HS_NEVER"},
         {!are_seconds(o->stop_grace_secs), "stop_grace_secs are no seconds; without a limit is HS_NEVER"},
         {o->is_worker && o->init_fn,
-         "a worker waits for the chief to initialise, and has an init_fn: leave it to the chief, "
+         "a worker waits for the chief to initialize, and has an init_fn: leave it to the chief, "
          "or do not set is_worker"},
         {o->init_feeds && o->init_op && !*o->init_op,
          "there are init_feeds, and init_op is HS_NONE: name the op that they are for"},

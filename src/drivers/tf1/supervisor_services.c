@@ -162,7 +162,7 @@ static hs_code save_now_and_then(void *user, hs_error *err)
 static hs_code write_summary(hs_supervisor *sv, const hs_tensor *value, int64_t step, hs_error *err)
 {
     if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialised Summary",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialized Summary",
                             hs_supervisor_summary_op(sv));
     const hs_string *summary = value->data;
     hs_summary_writer *writer = begin_event(sv);

@@ -170,7 +170,7 @@ def export_changed(directory, meta):
 
 
 def export_small_floats(directory):
-    """Variables of a type that hs_dtype lacks, without an op that initialises them all."""
+    """Variables of a type that hs_dtype lacks, without an op that initializes them all."""
     with tf.Graph().as_default():
         tf.enable_resource_variables()
         for name, collection in ("small_floats", tf.GraphKeys.GLOBAL_VARIABLES), ("small_floats_local", tf.GraphKeys.LOCAL_VARIABLES):

@@ -182,7 +182,7 @@ def export_damaged(directory):
     (directory / "noise.meta").write_bytes(bytes(range(256)) * 16)
     (directory / "empty.meta").write_bytes(b"")
     (directory / "words.meta").write_text("these are words\n")
-    (directory / "wrong.pbtxt").write_text('node { name: "a" op: "NoOp" colour: "red" }\n')
+    (directory / "wrong.pbtxt").write_text('node { name: "a" op: "NoOp" color: "red" }\n')
     (directory / "unknown_op.pbtxt").write_text('node { name: "a" op: "NoSuchOp" }\n')
     meta = meta_graph_pb2.MetaGraphDef.FromString(whole)
     meta.collection_def["variables"].bytes_list.value[0] = b"\xff\xff\xff"

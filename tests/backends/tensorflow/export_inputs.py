@@ -128,7 +128,7 @@ def one_shot(directory):
 
 
 def waiting_iterator(directory):
-    """An iterator that looks for an element for ever."""
+    """An iterator that looks for an element forever."""
     never = tf.data.Dataset.range(1).repeat().filter(lambda x: x > 5)
     count(tf.data.make_one_shot_iterator(never).get_next())
 

@@ -910,7 +910,7 @@ static bool has_text(hs_bytes bytes, const char *text)
     return false;
 }
 
-static void variables_that_nothing_initialises_are_not_told(void **state)
+static void variables_that_nothing_initializes_are_not_told(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -922,7 +922,7 @@ static void variables_that_nothing_initialises_are_not_told(void **state)
     hs_tensorflow_free(tf);
 }
 
-static void variables_of_unknown_types_are_initialised(void **state)
+static void variables_of_unknown_types_are_initialized(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -966,8 +966,8 @@ int main(void)
         cmocka_unit_test(a_whole_of_another_shape_is_told),
         cmocka_unit_test(parts_come_from_other_files_too),
         cmocka_unit_test(what_is_known_beside_the_graph_is_the_backends),
-        cmocka_unit_test(variables_that_nothing_initialises_are_not_told),
-        cmocka_unit_test(variables_of_unknown_types_are_initialised),
+        cmocka_unit_test(variables_that_nothing_initializes_are_not_told),
+        cmocka_unit_test(variables_of_unknown_types_are_initialized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void several_ops_fill_and_end_each_in_its_own_way(void **state)
     reads_all("several.meta", 8, 3 * 1 + 4 * 10 + 100);
 }
 
-static void iterators_and_tables_are_initialised(void **state)
+static void iterators_and_tables_are_initialized(void **state)
 {
     (void)state;
     reads_all("iterator.meta", 8, 2 * (1 + 2 + 3 + 2));
@@ -131,7 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reader_of_files_ends_with_its_last_epoch),
         cmocka_unit_test(several_ops_fill_and_end_each_in_its_own_way),
-        cmocka_unit_test(iterators_and_tables_are_initialised),
+        cmocka_unit_test(iterators_and_tables_are_initialized),
         cmocka_unit_test(an_iterator_is_left_alone_by_checkpoints),
         cmocka_unit_test(closing_cancels_what_is_pending),
         cmocka_unit_test(a_runner_that_makes_no_sense),

@@ -240,7 +240,7 @@ static void a_configuration_of_nonsense_is_refused(void **state)
     assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "intra_op_parallelism_threads is -5");
     options.config = (hs_bytes){"\xff\xff", 2};
     assert_null(hs_session_open(backend, &options, &err));
-    assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "no serialised ConfigProto");
+    assert_fails(err.code, HS_INVALID_ARGUMENT, &err, "no serialized ConfigProto");
     hs_tensorflow_free(backend);
     hs_tensorflow_server_options server =
         HS_INIT(hs_tensorflow_server_options, .cluster = "alone=127.0.0.1:0", .config = config);

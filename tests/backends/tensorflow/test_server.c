@@ -108,7 +108,7 @@ static void bad_options_are_refused(void **state)
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = {NULL, 2}),
             HS_INVALID_ARGUMENT, "no data");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = noise), HS_INVALID_ARGUMENT,
-            "no serialised ServerDef");
+            "no serialized ServerDef");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options, .server_def = noise, .job = "ps"),
             HS_INVALID_ARGUMENT, "which it holds itself");
     refused((hs_tensorflow_server_options)HS_INIT(hs_tensorflow_server_options,
@@ -234,7 +234,7 @@ static void bad_timeouts_and_configurations_are_refused(void **state)
     }
     hs_backend backend = open_on("ref.meta", NULL, NULL);
     assert_null(hs_session_open(backend, HS_SESSION_OPTIONS(.config = {"\xff\xff", 2}), &err));
-    assert_says(&err, HS_INVALID_ARGUMENT, "no serialised ConfigProto");
+    assert_says(&err, HS_INVALID_ARGUMENT, "no serialized ConfigProto");
     hs_tensorflow_free(backend);
 }
 
@@ -265,7 +265,7 @@ static void needs(hs_backend backend, const char *config, const char *who)
     hs_session_close(session, NULL);
 }
 
-/* Serialised ConfigProtos with device_filters. */
+/* Serialized ConfigProtos with device_filters. */
 static void only_whom_the_filters_let_through_is_needed(void **state)
 {
     (void)state;

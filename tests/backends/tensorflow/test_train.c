@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions with hooks over TensorFlow's graphs: training, checkpoints, what is initialised and what is not. */
+/* Sessions with hooks over TensorFlow's graphs: training, checkpoints, what is initialized and what is not. */
 #include "backends/tensorflow/graphs.h"
 
 #include <math.h>
@@ -130,7 +130,7 @@ static void a_nan_stops_the_training(void **state)
     hs_tensorflow_free(backend);
 }
 
-static void what_is_not_initialised_is_named(void **state)
+static void what_is_not_initialized_is_named(void **state)
 {
     (void)state;
     hs_error err = {0};
@@ -148,7 +148,7 @@ static void what_is_not_initialised_is_named(void **state)
     }
 }
 
-static void a_variable_that_is_not_initialised_cannot_be_read(void **state)
+static void a_variable_that_is_not_initialized_cannot_be_read(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -257,8 +257,8 @@ int main(void)
         cmocka_unit_test(graph_and_summaries_are_written),
         cmocka_unit_test(a_saver_def_says_how_many_are_kept),
         cmocka_unit_test(a_nan_stops_the_training),
-        cmocka_unit_test(what_is_not_initialised_is_named),
-        cmocka_unit_test(a_variable_that_is_not_initialised_cannot_be_read),
+        cmocka_unit_test(what_is_not_initialized_is_named),
+        cmocka_unit_test(a_variable_that_is_not_initialized_cannot_be_read),
         cmocka_unit_test(variables_are_set_and_read),
         cmocka_unit_test(what_is_lent_comes_back),
         cmocka_unit_test(a_queue_runner_fills_and_ends_the_training),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a supervisor: what it takes from the graph, how it initialises, what it refuses. */
+/* Making a supervisor: what it takes from the graph, how it initializes, what it refuses. */
 #include "drivers/tf1/supervised.h"
 
 #include <math.h>
@@ -128,7 +128,7 @@ static void sv_045s_a_worker_has_nothing_of_the_chiefs(void **state)
     hs_summary_writer_close(mine, NULL);
 }
 
-/* Initialising. */
+/* Initializing. */
 
 static void sv_018_the_default_init_op(void **state)
 {
@@ -222,7 +222,7 @@ static hs_code write_nothing(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-/* Two variables, and an op that initialises one of them. */
+/* Two variables, and an op that initializes one of them. */
 static void add_half(supervised *f, uint64_t flags)
 {
     add_v(f, flags);
@@ -234,7 +234,7 @@ static void lacks_w(supervised *f, hs_supervisor_options options)
 {
     supervise(f, options);
     assert_null(hs_supervisor_prepare_or_wait_for_session(f->sv, NULL, &f->err));
-    assert_says(&f->err, HS_FAILED_PRECONDITION, "1 variables are not initialised: w");
+    assert_says(&f->err, HS_FAILED_PRECONDITION, "1 variables are not initialized: w");
 }
 
 static void sv_025_an_init_op_that_leaves_one_out(void **state)

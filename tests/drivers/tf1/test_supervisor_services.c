@@ -129,7 +129,7 @@ static hs_code save_within(void *user, hs_error *err)
     return code;
 }
 
-/* Some have entered the session before, and some have not: nobody waits for ever. */
+/* Some have entered the session before, and some have not: nobody waits forever. */
 static void all_may_save_at_once(void **state)
 {
     supervised *f = *state;
@@ -155,7 +155,7 @@ static const char *names_of_services(const supervised *f)
 
 static atomic_int summaries; /* that were computed */
 
-static hs_code summarise(void *self, hs_op *op, hs_error *err)
+static hs_code summarize(void *self, hs_op *op, hs_error *err)
 {
     supervised *f = self;
     static hs_string value;
@@ -167,7 +167,7 @@ static hs_code summarise(void *self, hs_op *op, hs_error *err)
 
 static void add_summary_op(supervised *f)
 {
-    hs_graph_op(f->graph, .name = "summary", .run = summarise, .user = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(f->graph, .name = "summary", .run = summarize, .user = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     hs_graph_collect(f->graph, HS_SUMMARY_OP, "summary");
 }
 

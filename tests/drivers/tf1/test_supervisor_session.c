@@ -150,7 +150,7 @@ static void manage_bare(supervised *f, const hs_supervisor_options *options)
     assert_non_null(f->session);
 }
 
-static hs_code initialise(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
+static hs_code initialize(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     (void)user, (void)scaffold, (void)session, (void)err;
     return HS_OK;
@@ -159,14 +159,14 @@ static hs_code initialise(void *user, const hs_scaffold *scaffold, hs_raw_sessio
 static void sv_010_the_configuration_is_passed_on(void **state)
 {
     supervised *f = *state;
-    manage_bare(f, &OPTIONS(.init_fn = initialise));
+    manage_bare(f, &OPTIONS(.init_fn = initialize));
     leave(f, HS_OK);
 }
 
 static void sv_042s_left_with_the_first_error_and_closed_whatever_fails(void **state)
 {
     supervised *f = *state;
-    manage_bare(f, &OPTIONS(.init_fn = initialise));
+    manage_bare(f, &OPTIONS(.init_fn = initialize));
     hs_thread_free(hs_supervisor_loop(f->sv, 0, no_more, NULL, &f->err));
     hs_supervisor_wait_for_stop(f->sv);
     assert_fails(leave(f, HS_INTERNAL), HS_DATA_LOSS, &f->err, "the thread's");
@@ -564,7 +564,7 @@ static void sv_046s_the_step_of_a_summary(void **state)
     assert_string_equal(events_text(f->directory), BEGINNING THREE "@3 " THREE "@9 stop@9");
 }
 
-static hs_code summarise(void *self, hs_op *op, hs_error *err)
+static hs_code summarize(void *self, hs_op *op, hs_error *err)
 {
     supervised *f = self;
     static hs_string value; /* the op lends it */
@@ -580,7 +580,7 @@ static void sv_046s_a_summary_that_a_run_gave(void **state)
     static const int64_t seven = 7;
     const hs_run_values *values;
     hs_graph_add_variable(f->graph, HS_VARIABLE_DEF(.name = "own", .dtype = HS_INT64, .initial = &seven));
-    hs_graph_op(f->graph, .name = "summary", .run = summarise, .user = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    hs_graph_op(f->graph, .name = "summary", .run = summarize, .user = f, .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
     supervise(f, OPTIONS(.checkpoint_dir = f->directory, .global_step = "own"));
     prepare(f, SUPERVISED(.no_standard_services = true));
     assert_ok(hs_raw_session_run(f->session, HS_RUN_ARGS(.names = HS_NAMES("summary")), &values, &f->err), &f->err);
@@ -641,7 +641,7 @@ static void a_lost_session_is_made_anew(void **state)
     assert_int_equal(test_count_files(f->directory, "tfevents"), 2);
 }
 
-/* Aborts the first attempt to initialise. */
+/* Aborts the first attempt to initialize. */
 static hs_code abort_first(void *user, const hs_scaffold *scaffold, hs_raw_session *session, hs_error *err)
 {
     (void)scaffold, (void)session;

@@ -34,7 +34,7 @@ bool hs__tf_is_job_name(hs_string name);
 /* "host:port": where the port begins; NULL, and `err`, if it is none. */
 const char *hs__tf_port_of(hs_string address, hs_error *err);
 
-/* server_def.c: a cluster, and which task of it is meant, as a serialised ServerDef and back. */
+/* server_def.c: a cluster, and which task of it is meant, as a serialized ServerDef and back. */
 hs_code hs__tf_server_def(const hs__tf_cluster *cluster, const hs__tf_task *own, hs_bytes config, hs__buffer *out,
                           hs_error *err);
 hs_code hs__tf_server_def_read(hs_bytes def, hs__tf_cluster *cluster, const hs__tf_task **own, hs_error *err);

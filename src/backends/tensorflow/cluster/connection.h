@@ -8,7 +8,7 @@
 
 typedef struct {
     const char *target;
-    hs__buffer config;    /* a serialised ConfigProto */
+    hs__buffer config;    /* a serialized ConfigProto */
     hs__tf_cluster peers; /* those that must answer; none: it is in this process */
 } hs__tf_connection;
 

@@ -83,7 +83,7 @@ hs_code hs__tf_server_def_read(hs_bytes bytes, hs__tf_cluster *cluster, const hs
                                                                    bytes.data, bytes.size, &no_memory);
     if (!def)
         return no_memory ? hs__no_memory(err, bytes.size, "a server's definition")
-                         : hs_error_set(err, HS_INVALID_ARGUMENT, "server_def is no serialised ServerDef");
+                         : hs_error_set(err, HS_INVALID_ARGUMENT, "server_def is no serialized ServerDef");
     hs_code code = hs__tf_config_check(def->default_session_config, err);
     if (!code)
         code = take_jobs(def, cluster, err);

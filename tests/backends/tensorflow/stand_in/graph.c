@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lets TensorFlow run what a test has built with the embedded graph. A program that has this in it is linked so that calls
  * of hs_graph_backend come here first (--wrap): the graph's variables are TensorFlow's, its ops are ops of TensorFlow's
- * that call the test's functions (kernel.h), and a session runs, saves, restores and initialises those. Of the embedded
+ * that call the test's functions (kernel.h), and a session runs, saves, restores and initializes those. Of the embedded
  * graph's own session, which is opened beside it, the memory alone is used: it is what the functions see. What an op has
  * written there is assigned to TensorFlow's variables after it; what is written to those is written there too. */
 #include "backends/tensorflow/stand_in/graph.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the tests of a program that stands in for another (script.c). Those that not_here.txt names are left out, and a row
  * of it that names none is an error. A test that never asks for a graph of TensorFlow's has shown nothing of it: it is
- * skipped, or, where it is named after a behaviour of TensorFlow's (ms_010_...), it fails: not_here.txt is to say why. */
+ * skipped, or, where it is named after a behavior of TensorFlow's (ms_010_...), it fails: not_here.txt is to say why. */
 #include "backends/tensorflow/stand_in/engine.h"
 
 #include <ctype.h>

@@ -5,7 +5,7 @@
  * them fail or take long. It also says what it would give, and where TensorFlow gives anything else, the run fails.
  *
  * A series or a constant is a tensor of the graph that is fed with what the script has for the run; a placeholder is one of
- * doubles. Runs of what is not in the script, the ops that initialise the graph, are not recorded. */
+ * doubles. Runs of what is not in the script, the ops that initialize the graph, are not recorded. */
 #include "backends/tensorflow/stand_in/engine.h"
 
 #include <hooksess/testing.h>
@@ -40,7 +40,7 @@ typedef struct stand_in {
     struct stand_in *next;
     hs_script *script;
     hs_backend tf;
-    hs_node first, by; /* of the step: what it is initialised with, and how far it goes */
+    hs_node first, by; /* of the step: what it is initialized with, and how far it goes */
     hs_error error;    /* why there is no graph */
     part parts[MOST_PARTS];
     size_t n_parts;
@@ -63,7 +63,7 @@ typedef struct {
     hs_node fetches[MOST_PARTS];
     hs_backend_feed feeds[2 * MOST_PARTS];
     size_t n_feeds;
-    bool trains, initialises;
+    bool trains, initializes;
 } performance;
 
 /* Tests have scripts one after the other, and now and then two. */
@@ -187,7 +187,7 @@ static hs_code move_step(stand_in *s, hs_error *err)
 {
     int64_t step = step_of(s), before;
     if (!s->moved || !s->session || s->tf.ops->global_step(s->session, &before, NULL))
-        return HS_OK; /* one that is yet to be initialised begins there */
+        return HS_OK; /* one that is yet to be initialized begins there */
     const hs_tensor value = hs_tensor_of(HS_INT64, HS_SCALAR, &step);
     s->moved = false;
     return s->tf.ops->write_variable(s->session, 0, &value, err);
@@ -262,7 +262,7 @@ static hs_code perform(performance *r, hs_error *err)
         r->fetches[i] = r->parts[i]->node;
     if (r->trains)
         r->feeds[r->n_feeds++] = (hs_backend_feed){s->by, &by};
-    if (r->initialises)
+    if (r->initializes)
         r->feeds[r->n_feeds++] = (hs_backend_feed){s->first, &first};
     hs_backend_call call = *r->call;
     call.fetches = r->fetches;
@@ -287,7 +287,7 @@ static hs_code sc_run(void *session, hs_backend_call *call, hs_error *err)
             return run_theirs(s, call, err);
     for (size_t i = 0; i < call->n_fetches; i++) {
         r.trains |= strcmp(r.parts[i]->name, "train") == 0;
-        r.initialises |= strcmp(r.parts[i]->name, "init") == 0;
+        r.initializes |= strcmp(r.parts[i]->name, "init") == 0;
     }
     hs_error said = {0};
     hs_code code = move_step(s, err);
@@ -363,7 +363,7 @@ static bool sc_variable(void *self, size_t index, hs_variable *out)
 }
 
 /* What a chief would have done. */
-static hs_code initialise(stand_in *s, hs_error *err)
+static hs_code initialize(stand_in *s, hs_error *err)
 {
     int64_t step = step_of(s);
     const hs_tensor first = hs_tensor_of(HS_INT64, HS_SCALAR, &step);
@@ -375,7 +375,7 @@ static hs_code sc_open(void *self, const char *target, hs_bytes config, void **s
 {
     stand_in *s = opened(self);
     hs_code code = s->opens ? HS_OK : s->tf.ops->open(s->tf.self, target, config, &s->session, err);
-    if (!code && !s->opens && (code = initialise(s, err)))
+    if (!code && !s->opens && (code = initialize(s, err)))
         s->tf.ops->close(s->session, NULL);
     if (!code) {
         s->opens++;

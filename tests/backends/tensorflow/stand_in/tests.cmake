@@ -43,7 +43,7 @@ function(hooksess_stand_in_test folder module)
                                                                                     ENVIRONMENT HOOKSESS_TEST_SECS=240)
 endfunction()
 
-# All programs of tests/session, and those of other folders that are about behaviours of TensorFlow's sessions (ms_010_...).
+# All programs of tests/session, and those of other folders that are about behaviors of TensorFlow's sessions (ms_010_...).
 file(STRINGS ${stand_in_folder}/not_here.txt not_built REGEX "^[a-z0-9_/]+ \\* ")
 list(TRANSFORM not_built REPLACE " .*" "")
 get_property(test_programs DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)

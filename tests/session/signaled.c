@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/signalled.h"
+#include "session/signaled.h"
 
 #include "session/session.h"
 

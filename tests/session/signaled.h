@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HS_TESTS_SESSION_SIGNALLED_H
-#define HS_TESTS_SESSION_SIGNALLED_H
+#ifndef HS_TESTS_SESSION_SIGNALED_H
+#define HS_TESTS_SESSION_SIGNALED_H
 
 /* A small program that trains, to be sent signals: a queue with a position, variables, a saver, an evaluation, twelve
  * steps. It writes a byte to a pipe when it comes to a moment that the test names. */
@@ -18,7 +18,7 @@ typedef enum {
     AT_STEP,       /* in the op */
     AT_EVALUATION, /* between its batches */
     AT_DATA,       /* the step waits for data, for some time */
-    AT_NO_DATA,    /* the same, for ever */
+    AT_NO_DATA,    /* the same, forever */
     AT_SAVE,
     AT_END /* a hook's end; with AWAITS_SIGNALS until there were two */
 } moment;
@@ -29,7 +29,7 @@ typedef enum {
     AWAITS_SIGNALS, /* writes a byte more for each that it has seen, and goes on after the second */
     STAYS,          /* the same, and never goes on */
     AWAITS_REQUEST  /* before the step: until somebody has asked for a save */
-} behaviour;
+} behavior;
 
 /* What the process tells of itself, in memory that others see. */
 typedef struct record {
@@ -51,7 +51,7 @@ typedef struct trainer {
     record *record;
     moment at;
     int64_t at_step;
-    behaviour does;
+    behavior does;
     int pipe; /* the byte is written to it */
     bool background, unsaved;
     int64_t last_step; /* 0: STEPS */
