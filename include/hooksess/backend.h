@@ -169,6 +169,10 @@ typedef struct hs_backend_ops {
     /* What a MetaGraphDef of the graph has beside its graph_def and saver_def, serialized: collections, say. Until the next
      * call. Absent: nothing is known of it. */
     hs_code (*meta_graph)(void *self, hs_bytes *out, hs_error *err);
+
+    /* Of the second group. Lends the host memory of a value (hs_graph_value), to be read and written between runs until the
+     * session is closed. HS_INVALID_ARGUMENT: `node` is not a value in host memory. Absent: the backend has no values. */
+    hs_code (*lend_value)(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 } hs_backend_ops;
 
 /* A backend: what it can do and what it is. Travels by value and owns nothing. Frozen. */

@@ -84,6 +84,7 @@
 #include <hooksess/hooks/profiler.h>           /* traces runs for Chrome and TensorBoard */
 #include <hooksess/hooks/progress.h>           /* shows progress on a terminal */
 #include <hooksess/hooks/run_status.h>         /* writes status.json and outcome.json */
+#include <hooksess/hooks/schedule.h>           /* sets the learning rate by step */
 #include <hooksess/hooks/step_counter.h>       /* measures steps per second */
 #include <hooksess/hooks/stop_after.h>         /* stops before the time of the job is up */
 #include <hooksess/hooks/stop_at_step.h>       /* stops at a step */

@@ -80,6 +80,7 @@ size_t hs_struct_size(const char *type)
         SIZE(hs_saver_options),
         SIZE(hs_scaffold_options),
         SIZE(hs_session_manager_options),
+        SIZE(hs_schedule_options),
         SIZE(hs_session_options),
         SIZE(hs_state_provider),
         SIZE(hs_step_counter_options),

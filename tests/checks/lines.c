@@ -16,7 +16,7 @@
     while (0)
 
 typedef struct {
-    float weights[10], loss;
+    float weights[10], loss, learning_rate;
     uint64_t position; /* of the reader */
 } model;
 
@@ -25,7 +25,7 @@ static void make_step(model *m)
     m->position++;
     m->loss = 0;
     for (int i = 0; i < 10; i++) {
-        m->weights[i] += 0.1f * (1 - m->weights[i]);
+        m->weights[i] += m->learning_rate * (1 - m->weights[i]);
         m->loss += fabsf(1 - m->weights[i]);
     }
 }
@@ -40,11 +40,15 @@ static int own_loop(const char *directory, int64_t last_step, model *m)
     hs_graph_variable(g, "reader", HS_UINT64, HS_SCALAR, &m->position);
     hs_graph_global_step(g, NULL, &step);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m->loss);
+    hs_graph_value(g, "learning_rate", HS_FLOAT, HS_SCALAR, &m->learning_rate);
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_steps = 2, .signals = true,
-                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = last_step), hs_nan_tensor(.tensor = "loss"),
-                                              hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 100))),
+                            .hooks =
+                                HS_HOOKS(hs_stop_at_step(.last_step = last_step), hs_nan_tensor(.tensor = "loss"),
+                                         hs_schedule(.value = "learning_rate", .warmup_steps = 2, .decay = HS_DECAY_COSINE,
+                                                     .from = 0.1, .to = 0.01, .decay_steps = 4),
+                                         hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 100))),
         NULL);
     while (hs_step_begin(s)) {
         make_step(m);
@@ -99,6 +103,7 @@ static void stopped_by_a_hook(void)
     hs_error err;
     model m;
     memset(&m, 0, sizeof m);
+    m.learning_rate = 0.1f;
     early_stop h = {.best = INFINITY, .patience = 1, .bad = 0};
     hs_hook hook = {.ops = &early_stop_ops, .self = &h};
     hs_graph *g = hs_graph_new(NULL);

@@ -188,6 +188,7 @@ static void of_hooks(void **state)
     SHORTER(hs_progress_options, begin(hs_progress_hook(&o)));
     SHORTER(hs_run_status_options, begin(hs_run_status_hook(&o)));
     SHORTER(hs_step_counter_options, begin(hs_step_counter_hook(&o)));
+    SHORTER(hs_schedule_options, begin(hs_schedule_hook(&o)));
     SHORTER(hs_stop_after_options, begin(hs_stop_after_hook(&o)));
     SHORTER(hs_stop_at_step_options, begin(hs_stop_at_step_hook(&o)));
     SHORTER(hs_summary_saver_options, begin(hs_summary_saver_hook(&o)));

@@ -144,7 +144,8 @@ const hs_backend_ops hs__graph_backend_ops = HS_INIT(
     .variable = graph_variable, .state = graph_state, .graph_def = graph_graph_def, .open = hs__graph_session_open,
     .run = hs__graph_session_run, .close = hs__graph_session_close, .read_variable = hs__graph_read_variable,
     .write_variable = hs__graph_write_variable, .global_step = hs__graph_read_step, .advance_step = hs__graph_advance_step,
-    .guard = hs__graph_guard, .lend_variable = hs__graph_lend_variable, .fork = hs__graph_session_fork);
+    .guard = hs__graph_guard, .lend_variable = hs__graph_lend_variable, .fork = hs__graph_session_fork,
+    .lend_value = hs__graph_lend_value);
 
 /* What hs_graph_backend gives where there is no graph: opening a session on it says why. */
 

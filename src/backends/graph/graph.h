@@ -211,6 +211,7 @@ hs_code hs__graph_read_step(void *session, int64_t *step, hs_error *err);
 hs_code hs__graph_advance_step(void *session, int64_t by, hs_error *err);
 void hs__graph_guard(void *session, hs_write_guard guard);
 hs_code hs__graph_lend_variable(void *session, size_t index, hs_tensor *memory, hs_error *err);
+hs_code hs__graph_lend_value(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 
 /* fork.c */
 hs_code hs__graph_open_queues(hs__graph_session *session, const hs__graph_session *parent, hs_error *err);

@@ -457,6 +457,16 @@ hs_code hs__graph_lend_variable(void *self, size_t index, hs_tensor *memory, hs_
     return HS_OK;
 }
 
+hs_code hs__graph_lend_value(void *self, hs_node node, hs_tensor *memory, hs_error *err)
+{
+    const hs__graph_session *session = self;
+    const hs__graph_node *value = node.op;
+    if (value->kind != HS__VALUE || session->tensors[value->slot].memory)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not a value in the host's memory", value->name);
+    *memory = session->tensors[value->slot];
+    return HS_OK;
+}
+
 hs_code hs__graph_advance_step(void *self, int64_t by, hs_error *err)
 {
     hs__graph_session *session = self;

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/schedule.h>
+
+#include "base/env.h"
+#include "hooks/make.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    hs__hook_base base;
+    hs_schedule_options options; /* with copies of the name and the points */
+    char *name;
+    hs_schedule_point *points;
+
+    /* Where the number is: in memory that the backend lent, or in a variable. */
+    hs_backend backend;
+    hs_raw_session *session;
+    bool is_variable;
+    size_t variable;
+    hs_dtype dtype;
+    void *lent;
+
+    double factor;     /* what others' changes amount to */
+    double written;    /* by this hook, last; NAN: unknown */
+    int64_t restores; /* of the session, when it was written */
+} schedule;
+
+/* The schedule. */
+
+static double decayed(const hs_schedule_options *o, double p)
+{
+    switch (o->decay) {
+    case HS_DECAY_LINEAR:
+        return o->from + (o->to - o->from) * p;
+    case HS_DECAY_COSINE:
+        return o->to + (o->from - o->to) * 0.5 * (1 + cos(3.14159265358979323846 * p));
+    case HS_DECAY_EXPONENTIAL:
+        return o->from * pow(o->to / o->from, p);
+    case HS_DECAY_SQRT:
+        return o->to + (o->from - o->to) * (1 - sqrt(p));
+    case HS_DECAY_NONE:
+        break;
+    }
+    return o->from;
+}
+
+static double scheduled(const hs_schedule_options *o, int64_t step)
+{
+    double value = o->from;
+    if (step < o->warmup_steps)
+        return o->from * (double)(step + 1) / (double)o->warmup_steps;
+    for (const hs_schedule_point *point = o->points; point && point->step >= 0 && point->step <= step; point++)
+        value = point->value;
+    int64_t past = step - o->warmup_steps - o->hold_steps;
+    if (o->decay == HS_DECAY_NONE || past < 0)
+        return value;
+    return past < o->decay_steps ? decayed(o, (double)past / (double)o->decay_steps) : o->to;
+}
+
+static hs_code check_points(const hs_schedule_options *o, hs_error *err)
+{
+    for (const hs_schedule_point *point = o->points; point && point->step != -1; point++) {
+        if (point->step < 0 || (point > o->points && point->step <= point[-1].step))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: step %lld; steps are at least 0 and ascend",
+                                (long long)point->step);
+        if (!isfinite(point->value))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: the value at step %lld is %g", (long long)point->step,
+                                point->value);
+    }
+    if (o->points && (o->decay != HS_DECAY_NONE || o->hold_steps))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "points exclude decay and hold_steps");
+    return HS_OK;
+}
+
+static hs_code check(const hs_schedule_options *o, hs_error *err)
+{
+    const int64_t most = INT64_MAX / 4;
+    const struct {
+        const char *name;
+        int64_t steps;
+    } counts[] = {{"warmup_steps", o->warmup_steps}, {"hold_steps", o->hold_steps}, {"decay_steps", o->decay_steps}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].steps < 0 || counts[i].steps > most)
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 0", counts[i].name,
+                                (long long)counts[i].steps);
+    if (!o->value || !*o->value)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "value is missing; name the number to set");
+    if (o->decay < HS_DECAY_NONE || o->decay > HS_DECAY_SQRT)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "decay is %d, not an hs_decay", (int)o->decay);
+    if (!isfinite(o->from) || !isfinite(o->to))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "from is %g and to is %g; both must be finite", o->from, o->to);
+    if ((o->decay == HS_DECAY_NONE) != (o->decay_steps == 0))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s; give both decay and decay_steps, or neither",
+                            o->decay_steps ? "decay is missing" : "decay_steps is missing");
+    if (o->decay == HS_DECAY_NONE && o->to != 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "to is %g, and there is no decay", o->to);
+    if (o->decay == HS_DECAY_EXPONENTIAL && !(o->from > 0 && o->to > 0))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "exponential decay from %g to %g; both must be positive", o->from,
+                            o->to);
+    return check_points(o, err);
+}
+
+double hs_schedule_value(const hs_schedule_options *given, int64_t step)
+{
+    hs_schedule_options options;
+    if (HS_STRUCT_TAKE(hs_schedule_options, env, &options, given, NULL) || check(&options, NULL) || step < 0)
+        return NAN;
+    return scheduled(&options, step);
+}
+
+/* The number. */
+
+static hs_code check_number(const schedule *hook, hs_dtype dtype, int32_t rank, hs_error *err)
+{
+    if ((dtype == HS_FLOAT || dtype == HS_DOUBLE) && rank == 0)
+        return HS_OK;
+    return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not a scalar of type float or double", hook->name);
+}
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    schedule *hook = self;
+    hs_variable found;
+    hs_node node;
+    size_t i = 0;
+    hook->backend = backend;
+    hook->factor = 1;
+    hook->written = NAN;
+    hs_code code = hs_backend_check_global_step(backend, err);
+    if (code || (code = hs_backend_find(backend, hook->name, &node, err)))
+        return code;
+    while (hs_backend_variable(backend, i, &found) && strcmp(found.name, hook->name) != 0)
+        i++;
+    hook->is_variable = hs_backend_variable(backend, i, &found);
+    if (!hook->is_variable)
+        return backend.ops->lend_value
+                   ? HS_OK
+                   : hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set '%s'; it is not a variable",
+                                  backend.ops->name, hook->name);
+    hook->variable = i;
+    hook->dtype = found.dtype;
+    if (!backend.ops->read_variable || !backend.ops->write_variable)
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set the variable '%s'", backend.ops->name,
+                            hook->name);
+    return check_number(hook, found.dtype, found.shape.rank, err);
+}
+
+static hs_code borrow_value(schedule *hook, hs_error *err)
+{
+    hs_node node;
+    hs_tensor memory;
+    hs_code code = hs_backend_find(hook->backend, hook->name, &node, err);
+    if (code || (code = hook->backend.ops->lend_value(hs_raw_session_handle(hook->session), node, &memory, err)) ||
+        (code = check_number(hook, memory.dtype, memory.rank, err)))
+        return code;
+    hook->dtype = memory.dtype;
+    hook->lent = memory.data;
+    return HS_OK;
+}
+
+static double number_at(const void *memory, hs_dtype dtype)
+{
+    return dtype == HS_FLOAT ? (double)*(const float *)memory : *(const double *)memory;
+}
+
+static hs_code read_number(const schedule *hook, double *number, hs_error *err)
+{
+    hs_tensor value, copy;
+    hs_host_copy host = {.env = &hook->base.env};
+    if (!hook->is_variable) {
+        *number = number_at(hook->lent, hook->dtype);
+        return HS_OK;
+    }
+    hs_code code = hook->backend.ops->read_variable(hs_raw_session_handle(hook->session), hook->variable, &value, err);
+    if (!code && !(code = hs_tensor_host(&value, &host, &copy, err)))
+        *number = number_at(copy.data, hook->dtype);
+    hs_host_copy_free(&host);
+    return code;
+}
+
+/* *number becomes what can be read back. */
+static hs_code write_number(const schedule *hook, double *number, hs_error *err)
+{
+    float single = (float)*number;
+    void *from = hook->dtype == HS_FLOAT ? (void *)&single : number;
+    size_t bytes = hs_dtype_size(hook->dtype);
+    hs_code code = HS_OK;
+    if (hook->is_variable) {
+        hs_tensor value = hs_tensor_of(hook->dtype, HS_SCALAR, from);
+        code = hook->backend.ops->write_variable(hs_raw_session_handle(hook->session), hook->variable, &value, err);
+    } else {
+        memcpy(hook->lent, from, bytes);
+    }
+    *number = number_at(from, hook->dtype);
+    return code;
+}
+
+/* Somebody else changed the number since this hook wrote it. */
+static void adopt_change(schedule *hook, double found, int64_t step)
+{
+    const hs_env *env = hs_backend_env(hook->backend);
+    double ratio = found / hook->written;
+    if (!isfinite(ratio) || !isfinite(ratio * hook->factor) || ratio * hook->factor == 0) {
+        hs_log(env, HS_LOG_WARNING, "step %lld: '%s' was changed from %g to %g, which its schedule overwrites",
+               (long long)step, hook->name, hook->written, found);
+        return;
+    }
+    hook->factor *= ratio;
+    hs_log(env, HS_LOG_INFO, "step %lld: '%s' was changed from %g to %g; its schedule continues times %g", (long long)step,
+           hook->name, hook->written, found, hook->factor);
+}
+
+/* Can the number be compared with what was written? A restore sets variables and this hook's state together; it does not
+ * set values. */
+static bool is_comparable(const schedule *hook, int64_t restores)
+{
+    return !isnan(hook->written) && (hook->is_variable || restores == hook->restores);
+}
+
+static hs_code update(schedule *hook, int64_t step, hs_error *err)
+{
+    double found, number;
+    int64_t restores = hs_raw_session_restores(hook->session);
+    hs_code code = HS_OK;
+    if (is_comparable(hook, restores)) {
+        if ((code = read_number(hook, &found, err)))
+            return code;
+        if (found != hook->written)
+            adopt_change(hook, found, step);
+    }
+    number = scheduled(&hook->options, step) * hook->factor;
+    if ((code = write_number(hook, &number, err)))
+        return code;
+    hook->written = number;
+    hook->restores = restores;
+    return HS_OK;
+}
+
+/* The first checkpoint, too, holds the number and this hook's state of the same step. */
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    schedule *hook = self;
+    (void)coordinator;
+    hook->session = session;
+    hs_code code = hook->is_variable ? HS_OK : borrow_value(hook, err);
+    if (code)
+        return code;
+    int64_t step = hs_raw_session_global_step(session, err);
+    return step < 0 ? err->code : update(hook, step, err);
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    int64_t step = hs_run_context_global_step(run, err);
+    (void)args;
+    return step < 0 ? err->code : update(self, step, err);
+}
+
+/* State: the factor, and the number that was written last, which the checkpoint holds if it is a variable. */
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    const schedule *hook = self;
+    const double state[] = {hook->factor, hook->written};
+    return hs_state_writer_write(out, state, sizeof state, err);
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    schedule *hook = self;
+    double state[2];
+    hs_code code = hs_state_reader_read(in, state, sizeof state, err);
+    if (code)
+        return code;
+    if (!isfinite(state[0]) || state[0] == 0 || isinf(state[1]))
+        return hs_error_set(err, HS_DATA_LOSS, "the factor of '%s' is %g", hook->name, state[0]);
+    hook->factor = state[0];
+    hook->written = state[1];
+    return HS_OK;
+}
+
+static void destroy(void *self)
+{
+    schedule *hook = self;
+    hs_env_free(&hook->base.env, hook->name);
+    hs_env_free(&hook->base.env, hook->points);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "schedule", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .save_state = save_state, .load_state = load_state, .destroy = destroy);
+
+static hs_code copy_points(schedule *hook, const hs_schedule_point *given, hs_error *err)
+{
+    size_t n = 1;
+    if (!given)
+        return HS_OK;
+    while (given[n - 1].step != -1)
+        n++;
+    if (!(hook->points = hs__alloc(&hook->base.env, n, sizeof *given)))
+        return hs__no_memory(err, n * sizeof *given, "the schedule's points");
+    memcpy(hook->points, given, n * sizeof *given);
+    return HS_OK;
+}
+
+hs_hook hs_schedule_hook(const hs_schedule_options *given)
+{
+    hs_schedule_options options = {0};
+    schedule *hook = NULL;
+    hs_error error = {0};
+    if (!HS_STRUCT_TAKE(hs_schedule_options, env, &options, given, &error) && !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && (!(hook->name = hs__hook_text(hook, options.value, &error)) || copy_points(hook, options.points, &error))) {
+        destroy(hook);
+        hook = NULL;
+    }
+    if (!hook)
+        return hs_hook_broken(ops.name, &error);
+    hook->options = options;
+    hook->options.value = hook->name;
+    hook->options.points = hook->points;
+    return (hs_hook){.ops = &ops, .self = hook};
+}

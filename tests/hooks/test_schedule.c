@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/state.h"
+#include "hooks/poisoned.h"
+#include "session/own.h"
+
+#include <math.h>
+
+#define close_to(a, b) assert_true(fabs((a) - (b)) <= 1e-12 * fabs(b) + 1e-300)
+
+/* The schedule itself. */
+
+static void each_shape_has_its_values(void **state)
+{
+    const hs_schedule_options linear = HS_INIT(hs_schedule_options, .value = "x", .warmup_steps = 4, .hold_steps = 10,
+                                               .decay = HS_DECAY_LINEAR, .from = 8, .to = 2, .decay_steps = 6);
+    const hs_schedule_options cosine =
+        HS_INIT(hs_schedule_options, .value = "x", .decay = HS_DECAY_COSINE, .from = 8, .to = 2, .decay_steps = 6);
+    const hs_schedule_options exponential =
+        HS_INIT(hs_schedule_options, .value = "x", .decay = HS_DECAY_EXPONENTIAL, .from = 8, .to = 2, .decay_steps = 2);
+    const hs_schedule_options root =
+        HS_INIT(hs_schedule_options, .value = "x", .decay = HS_DECAY_SQRT, .from = 8, .to = 2, .decay_steps = 4);
+    const hs_schedule_options constant = HS_INIT(hs_schedule_options, .value = "x", .from = 8, .warmup_steps = 2);
+    const hs_schedule_options pieces = HS_INIT(hs_schedule_options, .value = "x", .warmup_steps = 2, .from = 8,
+                                               .points = HS_SCHEDULE_POINTS({3, 4}, {5, 1}));
+    const struct {
+        const hs_schedule_options *options;
+        int64_t step;
+        double value;
+    } cases[] = {
+        {&linear, 0, 2},         {&linear, 3, 8},      {&linear, 4, 8},      {&linear, 13, 8},     {&linear, 14, 8},
+        {&linear, 15, 7},        {&linear, 17, 5},     {&linear, 19, 3},     {&linear, 20, 2},     {&linear, 21, 2},
+        {&linear, INT64_MAX, 2}, {&cosine, 0, 8},      {&cosine, 2, 6.5},    {&cosine, 3, 5},      {&cosine, 4, 3.5},
+        {&cosine, 6, 2},         {&exponential, 0, 8}, {&exponential, 1, 4}, {&exponential, 2, 2}, {&root, 0, 8},
+        {&root, 1, 5},           {&root, 4, 2},        {&constant, 0, 4},    {&constant, 1, 8},    {&constant, 1000, 8},
+        {&pieces, 0, 4},         {&pieces, 2, 8},      {&pieces, 3, 4},      {&pieces, 4, 4},      {&pieces, 5, 1},
+        {&pieces, 100, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        close_to(hs_schedule_value(cases[i].options, cases[i].step), cases[i].value);
+    assert_true(isnan(hs_schedule_value(&linear, -1)));
+    assert_true(isnan(hs_schedule_value(NULL, 0)));
+    assert_true(isnan(hs_schedule_value(HS_OPTIONS(hs_schedule_options, .from = 1), 0)));
+}
+
+static void invalid_options_are_refused(void **state)
+{
+    const struct {
+        hs_hook hook;
+        const char *message;
+    } cases[] = {
+        {hs_schedule(.from = 1), "value is missing"},
+        {hs_schedule(.value = "", .from = 1), "value is missing"},
+        {hs_schedule(.value = "x", .warmup_steps = -1), "warmup_steps is -1"},
+        {hs_schedule(.value = "x", .hold_steps = -2), "hold_steps is -2"},
+        {hs_schedule(.value = "x", .decay = HS_DECAY_LINEAR, .decay_steps = -3), "decay_steps is -3"},
+        {hs_schedule(.value = "x", .warmup_steps = INT64_MAX), "warmup_steps is 9223372036854775807"},
+        {hs_schedule(.value = "x", .decay = HS_DECAY_LINEAR), "decay_steps is missing"},
+        {hs_schedule(.value = "x", .decay_steps = 3), "decay is missing"},
+        {hs_schedule(.value = "x", .decay = (hs_decay)5, .decay_steps = 3), "decay is 5"},
+        {hs_schedule(.value = "x", .decay = (hs_decay)-1, .decay_steps = 3), "decay is -1"},
+        {hs_schedule(.value = "x", .from = NAN), "from is nan"},
+        {hs_schedule(.value = "x", .decay = HS_DECAY_LINEAR, .to = INFINITY, .decay_steps = 3), "to is inf"},
+        {hs_schedule(.value = "x", .to = 1), "to is 1, and there is no decay"},
+        {hs_schedule(.value = "x", .decay = HS_DECAY_EXPONENTIAL, .from = 1, .decay_steps = 3), "both must be positive"},
+        {hs_schedule(.value = "x", .points = HS_SCHEDULE_POINTS({3, 1}, {3, 2})), "points: step 3"},
+        {hs_schedule(.value = "x", .points = HS_SCHEDULE_POINTS({-3, 1})), "points: step -3"},
+        {hs_schedule(.value = "x", .points = HS_SCHEDULE_POINTS({3, INFINITY})), "the value at step 3 is inf"},
+        {hs_schedule(.value = "x", .hold_steps = 1, .points = HS_SCHEDULE_POINTS({3, 1})), "points exclude"},
+        {hs_schedule_hook(NULL), "hs_schedule_options: the pointer is NULL"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        stage_refuses(*state, cases[i].hook, HS_INVALID_ARGUMENT, cases[i].message);
+}
+
+/* The number. */
+
+enum { STEPS = 10 };
+
+static hs_schedule_options fall = HS_INIT(hs_schedule_options, .value = "rate", .warmup_steps = 2, .decay = HS_DECAY_LINEAR,
+                                          .from = 1, .to = 0.5, .decay_steps = 4);
+
+static void a_value_is_set_before_each_step(void **state)
+{
+    own *o = *state;
+    double number = -1;
+    float single = -1;
+    hs_graph_value(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    hs_graph_value(o->graph, "single", HS_FLOAT, HS_SCALAR, &single);
+    hs_schedule_options of_single = fall;
+    of_single.value = "single";
+    own_open(o, NULL, HS_HOOKS(hs_schedule_hook(&fall), hs_schedule_hook(&of_single)), 2);
+    close_to(number, 0.5); /* also before the first step */
+    for (int64_t step = 0; step < STEPS; step++) {
+        assert_true(hs_step_begin(o->session));
+        close_to(number, hs_schedule_value(&fall, step));
+        assert_true(single == (float)number);
+        hs_step_end(o->session);
+    }
+    assert_int_equal(own_close(o)->error.code, HS_OK);
+    assert_lacks(o->t.log, "was changed");
+}
+
+/* Makes the steps, each in a new session if `restarts`. The program multiplies the number before one of them. */
+static void run_restarted(own *o, bool restarts, int64_t changed_before, double factor, double *number, double *seen)
+{
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = o->directory);
+    const hs_hook saver = hs_hook_hold(hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1));
+    own_open(o, &options, HS_HOOKS(hs_schedule_hook(&fall), saver), 2);
+    for (int64_t step = 0; step < STEPS; step++) {
+        if (restarts && step) {
+            own_close(o);
+            own_forget(o);
+            *number = -7;
+            own_open(o, &options, HS_HOOKS(hs_schedule_hook(&fall), saver), 2);
+        }
+        if (step == changed_before)
+            *number *= factor;
+        assert_true(hs_step_begin(o->session));
+        seen[step] = *number;
+        own_compute(o);
+        assert_int_equal(hs_step_end(o->session), HS_OK);
+    }
+    own_close(o);
+    hs_hook_free(saver);
+    test_empty_directory(o->directory);
+    own_forget(o);
+}
+
+static void compare_restarts(own *o, double *number)
+{
+    double whole[STEPS], restarted[STEPS];
+    run_restarted(o, false, 4, 0.5, number, whole);
+    assert_contains(o->t.log, "step 4: 'rate' was changed from ");
+    assert_contains(o->t.log, "its schedule continues times 0.5");
+    run_restarted(o, true, 4, 0.5, number, restarted);
+    for (int64_t step = 0; step < STEPS; step++) {
+        close_to(whole[step], hs_schedule_value(&fall, step) * (step < 4 ? 1 : 0.5));
+        assert_true(restarted[step] == whole[step]);
+    }
+}
+
+static void a_change_of_a_value_continues_in_proportion(void **state)
+{
+    own *o = *state;
+    double number = 0;
+    hs_graph_value(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    compare_restarts(o, &number);
+}
+
+static void a_change_of_a_variable_continues_in_proportion(void **state)
+{
+    own *o = *state;
+    double number = 0;
+    hs_graph_variable(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    compare_restarts(o, &number);
+}
+
+static void a_change_from_or_to_0_is_overwritten(void **state)
+{
+    own *o = *state;
+    double number = 0;
+    hs_graph_value(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    own_open_hook(o, hs_schedule(.value = "rate", .from = 0, .points = HS_SCHEDULE_POINTS({2, 1})));
+    own_step(o);
+    number = 3;
+    own_step(o);
+    assert_contains(o->t.log, "'rate' was changed from 0 to 3, which its schedule overwrites");
+    assert_true(number == 0);
+    own_step(o);
+    number = 0;
+    own_step(o);
+    assert_contains(o->t.log, "'rate' was changed from 1 to 0, which its schedule overwrites");
+    assert_true(number == 1);
+    own_close(o);
+}
+
+static void control_changes_a_scheduled_number(void **state)
+{
+    own *o = *state;
+    double number = 0;
+    hs_graph_value(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    const char *path = test_path(o->directory, "control");
+    test_write_file(path, "set rate=0.25\n", 14);
+    own_open(
+        o, NULL,
+        HS_HOOKS(hs_schedule_hook(&fall), hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = &number}))),
+        2);
+    own_step(o);
+    for (int64_t step = 1; step < STEPS; step++) {
+        own_step(o);
+        close_to(number, hs_schedule_value(&fall, step) * 0.5); /* 0.25 instead of 0.5 */
+    }
+    own_close(o);
+}
+
+/* A step is made with the learning rate's share of the batch's number. */
+static void a_rollback_of_the_guard_shrinks_the_scheduled_rate(void **state)
+{
+    poisoned *p = *state;
+    p->bad[0] = 2; /* of the first state, and of a checkpoint */
+    p->bad[1] = 7;
+    hs_hook hooks[] = {
+        hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({4, 8})),
+        poisoned_saver(p, .every_n_steps = 3),
+        hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK, .skip_op = "draw",
+                        .learning_rate = "rate", .learning_rate_factor = 0.5),
+    };
+    assert_ok(poisoned_open(p, false, hooks, 3), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 2), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_true(p->rate == 0.5f);
+    assert_ok(poisoned_run(p, "train", 4), &p->s->err);
+    assert_true(p->rate == 0.25f);
+    assert_ok(poisoned_run(p, "train", 3), &p->s->err);
+    assert_true(p->rate == 2);
+    stage_close(p->s);
+}
+
+static void what_cannot_be_set_is_refused(void **state)
+{
+    own *o = *state;
+    static float three[3];
+    static int64_t whole;
+    hs_error err;
+    hs_graph_value(o->graph, "three", HS_FLOAT, HS_SHAPE(3), three);
+    hs_graph_variable(o->graph, "whole", HS_INT64, HS_SCALAR, &whole);
+    const struct {
+        const char *name;
+        hs_code code;
+        const char *message;
+    } cases[] = {
+        {"nothing", HS_NOT_FOUND, "'nothing'"},
+        {"three", HS_INVALID_ARGUMENT, "'three' is not a scalar of type float or double"},
+        {"whole", HS_INVALID_ARGUMENT, "'whole' is not a scalar of type float or double"},
+        {"same", HS_INVALID_ARGUMENT, "'same' is not a value in the host's memory"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hs_session *session =
+            hs_session_open(hs_graph_backend(o->graph),
+                            HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hs_schedule(.value = cases[i].name, .from = 1))), &err);
+        assert_null(session);
+        assert_says(&err, cases[i].code, cases[i].message);
+    }
+}
+
+static void a_backend_without_values_has_only_variables(void **state)
+{
+    stage *s = *state;
+    double number = 1;
+    const hs_tensor rate = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &number);
+    hs_script_constant(s->script, "rate", &rate);
+    stage_refuses(s, hs_schedule(.value = "rate", .from = 1), HS_UNIMPLEMENTED, "cannot set 'rate'; it is not a variable");
+}
+
+/* State and memory. */
+
+static void a_damaged_state_is_refused(void **state)
+{
+    own *o = *state;
+    double number = 0, saved[2] = {0.5, 1};
+    hs_graph_value(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    hs_hook hook = hs_hook_hold(hs_schedule_hook(&fall));
+    own_open_hook(o, hook);
+    for (size_t bytes = 0; bytes <= sizeof saved; bytes++) {
+        hs_state_reader in = {(const unsigned char *)saved, bytes, 0};
+        assert_int_equal(hook.ops->load_state(hook.self, &in, &o->err), bytes < sizeof saved ? HS_DATA_LOSS : HS_OK);
+    }
+    const double wrong[][2] = {{NAN, 1}, {0, 1}, {INFINITY, 1}, {1, INFINITY}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hs_state_reader in = {(const unsigned char *)wrong[i], sizeof wrong[i], 0};
+        assert_fails(hook.ops->load_state(hook.self, &in, &o->err), HS_DATA_LOSS, &o->err, "'rate'");
+    }
+    own_close(o);
+    hs_hook_free(hook);
+}
+
+static void without_memory_begin_says_so(void **state)
+{
+    stage *s = *state;
+    for (size_t k = 1; k <= 3; k++) {
+        test_env poor;
+        test_env_init(&poor);
+        poor.fail_alloc_at = k;
+        stage_refuses(s, hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({3, 2}), .env = &poor.env),
+                      HS_RESOURCE_EXHAUSTED, "hook 'schedule', begin");
+        assert_int_equal(poor.live, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_shape_has_its_values),
+        with_stage(invalid_options_are_refused),
+        own_test(a_value_is_set_before_each_step),
+        own_test(a_change_of_a_value_continues_in_proportion),
+        own_test(a_change_of_a_variable_continues_in_proportion),
+        own_test(a_change_from_or_to_0_is_overwritten),
+        own_test(control_changes_a_scheduled_number),
+        with_poisoned(a_rollback_of_the_guard_shrinks_the_scheduled_rate),
+        own_test(what_cannot_be_set_is_refused),
+        with_stage(a_backend_without_values_has_only_variables),
+        own_test(a_damaged_state_is_refused),
+        with_stage(without_memory_begin_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
