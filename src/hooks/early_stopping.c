@@ -328,7 +328,7 @@ hs_hook hs_early_stopping_hook(const hs_early_stopping_options *given)
     hs_early_stopping_options options = {0};
     early_stopping *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_early_stopping_options, reserved, &options, given, &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_early_stopping_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

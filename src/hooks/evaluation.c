@@ -336,7 +336,7 @@ hs_hook hs_evaluation_hook(const hs_evaluation_options *given)
     hs_evaluation_options options = {0};
     evaluation *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_evaluation_options, trigger, &options, given, &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_evaluation_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -312,7 +312,7 @@ hs_hook hs_finite_guard_hook(const hs_finite_guard_options *given)
     hs_finite_guard_options options = {0};
     finite_guard *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_finite_guard_options, trigger, &options, given, &error) && !hs__finite_check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_finite_guard_options, env, &options, given, &error) && !hs__finite_check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -210,7 +210,7 @@ hs_hook hs_logging_tensor_hook(const hs_logging_tensor_options *given)
     hs_logging_tensor_options options = {0};
     logging_tensor *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_logging_tensor_options, trigger, &options, given, &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_logging_tensor_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -436,7 +436,7 @@ hs_hook hs_metrics_file_hook(const hs_metrics_file_options *given)
     hs_metrics_file_options options = {0};
     metrics_file *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_metrics_file_options, trigger, &options, given, &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_metrics_file_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -260,7 +260,7 @@ hs_hook hs_progress_hook(const hs_progress_options *given)
     hs_progress_options options = {0};
     progress *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_progress_options, trigger, &options, given, &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_progress_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

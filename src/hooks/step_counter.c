@@ -55,8 +55,8 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (hook->started)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0 || hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer,
-                                                &hook->writer, err))
+    if (step < 0 ||
+        hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer, err))
         return err->code;
     hs_timer_start(hook->schedule.timer, step);
     count_from(hook, step, hs_run_context_now(run));
@@ -177,7 +177,7 @@ hs_hook hs_step_counter_hook(const hs_step_counter_options *given)
     hs_step_counter_options options = {0};
     step_counter *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_step_counter_options, trigger, &options, given, &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_step_counter_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -219,7 +219,7 @@ hs_hook hs_summary_saver_hook(const hs_summary_saver_options *given)
     hs_summary_saver_options options = {0};
     summary_saver *hook = NULL;
     hs_error error = {0};
-    if (!HS_STRUCT_TAKE(hs_summary_saver_options, trigger, &options, given, &error) && !check(&options, &error))
+    if (!HS_STRUCT_TAKE(hs_summary_saver_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
         destroy(hook);

@@ -59,27 +59,27 @@ typedef enum hs_save_failure {
 typedef struct hs_checkpoint_saver_options {
     size_t size;
     const char *checkpoint_dir;      /* (required) created if it is missing, with the directories above it */
-    double every_n_secs;             /* seconds between saves. One of every_n_secs, every_n_steps and trigger is required */
-    int64_t every_n_steps;           /* steps between saves, instead of every_n_secs */
     const char *checkpoint_basename; /* the name of a file. NULL: "model.ckpt" */
+    int64_t every_n_steps;           /* steps between saves. One of every_n_steps, every_n_secs and trigger is required */
+    double every_n_secs;             /* seconds between saves, instead of every_n_steps */
+    const hs_trigger *trigger;       /* instead of every_n_secs and every_n_steps */
     hs_saver *saver;                 /* borrowed. NULL: the scaffold's, or the one in the graph's collection HS_SAVERS */
     hs_scaffold *scaffold;           /* borrowed. Not together with saver */
     const hs_saver_listener *listeners; /* HS_LISTENERS(...), called in their order. NULL: none */
-    const hs_env *env;                  /* NULL: the system's. Copied */
-    hs_save_failure on_failure;         /* 0: HS_SAVE_FAILURE_SKIP */
-    hs_busy_policy busy;                /* with background. 0: HS_BUSY_WAIT */
-    int64_t copy_limit;                 /* with background: larger states are not copied. 0 and HS_NEVER: no limit */
     /* Measures how good the state is (hs_saver_options.keep_best). The name of a metric of the session
      * (hs_raw_session_metric), or of a tensor. A metric counts if it has the step that is saved: list hooks that evaluate
      * before this one. A tensor is fetched by a run of its own whenever a checkpoint is saved. NULL: no measure */
     const char *metric;
+    hs_save_failure on_failure; /* 0: HS_SAVE_FAILURE_SKIP */
+    hs_busy_policy busy;        /* with background. 0: HS_BUSY_WAIT */
+    int64_t copy_limit;         /* with background: larger states are not copied. 0 and HS_NEVER: no limit */
     /* Saves during training are made by a thread, from a copy (hs_save_options). Listeners are called when they are done.
      * Failures are reported in the step after */
     bool background;
     bool overlap;      /* with background: copies during the next runs. Only if nothing but ops changes variables */
     bool no_graph_def; /* write neither graph.pbtxt nor .meta files. The event file has the graph in any case */
     unsigned char reserved[5];
-    const hs_trigger *trigger; /* instead of every_n_secs and every_n_steps */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_checkpoint_saver_options;
 
 /* Threads: any. The session's thread calls the listeners. */

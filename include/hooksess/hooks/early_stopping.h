@@ -32,13 +32,13 @@ typedef struct hs_early_stopping_options {
     int64_t patience;
     double min_delta;   /* a value that is better by no more than this counts as not better. 0: any improvement counts */
     int64_t start_step; /* values of earlier steps do not count. 0: all count */
-    const hs_env *env;  /* NULL: the system's. Copied */
     bool larger_is_better;
     bool restore_best; /* restore the best state if this hook stopped the training */
     /* Restore it also if the session ends normally for another reason. A resumed run then continues from the best step,
      * not from the last one */
     bool restore_at_any_end;
     unsigned char reserved[5];
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_early_stopping_options;
 
 /* Threads: any. */

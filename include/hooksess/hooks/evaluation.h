@@ -16,8 +16,8 @@
  * signal, another thread) abandons it: nothing is told then, and whoever resumes evaluates when the next one is due. One
  * by a hook of the same run, as at the last step, does not.
  *
- *     hs_evaluation(.every_n_steps = 500, .reset_ops = HS_NAMES("clear"), .eval_op = "eval_batch", .n_batches = 40,
- *                   .metrics = HS_NAMES("accuracy", "loss"))
+ *     hs_evaluation(.metrics = HS_NAMES("accuracy", "loss"), .reset_ops = HS_NAMES("clear"), .eval_op = "eval_batch",
+ *                   .every_n_steps = 500, .n_batches = 40)
  *
  * logs "eval at step 500: accuracy = 0.91, loss = 0.3 (40 batches, 1.2 s)". */
 
@@ -29,25 +29,25 @@ typedef hs_code (*hs_evaluate_fn)(void *user, hs_raw_session *session, int64_t s
 
 typedef struct hs_evaluation_options {
     size_t size;
-    /* steps between evaluations. One of every_n_steps, every_n_secs, trigger and at_end is required */
-    int64_t every_n_steps;
-    double every_n_secs; /* seconds between evaluations, instead of every_n_steps */
-    const char *name;    /* begins the names of the metrics: "NAME/METRIC". NULL: "eval" */
+    const char *name; /* begins the names of the metrics: "NAME/METRIC". NULL: "eval" */
     /* tensors, each a number: fetched in one run, after the last batch. metrics or evaluate is required */
     const char *const *metrics;
     const char *const *reset_ops; /* run once before the first batch, to clear what the metrics gather. NULL: none */
     const char *eval_op;          /* evaluates one batch. NULL: the run of the metrics is all */
-    /* Runs of eval_op. 0 and HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation in any case, but not the training. If it comes
-     * instead of the first batch, the log has a warning and nothing is reported */
+    hs_evaluate_fn evaluate;      /* instead of metrics, ops and writers */
+    void *user;
+    /* steps between evaluations. One of every_n_steps, every_n_secs, trigger and at_end is required */
+    int64_t every_n_steps;
+    double every_n_secs;       /* seconds between evaluations, instead of every_n_steps */
+    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` has the effect of at_end */
+    bool at_end;               /* evaluate at the end of the session too, if that step was not evaluated yet */
+    unsigned char reserved[7];
+    /* Runs of eval_op. 0 and HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation in any case, but not the training.
+     * If it comes instead of the first batch, the log has a warning and nothing is reported */
     int64_t n_batches;
     const char *summary_dir;           /* for scalars NAME/METRIC at the global step. NULL: none */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
-    hs_evaluate_fn evaluate;           /* instead of metrics, ops and writers */
-    void *user;
-    const hs_env *env; /* NULL: the system's. Copied */
-    bool at_end;       /* evaluate at the end of the session too, if that step was not evaluated yet */
-    unsigned char reserved[7];
-    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` has the effect of at_end */
+    const hs_env *env;                 /* NULL: the system's. Copied */
 } hs_evaluation_options;
 
 /* Threads: any. The session's thread calls `evaluate`. */

@@ -61,6 +61,8 @@ typedef struct hs_finite_guard_options {
      * trigger: every training run. With HS_GUARD_SKIP_STEP all three must be 0 */
     int64_t every_n_steps;
     double every_n_secs; /* seconds between looks, instead of every_n_steps */
+    /* Instead of every_n_steps and every_n_secs; its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
+    const hs_trigger *trigger;
 
     /* Dumps, for looking at what happened and for making the step again: DUMP_DIR/finite_guard-STEP.safetensors has what
      * was fetched of the bad run, as "inputs/NAME", "gradients/NAME" and so on, and "dump_also/NAME";
@@ -102,8 +104,6 @@ typedef struct hs_finite_guard_options {
     int64_t max_skips;
 
     const hs_env *env; /* NULL: the system's. Copied */
-    /* Instead of every_n_steps and every_n_secs; its steps are training runs. Its `last` is HS_INVALID_ARGUMENT */
-    const hs_trigger *trigger;
 } hs_finite_guard_options;
 
 /* Threads: any. */

@@ -26,14 +26,14 @@ typedef struct hs_logging_tensor_options {
     const char *const *labels;  /* stand for the tensors in the line, one for each. NULL: the names */
     /* Runs of this hook between lines. One of every_n_steps, every_n_secs, trigger and at_end is required */
     int64_t every_n_steps;
-    double every_n_secs;            /* seconds between lines, instead of every_n_steps */
+    double every_n_secs; /* seconds between lines, instead of every_n_steps */
+    /* Instead of every_n_steps and every_n_secs. Its `last` is at_end, unless the last run had a line */
+    const hs_trigger *trigger;
+    bool at_end; /* a line at the end, from a separate run that fetches the tensors */
+    unsigned char reserved[7];
     hs_logging_format_fn formatter; /* NULL: the line above */
     void *user;
     const hs_env *env; /* NULL: the system's. Copied */
-    bool at_end;       /* a line at the end, from a separate run that fetches the tensors */
-    unsigned char reserved[7];
-    /* Instead of every_n_steps and every_n_secs. Its `last` is at_end, unless the last run had a line */
-    const hs_trigger *trigger;
 } hs_logging_tensor_options;
 
 /* Threads: any. The session's thread calls `formatter`. */

@@ -54,13 +54,13 @@ typedef struct hs_metrics_file_options {
     const char *const *metrics; /* metrics of the session; ended by NULL. At least one of tensors and metrics is required */
     int64_t every_n_steps;      /* steps between rows. None of every_n_steps, every_n_secs and trigger: 100 steps */
     double every_n_secs;        /* seconds between rows, instead of every_n_steps */
-    hs_metrics_file_format format; /* 0: HS_METRICS_BY_NAME */
-    int32_t reserved_format;
-    const hs_env *env; /* NULL: the system's. Copied */
-    bool no_wall_time; /* no column wall_time, which has the seconds since 1970, UTC */
-    unsigned char reserved[7];
     /* instead of every_n_steps and every_n_secs. Its `last`: a row at the end, from a separate run */
     const hs_trigger *trigger;
+    hs_metrics_file_format format; /* 0: HS_METRICS_BY_NAME */
+    int32_t reserved_format;
+    bool no_wall_time; /* no column wall_time, which has the seconds since 1970, UTC */
+    unsigned char reserved[7];
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_metrics_file_options;
 
 /* Threads: any.

@@ -26,14 +26,14 @@ HS_BEGIN_DECLS
 
 typedef struct hs_profiler_options {
     size_t size;
-    int64_t every_n_steps; /* steps between traces. One of every_n_steps, every_n_secs and trigger is required */
-    double every_n_secs;   /* seconds between traces, instead of every_n_steps */
-    const char *trace_dir; /* created if it is missing. NULL: the current directory */
-    int64_t max_bytes;     /* of the events in a file: later ones are dropped and counted. 0: 64 MiB */
-    const hs_env *env;     /* NULL: the system's. Copied */
-    bool show_memory;      /* the memory that each op returned or requested, if the backend reports it */
-    unsigned char reserved[7];
+    const char *trace_dir;     /* created if it is missing. NULL: the current directory */
+    int64_t every_n_steps;     /* steps between traces. One of every_n_steps, every_n_secs and trigger is required */
+    double every_n_secs;       /* seconds between traces, instead of every_n_steps */
     const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` is HS_INVALID_ARGUMENT */
+    int64_t max_bytes;         /* of the events in a file: later ones are dropped and counted. 0: 64 MiB */
+    bool show_memory;          /* the memory that each op returned or requested, if the backend reports it */
+    unsigned char reserved[7];
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_profiler_options;
 
 /* Threads: any. */

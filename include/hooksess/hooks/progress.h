@@ -25,18 +25,18 @@ HS_BEGIN_DECLS
 
 typedef struct hs_progress_options {
     size_t size;
-    int64_t descriptor; /* a file descriptor, which stays the caller's. 0: 2, the standard error */
-    int64_t last_step;  /* the step at which the training is done, for percentage and time left. 0: not known */
     /* Shown by name, of larger ones the first element; ended by NULL. Fetched only in the runs after which a line is shown.
      * NULL: none */
     const char *const *tensors;
-    double times_a_second; /* on a terminal: the most that the line is rewritten, 0.001 to 1000. 0: 5 */
-    int64_t every_n_steps; /* elsewhere: steps between lines. None of every_n_steps, every_n_secs and trigger: 10 s */
-    double every_n_secs;   /* elsewhere: seconds between lines, instead of every_n_steps */
-    const hs_env *env;     /* NULL: the system's. Copied */
-    bool plain;            /* whole lines on a terminal too */
-    unsigned char reserved[7];
+    int64_t last_step;         /* the step at which the training is done, for percentage and time left. 0: not known */
+    int64_t every_n_steps;     /* elsewhere: steps between lines. None of every_n_steps, every_n_secs and trigger: 10 s */
+    double every_n_secs;       /* elsewhere: seconds between lines, instead of every_n_steps */
     const hs_trigger *trigger; /* elsewhere: instead of every_n_steps and every_n_secs */
+    double times_a_second;     /* on a terminal: the most that the line is rewritten, 0.001 to 1000. 0: 5 */
+    int64_t descriptor;        /* a file descriptor, which stays the caller's. 0: 2, the standard error */
+    bool plain;                /* whole lines on a terminal too */
+    unsigned char reserved[7];
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_progress_options;
 
 /* Threads: any. The graph needs a global step. */

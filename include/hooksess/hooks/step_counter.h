@@ -21,13 +21,13 @@ HS_BEGIN_DECLS
 
 typedef struct hs_step_counter_options {
     size_t size;
-    int64_t every_n_steps; /* steps between rates. None of every_n_steps, every_n_secs and trigger: 100 steps */
-    double every_n_secs;   /* seconds between rates, instead of every_n_steps */
+    int64_t every_n_steps;     /* steps between rates. None of every_n_steps, every_n_secs and trigger: 100 steps */
+    double every_n_secs;       /* seconds between rates, instead of every_n_steps */
+    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs */
     /* for the scalar, with the session's writer. Without summary_dir and summary_writer: the log alone */
     const char *summary_dir;
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
     const hs_env *env;                 /* NULL: the system's. Copied */
-    const hs_trigger *trigger;         /* instead of every_n_steps and every_n_secs */
 } hs_step_counter_options;
 
 /* Threads: any. */

@@ -22,16 +22,16 @@ HS_BEGIN_DECLS
 
 typedef struct hs_summary_saver_options {
     size_t size;
-    int64_t every_n_steps;   /* steps between summaries. One of every_n_steps, every_n_secs and trigger is required */
-    double every_n_secs;     /* seconds between summaries, instead of every_n_steps */
-    const char *summary_dir; /* with the session's writer. Exactly one of summary_dir and summary_writer is required */
-    hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
+    const char *const *summary_ops; /* these are fetched, instead; ended by NULL. One event each */
     /* Its summary op is fetched; without one, only START is written. Borrowed. Exactly one of scaffold and summary_ops is
      * required */
     hs_scaffold *scaffold;
-    const char *const *summary_ops; /* these are fetched, instead; ended by NULL. One event each */
-    const hs_env *env;              /* NULL: the system's. Copied */
-    const hs_trigger *trigger;      /* instead of every_n_steps and every_n_secs */
+    int64_t every_n_steps;     /* steps between summaries. One of every_n_steps, every_n_secs and trigger is required */
+    double every_n_secs;       /* seconds between summaries, instead of every_n_steps */
+    const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs */
+    const char *summary_dir;   /* with the session's writer. Exactly one of summary_dir and summary_writer is required */
+    hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
+    const hs_env *env;                 /* NULL: the system's. Copied */
 } hs_summary_saver_options;
 
 /* Threads: any. */
