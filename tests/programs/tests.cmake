@@ -13,12 +13,12 @@ foreach(language IN ITEMS c cpp)
   set_tests_properties(programs/own_hook_${language} PROPERTIES LABELS unit)
 endforeach()
 
-if(TARGET adopt_after)
+if(TARGET adopt_after AND TARGET adopt_after_cpp)
   add_test(NAME programs/adopt COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_adopt.py -v)
   set_tests_properties(
     programs/adopt
     PROPERTIES TIMEOUT 300
-               ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/adopt;ADOPT_BEFORE=$<TARGET_FILE:adopt_before>;ADOPT_AFTER=$<TARGET_FILE:adopt_after>;PYTHONDONTWRITEBYTECODE=1")
+               ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/adopt;ADOPT_BEFORE=$<TARGET_FILE:adopt_before>;ADOPT_AFTER=$<TARGET_FILE:adopt_after>;ADOPT_AFTER_CPP=$<TARGET_FILE:adopt_after_cpp>;PYTHONDONTWRITEBYTECODE=1")
 endif()
 
 if(TARGET first_program AND TARGET first_program_cpp)
