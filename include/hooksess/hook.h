@@ -101,14 +101,16 @@ enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_BEST_EFFORT
 typedef struct hs_hook {
     const hs_hook_ops *ops;
     void *self;
-    uint32_t flags HS_ZERO;        /* HS_HOOK_TRAIN and so on; 0: HS_HOOK_TRAIN */
-    uint32_t max_failures HS_ZERO; /* with HS_HOOK_BEST_EFFORT, as in hs_hook_best_effort; 0: no limit */
+    uint32_t flags;        /* HS_HOOK_TRAIN and so on; 0: HS_HOOK_TRAIN */
+    uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT, as in hs_hook_best_effort; 0: no limit */
 } hs_hook;
 
 /* The constructors of built-in hooks (hooksess/hooks/) copy their options, lists and names, except what an option's comment
  * calls borrowed. A constructor never fails: the hook's begin reports invalid options (HS_INVALID_ARGUMENT) or exhausted
  * memory. */
 
+/* A hook of the program's own: hs_hook hook = HS_HOOK(.ops = &ops, .self = &h); */
+#define HS_HOOK(...)  HS__VALUE(hs_hook, __VA_ARGS__)
 /* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hs_nan_tensor(.tensor = "loss")). A named array of hooks ends with a
  * hook whose `ops` is NULL: hs_hook hooks[] = {hs_progress(), {0}}. */
 #define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})

@@ -38,13 +38,6 @@
 #pragma GCC system_header
 #endif
 
-/* A field that a designated initializer may leave out, in C++14 and later also without a warning. */
-#if defined(__cplusplus) && __cplusplus >= 201402L
-#define HS_ZERO = {}
-#else
-#define HS_ZERO
-#endif
-
 #ifdef __cplusplus
 #include <initializer_list>
 template <class T> constexpr const T *hs__address(const T &value)

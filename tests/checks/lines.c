@@ -105,7 +105,7 @@ static void stopped_by_a_hook(void)
     memset(&m, 0, sizeof m);
     m.learning_rate = 0.1f;
     early_stop h = {.best = INFINITY, .patience = 1, .bad = 0};
-    hs_hook hook = {.ops = &early_stop_ops, .self = &h};
+    hs_hook hook = HS_HOOK(.ops = &early_stop_ops, .self = &h);
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(10), m.weights);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m.loss);

@@ -117,7 +117,7 @@ static hs_hook counter_hook(const char *tensor, const hs_trigger *trigger, const
     h->tensor = tensor;
     h->directory = directory;
     h->acted = acted;
-    hs_hook hook = {.ops = &counter_ops, .self = h};
+    hs_hook hook = HS_HOOK(.ops = &counter_ops, .self = h);
     return hook;
 }
 
@@ -215,7 +215,7 @@ static void train_to(const char *directory, int64_t last_step, record *counted, 
                  .started = false,
                  .acts = false};
     CHECK(w.timer);
-    hs_hook watching = {.ops = &watcher_ops, .self = &w, .flags = 0};
+    hs_hook watching = HS_HOOK(.ops = &watcher_ops, .self = &w);
     hs_session *s = hs_training_session_open(
         hs_graph_backend(m.graph),
         HS_TRAINING_OPTIONS(.checkpoint_dir = directory,
