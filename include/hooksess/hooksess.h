@@ -12,6 +12,7 @@
  *   hs_graph_state              adds other state to checkpoints: two functions, save and load     graph.h
  *   hs_graph_value              names memory that hooks read, such as a loss; it is not saved     graph.h
  *   hs_graph_global_step        gives the global step a place in the program's memory             graph.h
+ *   hs_graph_summary_scalar     charts a number of the graph in TensorBoard                       graph_summary.h
  *   hs_graph_op                 makes a function of the program an op                             graph.h
  *   hs_op_fn                    the type of this function                                         graph.h
  *   hs_graph_backend            returns the backend on which a session is opened                  graph.h
@@ -49,6 +50,7 @@
  *   hs_stop_at_step             ends the training at a step                                       hooks/stop_at_step.h
  *   hs_nan_tensor               fails or stops when a tensor is not finite                        hooks/nan_tensor.h
  *   hs_logging_tensor           logs tensors                                                      hooks/logging_tensor.h
+ *   hs_schedule                 sets the learning rate by step                                    hooks/schedule.h
  *   hs_checkpoint_saver         saves with options that the usual hook does not have              hooks/checkpoint_saver.h
  *   HS_TRIGGER                  when a hook acts: by steps, by seconds, on request                trigger.h
  *   hs_hook_ops                 the callbacks of a hook that the program writes                   hook.h

@@ -2,7 +2,8 @@
 #ifndef HOOKSESS_HPP
 #define HOOKSESS_HPP
 
-/* The library for C++17 and later. Header-only.
+/* The library for C++17 and later. Header-only. Designated initializers, as in this example, need C++20: in C++17, declare a
+ * variable, set its size and its fields.
  *
  *     hs::graph g;
  *     std::vector<float> weights(784 * 10);

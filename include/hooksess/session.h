@@ -160,7 +160,9 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * The code between the two may throw C++ exceptions and use longjmp: no function of the library is left by it.
  *
  * Only hs_step_end advances the global step. If the program changes it as well, as a step++ that is left in the loop does,
- * the session fails with HS_FAILED_PRECONDITION.
+ * the session fails with HS_FAILED_PRECONDITION. A counter of the program's own is the global step only if
+ * hs_graph_global_step names it. Any other counter starts again when the training is resumed: name it, or read
+ * hs_session_global_step.
  *
  * The graph needs a global step (hs_graph_global_step; a training session makes one for a graph without ops), and its
  * backend has to be able to advance it: HS_UNIMPLEMENTED. What a lost session (hs_recovery) would need to be made again

@@ -23,7 +23,8 @@ HS_BEGIN_DECLS
  * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
  *
  * An embedded graph without ops and without a global step is given one, for steps that the program computes itself
- * (hs_step_begin). With ops it is not: a global step that no op advances would let the training go on forever.
+ * (hs_step_begin). With ops, also those of summaries, it is not: a global step that no op advances would let the training
+ * go on forever. Call hs_graph_global_step then.
  *
  * The session recovers (hs_recovery), unless it is told not to. */
 typedef struct hs_training_options {
@@ -34,8 +35,8 @@ typedef struct hs_training_options {
     int64_t save_checkpoint_steps;
     const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
     double save_summaries_secs;
-    /* Steps between summaries. None of secs, steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor
-     * has 120 s) */
+    /* Steps between summaries, which begin with the first run: 1, 101, 201. For 100, 200, 300 use the trigger. None of secs,
+     * steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor has 120 s) */
     int64_t save_summaries_steps;
     const hs_trigger *save_summaries_trigger; /* instead of save_summaries_secs or _steps */
     /* Steps between two rates (steps per second) in the log and, for TensorBoard, in the event file. 0: 100 */

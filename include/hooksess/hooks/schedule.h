@@ -19,7 +19,8 @@
  *   s < w + h + d     between `from` and `to`, by `decay`
  *   later             to; without a decay: from
  *
- * A run that makes several steps uses the value of its first step. With warm-up, hold and decay, this is the
+ * So the last of w + h + d steps does not reach `to`; the step after it does. A run that makes several steps uses the value
+ * of its first step. With warm-up, hold and decay, this is the
  * warmup-stable-decay schedule.
  *
  * Another hook or the program may change the number: hs_control, for example, or hs_finite_guard after a rollback. Then the
@@ -60,7 +61,7 @@ typedef struct hs_schedule_options {
     int64_t hold_steps;   /* steps between warm-up and decay. 0: none */
     hs_decay decay;
     int32_t reserved_decay;
-    double from;         /* (required) */
+    double from;         /* (required) after the warm-up, before the decay */
     double to;           /* at the end of the decay */
     int64_t decay_steps; /* (required with a decay) */
     /* Instead of a decay and hold_steps: constant pieces. Before the first point the value is `from`. Steps ascend. Copied.
