@@ -9,7 +9,7 @@
  *
  *     int64_t step = 0; // a variable of the model
  *     hs_checkpoint_manager *manager = hs_checkpoint_manager_new(
- *         HS_CHECKPOINT_MANAGER_OPTIONS(.checkpoint_dir = "run", .interval = 100, .step = &step), &err);
+ *         HS_CHECKPOINT_MANAGER_OPTIONS(.checkpoint_dir = "run", .every_n_steps = 100, .step = &step), &err);
  *     hs_code code = hs_checkpoint_manager_restore_or_initialize(manager, session, NULL, NULL, &err);
  *     while (!code && step < 1000) {
  *         train(&step);
@@ -27,7 +27,7 @@ typedef struct hs_checkpoint_manager_options {
     const char *checkpoint_dir;    /* (required) it must exist, or its parent must: one level is made. Copied */
     const char *name;              /* checkpoints are DIRECTORY/NAME-NUMBER; NULL: "ckpt". Copied */
     const hs_saver_options *saver; /* what is saved, and how much of it is kept; NULL: the defaults. Copied */
-    int64_t interval;              /* 0: every save is made; else so many steps after the one before */
+    int64_t every_n_steps;         /* 0: every save is made; else so many steps after the one before */
     const int64_t *step;           /* the counter that the interval goes by; NULL: the session's global step */
     int64_t last_step;             /* with has_last_step: as if a save had been made at this step */
     /* Called where there is nothing to restore; `session` has been initialized by its init op. NULL: nothing is done. */

@@ -143,7 +143,7 @@ typedef struct hs_looper_options {
     const char *name;            /* NULL: "looper" */
     /* A call every so many seconds, from the first on, which is made at once; one that took longer is followed by the next
      * at once, until it has caught up. 0: one after the other. */
-    double interval_secs;
+    double every_n_secs;
     hs_code (*loop)(void *user, hs_error *err);       /* (required) */
     hs_code (*start_loop)(void *user, hs_error *err); /* before the first call; may be NULL */
     hs_code (*stop_loop)(void *user, hs_error *err);  /* after the last one, unless one of them failed; may be NULL */

@@ -14,7 +14,7 @@
  *
  * Fields that are left out are 0, their default. In C++ the designators must be in the order of the fields.
  *
- * Lists end with a terminator. The macros write it. A named array ends with {0}, as in
+ * Lists end with a terminator. The macros write it. A named array ends with {0}, in C++ with {}, as in
  *
  *   hs_hook hooks[] = {hs_progress(), {0}};
  *

@@ -22,7 +22,9 @@
  *
  * A hook that fetches values has to decide before the run:
  *
- *     before_run             h->acts = hs_timer_due(h->timer, run, step + 1); with the step of hs_run_context_global_step
+ *     before_run             with the step of hs_run_context_global_step:
+ *                            hs_timer_begin(h->timer, run, step);
+ *                            h->acts = hs_timer_due(h->timer, run, step + 1);
  *     after_run              if (h->acts)
  *                                hs_timer_mark(h->timer, run, step, NULL, NULL);
  *

@@ -105,7 +105,7 @@ size_t hs_struct_size(const char *type)
         SIZE(hs_watchdog_options),
     };
     for (size_t i = 0; i < sizeof structs / sizeof *structs; i++)
-        if (strcmp(structs[i].type, type) == 0)
+        if (type && strcmp(structs[i].type, type) == 0)
             return structs[i].size;
     return 0;
 }

@@ -11,7 +11,7 @@ struct hs_checkpoint_manager {
     hs_saver *saver;
     char *directory, *prefix; /* "DIRECTORY/NAME" */
     char *path;               /* of the last save; NULL: none yet */
-    int64_t interval;         /* 0: none */
+    int64_t every_n_steps;    /* 0: none */
     const int64_t *step;      /* NULL: the global step */
     bool has_last_step;       /* only where there is an interval */
     int64_t last_step;        /* of the last save or restore */
@@ -28,9 +28,9 @@ static hs_code check_options(const hs_checkpoint_manager_options *options, hs_er
     if (options->name && (!*options->name || strchr(options->name, '/')))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.name '%s' is not the name of a file",
                             options->name);
-    if (options->interval < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.interval is %lld",
-                            (long long)options->interval);
+    if (options->every_n_steps < 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_checkpoint_manager_options.every_n_steps is %lld",
+                            (long long)options->every_n_steps);
     return HS_OK;
 }
 
@@ -60,10 +60,10 @@ hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_manager_opt
     }
     *manager = (hs_checkpoint_manager){
         .saver = saver,
-        .interval = options.interval,
+        .every_n_steps = options.every_n_steps,
         .step = options.step,
         .last_step = options.last_step,
-        .has_last_step = options.has_last_step && options.interval,
+        .has_last_step = options.has_last_step && options.every_n_steps,
         .init_fn = options.init_fn,
         .user = options.user,
     };
@@ -102,18 +102,19 @@ static hs_code read_step(const hs_checkpoint_manager *manager, hs_raw_session *s
 {
     hs_error error = {0};
     *step = 0;
-    if (!manager->interval)
+    if (!manager->every_n_steps)
         return HS_OK;
     *step = manager->step ? *manager->step : hs_raw_session_global_step(session, &error);
     if (error.code)
-        hs_error_prefix(&error, "what hs_checkpoint_manager_options.interval goes by (give .step where there is none)");
+        hs_error_prefix(&error,
+                        "what hs_checkpoint_manager_options.every_n_steps goes by (give .step where there is none)");
     return hs__error_copy(err, &error);
 }
 
 static void note_step(hs_checkpoint_manager *manager, int64_t step)
 {
     manager->last_step = step;
-    manager->has_last_step = manager->interval != 0;
+    manager->has_last_step = manager->every_n_steps != 0;
 }
 
 static void note_number(hs_checkpoint_manager *manager, const char *path)
@@ -170,7 +171,7 @@ hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manag
 static bool is_time(const hs_checkpoint_manager *manager, int64_t step, bool now)
 {
     uint64_t since = (uint64_t)step - (uint64_t)manager->last_step;
-    return !manager->has_last_step || since >= (now ? 1 : (uint64_t)manager->interval);
+    return !manager->has_last_step || since >= (now ? 1 : (uint64_t)manager->every_n_steps);
 }
 
 static hs_code check_welcome(const hs_checkpoint_manager *manager, const hs_raw_session *session, hs_error *err)

@@ -17,7 +17,7 @@ enum { NOT_SAVED = -1 };
 
 typedef struct {
     hs__hook_base base;
-    hs__schedule schedule;
+    hs__timing timing;
     char *directory, *prefix; /* "DIRECTORY/BASENAME" */
     hs_saver *saver;
     hs_saver *holder; /* of the directory, from begin to after_create_session */
@@ -82,7 +82,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->writer = NULL;
     hook->log = hs_backend_env(backend);
     hook->policy.tries = 0;
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
     if (!code && hook->metric)
         code = find_metric(hook, backend, err);
@@ -288,13 +288,13 @@ static hs_code is_due(checkpoint_saver *hook, hs_run_context *run, bool *due, hs
         *due = hook->requested || hs__save_retry_due(&hook->policy, run);
         return HS_OK;
     }
-    hs_code code = hs_timer_fires(hook->schedule.timer, run, due, err);
+    hs_code code = hs_timer_fires(hook->timing.timer, run, due, err);
     if (code || *due || !requested)
         return code;
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL); /* whatever the trigger says */
+    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL); /* whatever the trigger says */
     *due = true;
     return HS_OK;
 }
@@ -339,8 +339,8 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
     if (code)
         hs__go_on_unsaved(&hook->policy, run, step, &error);
     else if (again) { /* the intervals begin with the save that came late */
-        hs_timer_reset(hook->schedule.timer);
-        hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+        hs_timer_reset(hook->timing.timer);
+        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
     }
     return HS_OK;
 }
@@ -348,11 +348,11 @@ static hs_code save_or_go_on(checkpoint_saver *hook, hs_run_context *run, int64_
 static hs_code save_created(checkpoint_saver *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hs_code code = HS_OK;
-    hs_timer *timer = hook->schedule.timer;
+    hs_timer *timer = hook->timing.timer;
     bool restored = just_restored(hook, hs_run_context_session(run), step);
     hook->due = hook->requested = false; /* what was due when a session was lost is not, in the one that is made for it */
     hs_timer_start(timer, step);
-    bool saves = !restored && (hook->schedule.first || hs_timer_due(timer, run, step));
+    bool saves = !restored && (hook->timing.first || hs_timer_due(timer, run, step));
     hs__save_time_tell(&hook->time, run);
     if (restored)
         hook->saved_step = step;
@@ -443,13 +443,13 @@ static void close_hook(void *self, const hs_outcome *outcome)
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_timer_save(((checkpoint_saver *)self)->schedule.timer, out, err);
+    return hs_timer_save(((checkpoint_saver *)self)->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     checkpoint_saver *hook = self;
-    return hs_timer_load(hook->schedule.timer, in, err);
+    return hs_timer_load(hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)
@@ -460,7 +460,7 @@ static void destroy(void *self)
     hs_env_free(env, hook->directory);
     hs_env_free(env, hook->prefix);
     hs_env_free(env, hook->metric);
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     hs__listeners_free(&hook->listeners, env);
     hs__hook_free(hook);
 }
@@ -488,9 +488,9 @@ static hs_code check(const hs_checkpoint_saver_options *options, hs_error *err)
 
 static hs_code set_timer(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)
 {
-    const hs__timing timing = {
+    const hs__timing_options timing = {
         .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
-    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
+    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
 static hs_code fill(checkpoint_saver *hook, const hs_checkpoint_saver_options *options, hs_error *err)

@@ -11,7 +11,7 @@ enum { LINE = 1900, NOT_EVALUATED = -1 };
 
 typedef struct {
     hs__hook_base base;
-    hs__schedule schedule;
+    hs__timing timing;
     bool at_end, due;
     char *name, *eval_op, *summary_dir;
     const char *const *metrics, *const *reset_ops;
@@ -46,7 +46,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     evaluation *hook = self;
     hook->session_env = hs_backend_env(backend);
     hook->evaluated_step = NOT_EVALUATED;
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     hs_code code = hs_backend_check_global_step(backend, err);
     for (size_t i = 0; !code && hook->metrics && hook->metrics[i]; i++)
         code = hs_backend_check_tensor(backend, hook->metrics[i], err);
@@ -182,7 +182,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     evaluation *hook = self;
     bool fires;
     (void)values;
-    hs_code code = hs_timer_fires(hook->schedule.timer, run, &fires, err);
+    hs_code code = hs_timer_fires(hook->timing.timer, run, &fires, err);
     hook->due |= fires; /* still, where another hook's failure has kept the boundary from coming */
     if (!code && hook->due)
         hs_run_context_request_boundary(run);
@@ -193,8 +193,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code created(evaluation *hook, hs_run_context *run, int64_t step, hs_error *err)
 {
     hook->due = false; /* what was due when a session was lost is not, in the one that is made for it */
-    hs_timer_start(hook->schedule.timer, step);
-    hs_timer_begin(hook->schedule.timer, run, step);
+    hs_timer_start(hook->timing.timer, step);
+    hs_timer_begin(hook->timing.timer, run, step);
     return hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer,
                                        err);
 }
@@ -223,7 +223,7 @@ static bool is_evaluated(const evaluation *hook, const hs_raw_session *session, 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     evaluation *hook = self;
-    if (!hook->at_end && !hook->schedule.last)
+    if (!hook->at_end && !hook->timing.last)
         return HS_OK;
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0 || is_evaluated(hook, session, step))
@@ -233,21 +233,21 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_timer_save(((evaluation *)self)->schedule.timer, out, err);
+    return hs_timer_save(((evaluation *)self)->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     evaluation *hook = self;
     hook->due = false; /* at a step that was left */
-    return hs_timer_load(hook->schedule.timer, in, err);
+    return hs_timer_load(hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     evaluation *hook = self;
     const hs_env *env = &hook->base.env;
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     hs_env_free(env, hook->name);
     hs_env_free(env, hook->eval_op);
     hs_env_free(env, hook->summary_dir);
@@ -291,11 +291,11 @@ static hs_code check(const hs_evaluation_options *options, hs_error *err)
 
 static hs_code set_timer(evaluation *hook, const hs_evaluation_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->every_n_secs,
-                               .steps = options->every_n_steps,
-                               .trigger = options->trigger,
-                               .optional = options->at_end};
-    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
+    const hs__timing_options timing = {.secs = options->every_n_secs,
+                                       .steps = options->every_n_steps,
+                                       .trigger = options->trigger,
+                                       .optional = options->at_end};
+    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
 static hs_code make_tags(evaluation *hook, hs_error *err)

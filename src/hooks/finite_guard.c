@@ -27,7 +27,7 @@ typedef struct {
     hs_run_args args;
     hs_guard_policy policy;
     bool periodic, started;
-    hs__schedule schedule;
+    hs__timing timing;
     int64_t runs, skips, max_skips;
     char *update_op;
     bool looks_now;
@@ -47,7 +47,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->runs = hook->skips = hook->dump.made = 0;
     hook->goes_back = hook->started = false;
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     for (size_t i = 0; !code && hook->watched.names[i]; i++)
         code = hs_backend_check_tensor(backend, hook->watched.names[i], err);
     if (!code)
@@ -79,11 +79,11 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
         hs__rollback_release(&hook->rollback, hs_run_context_session(run));
     }
     if (hook->periodic && !hook->started) {
-        hs_timer_start(hook->schedule.timer, hook->runs);
-        hs_timer_begin(hook->schedule.timer, run, hook->runs);
+        hs_timer_start(hook->timing.timer, hook->runs);
+        hs_timer_begin(hook->timing.timer, run, hook->runs);
         hook->started = true;
     }
-    hook->looks_now = !hook->periodic || hs_timer_due(hook->schedule.timer, run, hook->runs + 1);
+    hook->looks_now = !hook->periodic || hs_timer_due(hook->timing.timer, run, hook->runs + 1);
     if (hook->looks_now)
         *args = &hook->args;
     return HS_OK;
@@ -177,7 +177,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (!hook->looks_now)
         return HS_OK;
     if (hook->periodic)
-        hs_timer_mark(hook->schedule.timer, run, hook->runs, NULL, NULL);
+        hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
     hs_code code = hs__look(&hook->watched, run, values, &hook->copy, &hook->found, err);
     if (code)
         return code;
@@ -207,7 +207,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     const finite_guard *hook = self;
     const record now = {hook->rollback.count, hook->skips, hook->runs};
     hs_code code = hs_state_writer_write(out, &now, sizeof now, err);
-    return code ? code : hs_timer_save(hook->schedule.timer, out, err);
+    return code ? code : hs_timer_save(hook->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -225,14 +225,14 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     hook->skips = loaded.skips;
     hook->runs = loaded.runs;
     hook->started = false;
-    return hs_timer_load(hook->schedule.timer, in, err);
+    return hs_timer_load(hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     finite_guard *hook = self;
     const hs_env *env = &hook->base.env;
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     hs_host_copy_free(&hook->copy);
     hs_env_free(env, (void *)hook->watched.names);
     hs_env_free(env, hook->update_op);
@@ -285,7 +285,8 @@ static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_err
 static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
     hook->policy = o->policy;
-    const hs__timing timing = {.secs = o->every_n_secs, .steps = o->every_n_steps, .trigger = o->trigger, .first = true};
+    const hs__timing_options timing = {
+        .secs = o->every_n_secs, .steps = o->every_n_steps, .trigger = o->trigger, .first = true};
     hook->periodic = o->every_n_steps || o->every_n_secs != 0 || o->trigger;
     hook->max_skips = or_default(o->max_skips, MOST_SKIPS);
     hook->dump.most = or_default(o->max_dumps, MOST_DUMPS);
@@ -296,8 +297,8 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
                                     .factor = o->learning_rate_factor != 0 ? o->learning_rate_factor : 0.5,
                                     .skip_batches = o->skip_batches,
                                     .snapshot_limit = or_default(o->snapshot_limit, SNAPSHOT_LIMIT)};
-    hs_code code = hook->periodic ? hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err) : HS_OK;
-    if (!code && hook->schedule.last)
+    hs_code code = hook->periodic ? hs__timing_init(&hook->timing, &timing, &hook->base.env, err) : HS_OK;
+    if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "trigger: last is set, and no run comes at the end that could be looked at");
     if (!code && !(code = copy_names(hook, o, err)) && !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&

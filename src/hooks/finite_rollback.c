@@ -61,8 +61,9 @@ static hs_saver *find_saver(const hs__rollback *rollback, const hs_raw_session *
     hs_saver *saver = rollback->saver ? rollback->saver : rollback->scaffold ? hs_scaffold_saver(rollback->scaffold) : NULL;
     if (saver)
         return saver;
-    bool several = hs_backend_collection_item(backend, HS_SAVERS, 1, NULL);
-    return !several && hs_backend_collection_item(backend, HS_SAVERS, 0, &item) ? (hs_saver *)item : NULL;
+    bool only_one = hs_backend_collection_item(backend, HS_SAVERS, 0, &item) &&
+                    !hs_backend_collection_item(backend, HS_SAVERS, 1, NULL);
+    return only_one ? (hs_saver *)item : NULL;
 }
 
 /* What a checkpoint would take for variables. */

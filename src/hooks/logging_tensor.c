@@ -17,7 +17,7 @@ typedef struct {
     hs_logging_format_fn formatter;
     void *user;
     bool at_end;
-    hs__schedule schedule;
+    hs__timing timing;
     int64_t runs;   /* what the timer counts */
     int64_t logged; /* after which of them there was a line */
     bool started, logs_now;
@@ -33,7 +33,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->runs = 0;
     hook->logged = NOT_LOGGED;
     hook->started = hook->logs_now = false;
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     for (size_t i = 0; !code && hook->tensors[i]; i++)
         code = hs_backend_check_tensor(backend, hook->tensors[i], err);
     return code;
@@ -91,11 +91,11 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     logging_tensor *hook = self;
     (void)err;
     if (!hook->started) {
-        hs_timer_start(hook->schedule.timer, hook->runs);
-        hs_timer_begin(hook->schedule.timer, run, hook->runs);
+        hs_timer_start(hook->timing.timer, hook->runs);
+        hs_timer_begin(hook->timing.timer, run, hook->runs);
         hook->started = true;
     }
-    hook->logs_now = hs_timer_due(hook->schedule.timer, run, hook->runs + 1);
+    hook->logs_now = hs_timer_due(hook->timing.timer, run, hook->runs + 1);
     if (hook->logs_now)
         *args = &hook->args;
     return HS_OK;
@@ -108,7 +108,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     (void)err;
     hook->runs++;
     if (hook->logs_now) {
-        bool before = hs_timer_mark(hook->schedule.timer, run, hook->runs, &elapsed, NULL);
+        bool before = hs_timer_mark(hook->timing.timer, run, hook->runs, &elapsed, NULL);
         log_values(hook, values, before ? &elapsed : NULL);
         hook->logged = hook->runs;
     }
@@ -119,7 +119,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     logging_tensor *hook = self;
     const hs_run_values *values;
-    if (!hook->at_end && (!hook->schedule.last || hook->logged == hook->runs))
+    if (!hook->at_end && (!hook->timing.last || hook->logged == hook->runs))
         return HS_OK;
     hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
     if (!code)
@@ -131,7 +131,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const logging_tensor *hook = self;
     hs_code code = hs_state_writer_write(out, &hook->runs, sizeof hook->runs, err);
-    return code ? code : hs_timer_save(hook->schedule.timer, out, err);
+    return code ? code : hs_timer_save(hook->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -146,13 +146,13 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     hook->runs = runs;
     hook->logged = NOT_LOGGED;
     hook->started = false;
-    return hs_timer_load(hook->schedule.timer, in, err);
+    return hs_timer_load(hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     logging_tensor *hook = self;
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     if (hook->labels != hook->tensors)
         hs_env_free(&hook->base.env, (void *)hook->labels);
     hs_env_free(&hook->base.env, (void *)hook->tensors);
@@ -182,12 +182,12 @@ static hs_code check(const hs_logging_tensor_options *options, hs_error *err)
 
 static hs_code set_timer(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->every_n_secs,
-                               .steps = options->every_n_steps,
-                               .trigger = options->trigger,
-                               .first = true,
-                               .optional = options->at_end};
-    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
+    const hs__timing_options timing = {.secs = options->every_n_secs,
+                                       .steps = options->every_n_steps,
+                                       .trigger = options->trigger,
+                                       .first = true,
+                                       .optional = options->at_end};
+    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
 static hs_code fill(logging_tensor *hook, const hs_logging_tensor_options *options, hs_error *err)

@@ -16,7 +16,7 @@ static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 
 typedef struct {
     hs__hook_base base;
-    hs__schedule schedule;
+    hs__timing timing;
     const char *const *tensors, *const *labels, *const *metrics; /* copies; NULL: none */
     const char **names;                                          /* of all columns */
     size_t n_tensors, n_metrics;
@@ -51,7 +51,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->per_run = 1;
     hook->row_step = -1;
     hs__metrics_board_clear(&hook->board);
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     return code;
 }
 
@@ -183,10 +183,10 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
             return err->code;
         hook->step = step;
         hook->has_step = true;
-        hs_timer_start(hook->schedule.timer, step);
-        hs_timer_begin(hook->schedule.timer, run, step);
+        hs_timer_start(hook->timing.timer, step);
+        hs_timer_begin(hook->timing.timer, run, step);
     }
-    hook->wants_now = hs_timer_due(hook->schedule.timer, run, hook->step + hook->per_run);
+    hook->wants_now = hs_timer_due(hook->timing.timer, run, hook->step + hook->per_run);
     if (hook->wants_now && hook->n_tensors)
         *args = &hook->args;
     return HS_OK;
@@ -196,17 +196,17 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     metrics_file *hook = self;
-    if (!hook->wants_now && !hook->schedule.by_steps)
+    if (!hook->wants_now && !hook->timing.by_steps)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err), before = hook->step;
     if (step < 0)
         return err->code;
     hook->step = step;
-    if (hook->schedule.by_steps && step > before)
+    if (hook->timing.by_steps && step > before)
         hook->per_run = step - before;
     if (!hook->wants_now)
         return HS_OK;
-    hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
     hs_code code = write_row(hook, values, err);
     if (code)
         hook->has_step = false; /* a hook of best effort may be left alone for some steps */
@@ -219,7 +219,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
     metrics_file *hook = self;
     const hs_run_values *values = NULL;
     hs_code code = settle(hook, err);
-    if (code || !hook->schedule.last)
+    if (code || !hook->timing.last)
         return tolerate(hook, code, err);
     hook->step = hs_raw_session_global_step(session, err);
     if (hook->step < 0 || hook->step == hook->row_step)
@@ -255,7 +255,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     if ((code = hs_state_writer_write(out, head, sizeof head, err)) ||
         (code = hs__metrics_board_save(&hook->board, out, err)))
         return code;
-    return hs_timer_save(hook->schedule.timer, out, err);
+    return hs_timer_save(hook->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -268,7 +268,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     if (head[0] < 0 || head[2] < 1 || head[2] > MOST_PER_RUN)
         return hs_error_set(err, HS_DATA_LOSS, "its file has %lld bytes, and its runs make %lld steps", (long long)head[0],
                             (long long)head[2]);
-    if ((code = hs__metrics_board_load(&hook->board, in, err)) || (code = hs_timer_load(hook->schedule.timer, in, err)))
+    if ((code = hs__metrics_board_load(&hook->board, in, err)) || (code = hs_timer_load(hook->timing.timer, in, err)))
         return code;
     hook->keep = (hs__line_keep){.kind = HS__KEEP_BYTES, .bytes = (uint64_t)head[0], .step = head[1]};
     hook->row_step = head[1];
@@ -282,7 +282,7 @@ static void destroy(void *self)
 {
     metrics_file *hook = self;
     const hs_env *env = &hook->base.env;
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     hs__line_file_free(hook->file);
     hs_host_copy_free(&hook->copy);
     if (hook->labels != hook->tensors)
@@ -330,11 +330,11 @@ static int64_t format_of(const hs_metrics_file_options *options)
 static hs_code set_timer(metrics_file *hook, const hs_metrics_file_options *options, hs_error *err)
 {
     bool neither = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
-    const hs__timing timing = {.secs = options->every_n_secs,
-                               .steps = neither ? DEFAULT_STEPS : options->every_n_steps,
-                               .trigger = options->trigger,
-                               .first = true};
-    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
+    const hs__timing_options timing = {.secs = options->every_n_secs,
+                                       .steps = neither ? DEFAULT_STEPS : options->every_n_steps,
+                                       .trigger = options->trigger,
+                                       .first = true};
+    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
 static hs_code check(const hs_metrics_file_options *options, hs_error *err)

@@ -11,7 +11,7 @@ static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 
 typedef struct {
     hs__hook_base base;
-    hs__schedule schedule;
+    hs__timing timing;
     char *trace_dir;
     int64_t max_bytes;
     bool show_memory;
@@ -29,7 +29,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->per_run = 1;
     hook->has_step = hook->traces_now = hook->writes_now = false;
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     return hs_backend_check_global_step(backend, err);
 }
 
@@ -45,9 +45,9 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     static const hs_run_options full = HS_INIT(hs_run_options, .trace_level = HS_TRACE_FULL);
     static const hs_run_args traced = HS_INIT(hs_run_args, .options = &full);
     profiler *hook = self;
-    hs_timer *timer = hook->schedule.timer;
+    hs_timer *timer = hook->timing.timer;
     hook->traces_now = hook->writes_now = false;
-    if (hook->schedule.by_steps && !hook->has_step) {
+    if (hook->timing.by_steps && !hook->has_step) {
         int64_t step = hs_run_context_global_step(run, err);
         if (step < 0)
             return err->code;
@@ -95,9 +95,9 @@ static void keep(profiler *hook, hs_run_context *run, const hs_run_values *value
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     profiler *hook = self;
-    hs_timer *timer = hook->schedule.timer;
+    hs_timer *timer = hook->timing.timer;
     int64_t before = hook->step;
-    bool by_steps = hook->schedule.by_steps;
+    bool by_steps = hook->timing.by_steps;
     int64_t step = by_steps || hook->traces_now ? hs_run_context_global_step(run, err) : before;
     if (step < 0)
         return err->code;
@@ -145,7 +145,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const profiler *hook = self;
     hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
-    return code ? code : hs_timer_save(hook->schedule.timer, out, err);
+    return code ? code : hs_timer_save(hook->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -159,14 +159,14 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
     hook->per_run = per_run;
     hook->has_step = false;
-    return hs_timer_load(hook->schedule.timer, in, err);
+    return hs_timer_load(hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     profiler *hook = self;
     drop_metadata(hook);
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, hook->trace_dir);
     hs__hook_free(hook);
 }
@@ -185,9 +185,10 @@ static hs_code check(const hs_profiler_options *options, hs_error *err)
 
 static hs_code set_timer(profiler *hook, const hs_profiler_options *options, hs_error *err)
 {
-    const hs__timing timing = {.secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
-    hs_code code = hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
-    if (!code && hook->schedule.last)
+    const hs__timing_options timing = {
+        .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
+    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "trigger: last is set, and no run comes at the end that could be traced");
     return code;

@@ -16,7 +16,7 @@ static const double HALF_LIFE = 30;
 
 typedef struct {
     hs__hook_base base;
-    hs__schedule schedule;
+    hs__timing timing;
     hs__progress_line line;
     int64_t last_step; /* 0: not known */
     const char *const *tensors;
@@ -38,7 +38,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
         code = hs_backend_check_tensor(backend, hook->tensors[i], err);
     hook->session_env = hs_backend_env(backend);
     hook->started = false;
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     return code;
 }
 
@@ -52,13 +52,13 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 static void start(progress *hook, hs_run_context *run, int64_t step)
 {
     hook->started = true;
-    hook->shows_first = hook->schedule.first;
+    hook->shows_first = hook->timing.first;
     hook->step = hook->first_step = hook->seen_step = step;
     hook->from_ns = hook->seen_ns = hs_run_context_now(run);
     hook->steps = hook->secs = 0;
     hook->per_run = 1;
-    hs_timer_start(hook->schedule.timer, step);
-    hs_timer_begin(hook->schedule.timer, run, step);
+    hs_timer_start(hook->timing.timer, step);
+    hs_timer_begin(hook->timing.timer, run, step);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
@@ -70,10 +70,10 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
             return err->code;
         start(hook, run, step);
     }
-    hs_timer *timer = hook->schedule.timer;
+    hs_timer *timer = hook->timing.timer;
     int64_t after = hook->step + hook->per_run;
     hook->shows_now = !hook->line.dead && (hs_timer_due(timer, run, after) || hook->shows_first);
-    if (hook->shows_now && hook->schedule.by_secs) /* from here, so that each of the steps that take longer is shown */
+    if (hook->shows_now && hook->timing.by_secs) /* from here, so that each of the steps that take longer is shown */
         hs_timer_mark(timer, run, after, NULL, NULL);
     if (hook->shows_now && hook->tensors)
         *args = &hook->args;
@@ -150,7 +150,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     progress *hook = self;
     int64_t before = hook->step;
-    if (!hook->shows_now && !hook->schedule.by_steps)
+    if (!hook->shows_now && !hook->timing.by_steps)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
@@ -164,8 +164,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     if (!hook->shows_now)
         return HS_OK;
     measure(hook, step, now_ns);
-    if (!hook->schedule.by_secs || step < before)
-        hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+    if (!hook->timing.by_secs || step < before)
+        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
     hook->shows_first = false;
     show(hook, step, values);
     return HS_OK;
@@ -200,7 +200,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
 static void destroy(void *self)
 {
     progress *hook = self;
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, (void *)hook->tensors);
     hs__hook_free(hook);
 }
@@ -209,18 +209,18 @@ static const hs_hook_ops ops =
     HS_INIT(hs_hook_ops, .name = "progress", .begin = begin, .after_create_session = after_create_session,
             .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .destroy = destroy);
 
-static hs_code set_timer(hs__schedule *schedule, const hs_progress_options *options, bool in_place, const hs_env *env,
+static hs_code set_timer(hs__timing *to, const hs_progress_options *options, bool in_place, const hs_env *env,
                          hs_error *err)
 {
     double often = options->times_a_second != 0 ? options->times_a_second : 5;
     bool neither = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
-    const hs__timing timing = {.secs = in_place  ? 1 / often
-                                       : neither ? 10
-                                                 : options->every_n_secs,
-                               .steps = in_place ? 0 : options->every_n_steps,
-                               .trigger = in_place ? NULL : options->trigger,
-                               .first = true};
-    return hs__schedule_init(schedule, &timing, env, err);
+    const hs__timing_options timing = {.secs = in_place  ? 1 / often
+                                               : neither ? 10
+                                                         : options->every_n_secs,
+                                       .steps = in_place ? 0 : options->every_n_steps,
+                                       .trigger = in_place ? NULL : options->trigger,
+                                       .first = true};
+    return hs__timing_init(to, &timing, env, err);
 }
 
 static hs_code check(const hs_progress_options *options, hs_error *err)
@@ -242,12 +242,12 @@ static hs_code fill(progress *hook, const hs_progress_options *options, hs_error
 {
     hs__progress_line_init(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO, options->plain);
     hook->last_step = options->last_step;
-    hs__schedule plain; /* what is given for plain lines is to make sense on a terminal, too */
+    hs__timing plain; /* what is given for plain lines is to make sense on a terminal, too */
     hs_code code = set_timer(&plain, options, false, &hook->base.env, err);
     if (code)
         return code;
     hs_timer_free(plain.timer);
-    if ((code = set_timer(&hook->schedule, options, hook->line.in_place, &hook->base.env, err)))
+    if ((code = set_timer(&hook->timing, options, hook->line.in_place, &hook->base.env, err)))
         return code;
     if (options->tensors && options->tensors[0] && !(hook->tensors = hs__hook_names(hook, options->tensors, err)))
         return HS_RESOURCE_EXHAUSTED;

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "hooks/make.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -21,9 +22,10 @@ typedef struct {
     hs_dtype dtype;
     void *lent;
 
-    double factor;     /* what others' changes amount to */
-    double written;    /* by this hook, last; NAN: unknown */
+    double factor;    /* what others' changes amount to */
+    double written;   /* by this hook, last; NAN: unknown */
     int64_t restores; /* of the session, when it was written */
+    bool loaded;      /* `written` is of the checkpoint, as the variable is */
 } schedule;
 
 /* The schedule. */
@@ -50,7 +52,7 @@ static double scheduled(const hs_schedule_options *o, int64_t step)
     double value = o->from;
     if (step < o->warmup_steps)
         return o->from * (double)(step + 1) / (double)o->warmup_steps;
-    for (const hs_schedule_point *point = o->points; point && point->step >= 0 && point->step <= step; point++)
+    for (const hs_schedule_point *point = o->points; point && point->step && point->step <= step; point++)
         value = point->value;
     int64_t past = step - o->warmup_steps - o->hold_steps;
     if (o->decay == HS_DECAY_NONE || past < 0)
@@ -58,13 +60,18 @@ static double scheduled(const hs_schedule_options *o, int64_t step)
     return past < o->decay_steps ? decayed(o, (double)past / (double)o->decay_steps) : o->to;
 }
 
+static bool is_number(double value)
+{
+    return fabs(value) <= (double)FLT_MAX;
+}
+
 static hs_code check_points(const hs_schedule_options *o, hs_error *err)
 {
-    for (const hs_schedule_point *point = o->points; point && point->step != -1; point++) {
+    for (const hs_schedule_point *point = o->points; point && point->step; point++) {
         if (point->step < 0 || (point > o->points && point->step <= point[-1].step))
-            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: step %lld; steps are at least 0 and ascend",
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "points: step %lld; steps are at least 1 and ascend",
                                 (long long)point->step);
-        if (!isfinite(point->value))
+        if (!is_number(point->value))
             return hs_error_set(err, HS_INVALID_ARGUMENT, "points: the value at step %lld is %g", (long long)point->step,
                                 point->value);
     }
@@ -88,8 +95,10 @@ static hs_code check(const hs_schedule_options *o, hs_error *err)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "value is missing; name the number to set");
     if (o->decay < HS_DECAY_NONE || o->decay > HS_DECAY_SQRT)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "decay is %d, not an hs_decay", (int)o->decay);
-    if (!isfinite(o->from) || !isfinite(o->to))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "from is %g and to is %g; both must be finite", o->from, o->to);
+    if (!is_number(o->from) || !is_number(o->to))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "from is %g and to is %g; both must fit a float", o->from, o->to);
+    if (o->from == 0 && o->to == 0 && !o->points)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "from is missing");
     if ((o->decay == HS_DECAY_NONE) != (o->decay_steps == 0))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s; give both decay and decay_steps, or neither",
                             o->decay_steps ? "decay is missing" : "decay_steps is missing");
@@ -127,6 +136,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->backend = backend;
     hook->factor = 1;
     hook->written = NAN;
+    hook->loaded = false;
     hs_code code = hs_backend_check_global_step(backend, err);
     if (code || (code = hs_backend_find(backend, hook->name, &node, err)))
         return code;
@@ -196,44 +206,44 @@ static hs_code write_number(const schedule *hook, double *number, hs_error *err)
     return code;
 }
 
-/* Somebody else changed the number since this hook wrote it. */
+/* Can the number be compared with what was written? A restore sets variables, and with them this hook's state, if the
+ * checkpoint has it; it does not set values. */
+static bool is_comparable(const schedule *hook)
+{
+    bool restored = hs_raw_session_restores(hook->session) != hook->restores;
+    return !isnan(hook->written) && (!restored || (hook->is_variable && hook->loaded));
+}
+
+/* What the factor becomes if others changed the number from what was written to `found`; 0: no factor tells. */
+static double changed_factor(const schedule *hook, double found)
+{
+    double factor = hook->factor * (found / hook->written);
+    return isfinite(factor) ? factor : 0;
+}
+
 static void adopt_change(schedule *hook, double found, int64_t step)
 {
     const hs_env *env = hs_backend_env(hook->backend);
-    double ratio = found / hook->written;
-    if (!isfinite(ratio) || !isfinite(ratio * hook->factor) || ratio * hook->factor == 0) {
+    double factor = changed_factor(hook, found);
+    if (factor == 0) {
         hs_log(env, HS_LOG_WARNING, "step %lld: '%s' was changed from %g to %g, which its schedule overwrites",
                (long long)step, hook->name, hook->written, found);
         return;
     }
-    hook->factor *= ratio;
+    hook->factor = factor;
     hs_log(env, HS_LOG_INFO, "step %lld: '%s' was changed from %g to %g; its schedule continues times %g", (long long)step,
            hook->name, hook->written, found, hook->factor);
 }
 
-/* Can the number be compared with what was written? A restore sets variables and this hook's state together; it does not
- * set values. */
-static bool is_comparable(const schedule *hook, int64_t restores)
+static hs_code set_number(schedule *hook, int64_t step, hs_error *err)
 {
-    return !isnan(hook->written) && (hook->is_variable || restores == hook->restores);
-}
-
-static hs_code update(schedule *hook, int64_t step, hs_error *err)
-{
-    double found, number;
-    int64_t restores = hs_raw_session_restores(hook->session);
-    hs_code code = HS_OK;
-    if (is_comparable(hook, restores)) {
-        if ((code = read_number(hook, &found, err)))
-            return code;
-        if (found != hook->written)
-            adopt_change(hook, found, step);
-    }
-    number = scheduled(&hook->options, step) * hook->factor;
-    if ((code = write_number(hook, &number, err)))
+    double number = scheduled(&hook->options, step) * hook->factor;
+    hs_code code = write_number(hook, &number, err);
+    if (code)
         return code;
     hook->written = number;
-    hook->restores = restores;
+    hook->restores = hs_raw_session_restores(hook->session);
+    hook->loaded = false;
     return HS_OK;
 }
 
@@ -247,22 +257,42 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (code)
         return code;
     int64_t step = hs_raw_session_global_step(session, err);
-    return step < 0 ? err->code : update(hook, step, err);
+    return step < 0 ? err->code : set_number(hook, step, err);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
+    schedule *hook = self;
+    double found;
     int64_t step = hs_run_context_global_step(run, err);
     (void)args;
-    return step < 0 ? err->code : update(self, step, err);
+    if (step < 0)
+        return err->code;
+    if (is_comparable(hook)) {
+        hs_code code = read_number(hook, &found, err);
+        if (code)
+            return code;
+        if (found != hook->written)
+            adopt_change(hook, found, step);
+    }
+    return set_number(hook, step, err);
 }
 
-/* State: the factor, and the number that was written last, which the checkpoint holds if it is a variable. */
+/* State: the factor and the number, which the checkpoint holds too if it is a variable. A change by others since the run
+ * began is in the factor. */
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const schedule *hook = self;
-    const double state[] = {hook->factor, hook->written};
+    double state[] = {hook->factor, hook->written}, found;
+    if (is_comparable(hook)) {
+        hs_code code = read_number(hook, &found, err);
+        if (code)
+            return code;
+        if (found != hook->written && changed_factor(hook, found) != 0)
+            state[0] = changed_factor(hook, found);
+        state[1] = found;
+    }
     return hs_state_writer_write(out, state, sizeof state, err);
 }
 
@@ -277,6 +307,7 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "the factor of '%s' is %g", hook->name, state[0]);
     hook->factor = state[0];
     hook->written = state[1];
+    hook->loaded = true;
     return HS_OK;
 }
 
@@ -297,7 +328,7 @@ static hs_code copy_points(schedule *hook, const hs_schedule_point *given, hs_er
     size_t n = 1;
     if (!given)
         return HS_OK;
-    while (given[n - 1].step != -1)
+    while (given[n - 1].step)
         n++;
     if (!(hook->points = hs__alloc(&hook->base.env, n, sizeof *given)))
         return hs__no_memory(err, n * sizeof *given, "the schedule's points");

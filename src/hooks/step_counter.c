@@ -10,7 +10,7 @@ enum { TAG = 512, DEFAULT_STEPS = 100 };
 
 typedef struct {
     hs__hook_base base;
-    hs__schedule schedule;
+    hs__timing timing;
     char *summary_dir;
     hs_summary_writer *given_writer, *writer; /* writer NULL: the log alone */
     char tag[TAG];
@@ -31,7 +31,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->started = hook->stands = false;
     hook->writer = NULL;
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     return HS_OK;
 }
 
@@ -58,7 +58,7 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
     if (step < 0 ||
         hs_raw_session_event_writer(hs_run_context_session(run), hook->summary_dir, hook->given_writer, &hook->writer, err))
         return err->code;
-    hs_timer_start(hook->schedule.timer, step);
+    hs_timer_start(hook->timing.timer, step);
     count_from(hook, step, hs_run_context_now(run));
     hook->last_step = -1;
     hook->started = true;
@@ -91,19 +91,19 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     step_counter *hook = self;
     (void)values;
-    if (!hs_timer_may_fire(hook->schedule.timer, run))
+    if (!hs_timer_may_fire(hook->timing.timer, run))
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
         return err->code;
-    bool due = hs_timer_due(hook->schedule.timer, run, step), begins = hs_timer_begin(hook->schedule.timer, run, step);
+    bool due = hs_timer_due(hook->timing.timer, run, step), begins = hs_timer_begin(hook->timing.timer, run, step);
     look_for_standstill(hook, step);
     if (!begins && !due)
         return HS_OK;
     hs_code code = HS_OK;
     int64_t now_ns = hs_run_context_now(run);
     if (due) {
-        hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
         code = tell_rate(hook, step, now_ns, err);
     }
     count_from(hook, step, now_ns);
@@ -113,7 +113,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 {
     step_counter *hook = self;
-    if (!hook->schedule.last || !hook->started)
+    if (!hook->timing.last || !hook->started)
         return HS_OK;
     int64_t step = hs_raw_session_global_step(session, err);
     return step < 0 || step == hook->from_step ? err->code
@@ -122,20 +122,20 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    return hs_timer_save(((const step_counter *)self)->schedule.timer, out, err);
+    return hs_timer_save(((const step_counter *)self)->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
     step_counter *hook = self;
     hook->started = false; /* the step is another */
-    return hs_timer_load(hook->schedule.timer, in, err);
+    return hs_timer_load(hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     step_counter *hook = self;
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, hook->summary_dir);
     hs__hook_free(hook);
 }
@@ -148,9 +148,9 @@ static const hs_hook_ops ops =
 static hs_code set_timer(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
 {
     bool none = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
-    const hs__timing timing = {
+    const hs__timing_options timing = {
         .secs = options->every_n_secs, .steps = none ? DEFAULT_STEPS : options->every_n_steps, .trigger = options->trigger};
-    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
+    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
 static hs_code check(const hs_step_counter_options *options, hs_error *err)

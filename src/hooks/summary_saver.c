@@ -9,7 +9,7 @@ static const int64_t MOST_PER_RUN = INT64_MAX / 2;
 
 typedef struct {
     hs__hook_base base;
-    hs__schedule schedule;
+    hs__timing timing;
     char *summary_dir;
     hs_summary_writer *given_writer, *writer;
     hs_scaffold *scaffold;
@@ -30,7 +30,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->writer = NULL;
     hook->session_env = hs_backend_env(backend);
     hook->per_run = 1;
-    hs_timer_reset(hook->schedule.timer);
+    hs_timer_reset(hook->timing.timer);
     return hs_backend_check_global_step(backend, err);
 }
 
@@ -75,10 +75,10 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
             return err->code;
         hook->step = step;
         hook->has_step = true;
-        hs_timer_start(hook->schedule.timer, step);
-        hs_timer_begin(hook->schedule.timer, run, step);
+        hs_timer_start(hook->timing.timer, step);
+        hs_timer_begin(hook->timing.timer, run, step);
     }
-    hook->wants_now = hs_timer_due(hook->schedule.timer, run, hook->step + hook->per_run);
+    hook->wants_now = hs_timer_due(hook->timing.timer, run, hook->step + hook->per_run);
     if (hook->wants_now)
         *args = &hook->args;
     return HS_OK;
@@ -116,7 +116,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
     hook->wrote = hook->wants_now;
     if (!hook->wants_now)
         return HS_OK;
-    hs_timer_mark(hook->schedule.timer, run, step, NULL, NULL);
+    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
     hs_code code = write_summaries(hook, values, err);
     if (code)
         hook->has_step = false; /* it may be left alone for some steps */
@@ -127,7 +127,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_run_values *values;
-    if (!hook->schedule.last || !hook->has_step || hook->wrote)
+    if (!hook->timing.last || !hook->has_step || hook->wrote)
         return HS_OK;
     hook->step = hs_raw_session_global_step(session, err);
     if (hook->step < 0)
@@ -147,7 +147,7 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
     const summary_saver *hook = self;
     hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
-    return code ? code : hs_timer_save(hook->schedule.timer, out, err);
+    return code ? code : hs_timer_save(hook->timing.timer, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -161,13 +161,13 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
         return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
     hook->per_run = per_run;
     hook->has_step = false;
-    return hs_timer_load(hook->schedule.timer, in, err);
+    return hs_timer_load(hook->timing.timer, in, err);
 }
 
 static void destroy(void *self)
 {
     summary_saver *hook = self;
-    hs_timer_free(hook->schedule.timer);
+    hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, hook->summary_dir);
     hs_env_free(&hook->base.env, (void *)hook->summary_ops);
     hs__hook_free(hook);
@@ -195,9 +195,9 @@ static hs_code check(const hs_summary_saver_options *options, hs_error *err)
 
 static hs_code set_timer(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)
 {
-    const hs__timing timing = {
+    const hs__timing_options timing = {
         .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
-    return hs__schedule_init(&hook->schedule, &timing, &hook->base.env, err);
+    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
 static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)

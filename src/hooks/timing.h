@@ -5,21 +5,21 @@
 #include <hooksess/timer.h>
 
 /* When a hook acts, of its options: every_n_secs, every_n_steps or a trigger. */
-typedef struct hs__timing {
+typedef struct hs__timing_options {
     double secs;
     int64_t steps;
     const hs_trigger *trigger;
     bool first;    /* the pair fires in the first run, too */
     bool optional; /* none of the three is not an error: the timer is NULL, which never fires */
-} hs__timing;
+} hs__timing_options;
 
-typedef struct hs__schedule {
+typedef struct hs__timing {
     hs_timer *timer;
     bool first, last;       /* as in hs_trigger; the timer leaves `last` to the hook */
     bool by_steps, by_secs; /* by_steps: the timer needs the step of each run */
-} hs__schedule;
+} hs__timing;
 
 /* HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. hs_timer_free frees the timer. */
-hs_code hs__schedule_init(hs__schedule *schedule, const hs__timing *timing, const hs_env *env, hs_error *err);
+hs_code hs__timing_init(hs__timing *timing, const hs__timing_options *options, const hs_env *env, hs_error *err);
 
 #endif

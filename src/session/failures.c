@@ -90,6 +90,10 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
         session->n_muted++;
     else if (was_muted && for_good)
         session->n_muted--;
+    if (for_good) {
+        session->n_slow -= hook->slow > 0; /* it is not timed any more */
+        hook->slow = 0;
+    }
     if (for_good)
         hs_log(&session->env, HS_LOG_WARNING, "%s; the training goes on without this hook", err->message);
     else

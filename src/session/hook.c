@@ -57,7 +57,8 @@ hs_hook hs_hook_broken(const char *name, const hs_error *error)
     broken *hook = hs__alloc(hs_env_default(), 1, sizeof *hook);
     if (!hook)
         return (hs_hook){.ops = &no_memory_ops};
-    hook->ops = (hs_hook_ops)HS_INIT(hs_hook_ops, .name = name, .begin = broken_begin, .destroy = broken_destroy);
+    hook->ops =
+        (hs_hook_ops)HS_INIT(hs_hook_ops, .name = name ? name : "hook", .begin = broken_begin, .destroy = broken_destroy);
     if (error && error->code)
         hook->error = *error;
     else

@@ -18,7 +18,7 @@
  *   create.c, recovery.c   the part of it that can be lost, and made anew
  *   hooked.c    one run with its hooks
  *   fragment.c, frame.c, levels.c   what a run asks for and what it gives
- *   context.c, values.c, raw.c   what hooks see
+ *   context.c, values.c, raw.c   what hooks see; timer.c, trace_file.c   when they act, and the traces that they write
  *   manager.c, scaffold.c   how variables get their first values; session_manager.c, without a hooked session
  *   cost.c      what hooks cost
  *   states.c    what is saved besides them

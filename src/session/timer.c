@@ -191,10 +191,12 @@ bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step)
     if (!timer)
         return false;
     bool begins = !timer->marked && !timer->first;
-    if (begins)
+    if (begins) {
         set_mark(timer, run, step);
-    else if (timer->marked && !timer->has_time)
+        timer->done_step = step;
+    } else if (timer->marked && !timer->has_time) {
         set_time(timer, hs_run_context_now(run));
+    }
     return begins;
 }
 
@@ -279,9 +281,11 @@ hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_err
         hs__clear(err);
         return HS_OK;
     }
-    int64_t step = hs_run_context_global_step(run, err);
+    hs_error error;
+    int64_t step = hs_run_context_global_step(run, &error);
     if (step < 0)
-        return err->code;
+        return hs__error_copy(err, &error);
+    hs__clear(err);
     if (!timer->started)
         start_late(timer, run, step);
     hs_timer_begin(timer, run, timer->done_step);

@@ -21,7 +21,7 @@ static hs_code run_looper(void *user, hs_coordinator *coordinator, hs_error *err
     hs_code code = call(l->options.start_loop, l, err);
     int64_t start = hs__deadline(0);
     for (double calls = 0; !code; calls++) {
-        double due = calls * l->options.interval_secs, since = (double)(hs__deadline(0) - start) / NS;
+        double due = calls * l->options.every_n_secs, since = (double)(hs__deadline(0) - start) / NS;
         if (hs_coordinator_wait_for_stop(coordinator, fmax(due - since, 0)))
             return call(l->options.stop_loop, l, err);
         code = call(l->options.loop, l, err);
@@ -51,9 +51,9 @@ static hs_code take_options(hs_looper_options *options, const hs_looper_options 
     if (!options->coordinator || !options->loop)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_looper_options.%s is missing",
                             options->loop ? "coordinator" : "loop");
-    if (!(options->interval_secs >= 0 && isfinite(options->interval_secs)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_looper_options.interval_secs is %g, no interval",
-                            options->interval_secs);
+    if (!(options->every_n_secs >= 0 && isfinite(options->every_n_secs)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_looper_options.every_n_secs is %g, no interval",
+                            options->every_n_secs);
     return HS_OK;
 }
 

@@ -7,7 +7,7 @@
 static void cm_021_every_so_many_steps(void **state)
 {
     fixture *f = *state;
-    hs_checkpoint_manager *manager = manager_of(f, .interval = 2);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
     assert_string_equal(save_at_step(f, manager, 0), "ckpt-0");
     assert_null(save_at_step(f, manager, 1));
     assert_string_equal(save_at_step(f, manager, 2), "ckpt-2");
@@ -21,7 +21,7 @@ static void cm_021_a_counter_of_ones_own(void **state)
 {
     fixture *f = *state;
     int64_t batches = 0;
-    hs_checkpoint_manager *manager = manager_of(f, .interval = 10, .step = &batches);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 10, .step = &batches);
     assert_non_null(save_at_step(f, manager, 1));
     assert_null(save_at_step(f, manager, 100));
     batches = 10;
@@ -32,7 +32,7 @@ static void cm_021_a_counter_of_ones_own(void **state)
 static void cm_022_from_a_step_that_was_saved_before(void **state)
 {
     fixture *f = *state;
-    hs_checkpoint_manager *manager = manager_of(f, .interval = 2, .last_step = 1, .has_last_step = true);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2, .last_step = 1, .has_last_step = true);
     assert_null(save_at_step(f, manager, 1));
     assert_null(save_at_step(f, manager, 2));
     assert_non_null(save_at_step(f, manager, 3));
@@ -42,10 +42,10 @@ static void cm_022_from_a_step_that_was_saved_before(void **state)
 static void a_step_that_was_restored_counts_as_saved(void **state)
 {
     fixture *f = *state;
-    hs_checkpoint_manager *manager = manager_of(f, .interval = 2);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
     save_at_step(f, manager, 5);
     hs_checkpoint_manager_free(manager);
-    manager = manager_of(f, .interval = 2);
+    manager = manager_of(f, .every_n_steps = 2);
     restore_managed(f, manager);
     assert_null(save_as(f, manager, 5, 5, true));
     assert_null(save_at_step(f, manager, 6));
@@ -56,7 +56,7 @@ static void a_step_that_was_restored_counts_as_saved(void **state)
 static void a_counter_that_has_gone_back_is_not_waited_for(void **state)
 {
     fixture *f = *state;
-    hs_checkpoint_manager *manager = manager_of(f, .interval = 2);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
     save_at_step(f, manager, 100);
     assert_non_null(save_at_step(f, manager, 50));
     assert_null(save_at_step(f, manager, 51));
@@ -66,7 +66,7 @@ static void a_counter_that_has_gone_back_is_not_waited_for(void **state)
 static void cm_038s_what_was_not_saved_does_not_count(void **state)
 {
     fixture *f = *state;
-    hs_checkpoint_manager *manager = manager_of(f, .interval = 2);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
     const char *path = "";
     assert_string_equal(save_as(f, manager, 0, -1, false), "ckpt-1");
     assert_null(save_as(f, manager, 1, -1, false));
@@ -99,7 +99,7 @@ static void cm_035s_an_interval_and_nothing_to_count_by(void **state)
     fixture *f = *state;
     hs_graph *graph = hs_graph_new(&f->t.env);
     hs_session *session = hs_session_open(hs_graph_backend(graph), NULL, &f->err);
-    hs_checkpoint_manager *manager = manager_of(f, .interval = 2);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
     assert_fails(hs_checkpoint_manager_save(manager, hs_session_raw(session), 1, NULL, NULL, &f->err),
                  HS_FAILED_PRECONDITION, &f->err, "the graph has no global step");
     assert_contains(f->err.message, "give .step");
@@ -113,7 +113,7 @@ static void a_save_in_the_background(void **state)
     fixture *f = *state;
     const char *path;
     hs_save_result result;
-    hs_checkpoint_manager *manager = manager_of(f, .interval = 2);
+    hs_checkpoint_manager *manager = manager_of(f, .every_n_steps = 2);
     hs_save_options options = HS_INIT(hs_save_options, .background = true);
     model_set(&f->m, 4);
     assert_ok(hs_checkpoint_manager_save(manager, model_raw(&f->m), 4, &options, &path, &f->err), &f->err);

@@ -51,22 +51,24 @@ static void invalid_options_are_refused(void **state)
     } cases[] = {
         {hs_schedule(.from = 1), "value is missing"},
         {hs_schedule(.value = "", .from = 1), "value is missing"},
-        {hs_schedule(.value = "x", .warmup_steps = -1), "warmup_steps is -1"},
-        {hs_schedule(.value = "x", .hold_steps = -2), "hold_steps is -2"},
-        {hs_schedule(.value = "x", .decay = HS_DECAY_LINEAR, .decay_steps = -3), "decay_steps is -3"},
-        {hs_schedule(.value = "x", .warmup_steps = INT64_MAX), "warmup_steps is 9223372036854775807"},
-        {hs_schedule(.value = "x", .decay = HS_DECAY_LINEAR), "decay_steps is missing"},
-        {hs_schedule(.value = "x", .decay_steps = 3), "decay is missing"},
-        {hs_schedule(.value = "x", .decay = (hs_decay)5, .decay_steps = 3), "decay is 5"},
-        {hs_schedule(.value = "x", .decay = (hs_decay)-1, .decay_steps = 3), "decay is -1"},
+        {hs_schedule(.value = "x", .from = 1, .warmup_steps = -1), "warmup_steps is -1"},
+        {hs_schedule(.value = "x", .from = 1, .hold_steps = -2), "hold_steps is -2"},
+        {hs_schedule(.value = "x", .from = 1, .decay = HS_DECAY_LINEAR, .decay_steps = -3), "decay_steps is -3"},
+        {hs_schedule(.value = "x", .from = 1, .warmup_steps = INT64_MAX), "warmup_steps is 9223372036854775807"},
+        {hs_schedule(.value = "x", .from = 1, .decay = HS_DECAY_LINEAR), "decay_steps is missing"},
+        {hs_schedule(.value = "x", .from = 1, .decay_steps = 3), "decay is missing"},
+        {hs_schedule(.value = "x", .from = 1, .decay = (hs_decay)5, .decay_steps = 3), "decay is 5"},
+        {hs_schedule(.value = "x", .from = 1, .decay = (hs_decay)-1, .decay_steps = 3), "decay is -1"},
+        {hs_schedule(.value = "x"), "from is missing"},
         {hs_schedule(.value = "x", .from = NAN), "from is nan"},
-        {hs_schedule(.value = "x", .decay = HS_DECAY_LINEAR, .to = INFINITY, .decay_steps = 3), "to is inf"},
-        {hs_schedule(.value = "x", .to = 1), "to is 1, and there is no decay"},
+        {hs_schedule(.value = "x", .from = 1e300), "from is 1e+300"},
+        {hs_schedule(.value = "x", .from = 1, .decay = HS_DECAY_LINEAR, .to = INFINITY, .decay_steps = 3), "to is inf"},
+        {hs_schedule(.value = "x", .from = 1, .to = 1), "to is 1, and there is no decay"},
         {hs_schedule(.value = "x", .decay = HS_DECAY_EXPONENTIAL, .from = 1, .decay_steps = 3), "both must be positive"},
-        {hs_schedule(.value = "x", .points = HS_SCHEDULE_POINTS({3, 1}, {3, 2})), "points: step 3"},
-        {hs_schedule(.value = "x", .points = HS_SCHEDULE_POINTS({-3, 1})), "points: step -3"},
-        {hs_schedule(.value = "x", .points = HS_SCHEDULE_POINTS({3, INFINITY})), "the value at step 3 is inf"},
-        {hs_schedule(.value = "x", .hold_steps = 1, .points = HS_SCHEDULE_POINTS({3, 1})), "points exclude"},
+        {hs_schedule(.value = "x", .from = 1, .points = HS_SCHEDULE_POINTS({3, 1}, {3, 2})), "points: step 3"},
+        {hs_schedule(.value = "x", .from = 1, .points = HS_SCHEDULE_POINTS({-3, 1})), "points: step -3"},
+        {hs_schedule(.value = "x", .from = 1, .points = HS_SCHEDULE_POINTS({3, INFINITY})), "the value at step 3 is inf"},
+        {hs_schedule(.value = "x", .from = 1, .hold_steps = 1, .points = HS_SCHEDULE_POINTS({3, 1})), "points exclude"},
         {hs_schedule_hook(NULL), "hs_schedule_options: the pointer is NULL"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -154,6 +156,70 @@ static void a_change_of_a_variable_continues_in_proportion(void **state)
     double number = 0;
     hs_graph_variable(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
     compare_restarts(o, &number);
+}
+
+/* Between the last step and the save at the end. */
+static void a_change_that_no_step_has_seen_is_saved(void **state)
+{
+    own *o = *state;
+    double number = 0;
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = o->directory);
+    hs_graph_variable(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    for (int i = 0; i < 2; i++) {
+        own_open(
+            o, &options,
+            HS_HOOKS(hs_schedule_hook(&fall), hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1000)),
+            2);
+        own_step(o);
+        close_to(number, hs_schedule_value(&fall, i) * (i ? 0.25 : 1));
+        number *= 0.25;
+        own_close(o);
+    }
+}
+
+/* The variable is then of the checkpoint, and what the schedule wrote is of later. */
+static void a_restore_without_the_hooks_state_changes_no_factor(void **state)
+{
+    own *o = *state;
+    double number = 7;
+    hs_graph_variable(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    own_open_hook(o, hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1000));
+    own_step(o);
+    own_close(o);
+    own_open_hook(o, hs_schedule_hook(&fall));
+    own_step(o);
+    char *prefix = hs_checkpoint_latest(NULL, o->directory, NULL, &o->err);
+    hs_saver *saver = hs_saver_new(NULL, &o->err);
+    assert_ok(hs_saver_restore(saver, hs_session_raw(o->session), prefix, NULL, &o->err), &o->err);
+    assert_true(number == 7);
+    own_step(o);
+    close_to(number, hs_schedule_value(&fall, 1));
+    assert_lacks(o->t.log, "'rate' was changed");
+    hs_saver_free(saver);
+    hs_env_free(NULL, prefix);
+    own_close(o);
+}
+
+static void a_held_schedule_begins_anew_in_each_session(void **state)
+{
+    own *o = *state;
+    double number = 0;
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = o->directory);
+    const hs_hook hook = hs_hook_hold(hs_schedule_hook(&fall));
+    hs_graph_value(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    own_open(o, NULL, HS_HOOKS(hook, hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1000)), 2);
+    own_step(o);
+    own_close(o);
+    for (int i = 0; i < 2; i++) {
+        own_open(o, &options, &hook, 1);
+        for (int64_t step = 1; step < 5; step++) {
+            own_step(o);
+            close_to(number, hs_schedule_value(&fall, step));
+        }
+        own_close(o);
+    }
+    assert_lacks(o->t.log, "'rate' was changed");
+    hs_hook_free(hook);
 }
 
 static void a_change_from_or_to_0_is_overwritten(void **state)
@@ -296,6 +362,9 @@ int main(void)
         own_test(a_value_is_set_before_each_step),
         own_test(a_change_of_a_value_continues_in_proportion),
         own_test(a_change_of_a_variable_continues_in_proportion),
+        own_test(a_change_that_no_step_has_seen_is_saved),
+        own_test(a_restore_without_the_hooks_state_changes_no_factor),
+        own_test(a_held_schedule_begins_anew_in_each_session),
         own_test(a_change_from_or_to_0_is_overwritten),
         own_test(control_changes_a_scheduled_number),
         with_poisoned(a_rollback_of_the_guard_shrinks_the_scheduled_rate),

@@ -6,10 +6,10 @@
 /* Of a pair. */
 static hs_code make(double secs, int64_t steps, hs_error *err)
 {
-    hs__schedule schedule = {.timer = NULL};
-    const hs__timing timing = {.secs = secs, .steps = steps, .first = true};
-    hs_code code = hs__schedule_init(&schedule, &timing, NULL, err);
-    hs_timer_free(schedule.timer);
+    hs__timing timing = {.timer = NULL};
+    const hs__timing_options options = {.secs = secs, .steps = steps, .first = true};
+    hs_code code = hs__timing_init(&timing, &options, NULL, err);
+    hs_timer_free(timing.timer);
     return code;
 }
 
@@ -44,23 +44,23 @@ static void with_none_of_the_options_the_timer_never_fires(void **state)
 {
     (void)state;
     hs_error err;
-    hs__schedule schedule;
-    const hs__timing timing = {.optional = true, .first = true};
-    assert_ok(hs__schedule_init(&schedule, &timing, NULL, &err), &err);
-    assert_null(schedule.timer);
-    assert_false(schedule.first || schedule.last || schedule.by_steps || schedule.by_secs);
+    hs__timing timing;
+    const hs__timing_options options = {.optional = true, .first = true};
+    assert_ok(hs__timing_init(&timing, &options, NULL, &err), &err);
+    assert_null(timing.timer);
+    assert_false(timing.first || timing.last || timing.by_steps || timing.by_secs);
 }
 
-static void a_schedule_says_what_its_trigger_has(void **state)
+static void a_timing_says_what_its_trigger_has(void **state)
 {
     (void)state;
     hs_error err;
-    hs__schedule schedule;
-    const hs__timing timing = {.trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(7), .last = true)};
-    assert_ok(hs__schedule_init(&schedule, &timing, NULL, &err), &err);
-    assert_true(schedule.last && schedule.by_steps);
-    assert_false(schedule.first || schedule.by_secs);
-    hs_timer_free(schedule.timer);
+    hs__timing timing;
+    const hs__timing_options options = {.trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(7), .last = true)};
+    assert_ok(hs__timing_init(&timing, &options, NULL, &err), &err);
+    assert_true(timing.last && timing.by_steps);
+    assert_false(timing.first || timing.by_secs);
+    hs_timer_free(timing.timer);
 }
 
 /* A clock whose two faces move apart. */
@@ -160,7 +160,7 @@ int main(void)
         cmocka_unit_test(bh_002_neither_secs_nor_steps),
         cmocka_unit_test(bh_071s_an_interval_is_positive),
         cmocka_unit_test(with_none_of_the_options_the_timer_never_fires),
-        cmocka_unit_test(a_schedule_says_what_its_trigger_has),
+        cmocka_unit_test(a_timing_says_what_its_trigger_has),
         with_stage(bh_072s_the_clock_is_the_monotonic_one),
         with_stage(bh_072s_the_clock_is_read_once_for_all_hooks),
         with_stage(without_seconds_the_clock_is_not_read),

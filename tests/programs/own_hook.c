@@ -148,6 +148,7 @@ static hs_code watcher_before(void *self, hs_run_context *run, const hs_run_args
     if (!h->started)
         hs_timer_start(h->timer, step);
     h->started = true;
+    hs_timer_begin(h->timer, run, step);
     h->acts = hs_timer_due(h->timer, run, step + 1);
     if (h->acts)
         *args = &loss;
@@ -210,7 +211,7 @@ static void train_to(const char *directory, int64_t last_step, record *counted, 
     model m;
     hs_error err;
     build(&m);
-    watcher w = {.timer = hs_timer_new(HS_TRIGGER(.every_n_steps = 5, .first = true), NULL, &err),
+    watcher w = {.timer = hs_timer_new(HS_TRIGGER(.every_n_steps = 5), NULL, &err),
                  .acted = watched,
                  .started = false,
                  .acts = false};
@@ -260,7 +261,7 @@ static void a_resumed_run_acts_where_the_whole_run_does(const char *folder)
     snprintf(directory, sizeof directory, "%s/whole", folder);
     train_to(directory, 20, &counted, &watched);
     CHECK(strcmp(counted.text, " 3 4 8 10 12 16 20") == 0);
-    CHECK(strcmp(watched.text, " 1 6 11 16") == 0);
+    CHECK(strcmp(watched.text, " 5 10 15 20") == 0);
     snprintf(directory, sizeof directory, "%s/resumed", folder);
     const int64_t ends[] = {3, 6, 7, 20};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)

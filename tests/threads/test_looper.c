@@ -67,7 +67,7 @@ static void wake(void *user)
 static hs_thread *make(fixture *f, double interval)
 {
     hs_looper_options options =
-        HS_INIT(hs_looper_options, .coordinator = f->coordinator, .interval_secs = interval, .loop = loop,
+        HS_INIT(hs_looper_options, .coordinator = f->coordinator, .every_n_secs = interval, .loop = loop,
                 .start_loop = start_loop, .stop_loop = stop_loop, .user = f, .wake = wake);
     hs_thread *thread = hs_looper_new(&options, &f->err);
     if (!thread)
@@ -166,11 +166,11 @@ static void co_032s_what_is_missing_is_said(void **state)
     fixture *f = *state;
     refused(f, (hs_looper_options){.coordinator = f->coordinator}, "loop is missing");
     refused(f, (hs_looper_options){.loop = loop}, "coordinator is missing");
-    refused(f, (hs_looper_options){.coordinator = f->coordinator, .loop = loop, .interval_secs = -1}, "interval_secs");
-    refused(f, (hs_looper_options){.coordinator = f->coordinator, .loop = loop, .interval_secs = (double)INFINITY},
-            "interval_secs");
-    refused(f, (hs_looper_options){.coordinator = f->coordinator, .loop = loop, .interval_secs = (double)NAN},
-            "interval_secs");
+    refused(f, (hs_looper_options){.coordinator = f->coordinator, .loop = loop, .every_n_secs = -1}, "every_n_secs");
+    refused(f, (hs_looper_options){.coordinator = f->coordinator, .loop = loop, .every_n_secs = (double)INFINITY},
+            "every_n_secs");
+    refused(f, (hs_looper_options){.coordinator = f->coordinator, .loop = loop, .every_n_secs = (double)NAN},
+            "every_n_secs");
 }
 
 static void co_033s_a_stop_before_the_start_leaves_the_calls_out(void **state)

@@ -78,7 +78,7 @@ typedef struct hs_finite_guard_options {
      * the graph's collection HS_SAVERS */
     hs_saver *saver;
     hs_scaffold *scaffold; /* with HS_GUARD_ROLLBACK, instead of saver. Borrowed */
-    /* With HS_GUARD_ROLLBACK, as all fields up to copy_limit; otherwise HS_INVALID_ARGUMENT. Rollbacks over the whole
+    /* With HS_GUARD_ROLLBACK, as all fields up to snapshot_limit; otherwise HS_INVALID_ARGUMENT. Rollbacks over the whole
      * training: the number is saved in checkpoints, and a rollback does not lower it (but a process that dies before the
      * next save takes what it has used with it). 0: 3; HS_NEVER: no limit */
     int64_t max_rollbacks;

@@ -43,14 +43,14 @@ typedef enum hs_decay {
     HS_DECAY_SQRT = 4         /* to + (from - to) * (1 - sqrt(p)) */
 } hs_decay;
 
-/* A step, and the value from this step on. Frozen. */
+/* A step of at least 1, and the value from this step on. Frozen. */
 typedef struct hs_schedule_point {
     int64_t step;
     double value;
 } hs_schedule_point;
 
-/* .points = HS_SCHEDULE_POINTS({10000, 0.01}, {20000, 0.001}). A named array ends with a step of -1. */
-#define HS_SCHEDULE_POINTS(...) HS__LIST(hs_schedule_point, __VA_ARGS__, {-1, 0})
+/* .points = HS_SCHEDULE_POINTS({10000, 0.01}, {20000, 0.001}). A named array ends with {0}. */
+#define HS_SCHEDULE_POINTS(...) HS__LIST(hs_schedule_point, __VA_ARGS__, {0, 0})
 
 typedef struct hs_schedule_options {
     size_t size;

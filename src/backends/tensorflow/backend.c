@@ -53,7 +53,7 @@ static void make_items(hs__tf_backend *backend, const char *key)
 
 static bool tf_collection_item(void *self, const char *key, size_t index, const void **item)
 {
-    if (!index)
+    if (!index || strcmp(key, HS_QUEUE_RUNNERS) != 0)
         make_items(self, key);
     return hs__tf_collection_item(self, key, index, item);
 }

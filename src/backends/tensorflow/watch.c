@@ -79,7 +79,7 @@ static hs_code start(struct hs__tf_watch *watch, hs_error *err)
     watch->coordinator = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &watch->env), &error);
     if (watch->coordinator)
         watch->thread = hs_looper_new(HS_LOOPER_OPTIONS(.coordinator = watch->coordinator, .name = "tensorflow stop",
-                                                        .interval_secs = INTERVAL_SECS, .loop = look, .user = watch),
+                                                        .every_n_secs = INTERVAL_SECS, .loop = look, .user = watch),
                                       &error);
     if (watch->thread)
         hs_thread_start(watch->thread, &error);

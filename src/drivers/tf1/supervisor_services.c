@@ -214,7 +214,7 @@ static hs_thread *start_looper(hs_supervisor *sv, const char *name, double secs,
                                void *user, hs_error *err)
 {
     const hs_looper_options options = HS_INIT(hs_looper_options, .coordinator = hs_supervisor_coordinator(sv), .name = name,
-                                              .interval_secs = secs, .loop = loop, .user = user);
+                                              .every_n_secs = secs, .loop = loop, .user = user);
     hs_thread *thread = hs_looper_new(&options, err);
     if (!thread || !hs_thread_start(thread, err))
         return thread;
