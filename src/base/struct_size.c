@@ -59,7 +59,7 @@ size_t hs_struct_size(const char *type)
         SIZE(hs_nan_tensor_options),
         SIZE(hs_op_def),
         SIZE(hs_pr_curve),
-        SIZE(hs_prepare_options),
+        SIZE(hs_session_manager_prepare_options),
         SIZE(hs_profiler_options),
         SIZE(hs_progress_options),
         SIZE(hs_queue_def),

@@ -68,15 +68,16 @@ static bool given_path(const char *path)
 }
 
 /* `restoring` is complete, where there are options of restoring. */
-static hs_code take_options(hs__startup *startup, const hs_session_manager *manager, const hs_prepare_options *options,
-                            hs_restore_options *restoring, double standard_wait, hs_error *err)
+static hs_code take_options(hs__startup *startup, const hs_session_manager *manager,
+                            const hs_session_manager_prepare_options *options, hs_restore_options *restoring,
+                            double standard_wait, hs_error *err)
 {
     if (given_path(options->checkpoint_dir) && given_path(options->checkpoint_prefix))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "both checkpoint_dir '%s' and checkpoint_prefix '%s' are given; give one of the two",
                             options->checkpoint_dir, options->checkpoint_prefix);
     if (options->config.size && !options->config.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_prepare_options.config has a size and no data");
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_session_manager_prepare_options.config has a size and no data");
     *startup = (hs__startup){
         .ready_op = manager->ops[READY],
         .ready_for_local_init_op = manager->ops[READY_FOR_LOCAL_INIT],
@@ -101,11 +102,11 @@ static hs_code take_options(hs__startup *startup, const hs_session_manager *mana
                        : HS_OK;
     return code ? code
                 : hs__seconds(&startup->max_wait_secs, options->max_wait_secs, standard_wait,
-                              "hs_prepare_options.max_wait_secs", err);
+                              "hs_session_manager_prepare_options.max_wait_secs", err);
 }
 
 /* A session that is not open yet. */
-static hs_session *make_session(hs_backend backend, const hs_prepare_options *options, hs_error *err)
+static hs_session *make_session(hs_backend backend, const hs_session_manager_prepare_options *options, hs_error *err)
 {
     hs_backend_ops ops;
     hs_session *session = NULL;
@@ -151,16 +152,17 @@ static hs_code start_waited_for(hs_session *session, const hs__startup *startup,
 }
 
 static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_backend backend,
-                             const hs_prepare_options *given, double standard_wait, bool *initialized, hs_error *err)
+                             const hs_session_manager_prepare_options *given, double standard_wait, bool *initialized,
+                             hs_error *err)
 {
-    hs_prepare_options options = HS_INIT(hs_prepare_options);
+    hs_session_manager_prepare_options options = HS_INIT(hs_session_manager_prepare_options);
     hs_restore_options restoring;
     hs__startup startup;
     hs_error error = {0};
     hs_session *session = NULL;
     if (!manager)
         hs_error_set(&error, HS_INVALID_ARGUMENT, "the session manager is NULL");
-    else if ((!given || !HS_STRUCT_TAKE(hs_prepare_options, reserved, &options, given, &error)) &&
+    else if ((!given || !HS_STRUCT_TAKE(hs_session_manager_prepare_options, reserved, &options, given, &error)) &&
              !take_options(&startup, manager, &options, &restoring, standard_wait, &error))
         session = make_session(backend, &options, &error);
     if (session) {
@@ -181,14 +183,15 @@ static hs_raw_session *start(starter how, const hs_session_manager *manager, hs_
 }
 
 hs_raw_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend backend,
-                                           const hs_prepare_options *options, hs_error *err)
+                                           const hs_session_manager_prepare_options *options, hs_error *err)
 {
     bool unused;
     return start(start_prepared, manager, backend, options, 7200, &unused, err);
 }
 
 hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend backend,
-                                           const hs_prepare_options *options, bool *initialized, hs_error *err)
+                                           const hs_session_manager_prepare_options *options, bool *initialized,
+                                           hs_error *err)
 {
     bool unused;
     if (initialized)
@@ -196,8 +199,8 @@ hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, hs_backe
     return start(start_recovered, manager, backend, options, 7200, initialized ? initialized : &unused, err);
 }
 
-hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend, const hs_prepare_options *options,
-                                        hs_error *err)
+hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend,
+                                        const hs_session_manager_prepare_options *options, hs_error *err)
 {
     bool unused;
     return start(start_waited_for, manager, backend, options, HUGE_VAL, &unused, err);

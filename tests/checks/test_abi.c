@@ -123,7 +123,7 @@ ENDS(hs_final_ops_options, env, 56);
 ENDS(hs_global_step_waiter_options, env, 32);
 ENDS(hs_graph_summary_def, sample_rate, 64);
 ENDS(hs_looper_options, wake, 72);
-ENDS(hs_prepare_options, reserved, 112);
+ENDS(hs_session_manager_prepare_options, reserved, 112);
 ENDS(hs_profiler_options, env, 64);
 ENDS(hs_queue_def, position, 72);
 ENDS(hs_queue_options, env, 48);

@@ -160,7 +160,7 @@ static void of_session_managers(void **state)
     hs_raw_session *session;
     bool initialized;
     hs_graph *graph = hs_graph_new(NULL);
-    const hs_prepare_options options = HS_INIT(hs_prepare_options, .init_op = "start");
+    const hs_session_manager_prepare_options options = HS_INIT(hs_session_manager_prepare_options, .init_op = "start");
     hs_graph_global_step(graph, NULL, NULL);
     hs_graph_op(graph, .name = "start");
     CLEARS(manager = hs_session_manager_new(NULL, &err));

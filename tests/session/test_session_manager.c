@@ -182,14 +182,14 @@ static hs_backend backend_of(shared *s)
     return (hs_backend){&s->spied, hs_graph_backend(s->b->graph).self};
 }
 
-static bool prepare(shared *s, const hs_prepare_options *options)
+static bool prepare(shared *s, const hs_session_manager_prepare_options *options)
 {
     return (s->session = hs_session_manager_prepare(manager_of(s), backend_of(s), options, &s->b->err)) != NULL;
 }
 
 static bool wait(shared *s, double secs)
 {
-    const hs_prepare_options options = HS_INIT(hs_prepare_options, .max_wait_secs = secs);
+    const hs_session_manager_prepare_options options = HS_INIT(hs_session_manager_prepare_options, .max_wait_secs = secs);
     s->options.recovery_wait_secs = 1;
     return (s->session = hs_session_manager_wait(manager_of(s), backend_of(s), &options, &s->b->err)) != NULL;
 }
@@ -355,7 +355,7 @@ static void sm_036s_nowhere_to_restore_from_is_nothing_to_wait_for(void **state)
     assert_true(s->v == s->first);
 }
 
-static bool recover(shared *s, const hs_prepare_options *options)
+static bool recover(shared *s, const hs_session_manager_prepare_options *options)
 {
     bool initialized = true;
     s->session = hs_session_manager_recover(manager_of(s), backend_of(s), options, &initialized, &s->b->err);

@@ -30,7 +30,7 @@ HS_API hs_session_manager *hs_session_manager_new(const hs_session_manager_optio
 HS_API void hs_session_manager_free(hs_session_manager *manager);
 
 /* Borrowed during the call. */
-typedef struct hs_prepare_options {
+typedef struct hs_session_manager_prepare_options {
     size_t size;
     const char *target; /* as in hs_session_options */
     hs_bytes config;
@@ -47,24 +47,25 @@ typedef struct hs_prepare_options {
     double max_wait_secs;
     bool wait_for_checkpoint; /* wait for one to come to checkpoint_dir. What none has come to by then is initialized */
     unsigned char reserved[7];
-} hs_prepare_options;
-#define HS_PREPARE_OPTIONS(...) HS_OPTIONS(hs_prepare_options, __VA_ARGS__)
+} hs_session_manager_prepare_options;
+#define HS_PREPARE_OPTIONS(...) HS_OPTIONS(hs_session_manager_prepare_options, __VA_ARGS__)
 
 /* A session in which all is ready: restored, or else initialized by init_op and init_fn; then the check for the local init
  * op, the local init op, and the check that all is ready. NULL after a failure, with all closed that was opened.
  * HS_FAILED_PRECONDITION: something is not ready after that, and named; or nothing was restored, and there is nothing to
  * initialize with. The session is closed by hs_raw_session_close. */
 HS_API hs_raw_session *hs_session_manager_prepare(hs_session_manager *manager, hs_backend backend,
-                                                  const hs_prepare_options *options, hs_error *err);
+                                                  const hs_session_manager_prepare_options *options, hs_error *err);
 /* The same without init_op and init_fn: *initialized tells whether the session was restored and all is ready. If not, it is
  * open all the same, and the log says why. */
 HS_API hs_raw_session *hs_session_manager_recover(hs_session_manager *manager, hs_backend backend,
-                                                  const hs_prepare_options *options, bool *initialized, hs_error *err);
+                                                  const hs_session_manager_prepare_options *options, bool *initialized,
+                                                  hs_error *err);
 /* A session in which somebody else has initialized everything: opens one after the other, runs the local init op where it
  * may, and looks, every recovery_wait_secs. HS_DEADLINE_EXCEEDED: max_wait_secs are over, and this is still not ready. Only
  * target, config and max_wait_secs of the options are looked at (here, 0 is no limit, too). */
 HS_API hs_raw_session *hs_session_manager_wait(hs_session_manager *manager, hs_backend backend,
-                                               const hs_prepare_options *options, hs_error *err);
+                                               const hs_session_manager_prepare_options *options, hs_error *err);
 
 /* Lets several threads run a session that a manager made; a second call changes nothing. Called by the thread whose session
  * it is, before any other uses it. From then on hs_raw_session_run and hs_raw_session_global_step may be called from any

@@ -26,8 +26,8 @@ static hs_code hold(const hs_supervisor *sv, hs_error *err)
 
 static hs_raw_session *make_session(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err)
 {
-    const hs_prepare_options prepare =
-        HS_INIT(hs_prepare_options, .target = options->target, .config = options->config,
+    const hs_session_manager_prepare_options prepare =
+        HS_INIT(hs_session_manager_prepare_options, .target = options->target, .config = options->config,
                 .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
                 .init_op = hs_supervisor_init_op(sv), .init_feeds = hs_supervisor_init_feeds(sv), .init_fn = sv->init_fn,
                 .user = sv->user, .saver = hs_supervisor_saver(sv), .checkpoint_dir = sv->checkpoint_dir,
