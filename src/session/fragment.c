@@ -46,14 +46,22 @@ void hs__fragments_free(hs__fragments *all)
 
 /* Comparing args with a fragment: the step's fast path. Nothing is assumed of addresses. */
 
+/* As strcmp, without the call: names are short. */
+static inline bool is_same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
 static bool same_tree(const hs_fetch *fetch, const char *key, const hs__token **at)
 {
     const hs__token *token = (*at)++;
     if (!fetch || !token->kind || (int)fetch->kind != token->kind || /* an end is no node, nor is one without a kind */
-        (key ? !token->key || strcmp(key, token->key) != 0 : token->key != NULL))
+        (key ? !token->key || !is_same(key, token->key) : token->key != NULL))
         return false;
     if (fetch->kind == HS_FETCH_LEAF)
-        return fetch->name && strcmp(fetch->name, token->name) == 0;
+        return fetch->name && is_same(fetch->name, token->name);
     if (fetch->kind == HS_FETCH_LIST) {
         for (const hs_fetch *const *item = fetch->items; item && *item; item++)
             if (!same_tree(*item, NULL, at))
@@ -70,7 +78,7 @@ static bool same_names(const char *const *names, const hs__fragment *fragment)
 {
     const hs__token *at = fragment->tokens, *end = at + fragment->n_leaves;
     for (; names && *names; names++, at++)
-        if (at == end || strcmp(*names, at->name) != 0)
+        if (at == end || !is_same(*names, at->name))
             return false;
     return at == end;
 }
@@ -79,7 +87,7 @@ __attribute__((noinline)) static bool same_feeds(const hs_feed *feeds, const hs_
 {
     size_t n = 0;
     for (; feeds && feeds[n].name; n++)
-        if (n == fragment->n_feeds || strcmp(feeds[n].name, fragment->feed_names[n]) != 0)
+        if (n == fragment->n_feeds || !is_same(feeds[n].name, fragment->feed_names[n]))
             return false;
     return n == fragment->n_feeds;
 }

@@ -85,14 +85,14 @@ hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run
     return code;
 }
 
-hs_code hs__read_global_step(hs_raw_session *raw, int64_t *step, hs_error *err)
+/* What hs__read_global_step returns on failure. */
+hs_code hs__step_unread(const hs_raw_session *raw, hs_code code, const int64_t *step, hs_error *err)
 {
     if (!raw->ops.global_step)
         return hs_error_set(err, HS_FAILED_PRECONDITION, "backend '%s' has no global step", raw->ops.name);
-    hs_code code = raw->ops.global_step(raw->handle, step, err);
-    if (!code && *step < 0)
-        code =
-            hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld: it must not be negative", (long long)*step);
+    if (!code)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "the global step is %lld: it must not be negative",
+                            (long long)*step);
     return hs__settle(code, "reading the global step", err);
 }
 

@@ -379,8 +379,13 @@ void hs__unshare(hs_raw_session *raw);
 bool hs__is_guest(const hs_raw_session *raw);
 /* raw.c. hs_raw_session_run for what the caller does not see: values that it has of its own runs stay. */
 hs_code hs__run_aside(hs_raw_session *raw, const hs_run_args *args, const hs_run_values **values, hs_error *err);
+hs_code hs__step_unread(const hs_raw_session *raw, hs_code code, const int64_t *step, hs_error *err);
 /* hs_raw_session_global_step of an open session, with a code, and without hs_raw_session_enter. */
-hs_code hs__read_global_step(hs_raw_session *raw, int64_t *step, hs_error *err);
+static inline hs_code hs__read_global_step(const hs_raw_session *raw, int64_t *step, hs_error *err)
+{
+    hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, step, err) : HS_OK;
+    return code || !raw->ops.global_step || *step < 0 ? hs__step_unread(raw, code, step, err) : HS_OK;
+}
 /* metrics.c. */
 void hs__free_metrics(hs_raw_session *raw);
 
