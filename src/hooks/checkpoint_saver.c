@@ -309,8 +309,8 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         code = is_due(hook, run, &fires, err);
     if (code)
         return code;
-    hook->due |= fires || hs__save_time_due(
-                              &hook->time, run); /* still, where another hook's failure has kept the boundary from coming */
+    /* It stays due if another hook's failure keeps the boundary from coming. */
+    hook->due |= fires || hs__save_time_due(&hook->time, run);
     if (hook->due)
         hs_run_context_request_boundary(run);
     return HS_OK;

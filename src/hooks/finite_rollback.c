@@ -27,15 +27,14 @@ static hs_code find_learning_rate(hs__rollback *rollback, hs_backend backend, hs
         i++;
     if (!hs_backend_variable(backend, i, &found))
         return hs_error_set(err, HS_NOT_FOUND, "learning_rate '%s' is no variable", name);
-    if ((found.dtype != HS_FLOAT && found.dtype != HS_DOUBLE) || found.shape.rank != 0)
+    if (!hs__is_number(found.dtype, found.shape.rank))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is no scalar of type float or double", name);
     if (found.flags & HS_VARIABLE_LOCAL)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "learning_rate '%s' is a local variable, which no checkpoint has",
                             name);
     if (!backend.ops->read_variable || !backend.ops->write_variable)
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set the variable '%s'", backend.ops->name, name);
-    rollback->variable = i;
-    rollback->dtype = found.dtype;
+    rollback->number = (hs__number){i, found.dtype};
     return HS_OK;
 }
 
@@ -156,32 +155,16 @@ static hs_code restore(hs__rollback *rollback, hs_raw_session *session, hs_error
 
 /* What follows is to be another than it was. */
 
-static double read_number(const hs__rollback *rollback, hs_raw_session *session, hs_error *err)
-{
-    hs_backend backend = hs_raw_session_backend(session);
-    hs_host_copy copy = {.env = env_of(session)};
-    hs_tensor value, host;
-    double number = NAN;
-    if (!backend.ops->read_variable(hs_raw_session_handle(session), rollback->variable, &value, err) &&
-        !hs_tensor_host(&value, &copy, &host, err))
-        number = hs_tensor_number(&host, 0);
-    hs_host_copy_free(&copy);
-    return number;
-}
-
 /* Times the factor for each rollback that the restored state does not know of. */
 static hs_code slow_down(const hs__rollback *rollback, hs_raw_session *session, char *told, size_t bytes, hs_error *err)
 {
-    hs_backend backend = hs_raw_session_backend(session);
-    hs_error_clear(err);
-    double before = read_number(rollback, session, err);
-    if (err->code)
-        return err->code;
+    double before;
+    hs_code code = hs__number_read(&rollback->number, session, &before, err);
+    if (code)
+        return code;
     double now = before * pow(rollback->factor, (double)(rollback->count.rollbacks - rollback->restored.rollbacks));
-    float single = (float)now;
-    hs_tensor value = hs_tensor_of(rollback->dtype, HS_SCALAR, rollback->dtype == HS_FLOAT ? (void *)&single : &now);
     snprintf(told, bytes, "; %.64s is %.6g instead of %.6g", rollback->learning_rate, now, before);
-    return backend.ops->write_variable(hs_raw_session_handle(session), rollback->variable, &value, err);
+    return hs__number_write(&rollback->number, session, now, err);
 }
 
 /* Up to the end of the data, which ends the training, or a stop request. */

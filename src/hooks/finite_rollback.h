@@ -4,6 +4,8 @@
 
 #include <hooksess/hooks/finite_guard.h>
 
+#include "hooks/number.h"
+
 /* Going back to the last good state, and making what follows another than it was. */
 
 /* What rides in checkpoints. */
@@ -19,8 +21,7 @@ typedef struct hs__rollback {
     char *learning_rate, *skip_op;
     double factor;
     int64_t skip_batches, snapshot_limit;
-    size_t variable;                    /* the learning rate's index in the backend */
-    hs_dtype dtype;                     /* and its type */
+    hs__number number;                  /* the learning rate */
     bool wants_copy;                    /* no run was made since the session was created */
     hs_state_copy *copy;                /* of the state before the first run; NULL: there is none */
     hs__rollback_count count, restored; /* now; in the state that was restored last */

@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "hooks/make.h"
+#include "hooks/number.h"
 
 #include <float.h>
 #include <math.h>
@@ -14,12 +15,11 @@ typedef struct {
     char *name;
     hs_schedule_point *points;
 
-    /* Where the number is: in memory that the backend lent, or in a variable. */
+    /* Where the number is: in a variable, or in memory that the backend lent (number.dtype is its type, too). */
     hs_backend backend;
     hs_raw_session *session;
     bool is_variable;
-    size_t variable;
-    hs_dtype dtype;
+    hs__number number;
     void *lent;
 
     double factor;    /* what others' changes amount to */
@@ -122,7 +122,7 @@ double hs_schedule_value(const hs_schedule_options *given, int64_t step)
 
 static hs_code check_number(const schedule *hook, hs_dtype dtype, int32_t rank, hs_error *err)
 {
-    if ((dtype == HS_FLOAT || dtype == HS_DOUBLE) && rank == 0)
+    if (hs__is_number(dtype, rank))
         return HS_OK;
     return hs_error_set(err, HS_INVALID_ARGUMENT, "'%s' is not a scalar of type float or double", hook->name);
 }
@@ -136,6 +136,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->backend = backend;
     hook->factor = 1;
     hook->written = NAN;
+    hook->restores = -1;
     hook->loaded = false;
     hs_code code = hs_backend_check_global_step(backend, err);
     if (code || (code = hs_backend_find(backend, hook->name, &node, err)))
@@ -148,8 +149,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
                    ? HS_OK
                    : hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set '%s'; it is not a variable",
                                   backend.ops->name, hook->name);
-    hook->variable = i;
-    hook->dtype = found.dtype;
+    hook->number = (hs__number){i, found.dtype};
     if (!backend.ops->read_variable || !backend.ops->write_variable)
         return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' cannot set the variable '%s'", backend.ops->name,
                             hook->name);
@@ -164,46 +164,28 @@ static hs_code borrow_value(schedule *hook, hs_error *err)
     if (code || (code = hook->backend.ops->lend_value(hs_raw_session_handle(hook->session), node, &memory, err)) ||
         (code = check_number(hook, memory.dtype, memory.rank, err)))
         return code;
-    hook->dtype = memory.dtype;
+    hook->number.dtype = memory.dtype;
     hook->lent = memory.data;
     return HS_OK;
 }
 
-static double number_at(const void *memory, hs_dtype dtype)
-{
-    return dtype == HS_FLOAT ? (double)*(const float *)memory : *(const double *)memory;
-}
-
 static hs_code read_number(const schedule *hook, double *number, hs_error *err)
 {
-    hs_tensor value, copy;
-    hs_host_copy host = {.env = &hook->base.env};
-    if (!hook->is_variable) {
-        *number = number_at(hook->lent, hook->dtype);
-        return HS_OK;
-    }
-    hs_code code = hook->backend.ops->read_variable(hs_raw_session_handle(hook->session), hook->variable, &value, err);
-    if (!code && !(code = hs_tensor_host(&value, &host, &copy, err)))
-        *number = number_at(copy.data, hook->dtype);
-    hs_host_copy_free(&host);
-    return code;
+    if (hook->is_variable)
+        return hs__number_read(&hook->number, hook->session, number, err);
+    *number = hook->number.dtype == HS_FLOAT ? (double)*(const float *)hook->lent : *(const double *)hook->lent;
+    return HS_OK;
 }
 
-/* *number becomes what can be read back. */
-static hs_code write_number(const schedule *hook, double *number, hs_error *err)
+static hs_code write_number(const schedule *hook, double number, hs_error *err)
 {
-    float single = (float)*number;
-    void *from = hook->dtype == HS_FLOAT ? (void *)&single : number;
-    size_t bytes = hs_dtype_size(hook->dtype);
-    hs_code code = HS_OK;
-    if (hook->is_variable) {
-        hs_tensor value = hs_tensor_of(hook->dtype, HS_SCALAR, from);
-        code = hook->backend.ops->write_variable(hs_raw_session_handle(hook->session), hook->variable, &value, err);
-    } else {
-        memcpy(hook->lent, from, bytes);
-    }
-    *number = number_at(from, hook->dtype);
-    return code;
+    if (hook->is_variable)
+        return hs__number_write(&hook->number, hook->session, number, err);
+    if (hook->number.dtype == HS_FLOAT)
+        *(float *)hook->lent = (float)number;
+    else
+        *(double *)hook->lent = number;
+    return HS_OK;
 }
 
 /* Can the number be compared with what was written? A restore sets variables, and with them this hook's state, if the
@@ -238,10 +220,10 @@ static void adopt_change(schedule *hook, double found, int64_t step)
 static hs_code set_number(schedule *hook, int64_t step, hs_error *err)
 {
     double number = scheduled(&hook->options, step) * hook->factor;
-    hs_code code = write_number(hook, &number, err);
+    hs_code code = write_number(hook, number, err);
     if (code)
         return code;
-    hook->written = number;
+    hook->written = hook->number.dtype == HS_FLOAT ? (double)(float)number : number; /* as it is read back */
     hook->restores = hs_raw_session_restores(hook->session);
     hook->loaded = false;
     return HS_OK;
@@ -289,8 +271,9 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
         hs_code code = read_number(hook, &found, err);
         if (code)
             return code;
-        if (found != hook->written && changed_factor(hook, found) != 0)
-            state[0] = changed_factor(hook, found);
+        double factor = found == hook->written ? 0 : changed_factor(hook, found);
+        if (factor != 0)
+            state[0] = factor;
         state[1] = found;
     }
     return hs_state_writer_write(out, state, sizeof state, err);

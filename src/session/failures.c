@@ -93,13 +93,12 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     if (for_good) {
         session->n_slow -= hook->slow > 0; /* it is not timed any more */
         hook->slow = 0;
-    }
-    if (for_good)
         hs_log(&session->env, HS_LOG_WARNING, "%s; the training goes on without this hook", err->message);
-    else
+    } else {
         hs_log(&session->env, hook->rest->in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,
                "%s; the training goes on, and the hook is called again in %lld s", err->message,
                (long long)(quiet_ns(hook->rest->in_a_row) / 1000000000));
+    }
     hs__clear(err);
     return HS_OK;
 }

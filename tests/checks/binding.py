@@ -39,7 +39,7 @@ library.hs_record_writer_close.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 library.hs_record_writer_free.argtypes = [ctypes.c_void_p]
 
 assert library.hs_struct_size(b"hs_record_writer_options") == ctypes.sizeof(RecordWriterOptions)
-assert library.hs_struct_size(b"hs_no_such_options") == 0
+assert library.hs_struct_size(b"hs_no_such_options") == 0 and library.hs_struct_size(None) == 0
 
 
 def write(path, options):

@@ -194,6 +194,17 @@ static void a_hook_is_broken_without_an_error_too(void **state)
     }
 }
 
+static void a_broken_hook_without_a_name_keeps_its_error(void **state)
+{
+    (void)state;
+    hs_error error, err;
+    hs_error_set(&error, HS_OUT_OF_RANGE, "patience is -1");
+    hs_hook hook = hs_hook_broken(NULL, &error);
+    assert_non_null(hook.ops->name);
+    assert_fails(hook.ops->begin(hook.self, (hs_backend){NULL, NULL}, &err), HS_OUT_OF_RANGE, &err, "patience is -1");
+    hs_hook_free(hook);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +215,7 @@ int main(void)
         cmocka_unit_test(there_may_be_nothing_to_destroy),
         cmocka_unit_test(a_broken_hook_reports_its_error_in_begin),
         cmocka_unit_test(a_hook_is_broken_without_an_error_too),
+        cmocka_unit_test(a_broken_hook_without_a_name_keeps_its_error),
         cmocka_unit_test(destroy_is_looked_for_where_the_hook_has_it),
         play_test(a_later_hook_is_opened_and_run),
         play_test(the_list_of_hooks_is_copied),

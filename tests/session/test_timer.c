@@ -134,6 +134,35 @@ static void bh_005_marking_tells_what_passed_since(void **state)
     hs_timer_free(timer);
 }
 
+static void marking_tells_what_passed_since_the_beginning(void **state)
+{
+    (void)state;
+    double secs = -1;
+    int64_t steps = -1;
+    hs_timer *timer = of_trigger(HS_TRIGGER(.every_n_steps = 3));
+    hs_timer_start(timer, 0);
+    assert_true(hs_timer_begin(timer, after(4, 1, 0), 4));
+    assert_true(hs_timer_mark(timer, after(10, 2.5, 0), 10, &secs, &steps));
+    assert_true(secs == 1.5 && steps == 6);
+    hs_timer_free(timer);
+}
+
+/* Of a session without a backend. The error may be NULL. */
+static void a_step_that_cannot_be_read_is_reported(void **state)
+{
+    (void)state;
+    hs_error err;
+    bool result = true;
+    hs_timer *timer = by_steps(1);
+    hs_run_context *run = after(1, 1, 0);
+    run->has_step[true] = false;
+    run->session->raw.ops.name = "none";
+    assert_fails(hs_timer_fires(timer, run, &result, &err), HS_FAILED_PRECONDITION, &err, "'none' has no global step");
+    assert_int_equal(hs_timer_fires(timer, run, &result, NULL), HS_FAILED_PRECONDITION);
+    assert_false(result);
+    hs_timer_free(timer);
+}
+
 static void bh_069s_comparisons_are_inclusive(void **state)
 {
     (void)state;
@@ -389,6 +418,8 @@ int main(void)
         cmocka_unit_test(null_is_a_timer_that_never_fires),
         cmocka_unit_test(bh_004_every_three_steps),
         cmocka_unit_test(bh_005_marking_tells_what_passed_since),
+        cmocka_unit_test(marking_tells_what_passed_since_the_beginning),
+        cmocka_unit_test(a_step_that_cannot_be_read_is_reported),
         cmocka_unit_test(bh_069s_comparisons_are_inclusive),
         cmocka_unit_test(bh_069s_a_timer_that_was_never_marked_or_reset_is_due),
         cmocka_unit_test(without_first_the_intervals_begin_where_the_session_does),
