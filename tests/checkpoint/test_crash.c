@@ -13,7 +13,7 @@ static void a_power_cut_at_any_instant(void **state)
     (void)state;
     machine left;
     size_t at = 1;
-    for (bool cut = true; cut; at++) {
+    for (bool cut = true; cut; at += HOOKSESS_TEST_SHARE) {
         cut = machine_cut_saving(&left, names, at, (machine_kind){.large = true});
         machine_recover_from_each_loss(&left, 3);
         machine_free(&left);
@@ -26,7 +26,7 @@ static void a_power_cut_while_going_on_after_another(void **state)
     (void)state;
     machine left;
     bool cut = true;
-    for (size_t at = 1; cut; at++) {
+    for (size_t at = 1; cut; at += HOOKSESS_TEST_SHARE) {
         cut = machine_cut_saving(&left, names, at, (machine_kind){.shards = 1});
         machine_lose_power(&left, machine_loss(7 * at));
         machine_cut_going_on(&left, at);
@@ -40,7 +40,7 @@ static void a_power_cut_while_going_on_after_a_death(void **state)
     (void)state;
     machine left;
     bool cut = true;
-    for (size_t at = 1; cut; at++) {
+    for (size_t at = 1; cut; at += HOOKSESS_TEST_SHARE) {
         cut = machine_cut_saving(&left, names, at, (machine_kind){.shards = 1});
         machine_lose_process(&left);
         machine_cut_going_on(&left, 11 * at);
@@ -55,7 +55,7 @@ static void a_power_cut_where_names_have_no_steps(void **state)
     static const int first_and_second[] = {-1, -2, -1, -2, 0};
     machine left, c;
     bool cut = true;
-    for (size_t at = 1; cut; at++) {
+    for (size_t at = 1; cut; at += HOOKSESS_TEST_SHARE) {
         cut = machine_cut_saving(&left, first_and_second, at, (machine_kind){.shards = 1});
         for (size_t n = 0; n < MACHINE_LOSSES; n++) {
             machine_copy(&c, &left);

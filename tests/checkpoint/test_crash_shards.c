@@ -10,7 +10,7 @@ static void cut_anywhere(machine_kind kind)
 {
     machine left;
     bool cut = true;
-    for (size_t at = 1; cut; at++) {
+    for (size_t at = 1; cut; at += HOOKSESS_TEST_SHARE) {
         cut = machine_cut_saving(&left, names, at, kind);
         machine_recover_from_each_loss(&left, 1);
         machine_free(&left);
@@ -19,7 +19,7 @@ static void cut_anywhere(machine_kind kind)
 
 static void cut_again(machine_kind kind, bool dies)
 {
-    enum { STRIDE = 3 };
+    enum { STRIDE = 3 * HOOKSESS_TEST_SHARE };
     machine left;
     bool cut = true;
     for (size_t at = 1; cut; at += STRIDE) {

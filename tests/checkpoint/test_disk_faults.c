@@ -54,7 +54,7 @@ static void fail_while_saving(machine_kind kind, failure how, bool stop)
     enum { ENDS = 5 };
     machine c, left;
     bool failed = true;
-    for (size_t at = 1; failed; at++) {
+    for (size_t at = 1; failed; at += HOOKSESS_TEST_SHARE) {
         failed = save_on_failing(&left, kind, how, at, stop);
         for (size_t n = 0; n < ENDS; n++) {
             machine_copy(&c, &left);
@@ -127,7 +127,7 @@ static bool fail_then_cut(machine_kind kind, size_t at, size_t later, disk_loss 
 static void cut_after_each_sync(machine_kind kind, uint64_t seeds)
 {
     enum { SYNCS = 20, CHANGES = 24 };
-    for (size_t at = 1; at <= SYNCS; at++)
+    for (size_t at = 1; at <= SYNCS; at += HOOKSESS_TEST_SHARE)
         for (size_t later = 1; later <= CHANGES; later++)
             for (uint64_t seed = 0; seed < seeds; seed++)
                 if (!fail_then_cut(
@@ -193,7 +193,7 @@ static void fail_going_on_everywhere(const machine *left)
 static void a_failure_while_going_on(void **state)
 {
     (void)state;
-    enum { STRIDE = 3 };
+    enum { STRIDE = 3 * HOOKSESS_TEST_SHARE };
     machine left;
     bool cut = true;
     for (size_t at = 2; cut; at += STRIDE) {

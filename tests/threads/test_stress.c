@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-enum { CYCLES = 1000, THREADS = 64, SESSION_THREADS = 8 };
+enum { CYCLES = 1000 / HOOKSESS_TEST_SHARE, THREADS = 64, SESSION_THREADS = 8 };
 
 static size_t entries(const char *directory)
 {
@@ -85,7 +85,7 @@ static void cycle_of_threads(test_env *t)
     hs_queue_free(all.queue);
 }
 
-static void sixty_four_threads_a_thousand_times(void **state)
+static void sixty_four_threads_again_and_again(void **state)
 {
     test_env t;
     (void)state;
@@ -135,7 +135,7 @@ static void cycle_of_a_session(hs_graph *graph)
     assert_ok(outcome.error.code, &outcome.error);
 }
 
-static void sessions_with_queues_a_thousand_times(void **state)
+static void sessions_with_queues_again_and_again(void **state)
 {
     test_env t;
     atomic_size_t produced = 0;
@@ -161,8 +161,8 @@ static void sessions_with_queues_a_thousand_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sixty_four_threads_a_thousand_times),
-        cmocka_unit_test(sessions_with_queues_a_thousand_times),
+        cmocka_unit_test(sixty_four_threads_again_and_again),
+        cmocka_unit_test(sessions_with_queues_again_and_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
