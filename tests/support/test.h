@@ -28,11 +28,11 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t n, C
 void test_skip(const char *why);
 
 /* If `call` is one of a public function that gets `argument`, puts something stale there. Returns whether it is. */
-static inline bool test_make_stale(const char *call, const char *argument, const hs_error *err)
+static inline bool test_make_stale(const char *call, const char *argument, hs_error *err)
 {
     bool clears = strncmp(call, "hs_", 3) == 0 && call[3] != '_' && strstr(call, argument) && !strstr(call, "ops->");
     if (clears)
-        hs_error_set((hs_error *)err, HS_UNKNOWN, "stale");
+        hs_error_set(err, HS_UNKNOWN, "stale");
     return clears;
 }
 
@@ -45,7 +45,7 @@ static inline bool test_is_clear(const hs_error *err)
  * put there before. */
 #define assert_ok(code, err)                                                                                               \
     do {                                                                                                                   \
-        bool clears_ = test_make_stale(#code, #err, err);                                                                  \
+        bool clears_ = test_make_stale(#code, #err, (hs_error *)(err));                                                                  \
         hs_code code_ = (code);                                                                                            \
         if (code_ != HS_OK)                                                                                                \
             fail_msg("%s: %s: %s", #code, hs_code_name(code_), (err)->message);                                            \
