@@ -132,7 +132,7 @@ ENDS(hs_record_reader_options, max_record_bytes, 40);
 ENDS(hs_record_writer_options, buffer_bytes, 40);
 ENDS(hs_recovery, reserved, 40);
 ENDS(hs_session_manager_options, env, 64);
-ENDS(hs_step_counter_options, env, 56);
+ENDS(hs_step_counter_options, env, 88);
 ENDS(hs_tensorflow_op_def, list_until, 80);
 ENDS(hs_tensorflow_options, timeout_secs, 72);
 ENDS(hs_tensorflow_server_options, reserved, 88);
