@@ -91,7 +91,7 @@ ENDS(hs_hparams_config_options, created_secs, 56);
 ENDS(hs_hparams_start_options, start_secs, 48);
 ENDS(hs_stop_at_step_options, env, 32);
 ENDS(hs_nan_tensor_options, env, 32);
-ENDS(hs_finite_guard_options, env, 184);
+ENDS(hs_finite_guard_options, env, 208);
 ENDS(hs_logging_tensor_options, env, 80);
 ENDS(hs_checkpoint_saver_options, env, 112);
 ENDS(hs_summary_saver_options, env, 72);
