@@ -240,6 +240,28 @@ static void a_rollback_restores_the_values(void **state)
     assert_true(t->p->weight == 1 + 2 + 3 + 4 + 9 + 10 + 11);
 }
 
+/* The checkpoint is of a training without the guard: the values of the steps that were undone do not count. */
+static void a_rollback_to_a_state_without_values_forgets_them(void **state)
+{
+    static const double values[] = {0, 1, 2, 1, 2, 1, 2, 1, 2, 50, 30, 30};
+    training *t = prepare(state);
+    memcpy(t->values, values, sizeof values);
+    hs_hook saver = poisoned_saver(t->p, .every_n_steps = 4);
+    assert_ok(poisoned_open(t->p, false, &saver, 1), &t->p->s->err);
+    assert_ok(poisoned_run(t->p, "train", 4), &t->p->s->err);
+    stage_close(t->p->s);
+    hs_hook hooks[] = {
+        hs_finite_guard(.losses = HS_NAMES("measure:0"), .spike_window = 4, .policy = HS_GUARD_ROLLBACK, .skip_op = "draw"),
+        poisoned_saver(t->p, .every_n_steps = 1000)};
+    assert_ok(poisoned_open(t->p, true, hooks, 2), &t->p->s->err);
+    assert_ok(poisoned_run(t->p, "train", 5), &t->p->s->err);
+    assert_int_equal(hs_session_global_step(t->p->s->session, NULL), 4);
+    assert_ok(poisoned_run(t->p, "train", 2), &t->p->s->err);
+    assert_int_equal(hs_session_global_step(t->p->s->session, NULL), 6);
+    stage_close(t->p->s);
+    assert_true(t->p->weight == 1 + 2 + 3 + 4 + 10 + 11);
+}
+
 /* What each step leaves in the weight: it tells which updates were made. */
 static void train_some(training *t, int from, int until, float *weights)
 {
@@ -433,6 +455,7 @@ int main(void)
         with_poisoned(the_update_of_a_spike_is_left_out),
         with_poisoned(a_spike_fails_and_stops),
         with_poisoned(a_rollback_restores_the_values),
+        with_poisoned(a_rollback_to_a_state_without_values_forgets_them),
         with_poisoned(a_training_that_is_stopped_makes_the_same_decisions),
         with_poisoned(a_training_that_is_killed_makes_the_same_decisions),
         with_poisoned(each_loss_has_values_of_its_own),
