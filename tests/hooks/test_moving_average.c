@@ -332,6 +332,41 @@ static void a_save_with_the_averages_in_is_refused(void **state)
     own_close(o);
 }
 
+/* It copies the variables beside the program, which swaps meanwhile. */
+static void a_save_of_before_the_swap_has_the_variables(void **state)
+{
+    enum { LARGE = 1 << 20 };
+    own *o = *state;
+    float *large = calloc(LARGE, sizeof *large), *saved = calloc(LARGE, sizeof *saved);
+    hs_graph_variable(o->graph, "large", HS_FLOAT, HS_SHAPE(LARGE), large);
+    hs_hook averages = hs_moving_average(.variables = HS_NAMES("large"), .decay = 0.75);
+    own_open_hook(o, averages);
+    hs_saver *saver = hs_saver_new(NULL, &o->err);
+    const hs_save_options save = HS_INIT(hs_save_options, .background = true, .overlap = true);
+    for (int64_t n = 1; n <= 5; n++) {
+        assert_true(hs_step_begin(o->session));
+        for (size_t i = 0; i < LARGE; i++)
+            large[i] = (float)n;
+        assert_int_equal(hs_step_end(o->session), HS_OK);
+        assert_ok(
+            hs_saver_save(saver, hs_session_raw(o->session), test_path(o->directory, "large.ckpt"), n, &save, &o->err),
+            &o->err);
+        assert_ok(hs_moving_average_swap(averages, true, &o->err), &o->err);
+        assert_true(large[LARGE - 1] < (float)n);
+        hs_saver_wait(saver);
+        assert_ok(hs_moving_average_swap(averages, false, &o->err), &o->err);
+        hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, hs_saver_last_path(saver), &o->err);
+        assert_ok(hs_checkpoint_read(reader, "large", saved, LARGE * sizeof *saved, &o->err), &o->err);
+        for (size_t i = 0; i < LARGE; i++)
+            assert_true(saved[i] == (float)n);
+        hs_checkpoint_close(reader);
+    }
+    hs_saver_free(saver);
+    own_close(o);
+    free(large);
+    free(saved);
+}
+
 static void closing_saves_the_variables(void **state)
 {
     own *o = *state;
@@ -608,6 +643,7 @@ int main(void)
         averages_test(a_program_swaps_between_its_steps),
         averages_test(no_step_is_made_with_the_averages),
         averages_test(a_save_with_the_averages_in_is_refused),
+        averages_test(a_save_of_before_the_swap_has_the_variables),
         averages_test(closing_saves_the_variables),
         averages_test(a_restore_ends_the_swap),
         averages_test(an_evaluation_that_fails_leaves_the_variables),
