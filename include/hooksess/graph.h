@@ -131,6 +131,16 @@ HS_API hs_code hs_graph_add_op(hs_graph *graph, const hs_op_def *def);
 /* hs_graph_op(g, .name = "train", .run = train, .user = &m, .advances_step = true) */
 #define hs_graph_op(graph, ...) hs_graph_add_op((graph), HS_OP_DEF(__VA_ARGS__))
 
+/* Returns memory that belongs to the graph and is freed with it: for a hook that adds variables and ops in begin. The graph
+ * may outlive the hook, so a variable's `data` and an op's `user` must not be the hook's.
+ *
+ * name   any text; copied. The same name returns the same memory
+ * bytes  at least 1. The memory is aligned for any type, and zero at first
+ *
+ * Also in an op's function, and while a session is open. Returns NULL and sets `err`: HS_RESOURCE_EXHAUSTED, or
+ * HS_INVALID_ARGUMENT if the graph or the name is NULL, or the name was used with another size. */
+HS_API void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err);
+
 /* Inside an op's function. Views are good until it returns. NULL past the last. */
 HS_API const hs_tensor *hs_op_input(const hs_op *op, size_t index);
 /* The op's output, to be written into. */

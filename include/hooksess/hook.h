@@ -32,7 +32,8 @@ typedef struct hs_run_context hs_run_context;
  * close:
  *
  *   begin                  while the session is opened, before the graph is finalized: may add nodes. A second begin on the
- *                          same graph must add nothing twice. Called once a session. HS_STOP is a failure here.
+ *                          same graph must add nothing twice. Memory that the nodes use: hs_graph_memory. Called once a
+ *                          session. HS_STOP is a failure here.
  *   after_create_session   the backend's session is there and its variables have their values; again after a recovery. A
  *                          stop that is requested of the coordinator here means that there is nothing left to do
  *                          (HS_REASON_ALREADY_DONE).

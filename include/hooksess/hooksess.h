@@ -82,6 +82,7 @@
 #include <hooksess/hooks/global_step_waiter.h> /* waits until others have reached a step */
 #include <hooksess/hooks/logging_tensor.h>     /* logs tensors */
 #include <hooksess/hooks/metrics_file.h>       /* writes CSV or JSON lines */
+#include <hooksess/hooks/moving_average.h>     /* keeps averages of variables, and evaluates them */
 #include <hooksess/hooks/nan_tensor.h>         /* fails or stops on NaN and infinities */
 #include <hooksess/hooks/profiler.h>           /* traces runs for Chrome and TensorBoard */
 #include <hooksess/hooks/progress.h>           /* shows progress on a terminal */

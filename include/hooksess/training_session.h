@@ -39,7 +39,8 @@ typedef struct hs_training_options {
      * steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor has 120 s) */
     int64_t save_summaries_steps;
     const hs_trigger *save_summaries_trigger; /* instead of save_summaries_secs or _steps */
-    /* Steps between two rates (steps per second) in the log and, for TensorBoard, in the event file. 0: 100 */
+    /* Steps between two rates (steps per second) in the log and, for TensorBoard, in the event file. 0: 100. For tokens per
+     * second and FLOPs utilization: HS_NEVER, and an own hs_step_counter with units_per_step and summary_dir in `hooks` */
     int64_t log_step_count_steps;
     bool signals;                /* as in hs_session_options */
     bool is_worker;              /* not the chief: as in hs_session_options */

@@ -54,6 +54,7 @@ static const struct {
     SIZE(hs_looper_options),
     SIZE(hs_memory),
     SIZE(hs_metrics_file_options),
+    SIZE(hs_moving_average_options),
     SIZE(hs_nan_tensor_options),
     SIZE(hs_op_def),
     SIZE(hs_pr_curve),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/evaluation.h>
 
+#include <hooksess/hooks/moving_average.h>
+
 #include "hooks/make.h"
 #include "hooks/timing.h"
 
@@ -21,6 +23,7 @@ typedef struct {
     hs_summary_writer *given_writer, *writer;
     hs_evaluate_fn evaluate;
     void *user;
+    hs_hook averages;       /* without ops: the variables are evaluated */
     int64_t evaluated_step; /* the last one */
     int64_t restores;       /* of the session, when that was so */
     const hs_env *session_env;
@@ -158,12 +161,26 @@ static hs_code call(const pass *p, hs_error *err)
     return HS_OK;
 }
 
+/* With the averages in the place of the variables, if there are any. */
+static hs_code evaluate_averages(pass *p, hs_error *err)
+{
+    const evaluation *hook = p->hook;
+    hs_error late = {0};
+    bool averages = hook->averages.ops != NULL;
+    hs_code code = averages ? hs_moving_average_swap(hook->averages, true, err) : HS_OK;
+    if (!code)
+        code = hook->evaluate ? is_abandoned(p) ? HS_OK : call(p, err) : run_all(p, err);
+    if (averages && hs_moving_average_swap(hook->averages, false, &late) && !code)
+        code = hs_error_set(err, late.code, "%s", late.message);
+    return code;
+}
+
 static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step, bool heeds, hs_error *err)
 {
     pass p = {.hook = hook, .session = session, .step = step, .heeds = heeds};
     p.begin_ns = hs_env_monotonic_ns(hook->session_env);
     hs_phase before = hs_raw_session_enter_phase(session, HS_PHASE_EVAL);
-    hs_code code = hook->evaluate ? is_abandoned(&p) ? HS_OK : call(&p, err) : run_all(&p, err);
+    hs_code code = evaluate_averages(&p, err);
     hs_raw_session_enter_phase(session, before);
     if (code) {
         hs_error_prefix(err, "'%s'", hook->name);
@@ -322,6 +339,8 @@ static hs_code fill(evaluation *hook, const hs_evaluation_options *options, hs_e
     hook->given_writer = options->summary_writer;
     hook->evaluate = options->evaluate;
     hook->user = options->user;
+    if (options->moving_average)
+        hook->averages = *options->moving_average;
     if (!(hook->name = hs__hook_text(hook, options->name ? options->name : "eval", err)) ||
         (options->eval_op && !(hook->eval_op = hs__hook_text(hook, options->eval_op, err))) ||
         (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err))) ||

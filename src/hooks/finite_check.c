@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/finite_check.h"
 
+enum { LARGEST_WINDOW = 1 << 20 };
+
 /* The first of those that are set, though they are of no use without another one. */
 typedef struct {
     const char *name;
@@ -80,18 +82,35 @@ static bool has_names(const char *const *names)
     return names && names[0];
 }
 
+static hs_code check_spikes(const hs_finite_guard_options *o, hs_error *err)
+{
+    hs_code code;
+    if (!has_names(o->losses) &&
+        (code = REFUSE_IDLE("losses", err, {"spike_zscore", o->spike_zscore != 0}, {"spike_window", o->spike_window})))
+        return code;
+    if (!(o->spike_zscore >= 0 || o->spike_zscore == HS_NEVER))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "spike_zscore is %g; it must be above 0, or HS_NEVER",
+                            o->spike_zscore);
+    if (o->spike_window && (o->spike_window < 2 || o->spike_window > LARGEST_WINDOW))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "spike_window is %lld; it must be from 2 to %d",
+                            (long long)o->spike_window, LARGEST_WINDOW);
+    return HS_OK;
+}
+
 hs_code hs__finite_check(const hs_finite_guard_options *o, hs_error *err)
 {
     hs_code code;
-    if (!has_names(o->inputs) && !has_names(o->activations) && !has_names(o->gradients) && !has_names(o->parameters))
+    if (!has_names(o->inputs) && !has_names(o->activations) && !has_names(o->gradients) && !has_names(o->parameters) &&
+        !has_names(o->losses))
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "nothing is watched: name tensors in inputs, activations, gradients or parameters");
-    if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_SKIP_STEP)
+                            "nothing is watched: name tensors in inputs, activations, gradients, parameters or losses");
+    if (o->policy < HS_GUARD_FAIL || o->policy > HS_GUARD_WARN)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "policy is %d, no hs_guard_policy", (int)o->policy);
     if (!is_there(o->dump_dir) &&
         (code = REFUSE_IDLE("dump_dir", err, {"dump_also", has_names(o->dump_also)}, {"max_dumps", o->max_dumps})))
         return code;
-    if ((code = check_count("max_dumps", o->max_dumps, true, err)) || (code = check_rollback(o, err)))
+    if ((code = check_count("max_dumps", o->max_dumps, true, err)) || (code = check_spikes(o, err)) ||
+        (code = check_rollback(o, err)))
         return code;
     return check_skip(o, err);
 }

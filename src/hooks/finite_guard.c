@@ -10,11 +10,18 @@
 
 #include <string.h>
 
-enum { MOST_DUMPS = 3, MOST_ROLLBACKS = 3, MOST_SKIPS = 10, SNAPSHOT_LIMIT = 1 << 30 };
+enum {
+    MOST_DUMPS = 3,
+    MOST_ROLLBACKS = 3,
+    MOST_SKIPS = 10,
+    SNAPSHOT_LIMIT = 1 << 30,
+    SPIKE_ZSCORE = 7,
+    SPIKE_WINDOW = 128
+};
 
 static const int64_t MOST_RUNS = INT64_MAX / 2;
 
-/* What rides in checkpoints beside the timer. */
+/* What rides in checkpoints beside the timer and the values of losses. */
 typedef struct {
     hs__rollback_count rollback;
     int64_t skips; /* in a row */
@@ -33,6 +40,7 @@ typedef struct {
     bool looks_now;
     bool goes_back; /* at the boundary */
     hs__finding found;
+    hs__spikes spikes;
     hs__dump dump;
     hs__rollback rollback;
     hs_host_copy copy;
@@ -47,6 +55,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->session_env = hs_backend_env(backend);
     hook->runs = hook->skips = hook->dump.made = 0;
     hook->goes_back = hook->started = false;
+    hs__spikes_reset(&hook->spikes);
     hs_timer_reset(hook->timing.timer);
     for (size_t i = 0; !code && hook->watched.names[i]; i++)
         code = hs_backend_check_tensor(backend, hook->watched.names[i], err);
@@ -155,7 +164,7 @@ static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values
 {
     const hs__finding *found = &hook->found;
     if (found->offenders > 1)
-        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %zu more of the %zu watched tensors are not finite: %s",
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %zu more of the %zu watched tensors are bad: %s",
                (long long)found->step, found->offenders - 1, hook->watched.ends[HS__PARAMETERS], found->further);
     hs__dump_make(&hook->dump, &hook->watched, hs_run_context_session(run), values, found);
     switch (hook->policy) {
@@ -165,6 +174,9 @@ static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values
         return go_back_later(hook, run, err);
     case HS_GUARD_SKIP_STEP:
         return leave_out(hook, run, err);
+    case HS_GUARD_WARN:
+        hs_log(hook->session_env, HS_LOG_WARNING, "%s", hook->found.first);
+        return HS_OK;
     default:
         return fail(hook, run, "", err);
     }
@@ -178,7 +190,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
         return HS_OK;
     if (hook->periodic)
         hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
-    hs_code code = hs__look(&hook->watched, run, values, &hook->copy, &hook->found, err);
+    hs_code code = hs__look(&hook->watched, &hook->spikes, run, values, &hook->copy, &hook->found, err);
     if (code)
         return code;
     if (hook->found.offenders)
@@ -192,6 +204,7 @@ static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
     if (!hook->goes_back || hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     hook->goes_back = false;
+    hs__spikes_reset(&hook->spikes); /* the restored state has those before its step, if it has any */
     return hs__rollback_make(&hook->rollback, run, hook->found.step, hook->found.first, err);
 }
 
@@ -207,7 +220,9 @@ static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
     const finite_guard *hook = self;
     const record now = {hook->rollback.count, hook->skips, hook->runs};
     hs_code code = hs_state_writer_write(out, &now, sizeof now, err);
-    return code ? code : hs_timer_save(hook->timing.timer, out, err);
+    if (!code)
+        code = hs_timer_save(hook->timing.timer, out, err);
+    return code ? code : hs__spikes_save(&hook->spikes, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
@@ -225,7 +240,8 @@ static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
     hook->skips = loaded.skips;
     hook->runs = loaded.runs;
     hook->started = false;
-    return hs_timer_load(hook->timing.timer, in, err);
+    code = hs_timer_load(hook->timing.timer, in, err);
+    return code ? code : hs__spikes_load(&hook->spikes, in, err);
 }
 
 static void destroy(void *self)
@@ -234,6 +250,7 @@ static void destroy(void *self)
     const hs_env *env = &hook->base.env;
     hs_timer_free(hook->timing.timer);
     hs_host_copy_free(&hook->copy);
+    hs__spikes_free(&hook->spikes, env);
     hs_env_free(env, (void *)hook->watched.names);
     hs_env_free(env, hook->update_op);
     hs_env_free(env, hook->dump.directory);
@@ -252,7 +269,8 @@ static const hs_hook_ops ops = HS_INIT(
 /* All the names in one list. */
 static hs_code copy_names(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
-    const char *const *const lists[HS__STAGES] = {o->inputs, o->activations, o->gradients, o->parameters, o->dump_also};
+    const char *const *const lists[HS__STAGES] = {o->inputs,    o->activations, o->losses,
+                                                  o->gradients, o->parameters,  o->dump_also};
     size_t n = 0;
     for (int stage = 0; stage < HS__STAGES; stage++) {
         for (size_t i = 0; lists[stage] && lists[stage][i]; i++)
@@ -282,6 +300,13 @@ static hs_code copy_text(finite_guard *hook, char **to, const char *text, hs_err
     return !text || !*text || (*to = hs__hook_text(hook, text, err)) ? HS_OK : HS_RESOURCE_EXHAUSTED;
 }
 
+static hs_code make_spikes(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
+{
+    size_t n = hook->watched.ends[HS__LOSSES] - hook->watched.ends[HS__LOSSES - 1];
+    return hs__spikes_init(&hook->spikes, n, or_default(o->spike_window, SPIKE_WINDOW),
+                           o->spike_zscore != 0 ? o->spike_zscore : SPIKE_ZSCORE, &hook->base.env, err);
+}
+
 static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_error *err)
 {
     hook->policy = o->policy;
@@ -301,7 +326,8 @@ static hs_code fill(finite_guard *hook, const hs_finite_guard_options *o, hs_err
     if (!code && hook->timing.last)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "trigger: last is set, and no run comes at the end that could be looked at");
-    if (!code && !(code = copy_names(hook, o, err)) && !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
+    if (!code && !(code = copy_names(hook, o, err)) && !(code = make_spikes(hook, o, err)) &&
+        !(code = copy_text(hook, &hook->update_op, o->update_op, err)) &&
         !(code = copy_text(hook, &hook->dump.directory, o->dump_dir, err)) &&
         !(code = copy_text(hook, &hook->rollback.learning_rate, o->learning_rate, err)))
         code = copy_text(hook, &hook->rollback.skip_op, o->skip_op, err);

@@ -31,7 +31,8 @@ int hs__watched_stage(const hs__watched *watched, size_t index)
 
 const char *hs__stage_name(int stage)
 {
-    static const char *const names[HS__STAGES] = {"inputs", "activations", "gradients", "parameters", "dump_also"};
+    static const char *const names[HS__STAGES] = {"inputs",    "activations", "losses",
+                                                  "gradients", "parameters",  "dump_also"};
     return names[stage];
 }
 
@@ -90,7 +91,7 @@ static void say_range(text *t, const hs_tensor *host)
 static void describe(hs__finding *found, const hs__watched *watched, size_t index, const hs_tensor *host,
                      const hs_nonfinite *bad)
 {
-    static const char *const stages[HS__STAGES] = {"input", "activation", "gradient", "parameter", ""};
+    static const char *const stages[HS__STAGES] = {"input", "activation", "loss", "gradient", "parameter", ""};
     char shape[HS_SHAPE_TEXT_SIZE];
     hs_shape of = hs_tensor_shape(host);
     text t = {found->first, sizeof found->first, 0};
@@ -103,8 +104,8 @@ static void describe(hs__finding *found, const hs__watched *watched, size_t inde
     say_range(&t, host);
 }
 
-static void add(hs__finding *found, const hs__watched *watched, size_t index, const hs_tensor *host,
-                const hs_nonfinite *bad, hs_run_context *run)
+/* Counts an offender. Returns whether it is the first, which is to be described. */
+static bool add(hs__finding *found, const hs__watched *watched, size_t index, hs_run_context *run)
 {
     int stage = hs__watched_stage(watched, index);
     size_t used = strlen(found->further);
@@ -112,15 +113,33 @@ static void add(hs__finding *found, const hs__watched *watched, size_t index, co
     found->has_bad_parameter |= stage == HS__PARAMETERS;
     if (found->offenders++) {
         say(&further, "%s%s/%s", used ? ", " : "", hs__stage_name(stage), watched->names[index]);
-        return;
+        return false;
     }
     found->first_stage = stage;
     found->step = hs_run_context_global_step(run, NULL);
-    describe(found, watched, index, host, bad);
+    return true;
 }
 
-hs_code hs__look(const hs__watched *watched, hs_run_context *run, const hs_run_values *values, hs_host_copy *copy,
-                 hs__finding *found, hs_error *err)
+static hs_code look_for_spike(const hs__watched *watched, size_t index, hs__spikes *spikes, hs_run_context *run,
+                              const hs_tensor *host, hs__finding *found, hs_error *err)
+{
+    char shape[HS_SHAPE_TEXT_SIZE];
+    double mean, zscore, value = hs_tensor_number(host, 0);
+    hs_shape of = hs_tensor_shape(host);
+    if (hs_shape_elements(&of) != 1)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "loss '%s' is of shape %s; it must be one number",
+                            watched->names[index], hs_shape_text(&of, shape, sizeof shape));
+    if (!hs__spikes_look(spikes, index - watched->ends[HS__LOSSES - 1], value, &mean, &zscore) ||
+        !add(found, watched, index, run))
+        return HS_OK;
+    text t = {found->first, sizeof found->first, 0};
+    say(&t, "loss '%.256s' is %.9g at step %lld: %.3g standard deviations above %.9g, the mean of the last %lld values",
+        watched->names[index], value, (long long)found->step, zscore, mean, (long long)spikes->window);
+    return HS_OK;
+}
+
+hs_code hs__look(const hs__watched *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
+                 hs_host_copy *copy, hs__finding *found, hs_error *err)
 {
     found->offenders = 0;
     found->has_bad_parameter = false;
@@ -136,8 +155,11 @@ hs_code hs__look(const hs__watched *watched, hs_run_context *run, const hs_run_v
             return code;
         }
         hs_nonfinite bad = hs_tensor_nonfinite(&host);
-        if (bad.first_index >= 0)
-            add(found, watched, i, &host, &bad, run);
+        if (bad.first_index >= 0 && add(found, watched, i, run))
+            describe(found, watched, i, &host, &bad);
+        if (hs__watched_stage(watched, i) == HS__LOSSES &&
+            (code = look_for_spike(watched, i, spikes, run, &host, found, err)))
+            return code;
     }
     return HS_OK;
 }

@@ -2,12 +2,12 @@
 #ifndef HS_HOOKS_FINITE_LOOK_H
 #define HS_HOOKS_FINITE_LOOK_H
 
-#include <hooksess/hook.h>
+#include "hooks/finite_spike.h"
 
 /* What a guard fetches, and what is bad about it. */
 
 /* What a tensor is to a step, in the order of execution; the last stage is not looked at. */
-enum { HS__INPUTS, HS__ACTIVATIONS, HS__GRADIENTS, HS__PARAMETERS, HS__DUMP_ALSO, HS__STAGES };
+enum { HS__INPUTS, HS__ACTIVATIONS, HS__LOSSES, HS__GRADIENTS, HS__PARAMETERS, HS__DUMP_ALSO, HS__STAGES };
 
 typedef struct hs__watched {
     const char *const *names; /* of all stages, one after the other; ended by NULL */
@@ -19,7 +19,7 @@ int hs__watched_stage(const hs__watched *watched, size_t index);
 const char *hs__stage_name(int stage);
 
 typedef struct hs__finding {
-    size_t offenders; /* 0: all are finite, and nothing else is set */
+    size_t offenders; /* 0: all is well, and nothing else is set */
     int first_stage;
     bool has_bad_parameter;
     int64_t step;
@@ -29,8 +29,9 @@ typedef struct hs__finding {
 
 /* HS_INVALID_ARGUMENT for a variable that has no NaN to look for. */
 hs_code hs__watched_check(const hs__watched *watched, hs_backend backend, hs_error *err);
-/* Looks at what a run gave. HS_INVALID_ARGUMENT for such a tensor; or why memory of a device could not be read. */
-hs_code hs__look(const hs__watched *watched, hs_run_context *run, const hs_run_values *values, hs_host_copy *copy,
-                 hs__finding *found, hs_error *err);
+/* Looks at what a run gave. HS_INVALID_ARGUMENT for such a tensor, and for a loss that is not one number; or why memory of
+ * a device could not be read. */
+hs_code hs__look(const hs__watched *watched, hs__spikes *spikes, hs_run_context *run, const hs_run_values *values,
+                 hs_host_copy *copy, hs__finding *found, hs_error *err);
 
 #endif

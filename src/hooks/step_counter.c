@@ -4,6 +4,7 @@
 #include "hooks/make.h"
 #include "hooks/timing.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum { TAG = 512, DEFAULT_STEPS = 100 };
@@ -11,7 +12,8 @@ enum { TAG = 512, DEFAULT_STEPS = 100 };
 typedef struct {
     hs__hook_base base;
     hs__timing timing;
-    char *summary_dir;
+    char *summary_dir, *unit_tag; /* unit_tag NULL: units are not measured */
+    double units_per_step, flops_per_step, peak_flops;
     hs_summary_writer *given_writer, *writer; /* writer NULL: the log alone */
     char tag[TAG];
     const hs_env *session_env;
@@ -77,14 +79,37 @@ static void look_for_standstill(step_counter *hook, int64_t step)
     hook->last_step = step;
 }
 
+/* ", tokens/sec: 1000, MFU: 40 %" */
+static void format_units(const step_counter *hook, double rate, char *text, size_t size)
+{
+    int used = 0;
+    text[0] = '\0';
+    if (hook->unit_tag)
+        used = snprintf(text, size, ", %s: %g", hook->unit_tag, rate * hook->units_per_step);
+    if (hook->flops_per_step > 0 && used >= 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ", MFU: %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
+}
+
+static hs_code chart(const step_counter *hook, double rate, int64_t step, hs_error *err)
+{
+    hs_code code = hs_summary_writer_scalar(hook->writer, hook->tag, rate, step, err);
+    if (!code && hook->unit_tag)
+        code = hs_summary_writer_scalar(hook->writer, hook->unit_tag, rate * hook->units_per_step, step, err);
+    if (!code && hook->flops_per_step > 0)
+        code = hs_summary_writer_scalar(hook->writer, "mfu", rate * hook->flops_per_step / hook->peak_flops, step, err);
+    return code;
+}
+
 static hs_code tell_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_error *err)
 {
     double secs = (double)(now_ns - hook->from_ns) / 1e9;
     if (!(secs > 0)) /* a clock too coarse for the rate */
         return HS_OK;
     double rate = (double)(step - hook->from_step) / secs;
-    hs_log(hook->session_env, HS_LOG_INFO, "%s: %g", hook->tag, rate);
-    return hook->writer ? hs_summary_writer_scalar(hook->writer, hook->tag, rate, step, err) : HS_OK;
+    char units[TAG];
+    format_units(hook, rate, units, sizeof units);
+    hs_log(hook->session_env, HS_LOG_INFO, "%s: %g%s", hook->tag, rate, units);
+    return hook->writer ? chart(hook, rate, step, err) : HS_OK;
 }
 
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
@@ -137,6 +162,7 @@ static void destroy(void *self)
     step_counter *hook = self;
     hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, hook->summary_dir);
+    hs_env_free(&hook->base.env, hook->unit_tag);
     hs__hook_free(hook);
 }
 
@@ -153,11 +179,49 @@ static hs_code set_timer(step_counter *hook, const hs_step_counter_options *opti
     return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
 }
 
+static bool is_amount(double number)
+{
+    return number >= 0 && isfinite(number);
+}
+
+static hs_code check_units(const hs_step_counter_options *o, hs_error *err)
+{
+    const struct {
+        const char *name;
+        double amount;
+    } amounts[] = {
+        {"units_per_step", o->units_per_step}, {"flops_per_step", o->flops_per_step}, {"peak_flops", o->peak_flops}};
+    for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
+        if (!is_amount(amounts[i].amount))
+            return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %g; it must be at least 0, and finite", amounts[i].name,
+                                amounts[i].amount);
+    if (o->unit && o->units_per_step == 0)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "unit is '%s', and units_per_step is missing", o->unit);
+    if (o->unit && !*o->unit)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "unit is empty");
+    if ((o->flops_per_step > 0) != (o->peak_flops > 0))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is missing; give both flops_per_step and peak_flops, or neither",
+                            o->peak_flops > 0 ? "flops_per_step" : "peak_flops");
+    return HS_OK;
+}
+
 static hs_code check(const hs_step_counter_options *options, hs_error *err)
 {
     if (options->summary_dir && options->summary_writer)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "each of summary_dir and summary_writer is given; give at most one of the two");
+    return check_units(options, err);
+}
+
+static hs_code fill_units(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
+{
+    char tag[TAG];
+    hook->units_per_step = options->units_per_step;
+    hook->flops_per_step = options->flops_per_step;
+    hook->peak_flops = options->peak_flops;
+    snprintf(tag, sizeof tag, "%s/sec", options->unit ? options->unit : "examples");
+    if (options->units_per_step > 0 && !(hook->unit_tag = hs__hook_text(hook, tag, err)))
+        return HS_RESOURCE_EXHAUSTED;
     return HS_OK;
 }
 
@@ -169,7 +233,7 @@ static hs_code fill(step_counter *hook, const hs_step_counter_options *options, 
     hook->given_writer = options->summary_writer;
     if (options->summary_dir && !(hook->summary_dir = hs__hook_text(hook, options->summary_dir, err)))
         return HS_RESOURCE_EXHAUSTED;
-    return HS_OK;
+    return fill_units(hook, options, err);
 }
 
 hs_hook hs_step_counter_hook(const hs_step_counter_options *given)

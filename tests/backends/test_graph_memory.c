@@ -129,6 +129,53 @@ static void no_op(void **state)
     assert_null(hs_op_memory(NULL, 0, 8, NULL));
 }
 
+/* Memory of the graph. */
+
+static void a_name_has_memory_until_the_graph_is_freed(void **state)
+{
+    bare *b = *state;
+    unsigned char *memory = hs_graph_memory(b->graph, "a name, any", 1000, &b->err);
+    assert_non_null(memory);
+    assert_int_equal((uintptr_t)memory % _Alignof(max_align_t), 0);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(memory[i], 0);
+    memset(memory, 7, 1000);
+    assert_clears(&b->err, assert_ptr_not_equal(hs_graph_memory(b->graph, "another", 1000, &b->err), memory));
+    hs_graph_global_step(b->graph, NULL, NULL);
+    bare_open(b);
+    assert_clears(&b->err, assert_ptr_equal(hs_graph_memory(b->graph, "a name, any", 1000, &b->err), memory));
+    assert_int_equal(memory[999], 7);
+    assert_non_null(hs_graph_memory(b->graph, "a third", 1, NULL)); /* while a session is open */
+}
+
+static void memory_of_the_graph_that_is_refused(void **state)
+{
+    bare *b = *state;
+    assert_non_null(hs_graph_memory(b->graph, "x", 8, &b->err));
+    const struct {
+        hs_graph *graph;
+        const char *name;
+        size_t bytes;
+        hs_code code;
+        const char *message;
+    } cases[] = {
+        {NULL, "x", 8, HS_INVALID_ARGUMENT, "there is no graph"},
+        {b->graph, NULL, 8, HS_INVALID_ARGUMENT, "there is no name"},
+        {b->graph, "x", 0, HS_INVALID_ARGUMENT, "there is no size"},
+        {b->graph, "x", 9, HS_INVALID_ARGUMENT, "'x' has 8 bytes, not 9"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_null(hs_graph_memory(cases[i].graph, cases[i].name, cases[i].bytes, &b->err));
+        assert_says(&b->err, cases[i].code, cases[i].message);
+    }
+    for (size_t k = 1; k <= 3; k++) {
+        b->t.fail_alloc_at = b->t.allocations + k;
+        assert_null(hs_graph_memory(b->graph, "z", 8, &b->err));
+        assert_int_equal(b->err.code, HS_RESOURCE_EXHAUSTED);
+    }
+    b->t.fail_alloc_at = 0;
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)
 
 int main(void)
@@ -138,6 +185,8 @@ int main(void)
         test(it_grows_with_what_is_in_it),
         test(sessions_have_memory_of_their_own),
         test(an_output_that_is_not_set_is_not_what_it_was),
+        test(a_name_has_memory_until_the_graph_is_freed),
+        test(memory_of_the_graph_that_is_refused),
         test(an_output_that_is_not_there),
         test(an_output_of_a_fixed_shape),
         test(an_output_in_the_programs_memory),

@@ -43,9 +43,13 @@ static int own_loop(const char *directory, int64_t last_step, model *m)
     hs_graph_value(g, "learning_rate", HS_FLOAT, HS_SCALAR, &m->learning_rate);
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
-        HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_steps = 2, .signals = true,
+        HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_steps = 2, .log_step_count_steps = HS_NEVER,
+                            .signals = true,
                             .hooks =
                                 HS_HOOKS(hs_stop_at_step(.last_step = last_step), hs_nan_tensor(.tensor = "loss"),
+                                         hs_finite_guard(.losses = HS_NAMES("loss"), .policy = HS_GUARD_WARN),
+                                         hs_moving_average(.variables = HS_NAMES("weights"), .decay = 0.9),
+                                         hs_step_counter(.summary_dir = directory, .units_per_step = 5, .unit = "points"),
                                          hs_schedule(.value = "learning_rate", .warmup_steps = 2, .decay = HS_DECAY_COSINE,
                                                      .from = 0.1, .to = 0.01, .decay_steps = 4),
                                          hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 100))),

@@ -183,6 +183,7 @@ static void of_hooks(void **state)
     SHORTER(hs_global_step_waiter_options, begin(hs_global_step_waiter_hook(&o)));
     SHORTER(hs_logging_tensor_options, begin(hs_logging_tensor_hook(&o)));
     SHORTER(hs_metrics_file_options, begin(hs_metrics_file_hook(&o)));
+    SHORTER(hs_moving_average_options, begin(hs_moving_average_hook(&o)));
     SHORTER(hs_nan_tensor_options, begin(hs_nan_tensor_hook(&o)));
     SHORTER(hs_profiler_options, begin(hs_profiler_hook(&o)));
     SHORTER(hs_progress_options, begin(hs_progress_hook(&o)));

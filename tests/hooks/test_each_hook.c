@@ -46,6 +46,7 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 2,
                                  .env = env);
     hooks[n++] = hs_finite_guard(.gradients = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
+    hooks[n++] = hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN, .env = env);
     hooks[n++] = hs_control(.path = test_path(directory, "control"), .knobs = HS_KNOBS(knob), .poll_secs = 1, .env = env);
     hooks[n++] = hs_watchdog(.env = env);
     hooks[n++] = hs_checkpoint_saver(.checkpoint_dir = directory, .every_n_steps = 2, .env = env);
@@ -108,7 +109,7 @@ static void a_state_is_saved_and_loaded_as_a_whole(void **state)
         s->session = NULL;
         hs_hook_free(hook);
     }
-    assert_int_equal(states, 17);
+    assert_int_equal(states, 18);
 }
 
 /* A backend whose global step cannot be read the k-th time. */

@@ -95,7 +95,7 @@ static void the_first_in_the_order_of_execution(void **state)
     stage_open(s, hs_finite_guard(.parameters = HS_NAMES("w"), .gradients = HS_NAMES("g"),
                                   .activations = HS_NAMES("h2", "h1"), .inputs = HS_NAMES("x")));
     assert_fails(stage_run_once(s, "train"), HS_FAILED_PRECONDITION, &s->err, "activation 'h2'");
-    assert_contains(s->t.log, "WARNING: step 1: 3 more of the 5 watched tensors are not finite: activations/h1, "
+    assert_contains(s->t.log, "WARNING: step 1: 3 more of the 5 watched tensors are bad: activations/h1, "
                               "gradients/g, parameters/w\n");
 }
 
@@ -275,7 +275,7 @@ static void options_that_make_no_sense(void **state)
         REFUSED("nothing is watched", .gradients = (const char *const[]){NULL}),
         REFUSED(only_float, .parameters = HS_NAMES("global_step")),
         REFUSED("'train' is an op", .inputs = HS_NAMES("train")),
-        REFUSED("policy is 4", WATCH, .policy = 4),
+        REFUSED("policy is 5", WATCH, .policy = 5),
         REFUSED("each of every_n_secs and every_n_steps", WATCH, .every_n_steps = 1, .every_n_secs = 1),
         REFUSED("every_n_steps is -1", WATCH, .every_n_steps = -1),
         REFUSED("dump_also is given, which does nothing without dump_dir", WATCH, .dump_also = HS_NAMES("label")),

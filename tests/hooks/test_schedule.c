@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/state.h"
 #include "hooks/poisoned.h"
 #include "session/own.h"
+#include "summary/events.h"
 
 #include <math.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define close_to(a, b) assert_true(fabs((a) - (b)) <= 1e-12 * fabs(b) + 1e-300)
 
@@ -41,6 +48,74 @@ static void each_shape_has_its_values(void **state)
     assert_true(isnan(hs_schedule_value(&linear, -1)));
     assert_true(isnan(hs_schedule_value(NULL, 0)));
     assert_true(isnan(hs_schedule_value(HS_OPTIONS(hs_schedule_options, .from = 1), 0)));
+}
+
+/* The numbers are those of llmc/schedulers.h of llm.c, which computes with floats: a learning rate of 6e-4, 700 steps of
+ * warm-up, 19560 in all, a final fraction of 0.1, and of 0 for the last one, whose decay begins at 80 %. */
+static void the_schedules_of_llm_c(void **state)
+{
+    static const int64_t steps[] = {0, 1, 349, 699, 700, 5000, 10130, 15647, 15648, 17604, 19559};
+    enum { N = sizeof steps / sizeof *steps };
+    static const struct {
+        hs_schedule_options options;
+        double values[N];
+    } cases[] = {
+        {HS_INIT(hs_schedule_options, .value = "x", .warmup_steps = 700, .from = 6e-4),
+         {8.57142879e-07, 1.71428576e-06, 0.000300000014, 6e-4, 6e-4, 6e-4, 6e-4, 6e-4, 6e-4, 6e-4, 6e-4}},
+        {HS_INIT(hs_schedule_options, .value = "x", .warmup_steps = 700, .decay = HS_DECAY_COSINE, .from = 6e-4, .to = 6e-5,
+                 .decay_steps = 18860),
+         {8.57142879e-07, 1.71428576e-06, 0.000300000014, 0.000600000028, 0.000600000028, 0.00053365028, 0.000329999981,
+          0.000115352756, 0.000115325456, 7.42050324e-05, 6.00000021e-05}},
+        {HS_INIT(hs_schedule_options, .value = "x", .warmup_steps = 700, .decay = HS_DECAY_LINEAR, .from = 6e-4, .to = 6e-5,
+                 .decay_steps = 18860),
+         {8.57142879e-07, 1.71428576e-06, 0.000300000014, 0.000600000028, 0.000600000028, 0.000476882327, 0.00033000001,
+          0.000172037107, 0.000172008469, 0.00011600423, 6.00286294e-05}},
+        {HS_INIT(hs_schedule_options, .value = "x", .warmup_steps = 700, .hold_steps = 14948, .decay = HS_DECAY_SQRT,
+                 .from = 6e-4, .decay_steps = 3912),
+         {8.57142879e-07, 1.71428576e-06, 0.000300000014, 0.000600000028, 0.000600000028, 0.000600000028, 0.000600000028,
+          0.000600000028, 0.000600000028, 0.000175735942, 7.67111814e-08}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t k = 0; k < N; k++)
+            if (!(fabs(hs_schedule_value(&cases[i].options, steps[k]) - cases[i].values[k]) <= 1e-6 * 6e-4))
+                fail_msg("case %zu, step %lld: %.9g instead of %.9g", i, (long long)steps[k],
+                         hs_schedule_value(&cases[i].options, steps[k]), cases[i].values[k]);
+}
+
+/* torch.optim.lr_scheduler computes a rate from the one before. */
+static void the_schedules_of_torch(void **state)
+{
+    enum { T = 50 };
+    const double pi = acos(-1), base = 0.1, least = 0.01, gamma = pow(least / base, 1.0 / T);
+    double cosine = base, linear = base, exponential = base, pieces = base;
+    (void)state;
+    for (int64_t t = 0; t <= 2 * T; t++) {
+        const double values[] = {
+            hs_schedule_value(HS_OPTIONS(hs_schedule_options, .value = "x", .decay = HS_DECAY_COSINE, .from = base,
+                                         .to = least, .decay_steps = T),
+                              t),
+            hs_schedule_value(HS_OPTIONS(hs_schedule_options, .value = "x", .decay = HS_DECAY_LINEAR, .from = base,
+                                         .to = least, .decay_steps = T),
+                              t),
+            hs_schedule_value(HS_OPTIONS(hs_schedule_options, .value = "x", .decay = HS_DECAY_EXPONENTIAL, .from = base,
+                                         .to = least, .decay_steps = T),
+                              t),
+            hs_schedule_value(HS_OPTIONS(hs_schedule_options, .value = "x", .from = base,
+                                         .points = HS_SCHEDULE_POINTS({30, base * 0.5}, {80, base * 0.25})),
+                              t)};
+        const double wanted[] = {cosine, linear, exponential, pieces};
+        for (size_t i = 0; i < 4; i++)
+            if (!(fabs(values[i] - wanted[i]) <= 1e-9 * wanted[i]))
+                fail_msg("schedule %zu, step %lld: %.17g instead of %.17g", i, (long long)t, values[i], wanted[i]);
+        if (t < T) {
+            cosine = least + (cosine - least) * (1 + cos(pi * (double)(t + 1) / T)) /
+                                 (1 + cos(pi * (double)t / T));                      /* CosineAnnealingLR */
+            linear *= 1 + (least / base - 1) / (T + (double)t * (least / base - 1)); /* LinearLR */
+            exponential *= gamma;                                                    /* ExponentialLR */
+        }
+        pieces *= t + 1 == 30 || t + 1 == 80 ? 0.5 : 1; /* MultiStepLR */
+    }
 }
 
 static void invalid_options_are_refused(void **state)
@@ -260,6 +335,142 @@ static void control_changes_a_scheduled_number(void **state)
     own_close(o);
 }
 
+/* It is changed by the control file at step 4. A process is killed after each step, and the next one continues. */
+static void train_some(own *o, double *number, int64_t from, int64_t until, double *seen)
+{
+    const hs_session_options options = HS_INIT(hs_session_options, .checkpoint_dir = o->directory);
+    const char *path = test_path(o->directory, "control");
+    own_forget(o);
+    *number = -7;
+    own_open(o, &options,
+             HS_HOOKS(hs_schedule_hook(&fall),
+                      hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = number}), .poll_secs = 1),
+                      hs_checkpoint_saver(.checkpoint_dir = o->directory, .every_n_steps = 1)),
+             3);
+    for (int64_t step = from; step < until; step++) {
+        if (step == 4) {
+            test_write_file(path, "set rate=0.25\n", 14);
+            chmod(path, 0600);
+        }
+        test_env_advance(&o->t, 2);
+        assert_true(hs_step_begin(o->session));
+        seen[step] = *number;
+        own_compute(o);
+        assert_int_equal(hs_step_end(o->session), HS_OK);
+    }
+}
+
+static void compare_kills(own *o, double *number)
+{
+    double *killed = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), whole[STEPS];
+    assert_true(killed != MAP_FAILED);
+    for (int64_t step = 0; step < STEPS; step++) {
+        int status;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            train_some(o, number, step, step + 1, killed);
+            kill(getpid(), SIGKILL);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    test_empty_directory(o->directory);
+    train_some(o, number, 0, STEPS, whole);
+    own_close(o);
+    for (int64_t step = 0; step < STEPS; step++) {
+        double factor = step <= 4 ? 1 : 0.25 / hs_schedule_value(&fall, 4);
+        close_to(whole[step], hs_schedule_value(&fall, step) * factor);
+        if (killed[step] != whole[step])
+            fail_msg("step %lld: %.17g instead of %.17g", (long long)step, killed[step], whole[step]);
+    }
+    munmap(killed, 4096);
+}
+
+static void a_killed_process_continues_with_the_same_value(void **state)
+{
+    own *o = *state;
+    double number = 0;
+    hs_graph_value(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    compare_kills(o, &number);
+}
+
+static void a_killed_process_continues_with_the_same_variable(void **state)
+{
+    own *o = *state;
+    double number = 0;
+    hs_graph_variable(o->graph, "rate", HS_DOUBLE, HS_SCALAR, &number);
+    compare_kills(o, &number);
+}
+
+/* As any number of the graph. A line and a point have the value that the step was made with. */
+static void the_number_is_logged_and_charted(void **state)
+{
+    own *o = *state;
+    float number = 0;
+    hs_graph_value(o->graph, "rate", HS_FLOAT, HS_SCALAR, &number);
+    hs_graph_summary_scalar(o->graph, "learning_rate", "rate");
+    own_open(o, NULL,
+             HS_HOOKS(hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({1, 0.5}, {2, 0.25})),
+                      hs_logging_tensor(.tensors = HS_NAMES("rate"), .every_n_steps = 1),
+                      hs_summary_saver(.summary_ops = HS_NAMES("learning_rate"), .summary_dir = o->directory,
+                                       .every_n_steps = 1)),
+             3);
+    own_loop(o, 3);
+    own_close(o);
+    assert_contains(o->t.log, "rate = 1");
+    assert_contains(o->t.log, "rate = 0.5");
+    assert_contains(o->t.log, "rate = 0.25");
+    assert_contains(events_text(o->directory), "learning_rate=1@1 learning_rate=0.5@2 learning_rate=0.25@3");
+}
+
+/* The number was changed at a step after the checkpoint. */
+static void a_rollback_undoes_a_change(poisoned *p, double *rate)
+{
+    const char *path = test_path(p->s->directory, "control");
+    p->bad[0] = 6;
+    hs_hook hooks[] = {
+        hs_schedule_hook(&fall),
+        poisoned_saver(p, .every_n_steps = 3),
+        hs_finite_guard(.gradients = HS_NAMES("gradient"), .policy = HS_GUARD_ROLLBACK, .skip_op = "draw"),
+        hs_control(.path = path, .knobs = HS_KNOBS({.name = "rate", .value = rate}), .poll_secs = 1),
+    };
+    assert_ok(poisoned_open(p, false, hooks, 4), &p->s->err);
+    assert_ok(poisoned_run(p, "train", 4), &p->s->err);
+    test_write_file(path, "set rate=8\n", 11);
+    assert_int_equal(chmod(path, 0600), 0);
+    test_env_advance(&p->s->t, 2);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_true(*rate == 8);
+    assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+    assert_int_equal(hs_session_global_step(p->s->session, NULL), 3);
+    for (int64_t step = 3; step < 9; step++) {
+        assert_ok(poisoned_run(p, "train", 1), &p->s->err);
+        close_to(*rate, hs_schedule_value(&fall, step));
+    }
+    stage_close(p->s);
+}
+
+static void a_rollback_undoes_a_change_of_a_value(void **state)
+{
+    poisoned *p = *state;
+    double rate = 0;
+    hs_graph_value(p->graph, "scheduled", HS_DOUBLE, HS_SCALAR, &rate);
+    fall.value = "scheduled";
+    a_rollback_undoes_a_change(p, &rate);
+    fall.value = "rate";
+}
+
+static void a_rollback_undoes_a_change_of_a_variable(void **state)
+{
+    poisoned *p = *state;
+    double rate = 0;
+    hs_graph_variable(p->graph, "scheduled", HS_DOUBLE, HS_SCALAR, &rate);
+    fall.value = "scheduled";
+    a_rollback_undoes_a_change(p, &rate);
+    fall.value = "rate";
+}
+
 /* A step is made with the learning rate's share of the batch's number. */
 static void a_rollback_of_the_guard_shrinks_the_scheduled_rate(void **state)
 {
@@ -358,6 +569,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_shape_has_its_values),
+        cmocka_unit_test(the_schedules_of_llm_c),
+        cmocka_unit_test(the_schedules_of_torch),
         with_stage(invalid_options_are_refused),
         own_test(a_value_is_set_before_each_step),
         own_test(a_change_of_a_value_continues_in_proportion),
@@ -367,6 +580,11 @@ int main(void)
         own_test(a_held_schedule_begins_anew_in_each_session),
         own_test(a_change_from_or_to_0_is_overwritten),
         own_test(control_changes_a_scheduled_number),
+        own_test(a_killed_process_continues_with_the_same_value),
+        own_test(a_killed_process_continues_with_the_same_variable),
+        own_test(the_number_is_logged_and_charted),
+        with_poisoned(a_rollback_undoes_a_change_of_a_value),
+        with_poisoned(a_rollback_undoes_a_change_of_a_variable),
         with_poisoned(a_rollback_of_the_guard_shrinks_the_scheduled_rate),
         own_test(what_cannot_be_set_is_refused),
         with_stage(a_backend_without_values_has_only_variables),

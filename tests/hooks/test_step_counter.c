@@ -5,6 +5,7 @@
 #include "base/state.h"
 
 #include <errno.h>
+#include <math.h>
 
 static hs_hook every(const stage *s, int64_t steps)
 {
@@ -50,6 +51,15 @@ static void options_that_make_no_sense(void **state)
     stage_refuses(s, hs_step_counter(.every_n_steps = -10), HS_INVALID_ARGUMENT, "every_n_steps is -10");
     stage_refuses(s, hs_step_counter(.summary_dir = s->directory, .summary_writer = writer), HS_INVALID_ARGUMENT,
                   "each of summary_dir and summary_writer");
+    stage_refuses(s, hs_step_counter(.units_per_step = -1), HS_INVALID_ARGUMENT, "units_per_step is -1");
+    stage_refuses(s, hs_step_counter(.units_per_step = (double)NAN), HS_INVALID_ARGUMENT, "units_per_step is nan");
+    stage_refuses(s, hs_step_counter(.unit = "tokens"), HS_INVALID_ARGUMENT,
+                  "unit is 'tokens', and units_per_step is missing");
+    stage_refuses(s, hs_step_counter(.units_per_step = 1, .unit = ""), HS_INVALID_ARGUMENT, "unit is empty");
+    stage_refuses(s, hs_step_counter(.flops_per_step = 1), HS_INVALID_ARGUMENT, "peak_flops is missing");
+    stage_refuses(s, hs_step_counter(.peak_flops = 1), HS_INVALID_ARGUMENT, "flops_per_step is missing");
+    stage_refuses(s, hs_step_counter(.flops_per_step = 1, .peak_flops = (double)INFINITY), HS_INVALID_ARGUMENT,
+                  "peak_flops is inf");
     stage_refuses(s, hs_step_counter_hook(NULL), HS_INVALID_ARGUMENT, "hs_step_counter_options: the pointer is NULL");
     hs_summary_writer_close(writer, NULL);
 }
@@ -107,6 +117,37 @@ static void by_seconds_the_step_is_read_only_when_it_is_time(void **state)
     stage_run(s, "train", 11, 0.125); /* 1.25 seconds, due once */
     assert_int_equal(c.step_reads, 1);
     stage_close(s); /* while the backend is there */
+}
+
+/* Units. */
+
+static void units_per_second_are_logged_and_charted(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_step_counter(.every_n_steps = 2, .summary_dir = s->directory, .units_per_step = 512, .unit = "tokens",
+                                  .flops_per_step = 3e12, .peak_flops = 24e12));
+    stage_run(s, "train", 3, 0.5);
+    stage_close(s);
+    assert_contains(s->t.log, "INFO: global_step/sec: 2, tokens/sec: 1024, MFU: 25 %\n");
+    assert_string_equal(events_text(s->directory), "version start@1 global_step/sec=2@3 tokens/sec=1024@3 mfu=0.25@3");
+}
+
+static void units_are_examples_and_need_no_flops(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_step_counter(.every_n_steps = 2, .units_per_step = 0.5));
+    stage_run(s, "train", 3, 0.5);
+    assert_string_equal(s->t.log, "INFO: global_step/sec: 2, examples/sec: 1\n");
+    stage_close(s);
+}
+
+static void utilization_needs_no_units(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_step_counter(.every_n_steps = 2, .flops_per_step = 1, .peak_flops = 8));
+    stage_run(s, "train", 3, 0.5);
+    assert_string_equal(s->t.log, "INFO: global_step/sec: 2, MFU: 25 %\n");
+    stage_close(s);
 }
 
 /* Where to. */
@@ -255,7 +296,8 @@ static hs_code count_twice(test_env *t, void *user)
     hs_script *script = hs_script_new(&t->env);
     if (!script)
         return HS_RESOURCE_EXHAUSTED;
-    hs_hook hook = hs_step_counter(.every_n_steps = 1, .summary_dir = s->directory, .env = &t->env);
+    hs_hook hook = hs_step_counter(.every_n_steps = 1, .summary_dir = s->directory, .units_per_step = 2,
+                                   .flops_per_step = 1, .peak_flops = 2, .env = &t->env);
     hs_session_options options = HS_INIT(hs_session_options, .hooks = HS_HOOKS(hook));
     hs_session *session = hs_session_open(hs_script_backend(script), &options, &err);
     for (int i = 0; i < 2 && session && !err.code; i++) {
@@ -284,6 +326,9 @@ int main(void)
         with_stage(bh_045_runs_of_as_many_steps),
         with_stage(a_clock_that_stands_gives_no_rate),
         with_stage(by_seconds_the_step_is_read_only_when_it_is_time),
+        with_stage(units_per_second_are_logged_and_charted),
+        with_stage(units_are_examples_and_need_no_flops),
+        with_stage(utilization_needs_no_units),
         with_stage(bh_096s_without_a_writer_it_only_logs),
         with_stage(bh_096s_a_given_writer_stays_open),
         with_stage(bh_042_the_tag_has_the_steps_name),

@@ -47,7 +47,10 @@ typedef struct hs_evaluation_options {
     int64_t n_batches;
     const char *summary_dir;           /* for scalars NAME/METRIC at the global step. NULL: none */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
-    const hs_env *env;                 /* NULL: the system's. Copied */
+    /* A hook of hs_moving_average in the same session: its averages are in the place of the variables during the
+     * evaluation. The struct is copied. NULL: the variables are evaluated */
+    const hs_hook *moving_average;
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_evaluation_options;
 
 /* Threads: any. The session's thread calls `evaluate`. */

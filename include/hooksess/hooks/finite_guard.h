@@ -6,20 +6,31 @@
 #include <hooksess/trigger.h>
 
 /* Watches tensors, says which was the first to have a value that is not finite (NaN, an infinity), and does something about
- * it: fails, stops, goes back to the last good state, or leaves the update out. Beyond TensorFlow, which has NanTensorHook
- * (hs_nan_tensor) for one tensor.
+ * it: fails, stops, goes back to the last good state, leaves the update out, or warns. It does the same about a loss that
+ * is far above the last ones. Beyond TensorFlow, which has NanTensorHook (hs_nan_tensor) for one tensor.
  *
  * Tensors are fetched with each training run that the guard looks at, wherever their memory is, and looked at in the order
- * in which a step makes them: inputs, activations, gradients, parameters, and in each of these lists in the order that it
- * has. This is the order of execution that is meant by "first": list activations forwards, gradients backwards. The message
- * has the first offender's stage and name, type and shape, the step, the index of its first bad element, how many elements
- * are NaN, +infinity and -infinity, and between what the others lie. All further offenders are named in the log.
+ * in which a step makes them: inputs, activations, losses, gradients, parameters, and in each of these lists in the order
+ * that it has. This is the order of execution that is meant by "first": list activations forwards, gradients backwards. The
+ * message has the first offender's stage and name, type and shape, the step, the index of its first bad element, how many
+ * elements are NaN, +infinity and -infinity, and between what the others lie. All further offenders are named in the log.
  *
  * What was seen to be bad is never saved, wherever the guard is in the list: savers save at the boundary, which comes after
  * every hook has seen the run, and what a saver has on its way in the background is of an earlier step. With every_n_steps
  * or every_n_secs, what is saved between two looks nobody has looked at (but savers refuse variables that are not finite:
  * hs_nonfinite_policy). List the guard before hooks that act on what a step gave: what they do at the boundary of a bad
- * step is of that step, and with an update op of the guard's they see the global step as it is before. */
+ * step is of that step, and with an update op of the guard's they see the global step as it is before.
+ *
+ * Spikes: the guard keeps the last `spike_window` accepted values of each of the `losses`. Once it has so many, a value is
+ * a spike if it is more than `spike_zscore` standard deviations above their mean; if all are equal, no value is. Finite
+ * values are accepted, except the first two spikes in a row: from the third on they are accepted too, so that a loss that
+ * stays on a higher level becomes the normal one. The values are saved in checkpoints. A rollback restores those of its
+ * checkpoint.
+ *
+ *     hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP, .update_op = "update")
+ *
+ * logs "loss 'loss' is 9.1 at step 812: 11.2 standard deviations above 3.2, the mean of the last 128 values; the update is
+ * left out, 1 in a row". */
 
 HS_BEGIN_DECLS
 
@@ -44,7 +55,9 @@ typedef enum hs_guard_policy {
      * they are, and so does the global step, where it is that op that advances it. A parameter that is not finite fails at
      * once, as leaving an update out does not mend it. So does the run after max_skips skipped ones in a row, which
      * the metric "finite_guard/skipped_in_a_row" counts. */
-    HS_GUARD_SKIP_STEP = 3
+    HS_GUARD_SKIP_STEP = 3,
+    /* A warning in the log for each bad run. The training continues, with what the run did. */
+    HS_GUARD_WARN = 4
 } hs_guard_policy;
 
 typedef struct hs_finite_guard_options {
@@ -55,6 +68,10 @@ typedef struct hs_finite_guard_options {
      * of resource variables may be as they were before it: what it has made of them is then found in the next one. Name a
      * tensor that depends on the update to see it at once. */
     const char *const *inputs, *const *activations, *const *gradients, *const *parameters;
+    /* Tensors of one element that are watched for spikes, too: the loss, the norm of the gradients. Ended by NULL */
+    const char *const *losses;
+    double spike_zscore; /* standard deviations above the mean that make a spike. 0: 7; HS_NEVER: only what is not finite */
+    int64_t spike_window;   /* values that the mean is of, from 2 to 2^20. 0: 128 */
     hs_guard_policy policy; /* 0: HS_GUARD_FAIL */
     int32_t reserved_policy;
     /* Training runs from one that is looked at to the next; the first one is. None of every_n_steps, every_n_secs and

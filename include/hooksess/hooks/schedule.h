@@ -26,7 +26,10 @@
  * Another hook or the program may change the number: hs_control, for example, or hs_finite_guard after a rollback. Then the
  * schedule continues in proportion: if the number was halved, all later values are half as large. The factor is saved in
  * the checkpoint. If the scheduled number is 0, a change cannot be expressed as a factor: the schedule logs a warning and
- * overwrites it.
+ * overwrites it. hs_finite_guard changes variables only: with its learning_rate, give the schedule a variable.
+ *
+ * The number is logged and charted as any other: hs_logging_tensor(.tensors = HS_NAMES("loss", "learning_rate")) logs it,
+ * and hs_graph_summary_scalar(g, "lr", "learning_rate") charts it. Both show the value that the step used.
  *
  * TensorFlow: tf.train.cosine_decay, piecewise_constant and others.
  *

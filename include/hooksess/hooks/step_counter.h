@@ -15,7 +15,16 @@
  *
  * A step that stands still though runs are made is a warning, one for each time that it comes to a stand: by steps in the
  * first run that moves nothing, by seconds after an interval without a step. Runs of kinds that the hook's flags do not
- * name (any but TRAIN, if they say nothing) are not looked at. */
+ * name (any but TRAIN, if they say nothing) are not looked at.
+ *
+ * With units_per_step, it also measures units per second, and with flops_per_step the FLOPs utilization (MFU): the part of
+ * the hardware's peak rate that the model's operations take.
+ *
+ *     hs_step_counter(.summary_dir = "run", .units_per_step = 524288, .unit = "tokens",
+ *                     .flops_per_step = 6.0 * parameters * 524288, .peak_flops = 8 * 989e12)
+ *
+ * logs "global_step/sec: 1.9, tokens/sec: 996147, MFU: 9.4 %", and charts "tokens/sec" and "mfu" (0.094). A training
+ * session has a step counter without units: switch it off there with .log_step_count_steps = HS_NEVER. */
 
 HS_BEGIN_DECLS
 
@@ -27,7 +36,11 @@ typedef struct hs_step_counter_options {
     /* for the scalar, with the session's writer. Without summary_dir and summary_writer: the log alone */
     const char *summary_dir;
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */
-    const hs_env *env;                 /* NULL: the system's. Copied */
+    double units_per_step;             /* examples, tokens ... that a step processes, on all devices. 0: not measured */
+    const char *unit;                  /* with units_per_step: the unit's name, in the plural. Copied. NULL: "examples" */
+    double flops_per_step;             /* floating-point operations of a step, on all devices. 0: not measured */
+    double peak_flops; /* (required with flops_per_step) operations that all devices together can make in a second */
+    const hs_env *env; /* NULL: the system's. Copied */
 } hs_step_counter_options;
 
 /* Threads: any. */

@@ -2,6 +2,8 @@
 /* A graph's life. */
 #include "backends/graph/graph.h"
 
+#include <string.h>
+
 hs_graph *hs_graph_new(const hs_env *env)
 {
     hs_env taken;
@@ -56,6 +58,53 @@ static void free_collections(hs_graph *graph)
     graph->n_collected = graph->collected_capacity = 0;
 }
 
+/* Memory of hooks. */
+
+static void free_memory(const hs_env *env, hs__graph_memory *memory)
+{
+    if (!memory)
+        return;
+    hs__free(env, memory->name);
+    hs__free(env, memory->data);
+    hs__free(env, memory);
+}
+
+static hs__graph_memory *add_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err)
+{
+    const hs_env *env = &graph->env;
+    hs__graph_memory *memory = hs__alloc(env, 1, sizeof *memory);
+    if (!memory || !(memory->name = hs__strdup(env, name)) || !(memory->data = hs__alloc(env, 1, bytes))) {
+        free_memory(env, memory);
+        hs__no_memory(err, bytes, "memory of the graph");
+        return NULL;
+    }
+    memory->bytes = bytes;
+    memory->next = graph->memory;
+    return graph->memory = memory;
+}
+
+void *hs_graph_memory(hs_graph *graph, const char *name, size_t bytes, hs_error *err)
+{
+    hs_error_clear(err);
+    if (!graph || !name || !bytes) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_memory: there is no %s",
+                     !graph ? "graph"
+                     : name ? "size"
+                            : "name");
+        return NULL;
+    }
+    hs__graph_memory *found = graph->memory;
+    while (found && strcmp(found->name, name) != 0)
+        found = found->next;
+    if (found && found->bytes != bytes) {
+        hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_memory: '%s' has %zu bytes, not %zu", name, found->bytes, bytes);
+        return NULL;
+    }
+    if (!found)
+        found = add_memory(graph, name, bytes, err);
+    return found ? found->data : NULL;
+}
+
 void hs__graph_release(hs_graph *graph)
 {
     if (atomic_fetch_sub(&graph->references, 1) > 1)
@@ -68,6 +117,10 @@ void hs__graph_release(hs_graph *graph)
         hs__graph_free_node(&env, graph->nodes[i]);
     for (size_t i = 0; i < graph->n_states; i++)
         hs__graph_free_state(&env, &graph->states[i]);
+    for (hs__graph_memory *next, *memory = graph->memory; memory; memory = next) {
+        next = memory->next;
+        free_memory(&env, memory);
+    }
     hs__free(&env, graph->queues);
     hs__free(&env, graph->nodes);
     hs__free(&env, graph->states);

@@ -74,6 +74,14 @@ typedef struct {
     bool is_copy; /* a name of the graph's own, freed with it */
 } hs__collected;
 
+/* Memory that hooks have asked for. */
+typedef struct hs__graph_memory {
+    struct hs__graph_memory *next;
+    char *name;
+    void *data;
+    size_t bytes;
+} hs__graph_memory;
+
 /* A queue of the graph's, what a session has of it, and what lies in it (queue.h). */
 typedef struct hs__queue_def hs__queue_def;
 struct hs__queue;
@@ -89,6 +97,7 @@ struct hs_graph {
     size_t n_collected, collected_capacity;
     hs_state_provider *states;
     size_t n_states, states_capacity;
+    hs__graph_memory *memory;
     hs__graph_node *global_step;
     hs__graph_node *merge_summaries;    /* NULL: not made yet */
     const char *builtins[HS__BUILTINS]; /* their names; NULL: not made yet */

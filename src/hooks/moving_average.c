@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <hooksess/hooks/moving_average.h>
+
+#include <hooksess/graph.h>
+
+#include "base/env.h"
+#include "hooks/make.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME = 512 };
+
+/* One average: memory of the graph's, as the ops that use it are. */
+typedef struct {
+    hs_graph *graph;
+    hs_dtype dtype;
+    size_t bytes;
+    bool is_made; /* its nodes are in the graph */
+    bool copies;  /* the next update makes the average a copy of the variable */
+    bool swapped; /* the average is in the place of the variable */
+    float rate;   /* 1 - decay */
+    char name[NAME], update[NAME + 8], swap[NAME + 8];
+    _Alignas(max_align_t) unsigned char values[];
+} average;
+
+typedef struct {
+    hs__hook_base base;
+    hs_moving_average_options options; /* with copies of the names */
+    char *name;
+    size_t n;
+    average **averages;
+    const char **updates, **swaps; /* ops to be run, ended by NULL */
+    hs_raw_session *session;       /* NULL: none is open */
+    bool in;                       /* hs_moving_average_swap has put them in */
+    int64_t step;                  /* before the training run */
+    int64_t restores;              /* of the session, at the last look */
+} moving_average;
+
+/* The ops. */
+
+/* The variable's values in host memory. */
+static hs_code read_variable(const average *a, const hs_tensor *variable, const void **values, hs_error *err)
+{
+    char name[NAME + 8];
+    *values = variable->data;
+    if (!variable->memory)
+        return HS_OK;
+    snprintf(name, sizeof name, "%s/host", a->name);
+    void *host = hs_graph_memory(a->graph, name, a->bytes, err);
+    if (!host)
+        return err->code;
+    *values = host;
+    return variable->memory->to_host(variable->memory->user, host, variable->data, a->bytes, err);
+}
+
+#define UPDATE(TYPE)                                                                                                       \
+    do {                                                                                                                   \
+        TYPE *to = mean;                                                                                                   \
+        const TYPE *from = values, rate = (TYPE)a->rate;                                                                   \
+        for (size_t i = 0; i < a->bytes / sizeof *to; i++)                                                                 \
+            to[i] -= (to[i] - from[i]) * rate;                                                                             \
+    } while (0)
+
+static hs_code update(void *user, hs_op *op, hs_error *err)
+{
+    const average *a = user;
+    void *mean = hs_op_written(op, 0)->data;
+    const void *values;
+    hs_code code = read_variable(a, hs_op_input(op, 0), &values, err);
+    if (code)
+        return code;
+    if (a->copies)
+        memcpy(mean, values, a->bytes);
+    else if (a->dtype == HS_FLOAT)
+        UPDATE(float);
+    else
+        UPDATE(double);
+    return HS_OK;
+}
+
+static void exchange(unsigned char *a, unsigned char *b, size_t bytes)
+{
+    unsigned char part[4096];
+    for (size_t i = 0; i < bytes; i += sizeof part) {
+        size_t n = bytes - i < sizeof part ? bytes - i : sizeof part;
+        memcpy(part, a + i, n);
+        memcpy(a + i, b + i, n);
+        memcpy(b + i, part, n);
+    }
+}
+
+static hs_code swap(void *user, hs_op *op, hs_error *err)
+{
+    average *a = user;
+    const hs_tensor *variable = hs_op_written(op, 0);
+    void *mean = hs_op_written(op, 1)->data;
+    const void *values;
+    hs_code code = read_variable(a, variable, &values, err);
+    if (!code && variable->memory)
+        code = variable->memory->from_host(variable->memory->user, variable->data, mean, a->bytes, err);
+    if (code)
+        return code;
+    if (variable->memory)
+        memcpy(mean, values, a->bytes);
+    else
+        exchange(variable->data, mean, a->bytes);
+    a->swapped = !a->swapped;
+    return HS_OK;
+}
+
+/* The beginning. */
+
+static hs_code find_variable(hs_backend backend, const char *name, hs_variable *found, hs_error *err)
+{
+    size_t i = 0;
+    while (hs_backend_variable(backend, i, found) && strcmp(found->name, name) != 0)
+        i++;
+    if (!hs_backend_variable(backend, i, found))
+        return hs_error_set(err, HS_NOT_FOUND, "'%s' is not a variable", name);
+    if (found->dtype != HS_FLOAT && found->dtype != HS_DOUBLE)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s' is of type %s; averages are of float and double", name,
+                            hs_dtype_name(found->dtype));
+    return HS_OK;
+}
+
+static hs_code add_nodes(hs_graph *graph, average *a, const hs_variable *variable, hs_error *err)
+{
+    hs_code code = hs_graph_variable(graph, a->name, variable->dtype, variable->shape, a->values);
+    if (!code)
+        code = hs_graph_op(graph, .name = a->update, .run = update, .user = a, .inputs = HS_NAMES(variable->name),
+                           .writes = HS_NAMES(a->name), .type = "AssignMovingAvg");
+    if (!code)
+        code = hs_graph_op(graph, .name = a->swap, .run = swap, .user = a, .writes = HS_NAMES(variable->name, a->name));
+    a->is_made = !code;
+    if (code && !hs_graph_error(graph, err)) /* it cannot be added to */
+        hs_error_set(err, code, "'%s' cannot be added to the graph", a->name);
+    return code;
+}
+
+/* A value that is not a number marks an average that is neither restored nor copied yet. */
+
+static bool is_fresh(const average *a)
+{
+    hs_tensor values = hs_tensor_of(a->dtype, HS_SHAPE((int64_t)(a->bytes / hs_dtype_size(a->dtype))), a->values);
+    return a->bytes && isnan(hs_tensor_number(&values, 0));
+}
+
+static void make_fresh(average *a)
+{
+    static const float number = NAN;
+    static const double wide = NAN;
+    if (a->bytes)
+        memcpy(a->values, a->dtype == HS_FLOAT ? (const void *)&number : &wide, hs_dtype_size(a->dtype));
+}
+
+static hs_code begin_one(moving_average *hook, hs_backend backend, size_t i, hs_error *err)
+{
+    const char *name = hook->options.variables[i];
+    char own[NAME];
+    hs_variable variable;
+    hs_graph *graph = hs_graph_of(backend);
+    hs_code code = find_variable(backend, name, &variable, err);
+    if (code)
+        return code;
+    if ((size_t)snprintf(own, sizeof own, "%s/%s", name, hook->name) >= sizeof own)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "the name '%s' is too long", name);
+    size_t bytes = (size_t)hs_shape_elements(&variable.shape) * hs_dtype_size(variable.dtype);
+    average *a = hs_graph_memory(graph, own, sizeof *a + bytes, err);
+    if (!a)
+        return err->code;
+    if (!a->is_made) {
+        *a = (average){.graph = graph, .dtype = variable.dtype, .bytes = bytes};
+        snprintf(a->name, sizeof a->name, "%s", own);
+        snprintf(a->update, sizeof a->update, "%s/update", own);
+        snprintf(a->swap, sizeof a->swap, "%s/swap", own);
+        if ((code = add_nodes(graph, a, &variable, err)))
+            return code;
+    }
+    a->swapped = a->copies = false;
+    make_fresh(a);
+    hook->averages[i] = a;
+    hook->updates[i] = a->update;
+    return HS_OK;
+}
+
+static hs_code begin(void *self, hs_backend backend, hs_error *err)
+{
+    moving_average *hook = self;
+    hook->session = NULL;
+    hook->in = false;
+    if (!hs_graph_of(backend))
+        return hs_error_set(err, HS_UNIMPLEMENTED, "backend '%s' is not an embedded graph; use its own averages",
+                            backend.ops->name);
+    hs_code code = hs_backend_check_global_step(backend, err);
+    for (size_t i = 0; !code && i < hook->n; i++)
+        code = begin_one(hook, backend, i, err);
+    return code;
+}
+
+static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    moving_average *hook = self;
+    size_t fresh = 0;
+    (void)coordinator;
+    hook->session = session;
+    hook->restores = -1;
+    for (size_t i = 0; i < hook->n; i++)
+        if (is_fresh(hook->averages[i])) {
+            hook->averages[i]->copies = true;
+            hook->swaps[fresh++] = hook->averages[i]->update;
+        }
+    hook->swaps[fresh] = NULL;
+    hs_code code = fresh ? hs_raw_session_run(session, HS_RUN_ARGS(.names = hook->swaps), NULL, err) : HS_OK;
+    for (size_t i = 0; i < hook->n; i++)
+        hook->averages[i]->copies = false;
+    return code;
+}
+
+/* Swapping. */
+
+/* A restore has set variables and averages to what they are. */
+static void notice_restore(moving_average *hook)
+{
+    int64_t restores = hs_raw_session_restores(hook->session);
+    if (restores == hook->restores)
+        return;
+    hook->restores = restores;
+    hook->in = false;
+    for (size_t i = 0; i < hook->n; i++)
+        hook->averages[i]->swapped = false;
+}
+
+static hs_code place(moving_average *hook, bool in, hs_error *err)
+{
+    size_t n = 0;
+    notice_restore(hook);
+    for (size_t i = 0; i < hook->n; i++)
+        if (hook->averages[i]->swapped != in)
+            hook->swaps[n++] = hook->averages[i]->swap;
+    hook->swaps[n] = NULL;
+    return n ? hs_raw_session_run(hook->session, HS_RUN_ARGS(.names = hook->swaps), NULL, err) : HS_OK;
+}
+
+static hs_code update_all(moving_average *hook, int64_t step, hs_error *err)
+{
+    float decay = (float)hook->options.decay, now = (1 + (float)step) / (10 + (float)step);
+    if (hook->options.ramp && now < decay)
+        decay = now;
+    for (size_t i = 0; i < hook->n; i++)
+        hook->averages[i]->rate = 1 - decay;
+    return hs_raw_session_run(hook->session, HS_RUN_ARGS(.names = hook->updates), NULL, err);
+}
+
+static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    moving_average *hook = self;
+    hs_run_kind kind = hs_run_context_kind(run);
+    (void)args;
+    notice_restore(hook);
+    if (kind == HS_RUN_TRAIN) {
+        if (hook->in)
+            return hs_error_set(err, HS_FAILED_PRECONDITION,
+                                "the averages are in the place of the variables; call hs_moving_average_swap(hook, false, "
+                                "err) before the next training run");
+        if ((hook->step = hs_run_context_global_step(run, err)) < 0)
+            return err->code;
+    }
+    return place(hook, hook->in || kind == HS_RUN_EVAL, err);
+}
+
+static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
+{
+    moving_average *hook = self;
+    (void)values;
+    if (hs_run_context_kind(run) != HS_RUN_TRAIN)
+        return place(hook, hook->in, err);
+    int64_t step = hs_raw_session_global_step(hook->session, err); /* another hook's run may have advanced it */
+    if (step < 0)
+        return err->code;
+    return step == hook->step ? HS_OK : update_all(hook, step, err);
+}
+
+static hs_code end(void *self, hs_raw_session *session, hs_error *err)
+{
+    moving_average *hook = self;
+    (void)session;
+    hook->in = false;
+    return place(hook, false, err);
+}
+
+static void close_hook(void *self, const hs_outcome *outcome)
+{
+    moving_average *hook = self;
+    hs_error error = {0};
+    (void)outcome;
+    if (hook->session && place(hook, false, &error))
+        hs_log(hs_backend_env(hs_raw_session_backend(hook->session)), HS_LOG_ERROR,
+               "the averages stay in the place of the variables: %s", error.message);
+    hook->session = NULL;
+}
+
+/* State: none. It is asked for before each save. */
+
+static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
+{
+    moving_average *hook = self;
+    (void)out;
+    if (!hook->session)
+        return HS_OK;
+    notice_restore(hook);
+    for (size_t i = 0; i < hook->n; i++)
+        if (hook->averages[i]->swapped)
+            return hs_error_set(err, HS_FAILED_PRECONDITION,
+                                "the averages are in the place of the variables; a checkpoint would mix them up");
+    return HS_OK;
+}
+
+static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
+{
+    (void)self, (void)in, (void)err;
+    return HS_OK;
+}
+
+static void destroy(void *self)
+{
+    moving_average *hook = self;
+    const hs_env *env = &hook->base.env;
+    hs_env_free(env, (void *)hook->options.variables);
+    hs_env_free(env, hook->name);
+    hs_env_free(env, hook->averages);
+    hs_env_free(env, hook->updates);
+    hs_env_free(env, hook->swaps);
+    hs__hook_free(hook);
+}
+
+static const hs_hook_ops ops =
+    HS_INIT(hs_hook_ops, .name = "moving_average", .begin = begin, .after_create_session = after_create_session,
+            .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .save_state = save_state,
+            .load_state = load_state, .destroy = destroy);
+
+static hs_code check(const hs_moving_average_options *options, hs_error *err)
+{
+    if (!options->variables || !options->variables[0])
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variables is missing; name the variables to average");
+    for (size_t i = 0; options->variables[i]; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(options->variables[i], options->variables[k]) == 0)
+                return hs_error_set(err, HS_INVALID_ARGUMENT, "variables has '%s' twice", options->variables[i]);
+    if (!(options->decay > 0 && options->decay < 1))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "decay is %g; it must be above 0 and below 1", options->decay);
+    return HS_OK;
+}
+
+static hs_code fill(moving_average *hook, const hs_moving_average_options *given, hs_error *err)
+{
+    const hs_env *env = &hook->base.env;
+    hook->options = *given;
+    hook->n = hs__names_count(given->variables);
+    if (!(hook->options.variables = hs__hook_names(hook, given->variables, err)) ||
+        !(hook->name = hs__hook_text(hook, given->name ? given->name : "ExponentialMovingAverage", err)))
+        return HS_RESOURCE_EXHAUSTED;
+    hook->averages = hs__alloc(env, hook->n, sizeof *hook->averages);
+    hook->updates = hs__alloc(env, hook->n + 1, sizeof *hook->updates);
+    hook->swaps = hs__alloc(env, hook->n + 1, sizeof *hook->swaps);
+    if (!hook->averages || !hook->updates || !hook->swaps)
+        return hs__no_memory(err, hook->n * 3 * sizeof(void *), "the averages");
+    return HS_OK;
+}
+
+hs_hook hs_moving_average_hook(const hs_moving_average_options *given)
+{
+    hs_moving_average_options options = {0};
+    moving_average *hook = NULL;
+    hs_error error = {0};
+    if (!HS_STRUCT_TAKE(hs_moving_average_options, env, &options, given, &error) && !check(&options, &error))
+        hook = hs__hook_new(options.env, sizeof *hook, &error);
+    if (hook && fill(hook, &options, &error)) {
+        destroy(hook);
+        hook = NULL;
+    }
+    return hook ? (hs_hook){.ops = &ops, .self = hook, .flags = HS_HOOK_TRAIN | HS_HOOK_EVAL | HS_HOOK_AUX}
+                : hs_hook_broken(ops.name, &error);
+}
+
+hs_code hs_moving_average_swap(hs_hook hook, bool in, hs_error *err)
+{
+    moving_average *self = hook.self;
+    hs_error error = {0};
+    hs_error_clear(err);
+    if (hook.ops != &ops)
+        hs_error_set(&error, HS_INVALID_ARGUMENT, "hs_moving_average_swap: the hook is not of hs_moving_average");
+    else if (!self->session)
+        hs_error_set(&error, HS_FAILED_PRECONDITION, "hs_moving_average_swap: no session with the hook is open");
+    else if (!place(self, in, &error))
+        self->in = in;
+    return hs__error_copy(err, &error);
+}
