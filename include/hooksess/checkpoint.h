@@ -25,6 +25,8 @@ HS_BEGIN_DECLS
 
 #define HS_CHECKPOINT_LOCK ".hooksess.lock"
 
+/* Savers. */
+
 /* Saver. Saves the variables of a session and every piece of state that belongs to it (the backend's, the hooks').
  * TensorFlow: Saver. */
 typedef struct hs_saver hs_saver;
@@ -100,6 +102,8 @@ typedef struct hs_saver_options {
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
 HS_API void hs_saver_free(hs_saver *saver);
 
+/* Saving. */
+
 /* What a save in the background does while the one before is still being written. */
 typedef enum hs_busy_policy {
     HS_BUSY_WAIT = 0,   /* waits for it */
@@ -159,6 +163,9 @@ HS_API bool hs_saver_poll(hs_saver *saver, hs_save_result *result);
 HS_API bool hs_saver_busy(const hs_saver *saver);
 /* Waits until no save is on its way. */
 HS_API void hs_saver_wait(hs_saver *saver);
+
+/* The directory that a saver saves to, and the checkpoints that it keeps. */
+
 /* Makes ready for saving to `prefix` (without a step): makes the directory, takes hold of it against other processes until
  * the saver is freed or saves elsewhere, and removes what saves that were cut short have left of it there. A first save
  * does so by itself; do it sooner, before anything is restored, where training comes before it. HS_FAILED_PRECONDITION
@@ -168,20 +175,22 @@ HS_API void hs_saver_wait(hs_saver *saver);
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
 /* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
-/* Pins a checkpoint that the saver keeps, so that it is never deleted, or lets it go again. Written down in the state file.
- * HS_NOT_FOUND if it keeps none of that prefix. With max_to_keep HS_NEVER, a saver that has saved or restored keeps every
- * checkpoint that exists in the same directory. */
-HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
 /* The checkpoints that the saver keeps, oldest first: the newest max_to_keep (HS_NEVER: the newest one; no saver deletes
  * the others), the best keep_best, and those that are pinned. Others are deleted, after the new one is durable; NULL past
  * the last. The saver's, until its next save. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
+/* Pins a checkpoint that the saver keeps, so that it is never deleted, or lets it go again. Written down in the state file.
+ * HS_NOT_FOUND if it keeps none of that prefix. With max_to_keep HS_NEVER, a saver that has saved or restored keeps every
+ * checkpoint that exists in the same directory. */
+HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
 /* Takes over checkpoints that were there before, oldest first, so that they are deleted in their turn; paths without files
  * are passed over. Pins and metrics come from the state file in the directory of the last one, if there is one. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
 /* Takes over the directory of a checkpoint that another saver has restored, as if this one had: what its state file knows
  * of those that are kept, and which is the newest. For a saver that saves where a session was restored from by another. */
 HS_API hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err);
+
+/* Restoring. */
 
 /* What became of a variable, a tensor or a checkpoint in a restore. */
 typedef enum hs_restore_event {
@@ -222,6 +231,8 @@ typedef struct hs_restore_options {
 HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix,
                                 const hs_restore_options *options, hs_error *err);
 
+/* Checkpoints as files. */
+
 /* The prefix of the newest checkpoint that the state file of `directory` names and that exists, malloc'ed by `env`:
  * hs_env_free it. NULL: there is none; with an error if the state file is there but says nothing. TensorFlow:
  * latest_checkpoint. */
@@ -237,6 +248,27 @@ HS_API hs_code hs_checkpoint_remove(const hs_env *env, const char *prefix, hs_er
  * each with what the one before found as its `last`. TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
 HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, const char *last, double timeout_secs,
                                   char **found, hs_error *err);
+
+/* Makes one checkpoint of several, whose prefixes (ended by NULL) are no checkpoints afterwards: their data files are
+ * copied to MERGED.data-..., each copy is verified, and when the merged one is durable they are removed. Until then it
+ * takes their space once more. It is durable when this returns. `merged` must not be there yet; its directory must, or its
+ * parent: one level is made. Slices of one variable that are in several of them are put together. Their .meta files and
+ * directories stay. Neither the state file is written nor a .meta. All the directories are held meanwhile, as by a saver;
+ * one of this process that holds one keeps its hold.
+ *
+ * On failure the others are there as before and the merged one is not; or the merged one is, and what is left of the others
+ * can be removed, which the same call made again does. So it is after a crash. Where `merged` is already there and has all
+ * that those have which are still there, and nothing else if all are, only their removal is left to be done.
+ *
+ * HS_NOT_FOUND: one of them, or a data file, is not there; HS_ALREADY_EXISTS: `merged` is, and is of something else;
+ * HS_INVALID_ARGUMENT: there is nothing to merge, `merged` is among them, two have a tensor of the same name, or other byte
+ * orders or versions of the format (the message names both), or the parent directory is missing; HS_DATA_LOSS: damage, and
+ * nothing was removed; HS_FAILED_PRECONDITION: another process saves to one of the directories, or the file `checkpoint` in
+ * one names one of them as the newest; HS_RESOURCE_EXHAUSTED: no room for the copies. TensorFlow: the op
+ * MergeV2Checkpoints. */
+HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
+
+/* Reading without a session. */
 
 /* Reading a checkpoint without a session. `prefix` is one checkpoint's (hs_checkpoint_latest gives a directory's newest).
  * TensorFlow: load_checkpoint. */
@@ -271,24 +303,7 @@ HS_API hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char
  * checksum has the right one if this holds of the index and of each tensor. */
 HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err);
 
-/* Makes one checkpoint of several, whose prefixes (ended by NULL) are no checkpoints afterwards: their data files are
- * copied to MERGED.data-..., each copy is verified, and when the merged one is durable they are removed. Until then it
- * takes their space once more. It is durable when this returns. `merged` must not be there yet; its directory must, or its
- * parent: one level is made. Slices of one variable that are in several of them are put together. Their .meta files and
- * directories stay. Neither the state file is written nor a .meta. All the directories are held meanwhile, as by a saver;
- * one of this process that holds one keeps its hold.
- *
- * On failure the others are there as before and the merged one is not; or the merged one is, and what is left of the others
- * can be removed, which the same call made again does. So it is after a crash. Where `merged` is already there and has all
- * that those have which are still there, and nothing else if all are, only their removal is left to be done.
- *
- * HS_NOT_FOUND: one of them, or a data file, is not there; HS_ALREADY_EXISTS: `merged` is, and is of something else;
- * HS_INVALID_ARGUMENT: there is nothing to merge, `merged` is among them, two have a tensor of the same name, or other byte
- * orders or versions of the format (the message names both), or the parent directory is missing; HS_DATA_LOSS: damage, and
- * nothing was removed; HS_FAILED_PRECONDITION: another process saves to one of the directories, or the file `checkpoint` in
- * one names one of them as the newest; HS_RESOURCE_EXHAUSTED: no room for the copies. TensorFlow: the op
- * MergeV2Checkpoints. */
-HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
+/* The graph as a file. */
 
 /* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialized; missing directories are made.
  * HS_UNIMPLEMENTED where the backend has none to show. TensorFlow: write_graph. */
