@@ -101,8 +101,8 @@ typedef struct hs_saver_options {
  *                    allow_missing or reshape. A path with *, ?, [ or \ is HS_INVALID_ARGUMENT. */
 
 /* The caller frees the saver after the sessions that use it. `options` may be NULL. NULL with HS_INVALID_ARGUMENT: a
- * number is out of range; a name is listed twice; or graph_saves or graph_restores lacks its op, is used with `variables`
- * or `names`, or has a SaverDef of format V1. Check the result: a session that gets NULL uses a default saver. */
+ * number out of range, a name listed twice; or graph_saves or graph_restores without its op, with `variables` or `names`,
+ * or with format V1. Check the result: a session that gets NULL uses a default saver. */
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
 /* Waits for a background save, and unlocks the directory. NULL is allowed. */
 HS_API void hs_saver_free(hs_saver *saver);
@@ -178,12 +178,12 @@ HS_API void hs_saver_wait(hs_saver *saver);
 
 /* The directory that a saver saves to, and the checkpoints that it keeps. */
 
-/* Prepares saving to `prefix` (without step): creates the directory if its parent exists, locks it, and removes the files
- * of interrupted saves to `prefix`. The first save does this too. Call it before restoring, to learn early that another
- * process saves there: HS_FAILED_PRECONDITION names it. Other errors: as hs_saver_save.
+/* Prepares saving to `prefix` (without step), as the first save does: creates the directory if its parent exists, locks
+ * it, and removes files of interrupted saves. Call it before restoring, to learn early that another process saves there
+ * (HS_FAILED_PRECONDITION names it). Other errors: as hs_saver_save.
  *
- * The lock lasts until the saver is freed or saves elsewhere. Savers of one process share it. A forked child does not
- * inherit it. A file system without locks causes one warning in the log. */
+ * The lock lasts until the saver is freed or saves elsewhere. Savers of one process share it; a forked child does not
+ * inherit it. Without locks in the file system, the log has a warning. */
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
 /* The prefix that was saved or restored last; NULL: none. Valid until the next save or restore. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
@@ -266,23 +266,23 @@ HS_API hs_code hs_checkpoint_mtime(const hs_env *env, const char *prefix, int64_
 /* Deletes the files of a checkpoint. HS_OK if it does not exist; HS_UNKNOWN if it cannot be deleted (the log has the
  * cause). TensorFlow: remove_checkpoint. */
 HS_API hs_code hs_checkpoint_remove(const hs_env *env, const char *prefix, hs_error *err);
-/* Waits until hs_checkpoint_latest returns another checkpoint than `last`. Looks once a second.
+/* Waits until hs_checkpoint_latest returns another checkpoint than `last`. Looks once a second, and retries read errors.
  *
- * last          NULL: any checkpoint will do
+ * last          NULL: any checkpoint
  * timeout_secs  0: look once; HS_NEVER: no limit
  * found         set to the prefix (free it with hs_env_free(env, ...)), or to NULL after an error
  *
- * HS_DEADLINE_EXCEEDED after the timeout. Read errors are retried. A loop of these, each with the previous result as
- * `last`, evaluates checkpoints as they appear. TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
+ * HS_DEADLINE_EXCEEDED after the timeout. To evaluate checkpoints as they appear, pass the previous result as `last`.
+ * TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
 HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, const char *last, double timeout_secs,
                                   char **found, hs_error *err);
 
 /* Merges checkpoints into one. Copies and verifies the data, and deletes the originals when the result is on disk.
  *
- * prefixes  ended by NULL. They may hold slices of one variable. Their .meta files and directories stay
+ * prefixes  ended by NULL. They may hold slices of one variable
  * merged    the result. A missing directory is created if its parent exists
  *
- * All directories are locked meanwhile. The state files are not changed, and no .meta is written.
+ * All directories are locked. State files, .meta files and directories stay unchanged.
  *
  *   HS_NOT_FOUND             a checkpoint or a data file does not exist
  *   HS_ALREADY_EXISTS        `merged` exists with other content
@@ -292,8 +292,8 @@ HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, cons
  *   HS_FAILED_PRECONDITION   another process saves to a directory, or a state file names a prefix as the newest
  *   HS_RESOURCE_EXHAUSTED    no space for the copies
  *
- * After a failure or a crash, the originals are complete, or `merged` is complete and originals remain. Call it again
- * with the same arguments. TensorFlow: the op MergeV2Checkpoints. */
+ * After a failure or a crash, either all originals or `merged` is complete. Call it again with the same arguments.
+ * TensorFlow: the op MergeV2Checkpoints. */
 HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
 
 /* Reading without a session. */

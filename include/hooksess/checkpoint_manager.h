@@ -45,29 +45,27 @@ HS_API hs_checkpoint_manager *hs_checkpoint_manager_new(const hs_checkpoint_mana
 /* Waits for a background save, and unlocks the directory. NULL is allowed. */
 HS_API void hs_checkpoint_manager_free(hs_checkpoint_manager *manager);
 
-/* Locks the directory until the manager is freed, as hs_saver_hold does. Then restores the newest valid checkpoint in it,
- * of any name, or calls init_fn if nothing is restored.
+/* Locks the directory as hs_saver_hold does, until the manager is freed. Then restores the newest valid checkpoint, of
+ * any name, or calls init_fn if the directory has no checkpoint.
  *
- * options   NULL: everything is restored
+ * options   NULL: everything
  * restored  set to the prefix, valid until the session's next restore; NULL if nothing was restored. May be NULL
  *
- * The manager keeps, and deletes in their turn, the checkpoints that the directory's state file names. If checkpoints
- * exist but none can be restored, this is an error (HS_DATA_LOSS or HS_NOT_FOUND), and init_fn is not called. Other
- * errors: those of hs_saver_hold, hs_saver_restore and init_fn. If another process saves to the directory, the model is
- * unchanged. */
+ * The manager adopts the checkpoints that the state file names. If there are checkpoints, but no valid one, the call
+ * fails (HS_DATA_LOSS or HS_NOT_FOUND) without calling init_fn. Other errors: those of hs_saver_hold, hs_saver_restore
+ * and init_fn. */
 HS_API hs_code hs_checkpoint_manager_restore_or_initialize(hs_checkpoint_manager *manager, hs_raw_session *session,
                                                            const hs_restore_options *options, const char **restored,
                                                            hs_error *err);
 
 /* Saves if every_n_steps steps have passed since the last save or restore, or if the counter has decreased.
  *
- * number   of the checkpoint. Negative: one more than the highest in the directory, so that no checkpoint is overwritten
+ * number   of the checkpoint. Negative: one above the highest in the directory
  * options  NULL: the defaults
  * saved    set to the prefix, valid until the next save; NULL if nothing was saved. May be NULL
  *
- * Errors: those of hs_saver_save. HS_FAILED_PRECONDITION also if there is an interval but no step counter, or if saves
- * are refused (hs_raw_session_refuse_saves). After a failure, the next call tries again. A background save counts when
- * the state is copied. */
+ * Errors: those of hs_saver_save; HS_FAILED_PRECONDITION also for an interval without a step counter, and if
+ * hs_raw_session_refuse_saves was called. After a failure, the next call tries again. */
 HS_API hs_code hs_checkpoint_manager_save(hs_checkpoint_manager *manager, hs_raw_session *session, int64_t number,
                                           const hs_save_options *options, const char **saved, hs_error *err);
 /* The same at any time, but with an interval no step twice: for the end of a loop. TensorFlow: check_interval=False. */

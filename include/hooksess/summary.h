@@ -55,39 +55,36 @@ typedef struct hs_summary_writer_options {
     size_t size;
     const hs_env *env;             /* NULL: the system's. Copied */
     double flush_secs;             /* seconds from adding an event to writing it, at most. 0: 120; at most 1e9 */
-    int64_t queue_bytes;           /* size of the queue. As much again may be in the writing. 0: 1 MiB */
+    int64_t queue_bytes;           /* size of the queue. As much again may be on its way to the file. 0: 1 MiB */
     const char *name_suffix;       /* end of the file's name, without '/'. NULL: none */
     hs_writer_when_full when_full; /* 0: HS_WRITER_WAITS */
     hs_writer_on_error on_error;   /* 0: HS_WRITER_GOES_ON */
 } hs_summary_writer_options;
 #define HS_SUMMARY_WRITER_OPTIONS(...) HS_OPTIONS(hs_summary_writer_options, __VA_ARGS__)
 
-/* Creates the file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT, with its version record on disk, and missing
- * directories. The caller closes the writer. `options` may be NULL. NULL after an error: HS_INVALID_ARGUMENT,
- * HS_RESOURCE_EXHAUSTED, or the code of the file operation.
+/* Creates the file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT, and missing directories. Its version record is
+ * on disk when this returns. The caller closes the writer. `options` may be NULL.
  *
- * SECONDS may be later than the clock: TensorBoard reads the files of a directory in the order of their names, and does
- * not return to an earlier one. So open one writer per directory. To add events to a session's directory, use
- * hs_summary_writer_shared with the same name, or write to a directory below it. */
+ * Open one writer per directory: TensorBoard reads files in the order of their names, and does not return to an earlier
+ * one. So SECONDS may be later than the clock. To add events to a session's directory, use hs_summary_writer_shared with
+ * the same name, or a directory below it. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
-/* Returns the process's shared writer of a directory, which sessions and hooks use too. The first call opens it, and its
- * options count. Close it once per call; the last close closes the file. Names of directories are compared as text,
- * without slashes at the end. Different environments have different writers. Any thread. Errors: as
- * hs_summary_writer_open. TensorFlow: FileWriterCache. */
+/* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it, and its options
+ * count. Close it once per call. Directories are compared by name, without slashes at the end. Different environments
+ * have different writers. Any thread. Errors: as hs_summary_writer_open. TensorFlow: FileWriterCache. */
 HS_API hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *options,
                                                    hs_error *err);
 /* The path of the current file, valid until the writer is closed. The file changes after hs_summary_writer_reopen, an I/O
  * error, or the removal of the file. */
 HS_API const char *hs_summary_writer_path(const hs_summary_writer *writer);
-/* Writes the queue, closes the file and frees the writer, also after a failure. If a shared writer has other users, it is
- * only flushed. Returns the error that keeps events from being written; with HS_WRITER_FAILS, the first one. NULL is
- * allowed. */
+/* Writes the queue, closes the file and frees the writer, also after a failure. A shared writer with other users is only
+ * flushed. Returns the error that lost events; with HS_WRITER_FAILS, the first one. NULL is allowed. */
 HS_API hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err);
-/* Waits until the events that were added are written to the file (sync: to the disk). If writing fails, returns the
- * error, and the events stay in the queue. During a failure, a call without `sync` returns immediately, and a call with
- * `sync` makes one attempt. With HS_WRITER_FAILS, returns the first error. If a sync has failed, a power cut may lose
- * earlier events, also after a later sync that succeeds. */
+/* Waits until the added events are in the file (sync: on the disk). If writing fails, returns the error, and the events
+ * stay in the queue. While it keeps failing, a call without `sync` returns immediately, and one with `sync` makes an
+ * attempt. With HS_WRITER_FAILS, returns the first error. After a failed sync, a power cut may lose events even if a
+ * later sync succeeds. */
 HS_API hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err);
 /* Syncs and closes the file, and starts a new one in the same directory, with the same suffix. Later events go there.
  * Errors: as hs_summary_writer_flush. */
@@ -95,10 +92,10 @@ HS_API hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err
 
 /* Counters of a writer. Frozen. */
 typedef struct hs_writer_status {
-    int64_t events;   /* added, with the dropped ones */
+    int64_t events;   /* added, including dropped ones */
     int64_t dropped;  /* lost: the queue was full, or the disk failed until the end */
     int64_t failures; /* failed attempts to write */
-    int64_t files;    /* started, with the first */
+    int64_t files;    /* started, including the first */
     bool failing;     /* the last attempt failed */
     bool goes_on;     /* on_error is HS_WRITER_GOES_ON */
     unsigned char reserved[30];

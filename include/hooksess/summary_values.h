@@ -41,9 +41,9 @@ typedef struct hs_uniform_histogram_options {
 } hs_uniform_histogram_options;
 #define HS_UNIFORM_HISTOGRAM_OPTIONS(...) HS_OPTIONS(hs_uniform_histogram_options, __VA_ARGS__)
 
-/* The same in buckets of equal width, from the least finite element to the greatest: a double tensor with a row (left
- * edge, right edge, count) per bucket. If all elements are equal, the last bucket counts them. Without elements all rows
- * are 0. `options` may be NULL. TensorFlow: version 2 of tf.summary.histogram. */
+/* The same in buckets of equal width between the least and the greatest finite element. The value is a double tensor with
+ * a row (left edge, right edge, count) per bucket. If all elements are equal, the last bucket counts them. `options` may
+ * be NULL. TensorFlow: version 2 of tf.summary.histogram. */
 HS_API hs_code hs_summary_histogram_uniform(hs_summary *summary, const char *tag, const hs_tensor *values,
                                             const hs_uniform_histogram_options *options, hs_error *err);
 
@@ -70,16 +70,15 @@ typedef struct hs_image_options {
 
 /* Images, as PNG.
  *
- * images   [height, width], [height, width, channels] or [n, height, width, channels], all but n at least 1. 1 channel is
- *          gray, 3 are RGB, 4 RGBA. At most 2^30 bytes of pixels per image
+ * images   [height, width], [height, width, channels] or [n, height, width, channels], only n may be 0. 1 channel is gray,
+ *          3 are RGB, 4 RGBA. At most 2^30 bytes of pixels per image
  * options  may be NULL
  *
- * uint8 is kept unchanged. Float, double, half and bfloat16 are scaled, each image separately: without negative elements,
- * so that the greatest becomes 255; otherwise 0 becomes 128, and the greatest magnitude is 127 away from it. A pixel with
- * NaN or infinity becomes red (white in a gray image) and does not affect the scale.
+ * uint8 is unchanged. Float, double, half and bfloat16 are scaled, each image separately: the greatest becomes 255; with
+ * negative elements, 0 becomes 128 and the greatest magnitude 127 away from it. A pixel with NaN or infinity becomes red
+ * (white in a gray image).
  *
- * The tag is TAG/image; for a batch with max_outputs above 1: TAG/image/0, TAG/image/1 ... TensorFlow:
- * tf.summary.image. */
+ * The tag is TAG/image, or TAG/image/0 ... for a batch with max_outputs above 1. TensorFlow: tf.summary.image. */
 HS_API hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_tensor *images,
                                 const hs_image_options *options, hs_error *err);
 
@@ -92,13 +91,13 @@ typedef struct hs_audio_options {
 } hs_audio_options;
 #define HS_AUDIO_OPTIONS(...) HS_OPTIONS(hs_audio_options, __VA_ARGS__)
 
-/* Sound, as 16-bit WAV.
+/* Sound, as 16-bit WAV of less than 2 GiB.
  *
- * audio    float, [frames], [frames, channels] or [n, frames, channels], 1 to 65535 channels, elements from -1 to 1. Others
- *          are clipped; NaN is silence. A clip has less than 2 GiB
+ * audio    float, [frames], [frames, channels] or [n, frames, channels], 1 to 65535 channels. Elements are clipped to -1 to
+ *          1; NaN is silence
  * options  may be NULL
  *
- * The tag is TAG/audio; for a batch with max_outputs above 1: TAG/audio/0 ... TensorFlow: tf.summary.audio. */
+ * The tag is TAG/audio, or TAG/audio/0 ... for a batch with max_outputs above 1. TensorFlow: tf.summary.audio. */
 HS_API hs_code hs_summary_audio(hs_summary *summary, const char *tag, const hs_tensor *audio,
                                 const hs_audio_options *options, hs_error *err);
 

@@ -27,9 +27,8 @@
  *   after_run              if (h->acts)
  *                              hs_timer_mark(h->timer, run, step, NULL, NULL);
  *
- * The step is the global step, or a number that the hook counts and saves, such as its runs. The hook itself implements
- * the trigger's `last`: in `end` it acts, unless it has acted at that step. If the timer is NULL, all functions do
- * nothing and nothing fires.
+ * The step is the global step, or a number that the hook counts and saves, such as its runs. The hook implements the
+ * trigger's `last` in `end`: it acts, unless it has acted at that step. If the timer is NULL, nothing fires.
  *
  * Threads: the session's thread only. */
 
@@ -53,14 +52,14 @@ HS_API void hs_timer_reset(hs_timer *timer);
  * first before_run after that), and before the first hs_timer_due after a load. A mark at a later step is cleared. Listed
  * steps before `step` do not fire. */
 HS_API void hs_timer_start(hs_timer *timer, int64_t step);
-/* Begins the intervals at `step` and the time of `run`. Without effect if they have begun or were loaded, or if the
- * trigger has `first`. Returns true if they begin. hs_timer_fires does this with the step of hs_timer_start; call it to
- * begin elsewhere, or if you use hs_timer_due. */
+/* Begins the intervals at `step` and the time of `run`, unless they have begun or were loaded, or the trigger has
+ * `first`. Returns true if they begin. Call it with hs_timer_due; hs_timer_fires does it itself, with the step of
+ * hs_timer_start. */
 HS_API bool hs_timer_begin(hs_timer *timer, hs_run_context *run, int64_t step);
 
-/* For after_run: sets *fires if the trigger fires at the global step, and marks the timer. every_n_secs alone does not
- * fire in a run that does not advance the step; the next step fires. Reads step and clock only if needed. After an error,
- * that of hs_run_context_global_step, *fires is false. */
+/* For after_run: sets *fires if the trigger fires at the global step, and marks the timer. every_n_secs waits for a run
+ * that advances the step. Reads step and clock only if needed. After an error of hs_run_context_global_step, *fires is
+ * false. */
 HS_API hs_code hs_timer_fires(hs_timer *timer, hs_run_context *run, bool *fires, hs_error *err);
 
 /* The parts of hs_timer_fires, for a hook that decides before the run or counts steps itself. */
