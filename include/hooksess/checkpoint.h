@@ -4,32 +4,52 @@
 
 #include <hooksess/hook.h>
 
-/* Checkpoints: TensorFlow's V2 tensor bundles, written so that a crash at any instant leaves the newest finished one whole.
+/* Checkpoints: files with the variables and the state of a session. A training session saves and restores by itself
+ * (training_session.h). Use this header to save, restore, read, merge or delete checkpoints yourself.
  *
- * A checkpoint is named by its prefix, "run/model.ckpt-1000": PREFIX.index, PREFIX.data-00000-of-00001 (-00001-of-00002
- * where it took the place of another of that name, and more where the saver was told so) and, where the backend has a graph
- * to show, PREFIX.meta. It exists from the moment when its index has its name, after everything was written aside and
- * synced. The file `checkpoint` beside them says which is the newest, and is replaced last. Its paths are relative to it,
- * so that the directory can be moved. Variables lie in the order of their names, then state (with shards: in each of them;
- * the first has the state): equal models give equal data, in whatever order they were built. Checkpoints of a history that
- * was left (an older one was restored, and training went on from there) are renamed, PREFIX.abandoned, in place of one that
- * has that name already, and neither restored nor deleted.
+ *     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 3), &err);
+ *     hs_code code = hs_saver_save(saver, session, "run/model.ckpt", 1000, NULL, &err);
+ *     char *newest = hs_checkpoint_latest(NULL, "run", NULL, &err); // "run/model.ckpt-1000"
+ *     if (!code && newest)
+ *         code = hs_saver_restore(saver, session, newest, NULL, &err);
+ *     hs_env_free(NULL, newest);
+ *     hs_saver_free(saver);
  *
- * One process at a time saves to a directory: it holds the lock of the file HS_CHECKPOINT_LOCK there
- * (hs_file_system_ops.lock). Readers need no lock. If that name is a symbolic link or not a file, saving fails with
- * HS_INVALID_ARGUMENT.
+ * The format is TensorFlow's V2 tensor bundle. A prefix, such as "run/model.ckpt-1000", names a checkpoint:
  *
- * Threads: one at a time per object. Functions without a saver, reader or session: any thread. */
+ *   PREFIX.index                 names, shapes and checksums. The checkpoint exists if this file exists
+ *   PREFIX.data-00000-of-00001   values: variables by name, then state. Equal models give equal files. After replacing a
+ *                                checkpoint of the same name: 00001-of-00002
+ *   PREFIX.meta                  the graph, if the backend has one
+ *   checkpoint                   the state file: the newest checkpoint and the kept ones, as relative paths
+ *   PREFIX.abandoned.*           a checkpoint of an abandoned history (step 4); never restored
+ *   PREFIX.nonfinite.*           a checkpoint for inspection (hs_nonfinite_policy); never restored
+ *
+ * A save takes these steps. After a crash at any of them, the newest finished checkpoint is intact.
+ *
+ *   1. Lock the directory. The first save also removes the files of interrupted saves.
+ *   2. Write and sync data, .meta and index under temporary names.
+ *   3. Rename data and .meta, then the index. The checkpoint exists.
+ *   4. If training continued from an older checkpoint, rename the later ones to PREFIX.abandoned.
+ *   5. Replace the state file. The checkpoint is the newest.
+ *   6. Delete the checkpoints that the saver no longer keeps.
+ *
+ * One process at a time saves to a directory. Reading and restoring take no lock.
+ *
+ * Threads: one thread at a time per object. Any thread may call the functions that take no saver, reader or session. */
 
 HS_BEGIN_DECLS
 
+/* The lock file of a directory (hs_file_system_ops.lock). If it is not a regular file, saving fails with
+ * HS_INVALID_ARGUMENT. */
 #define HS_CHECKPOINT_LOCK ".hooksess.lock"
 
-/* Saver. Saves the variables of a session and every piece of state that belongs to it (the backend's, the hooks').
- * TensorFlow: Saver. */
+/* Savers. */
+
+/* Saves and restores sessions, and deletes old checkpoints. TensorFlow: Saver. */
 typedef struct hs_saver hs_saver;
 
-/* What a variable is called in checkpoints, where that is not its own name. Frozen. */
+/* Another name for a variable in checkpoints. Frozen. */
 typedef struct hs_checkpoint_name {
     const char *variable, *name;
 } hs_checkpoint_name;
@@ -37,266 +57,293 @@ typedef struct hs_checkpoint_name {
 /* .names = HS_CHECKPOINT_NAMES({ "weights", "layer1/kernel" }, ...) */
 #define HS_CHECKPOINT_NAMES(...) HS__LIST(hs_checkpoint_name, __VA_ARGS__, {NULL, NULL})
 
-/* What is done about a state that has NaN or infinity in a variable. It never becomes the newest checkpoint unless it is
- * allowed to: the one before is what there is to go back to. */
+/* What a save does if a variable contains NaN or infinity. */
 typedef enum hs_nonfinite_policy {
-    HS_NONFINITE_FAIL = 0,  /* the save fails, naming the variable and the first index */
-    HS_NONFINITE_ASIDE = 1, /* it fails, and the state is kept as PREFIX.nonfinite to be looked at, and never restored */
-    HS_NONFINITE_ALLOW = 2  /* it is saved like any other */
+    HS_NONFINITE_FAIL = 0,  /* it fails. The message names the variable and the first index */
+    HS_NONFINITE_ASIDE = 1, /* it fails, and writes the state to PREFIX.nonfinite */
+    HS_NONFINITE_ALLOW = 2  /* it saves as usual */
 } hs_nonfinite_policy;
 
 typedef struct hs_saver_options {
     size_t size;
     const hs_env *env;   /* NULL: the system's. Copied */
-    int64_t max_to_keep; /* 0: 5; HS_NEVER: never delete one */
-    /* Names, ended by NULL. NULL: all that are not local. Of a larger variable all parts or none. Here and in `names` each
-     * variable is listed at most once */
+    int64_t max_to_keep; /* newest checkpoints to keep. 0: 5; HS_NEVER: all */
+    /* Variables to save, ended by NULL, each at most once. Of a partitioned variable list all parts or none. NULL: all that
+     * are not local */
     const char *const *variables;
-    const hs_checkpoint_name *names;      /* HS_CHECKPOINT_NAMES(...), for variables with another name in checkpoints */
-    double keep_checkpoint_every_n_hours; /* 0: none is kept forever; else of those that would go, one every so often */
-    int64_t keep_best;                    /* so many with the best metric (hs_save_options) stay beside the newest */
-    bool larger_is_better;                /* of metrics; else smaller ones are */
+    const hs_checkpoint_name *names;      /* HS_CHECKPOINT_NAMES(...), each variable at most once. NULL: none */
+    double keep_checkpoint_every_n_hours; /* keep one of the old checkpoints per N hours forever. 0: none */
+    int64_t keep_best;                    /* also keep the best N by hs_save_options.metric. 0: none */
+    bool larger_is_better;                /* metrics: larger is better. false: smaller is */
     unsigned char reserved[7];
     hs_nonfinite_policy nonfinite; /* 0: HS_NONFINITE_FAIL */
     int32_t reserved_nonfinite;
-    int64_t shards; /* variables are split over so many data files, written at the same time (below); 0: 1; at most 64 */
-    hs_bytes saver_def;  /* a serialized SaverDef: ops of the graph that save and restore (below); copied. Size 0: none */
-    bool graph_saves;    /* the variables are written by its save op; else by the saver itself */
-    bool graph_restores; /* they are restored by its restore op; else one by one */
+    int64_t shards;      /* data files per checkpoint, at most 64, written in parallel (below). 0: 1 */
+    hs_bytes saver_def;  /* serialized SaverDef that names ops of the graph (below). Copied. Size 0: none */
+    bool graph_saves;    /* with saver_def: its op writes the variables */
+    bool graph_restores; /* with saver_def: its op restores the variables */
     unsigned char reserved_too[6];
 } hs_saver_options;
 #define HS_SAVER_OPTIONS(...) HS_OPTIONS(hs_saver_options, __VA_ARGS__)
 
-/* Shards. With N of them a checkpoint has the data files PREFIX.data-0000I-of-0000N (1 to N of N + 1 where it took the
- * place of one of N); all N are there, also where some have nothing to hold. Whole variables are dealt out by their sizes,
- * so that the files are about as large as each other, and equal models give equal files. The number may change from save to
- * save, and whoever reads need not know it. Each file is checked, copied and synced by a thread of its own, and has 8 MiB
- * of buffers meanwhile; where a thread cannot be started, the one that saves does its work. In the foreground that is so
- * for what lies in a backend that makes no promise about its views (HS_BACKEND_KEEPS_VIEWS; the embedded graph makes it) or
- * in a device's memory: the calling thread then reads all variables of that file, and only writing to the disks goes on
- * beside it. TensorFlow: Saver(sharded=True), which has a file for each device. */
+/* Shards. Each of the N data files holds whole variables, and the first also holds the state. They are of similar size.
+ * Reading and restoring accept any number. Each file has a thread and 8 MiB of buffers. If variables are in device
+ * memory, or the backend lacks HS_BACKEND_KEEPS_VIEWS, a foreground save reads them in the calling thread. TensorFlow:
+ * Saver(sharded=True).
+ *
+ * Graph ops. TensorFlow's Saver adds ops to a graph, which a SaverDef names. PREFIX.meta contains this SaverDef.
+ *
+ *   graph_saves      The op writes the variables, whatever `shards` and hs_env.files say. The library verifies them, adds
+ *                    the state and commits as always. The directory must be shared with remote parameter servers.
+ *                    Background saves become foreground saves.
+ *   graph_restores   The library verifies the checkpoint. Then the op restores the variables, and tables that only it
+ *                    knows. If the op fails, the model may be partly restored. The op is not used with names, skip,
+ *                    allow_missing or reshape. A path with *, ?, [ or \ is HS_INVALID_ARGUMENT. */
 
-/* The graph's own ops, as TensorFlow's Saver has added them, which a SaverDef names: a tensor that the file's name is fed
- * to, one that saves, and an op that restores. PREFIX.meta has the SaverDef in any case, so that who imports it can restore
- * by it, with this saver's word on how many checkpoints are kept.
- *
- * graph_saves: the op writes its files aside, as many as it is sharded into (`shards` is not asked); they are read and
- * verified, synced, get one more beside them with the state of hooks and program, and one index; from there on the
- * checkpoint is like any other, and so are its place in the directory, who restores it, and what is done about what is not
- * finite. A save in the background is made in the foreground: the op needs the session. The files must come to lie where
- * this process sees them: with a parameter server elsewhere, in a directory that both share. The op does not write
- * through hs_env.files.
- *
- * graph_restores: all of the checkpoint is verified, and dtypes and shapes are compared, as ever; then the op is run. What
- * only it restores (tables, say) comes back, too; should it fail half-way, the model has changed in part. A restore with
- * names, skip, allow_missing or reshape is made one by one. TensorFlow takes *, ?, [ and \ in a path for a pattern: such
- * ones are HS_INVALID_ARGUMENT.
- *
- * HS_INVALID_ARGUMENT: with `variables` or `names`, which the ops have of their own; without the op; or where the SaverDef
- * is of TensorFlow's first format, V1. */
-
-/* The caller's to free, after the sessions that use it. `options` may be NULL. Check the result: a session that is given
- * NULL uses a saver of its own, with the defaults. */
+/* The caller frees the saver after the sessions that use it. `options` may be NULL. NULL with HS_INVALID_ARGUMENT: a
+ * number out of range, a name listed twice; or graph_saves or graph_restores without its op, with `variables` or `names`,
+ * or with format V1. Check the result: a session that gets NULL uses a default saver. */
 HS_API hs_saver *hs_saver_new(const hs_saver_options *options, hs_error *err);
+/* Waits for a background save, and unlocks the directory. NULL is allowed. */
 HS_API void hs_saver_free(hs_saver *saver);
 
-/* What a save in the background does while the one before is still being written. */
+/* Saving. */
+
+/* What a background save does if the one before is still being written. */
 typedef enum hs_busy_policy {
-    HS_BUSY_WAIT = 0,   /* waits for it */
-    HS_BUSY_SKIP = 1,   /* is not made: HS_CANCELLED. To tell this from a failure, ask hs_saver_busy before */
-    HS_BUSY_REPLACE = 2 /* takes its place: what was written of it is removed, unless it has just been finished; one that
-                         * took another's place is waited for, so that some are finished however often they are made */
+    HS_BUSY_WAIT = 0, /* waits for it */
+    HS_BUSY_SKIP = 1, /* does nothing: HS_CANCELLED. To distinguish this from a failure, call hs_saver_busy first */
+    /* Cancels the save in progress and starts this one. A save that itself replaced another is waited for, so that frequent
+     * saves cannot starve each other */
+    HS_BUSY_REPLACE = 2
 } hs_busy_policy;
 
 typedef struct hs_save_options {
     size_t size;
-    double metric;          /* how good the state is, if has_metric; NaN: not known */
-    const char *state_file; /* NULL: "checkpoint". Without a directory */
+    double metric;          /* with has_metric: for hs_saver_options.keep_best. NaN: not known */
+    const char *state_file; /* without a directory. NULL: "checkpoint" */
     bool no_meta_graph;     /* write no PREFIX.meta */
-    bool no_state_file;     /* neither write the state file nor delete old checkpoints */
+    bool no_state_file;     /* write no state file, and delete no checkpoints */
     bool has_metric;
-    bool background; /* copies the state, and leaves the rest to a thread of the saver's */
-    bool overlap;    /* with background: what is large is copied during the runs that follow (below) */
+    bool background; /* copy the state, and write it in a thread of the saver */
+    bool overlap;    /* with background: copy large variables during the next runs */
     unsigned char reserved[3];
     hs_busy_policy busy; /* with background. 0: HS_BUSY_WAIT */
     int32_t reserved_busy;
-    int64_t copy_limit; /* with background: a state of more bytes is not copied. 0 and HS_NEVER: no limit */
+    int64_t copy_limit; /* with background, in bytes: a larger state is saved in the foreground. 0, HS_NEVER: no limit */
 } hs_save_options;
 #define HS_SAVE_OPTIONS(...) HS_OPTIONS(hs_save_options, __VA_ARGS__)
 
-/* Saves to `prefix`, or to "PREFIX-STEP" where step >= 0. It is durable when this returns. Saving over a checkpoint of the
- * same name replaces it at one instant. The directory must exist, or its parent must: one level is made. On failure the
- * checkpoints that were there are there: HS_RESOURCE_EXHAUSTED for a full disk or no memory, HS_INVALID_ARGUMENT for a
- * missing directory, a variable that does not exist or a reserved name, HS_FAILED_PRECONDITION for a variable that is not
- * finite (hs_nonfinite_policy) or a directory that another process saves to, or what the backend or a provider of state
- * returned. Where it is only the state file that could not be replaced, the new one is whole and not yet called the newest.
- */
+/* Saves the variables and the state of `session` as PREFIX-STEP.
+ *
+ * prefix   path without step. A missing directory is created if its parent exists
+ * step     negative: the checkpoint is called PREFIX
+ * options  NULL: the defaults
+ *
+ * A checkpoint of the same name is replaced atomically. On failure, existing checkpoints are unchanged:
+ *
+ *   HS_INVALID_ARGUMENT      invalid options, an unknown variable, a variable named "hooksess/...", no parent directory
+ *   HS_FAILED_PRECONDITION   a variable is not finite, another process saves there, or the state file has the same name
+ *   HS_RESOURCE_EXHAUSTED    the disk is full (checked before writing), or memory is exhausted
+ *   others                   from the backend, a state provider or the file system
+ *
+ * If only the state file cannot be replaced, the call fails, but the checkpoint is complete. Returns when the data is on
+ * disk. Memory: 16 MiB, and 8 MiB for each further shard.
+ *
+ * background   Returns when the state is copied; the result covers the copy only. hs_saver_poll reports the rest. If the
+ *              previous background save failed and was not polled, this call returns that failure (its step is in the
+ *              message) and saves nothing. The next save reuses the memory, which is as large as the variables.
+ * overlap      Returns earlier: variables of 64 KiB or more are copied while the session runs. An op waits for the
+ *              variables in hs_op_def.writes, or without this list for all. Use it only if nothing but ops changes
+ *              variables: other writes during the copy spoil the checkpoint. Ignored if the backend does not support it.
+ *
+ * TensorFlow: Saver.save. */
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
                              const hs_save_options *options, hs_error *err);
-/* A save in the background returns when the state is copied: the thread that trains is held for as long as the copy takes.
- * The copy's memory, as large as the variables and a little more, is used again by the next. A state of more than
- * copy_limit bytes is not copied: it is written in small pieces, in no more memory than a save in the foreground takes (16
- * MiB, and 8 MiB for each shard but the first), and the thread that trains is held until that is done. What is returned is
- * what went wrong until then. Where the save before has failed and nobody has asked for that (hs_saver_poll), it is
- * what that one came to, with its step in the message, and this one is not made: ask first, or save again.
- *
- * With `overlap` it is held for less: variables of 64 KiB and more are copied by the thread of the saver's, while the
- * session runs on. An op that has a list of what it writes (hs_op_def.writes) waits for what it is about to change, one
- * that has none waits for all. For programs in which nothing but ops of the session changes variables: what the program or
- * a hook writes to their memory itself, while it is being copied, is in the checkpoint in part. A hook changes a variable
- * by an op (hook.h). Backends that cannot tell what an op changes copy all at once. */
 
-/* What became of a save in the background. Frozen. */
+/* The result of a background save. Frozen. */
 typedef struct hs_save_result {
     int64_t step;
-    hs_error error; /* code HS_OK: the checkpoint is durable */
+    hs_error error; /* code HS_OK: the checkpoint is on disk */
 } hs_save_result;
-/* Returns true once per finished background save, with its result. If several finished, only the latest is reported.
- * Never waits. Every other function of the saver waits for a save in progress. `result` may be NULL. */
+/* Returns true once per finished background save, with its result. If several finished, only the latest is reported. A
+ * replaced save is not reported. `result` may be NULL. Never waits. The other functions of the saver wait for a save in
+ * progress, except for hs_saver_busy and HS_BUSY_SKIP. */
 HS_API bool hs_saver_poll(hs_saver *saver, hs_save_result *result);
-/* True while a save in the background is being written. After false, no save is skipped or replaced until this saver saves
- * in the background again. Never waits. */
+/* True while a background save is being written. After false, the next background save is not skipped and replaces none.
+ * Never waits. */
 HS_API bool hs_saver_busy(const hs_saver *saver);
-/* Waits until no save is on its way. */
+/* Waits for a background save. */
 HS_API void hs_saver_wait(hs_saver *saver);
-/* Makes ready for saving to `prefix` (without a step): makes the directory, takes hold of it against other processes until
- * the saver is freed or saves elsewhere, and removes what saves that were cut short have left of it there. A first save
- * does so by itself; do it sooner, before anything is restored, where training comes before it. HS_FAILED_PRECONDITION
- * names the process that saves there. The hold is the process's, until the last of its savers there gives it up: savers of
- * one process do not keep each other out. A child that was forked has none of it, whatever savers it inherited: it is
- * refused like any other process. */
+
+/* The directory that a saver saves to, and the checkpoints that it keeps. */
+
+/* Prepares saving to `prefix` (without step), as the first save does: creates the directory if its parent exists, locks
+ * it, and removes files of interrupted saves. Call it before restoring, to learn early that another process saves there
+ * (HS_FAILED_PRECONDITION names it). Other errors: as hs_saver_save.
+ *
+ * The lock lasts until the saver is freed or saves elsewhere. Savers of one process share it; a forked child does not
+ * inherit it. Without locks in the file system, the log has a warning. */
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
-/* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
+/* The prefix that was saved or restored last; NULL: none. Valid until the next save or restore. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
-/* Pins a checkpoint that the saver keeps, so that it is never deleted, or lets it go again. Written down in the state file.
- * HS_NOT_FOUND if it keeps none of that prefix. With max_to_keep HS_NEVER, a saver that has saved or restored keeps every
- * checkpoint that exists in the same directory. */
-HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
-/* The checkpoints that the saver keeps, oldest first: the newest max_to_keep (HS_NEVER: the newest one; no saver deletes
- * the others), the best keep_best, and those that are pinned. Others are deleted, after the new one is durable; NULL past
- * the last. The saver's, until its next save. */
+/* The kept checkpoints, oldest first: the newest max_to_keep, the best keep_best and the pinned ones. With HS_NEVER: the
+ * newest and the pinned ones; nothing is deleted. NULL after the last. Valid until the next save. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);
-/* Takes over checkpoints that were there before, oldest first, so that they are deleted in their turn; paths without files
- * are passed over. Pins and metrics come from the state file in the directory of the last one, if there is one. */
+/* Pins a kept checkpoint, so that it is never deleted, or unpins it. The state file records it. HS_NOT_FOUND if the saver
+ * does not keep `prefix`; with max_to_keep HS_NEVER, it keeps all in its directory. Other errors: as hs_saver_hold. */
+HS_API hs_code hs_saver_pin(hs_saver *saver, const char *prefix, bool pinned, hs_error *err);
+/* Adds existing checkpoints to the kept ones.
+ *
+ * paths  prefixes, oldest first, ended by NULL. A path without files is skipped
+ *
+ * Pins and metrics come from the state file next to the last one; a missing or damaged one is ignored. Errors:
+ * HS_RESOURCE_EXHAUSTED, or that of reading the state file. TensorFlow: Saver.recover_last_checkpoints. */
 HS_API hs_code hs_saver_recover(hs_saver *saver, const char *const *paths, hs_error *err);
-/* Takes over the directory of a checkpoint that another saver has restored, as if this one had: what its state file knows
- * of those that are kept, and which is the newest. For a saver that saves where a session was restored from by another. */
+/* Adopts the kept checkpoints of the directory of `prefix`, as if this saver had restored `prefix`. Call it if another
+ * saver did. Without effect if the directory has no such checkpoint. Errors: those of reading the directory. */
 HS_API hs_code hs_saver_take_over(hs_saver *saver, const char *prefix, hs_error *err);
 
-/* What became of a variable, a tensor or a checkpoint in a restore. */
+/* Restoring. */
+
+/* Reports of a restore, with `name` and `detail`. */
 typedef enum hs_restore_event {
-    HS_RESTORE_EVENT_RESTORED = 0,   /* the variable `name` was restored, from the tensor `detail` */
-    HS_RESTORE_EVENT_SKIPPED = 1,    /* the variable was to be skipped */
+    HS_RESTORE_EVENT_RESTORED = 0,   /* the variable `name` gets the tensor `detail` */
+    HS_RESTORE_EVENT_SKIPPED = 1,    /* the variable `name` is skipped */
     HS_RESTORE_EVENT_MISSING = 2,    /* the checkpoint has no tensor `name` */
-    HS_RESTORE_EVENT_MISMATCHED = 3, /* the tensor `name` has another dtype or shape, which `detail` tells */
-    HS_RESTORE_EVENT_EXTRA = 4,      /* no variable takes the tensor `name` */
-    HS_RESTORE_EVENT_REJECTED = 5    /* the checkpoint `name` is damaged, as `detail` tells; the one before it is tried */
+    HS_RESTORE_EVENT_MISMATCHED = 3, /* the tensor `name` has another dtype or shape; `detail` has both */
+    HS_RESTORE_EVENT_EXTRA = 4,      /* no variable uses the tensor `name` */
+    /* The checkpoint `name` is damaged (`detail`), and an older one is tried. Not by hs_saver_restore */
+    HS_RESTORE_EVENT_REJECTED = 5
 } hs_restore_event;
+/* Called before values are read: the restore can still fail. Strings are valid during the call. */
 typedef void (*hs_restore_report_fn)(void *user, hs_restore_event event, const char *name, const char *detail);
 
-/* A restore that is not of everything, on purpose. Lists are ended by NULL; they are read during the call. What is saved
- * afterwards has the variables' own names, or those of hs_saver_options.names: a program that restores each time it starts
- * gives a map to its saver, or restores by one only where it does not go on from checkpoints of its own. */
+/* A partial restore. Lists are read during the call. Later saves do not use `names`: a program that restores its own
+ * checkpoints sets hs_saver_options.names instead. */
 typedef struct hs_restore_options {
     size_t size;
-    const hs_checkpoint_name *names; /* of variables that are called otherwise in this checkpoint; each at most once */
-    const char *const *skip;         /* variables that keep what they have */
-    hs_restore_report_fn report;     /* called for each variable, tensor and checkpoint; NULL: nobody is told */
+    const hs_checkpoint_name *names; /* names in this checkpoint, each variable at most once. NULL: those of the saver */
+    const char *const *skip;         /* variables that keep their values, ended by NULL. NULL: none */
+    hs_restore_report_fn report;     /* called for each variable, tensor and checkpoint. NULL: none */
     void *user;
-    bool allow_missing; /* variables that the checkpoint lacks keep what they have */
-    bool reshape;       /* tensors of another shape are taken if they have as many elements, in row-major order */
-    bool any_identity;  /* state is taken also if it belongs to something else than its provider says (state.h) */
+    bool allow_missing; /* variables that the checkpoint lacks keep their values */
+    bool reshape;       /* accept other shapes with as many elements, in row-major order */
+    bool any_identity;  /* accept state of another identity than its provider's (state.h) */
     unsigned char reserved[5];
 } hs_restore_options;
 #define HS_RESTORE_OPTIONS(...) HS_OPTIONS(hs_restore_options, __VA_ARGS__)
 
-/* Restores the variables and every piece of state from `prefix`. All is read and checked before anything is written: on
- * failure the model is as it was, but for three that come later: a provider of state that refuses what it had saved, device
- * memory that cannot be written, and, of a model of more than 64 MiB, whose values are read once to be verified and again
- * to be taken, a disk that cannot read again what it just has; after these the session must not be trained on.
+/* Restores the variables and the state of `session` from `prefix`. `options` NULL: everything. If verification fails, the
+ * model is unchanged:
  *
- * HS_NOT_FOUND: no such checkpoint, or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes that differ (all of
- * both are listed, and the tensors that no variable takes); HS_FAILED_PRECONDITION: state of another identity or a later
- * version than its provider's (state.h); HS_DATA_LOSS: damage. State that nobody takes waits for a late provider
- * (hs_raw_session_add_state). `options` NULL: everything. */
+ *   HS_NOT_FOUND             no such checkpoint, or it lacks variables
+ *   HS_INVALID_ARGUMENT      dtypes or shapes differ (all are listed, in the message or the log), or invalid options
+ *   HS_FAILED_PRECONDITION   state of another identity, or of a later version than its provider's (state.h)
+ *   HS_DATA_LOSS             damage
+ *
+ * Three later failures can leave the model partly restored (do not train on; reopen): a state provider's load fails;
+ * writing device memory fails; or the second read of a model over 64 MiB fails (such a model is read twice, to verify and
+ * to load).
+ *
+ * State without a provider waits for hs_raw_session_add_state. The kept checkpoints do not change (hs_saver_take_over).
+ * TensorFlow: Saver.restore. */
 HS_API hs_code hs_saver_restore(hs_saver *saver, hs_raw_session *session, const char *prefix,
                                 const hs_restore_options *options, hs_error *err);
 
-/* The prefix of the newest checkpoint that the state file of `directory` names and that exists, malloc'ed by `env`:
- * hs_env_free it. NULL: there is none; with an error if the state file is there but says nothing. TensorFlow:
- * latest_checkpoint. */
+/* Checkpoints as files. `env` NULL: the system's. */
+
+/* Returns the newest checkpoint that the state file names (NULL: "checkpoint"). Free it with hs_env_free(env, ...). NULL
+ * if the state file or that checkpoint does not exist. NULL with an error if the state file cannot be read, is damaged
+ * (HS_DATA_LOSS) or names none (HS_INVALID_ARGUMENT). TensorFlow: latest_checkpoint. */
 HS_API char *hs_checkpoint_latest(const hs_env *env, const char *directory, const char *state_file, hs_error *err);
+/* TensorFlow: checkpoint_exists. */
 HS_API bool hs_checkpoint_exists(const hs_env *env, const char *prefix);
 
-/* When the checkpoint was finished, in nanoseconds since 1970. HS_NOT_FOUND. TensorFlow: get_checkpoint_mtimes. */
+/* Sets *ns to the time when the checkpoint was finished, in nanoseconds since 1970. HS_NOT_FOUND. TensorFlow:
+ * get_checkpoint_mtimes. */
 HS_API hs_code hs_checkpoint_mtime(const hs_env *env, const char *prefix, int64_t *ns, hs_error *err);
-/* Deletes a checkpoint with all its files; one that is not there is fine. TensorFlow: remove_checkpoint. */
+/* Deletes the files of a checkpoint. HS_OK if it does not exist; HS_UNKNOWN if it cannot be deleted (the log has the
+ * cause). TensorFlow: remove_checkpoint. */
 HS_API hs_code hs_checkpoint_remove(const hs_env *env, const char *prefix, hs_error *err);
-/* Waits until hs_checkpoint_latest is another than `last` (NULL: any), at most timeout_secs: HS_DEADLINE_EXCEEDED. 0: does
- * not wait. HS_NEVER: no limit. *found is malloc'ed by `env`. An evaluation of checkpoints as they come is a loop of these,
- * each with what the one before found as its `last`. TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
+/* Waits until hs_checkpoint_latest returns another checkpoint than `last`. Looks once a second, and retries read errors.
+ *
+ * last          NULL: any checkpoint
+ * timeout_secs  0: look once; HS_NEVER: no limit
+ * found         set to the prefix (free it with hs_env_free(env, ...)), or to NULL after an error
+ *
+ * HS_DEADLINE_EXCEEDED after the timeout. To evaluate checkpoints as they appear, pass the previous result as `last`.
+ * TensorFlow: wait_for_new_checkpoint, checkpoints_iterator. */
 HS_API hs_code hs_checkpoint_wait(const hs_env *env, const char *directory, const char *last, double timeout_secs,
                                   char **found, hs_error *err);
 
-/* Reading a checkpoint without a session. `prefix` is one checkpoint's (hs_checkpoint_latest gives a directory's newest).
- * TensorFlow: load_checkpoint. */
+/* Merges checkpoints into one. Copies and verifies the data, and deletes the originals when the result is on disk.
+ *
+ * prefixes  ended by NULL. They may hold slices of one variable
+ * merged    the result. A missing directory is created if its parent exists
+ *
+ * All directories are locked. State files, .meta files and directories stay unchanged.
+ *
+ *   HS_NOT_FOUND             a checkpoint or a data file does not exist
+ *   HS_ALREADY_EXISTS        `merged` exists with other content
+ *   HS_INVALID_ARGUMENT      no prefixes, `merged` among them, or no parent directory; or two checkpoints have the same
+ *                            tensor, different byte orders or different format versions
+ *   HS_DATA_LOSS             damage. Nothing was deleted
+ *   HS_FAILED_PRECONDITION   another process saves to a directory, or a state file names a prefix as the newest
+ *   HS_RESOURCE_EXHAUSTED    no space for the copies
+ *
+ * After a failure or a crash, either all originals or `merged` is complete. Call it again with the same arguments.
+ * TensorFlow: the op MergeV2Checkpoints. */
+HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
+
+/* Reading without a session. */
+
+/* TensorFlow: load_checkpoint. */
 typedef struct hs_checkpoint_reader hs_checkpoint_reader;
 
-/* Reads the index. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (an index for other versions), HS_UNIMPLEMENTED
- * (a compressed one), HS_DATA_LOSS: damage, or tensors that share bytes of a data file. */
+/* Reads the index of `prefix`. The caller closes the reader. NULL after an error: HS_NOT_FOUND, HS_INVALID_ARGUMENT (a
+ * format version that is not supported), HS_UNIMPLEMENTED (compressed), HS_DATA_LOSS (damage, or overlapping tensors). */
 HS_API hs_checkpoint_reader *hs_checkpoint_open(const hs_env *env, const char *prefix, hs_error *err);
+/* NULL is allowed. */
 HS_API void hs_checkpoint_close(hs_checkpoint_reader *reader);
-/* Tensors in the order of their names; false past the last. data is NULL; bytes is what hs_checkpoint_read writes (for
- * strings, the elements and, after them, what the file has of the tensor: its lengths and text). A partitioned variable,
- * which TensorFlow stores in slices, is one tensor. Where the file has a type or a rank that is not ours, or strings in
- * slices, reading is HS_UNIMPLEMENTED; such a rank is -1. The name is the reader's. */
+/* The tensors in the order of their names; false after the last. A partitioned variable is one tensor.
+ *
+ * name  set to the name, the reader's. May be NULL
+ * info  set to dtype, shape and `bytes`, the size for hs_checkpoint_read (strings: hs_string elements, then text). `data`
+ *       is NULL. May be NULL
+ *
+ * Unknown dtypes, unknown ranks (-1) and strings in slices are listed too. Reading them is HS_UNIMPLEMENTED. */
 HS_API bool hs_checkpoint_tensor(const hs_checkpoint_reader *reader, size_t index, const char **name, hs_tensor *info);
 /* The same by name. HS_NOT_FOUND. */
 HS_API hs_code hs_checkpoint_find(const hs_checkpoint_reader *reader, const char *name, hs_tensor *info, hs_error *err);
-/* Reads and verifies one tensor into `data`, `bytes` large, which must be info.bytes; what a big-endian machine wrote comes
- * in this machine's byte order. HS_DATA_LOSS if the file is damaged or too short, or slices are missing, lie over each
- * other, or do not fit the tensor; `data` is then of no use. */
+/* Reads and verifies one tensor, in the byte order of this machine. `bytes` must be info.bytes. HS_NOT_FOUND: no such
+ * tensor or data file. HS_DATA_LOSS: damage, a short file, or slices that are missing, overlap or do not fit; the content
+ * of `data` is then undefined. */
 HS_API hs_code hs_checkpoint_read(hs_checkpoint_reader *reader, const char *name, void *data, size_t bytes, hs_error *err);
-/* Reads a rectangular part of a tensor, in row-major order: `starts` and `lengths` have as many elements as the tensor has
- * dimensions; a length of -1 is up to the end. NULL: from the beginning, up to the end. `bytes` is what the part takes.
+/* Reads a rectangular part of a tensor, in row-major order.
  *
- * A checksum is over a tensor, or over each slice of a partitioned variable: the first call reads all of what the part lies
- * in, in little memory, to verify it; later calls of the same reader read what they need, and rely on that. Slices that
- * have nothing of the part are never read. HS_INVALID_ARGUMENT for a part that lies outside; HS_UNIMPLEMENTED for strings;
- * else as hs_checkpoint_read. TensorFlow: the op RestoreV2 with shape_and_slices. */
+ * starts   first index in each dimension. NULL: 0
+ * lengths  in each dimension; -1: up to the end. NULL: -1
+ * bytes    the size of the part
+ *
+ * The first call verifies the tensor, or the slices that the part touches, in little memory. Later calls of this reader
+ * read only the part. HS_INVALID_ARGUMENT: a part outside of the tensor. HS_UNIMPLEMENTED: strings. Others: as
+ * hs_checkpoint_read. TensorFlow: the op RestoreV2 with shape_and_slices. */
 HS_API hs_code hs_checkpoint_read_slice(hs_checkpoint_reader *reader, const char *name, const int64_t *starts,
                                         const int64_t *lengths, void *data, size_t bytes, hs_error *err);
-/* Reads one tensor only to verify it, in little memory, also one in slices. HS_DATA_LOSS for damage, HS_NOT_FOUND for a
- * missing data file. `name` NULL: reads the index again, with the parts that opening passes by. Every byte that carries a
- * checksum has the right one if this holds of the index and of each tensor. */
+/* Verifies one tensor, in little memory. `name` NULL: verifies the index. HS_DATA_LOSS: damage. HS_NOT_FOUND: no such
+ * tensor or data file. A checkpoint is intact if its index and all tensors are. */
 HS_API hs_code hs_checkpoint_verify(hs_checkpoint_reader *reader, const char *name, hs_error *err);
 
-/* Makes one checkpoint of several, whose prefixes (ended by NULL) are no checkpoints afterwards: their data files are
- * copied to MERGED.data-..., each copy is verified, and when the merged one is durable they are removed. Until then it
- * takes their space once more. It is durable when this returns. `merged` must not be there yet; its directory must, or its
- * parent: one level is made. Slices of one variable that are in several of them are put together. Their .meta files and
- * directories stay. Neither the state file is written nor a .meta. All the directories are held meanwhile, as by a saver;
- * one of this process that holds one keeps its hold.
- *
- * On failure the others are there as before and the merged one is not; or the merged one is, and what is left of the others
- * can be removed, which the same call made again does. So it is after a crash. Where `merged` is already there and has all
- * that those have which are still there, and nothing else if all are, only their removal is left to be done.
- *
- * HS_NOT_FOUND: one of them, or a data file, is not there; HS_ALREADY_EXISTS: `merged` is, and is of something else;
- * HS_INVALID_ARGUMENT: there is nothing to merge, `merged` is among them, two have a tensor of the same name, or other byte
- * orders or versions of the format (the message names both), or the parent directory is missing; HS_DATA_LOSS: damage, and
- * nothing was removed; HS_FAILED_PRECONDITION: another process saves to one of the directories, or the file `checkpoint` in
- * one names one of them as the newest; HS_RESOURCE_EXHAUSTED: no room for the copies. TensorFlow: the op
- * MergeV2Checkpoints. */
-HS_API hs_code hs_checkpoint_merge(const hs_env *env, const char *const *prefixes, const char *merged, hs_error *err);
+/* The graph as a file. */
 
-/* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialized; missing directories are made.
- * HS_UNIMPLEMENTED where the backend has none to show. TensorFlow: write_graph. */
+/* Writes the backend's graph to DIRECTORY/NAME, as text (graph.pbtxt) or serialized. Creates missing directories.
+ * HS_UNIMPLEMENTED if the backend has no graph. TensorFlow: write_graph. */
 HS_API hs_code hs_backend_write_graph(hs_backend backend, const char *directory, const char *name, bool as_text,
                                       hs_error *err);
-/* The MetaGraphDef of the backend's graph, serialized and malloc'ed by the backend's env: hs_env_free its data. With what
- * the backend knows beside its graph (hs_backend_meta_graph), and the saver's SaverDef, where that names ops. `saver` may
- * be NULL. */
+/* Sets *out to the serialized MetaGraphDef of a .meta file: the graph, hs_backend_meta_graph and the saver's SaverDef.
+ * `saver` may be NULL. Free out->data with hs_env_free(hs_backend_env(backend), ...). HS_UNIMPLEMENTED if the backend has
+ * no graph. TensorFlow: export_meta_graph. */
 HS_API hs_code hs_backend_export_meta_graph(hs_backend backend, const hs_saver *saver, hs_bytes *out, hs_error *err);
 
 HS_END_DECLS

@@ -4,25 +4,30 @@
 
 #include <hooksess/tensor.h>
 
-/* To and from DLPack (version 1) without copying. Not part of hooksess.h: a program that uses it has DLPack's own header,
- * whose struct these functions speak of.
+/* Converts tensors from and to DLPack (version 1) without copying. Include DLPack's own header to use its struct.
  *
- * Threads: any. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
 struct DLManagedTensorVersioned;
 
-/* *view shows the managed tensor's memory, until its deleter is called, which stays the caller's business. `memory` says
- * how to reach a device and is taken as it is; it must be NULL for the CPU and given for any other device.
- * HS_INVALID_ARGUMENT: a major version other than 1, an element type that TensorFlow has not, more than HS_MAX_RANK
- * dimensions, strides that leave gaps, or a device without `memory`. */
+/* Sets *view to the memory of `managed`, valid until the caller calls its deleter.
+ *
+ * memory  access to the device's memory (tensor.h). NULL for the CPU, and only for it. Borrowed by the view
+ *
+ * HS_INVALID_ARGUMENT: a major version other than 1, an unknown element type, more than HS_MAX_RANK dimensions, strides
+ * with gaps, or the wrong `memory`. */
 HS_API hs_code hs_tensor_from_dlpack(const struct DLManagedTensorVersioned *managed, const hs_memory *memory,
                                      hs_tensor *view, hs_error *err);
 
-/* A managed tensor over the view's memory, which must stay until its deleter has been called; the deleter then calls
- * release(user), where that is given. `env` gives the memory of the managed tensor itself; NULL is malloc. On failure NULL,
- * and `release` is not called: HS_INVALID_ARGUMENT for strings and quantized types, HS_RESOURCE_EXHAUSTED. */
+/* Returns a managed tensor that shares the memory of `view`. The memory must stay valid until its deleter is called.
+ *
+ * env      allocates the managed tensor. NULL: malloc
+ * release  the deleter calls release(user). NULL: nothing
+ *
+ * NULL after an error, without calling `release`: HS_INVALID_ARGUMENT for strings and quantized types,
+ * HS_RESOURCE_EXHAUSTED. */
 HS_API struct DLManagedTensorVersioned *hs_tensor_to_dlpack(const hs_tensor *view, const hs_env *env,
                                                             void (*release)(void *user), void *user, hs_error *err);
 

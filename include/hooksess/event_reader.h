@@ -5,16 +5,25 @@
 #include <hooksess/records.h>
 #include <hooksess/summary.h>
 
-/* Reading event files, those of TensorFlow and others too. TensorFlow: tf.compat.v1.train.summary_iterator; TensorBoard:
- * EventFileLoader, DirectoryWatcher.
+/* Reads event files, of this library, TensorFlow and others.
  *
- * Threads: one at a time per object. */
+ *     hs_event_reader *reader = hs_event_reader_open("run", NULL, &err);
+ *     const hs_event *event;
+ *     while (hs_event_reader_next(reader, &event, &err) == HS_OK)
+ *         for (size_t i = 0; i < event->n_values; i++)
+ *             if (event->values[i].has_scalar)
+ *                 printf("%lld %g\n", (long long)event->step, event->values[i].scalar);
+ *     hs_event_reader_close(reader);
+ *
+ * TensorFlow: tf.compat.v1.train.summary_iterator. TensorBoard: EventFileLoader, DirectoryWatcher.
+ *
+ * Threads: one thread at a time per object. */
 
 HS_BEGIN_DECLS
 
-/* What an event is. */
+/* The content of an event. */
 typedef enum hs_event_kind {
-    HS_EVENT_OTHER = 0, /* nothing, or what is not known here */
+    HS_EVENT_OTHER = 0, /* nothing, or an unknown kind */
     HS_EVENT_FILE_VERSION = 3,
     HS_EVENT_GRAPH = 4,
     HS_EVENT_SUMMARY = 5,
@@ -24,10 +33,10 @@ typedef enum hs_event_kind {
     HS_EVENT_META_GRAPH = 9
 } hs_event_kind;
 
-/* "summary", "session_log", ...; "other" for what is none. Static. */
+/* "summary", "session_log" and so on, or "other". Static. */
 HS_API const char *hs_event_kind_name(hs_event_kind kind);
 
-/* How a summary's value is stored. What it is for, its `plugin` says, where it has one. */
+/* How a value of a summary is stored. Its `plugin` says how it is shown. */
 typedef enum hs_event_value_kind {
     HS_EVENT_VALUE_OTHER = 0,
     HS_EVENT_VALUE_SCALAR = 2,    /* a float */
@@ -37,50 +46,49 @@ typedef enum hs_event_value_kind {
     HS_EVENT_VALUE_TENSOR = 8     /* a serialized TensorProto */
 } hs_event_value_kind;
 
-/* "scalar", "image", "histogram", "audio", "tensor", "other". Static. */
+/* "scalar", "image", "histogram", "audio", "tensor" or "other". Static. */
 HS_API const char *hs_event_value_kind_name(hs_event_value_kind kind);
 
-/* A value of a summary. Strings end at their length and not with a zero, and may be any bytes; .bytes is 0 for what is not
- * there. Frozen. */
+/* A value of a summary. Strings are any bytes without a terminating zero; .bytes is 0 for a missing one. Frozen. */
 typedef struct hs_event_value {
     hs_string tag, node_name;
     hs_string plugin, plugin_content; /* from the metadata, which often only the first value of a tag has */
     hs_string display_name, description;
     hs_event_value_kind kind;
     hs_dtype dtype; /* of a tensor */
-    hs_shape shape; /* of a tensor; rank -1: not given, or more than HS_MAX_RANK */
-    double scalar;  /* of a scalar, or of a tensor with one number; else NaN */
+    hs_shape shape; /* of a tensor. Rank -1: not stored, or above HS_MAX_RANK */
+    double scalar;  /* with has_scalar, of a scalar or of a tensor with one number. Otherwise NaN */
     bool has_scalar;
     unsigned char reserved_has_scalar[7];
-    hs_bytes bytes; /* as stored; {0} of a scalar */
+    hs_bytes bytes; /* the serialized message of the kind. {0} for a scalar */
     void *reserved[4];
 } hs_event_value;
 
-/* An event, and where it stands. Strings as above. Frozen. */
+/* An event. Strings as in hs_event_value. Frozen. */
 typedef struct hs_event {
     double wall_time; /* seconds since 1970 */
     int64_t step;
     hs_event_kind kind;
-    hs_session_log_status status;       /* of a session log */
+    hs_session_log_status status;       /* of a session log. 0: unknown */
     hs_string checkpoint_path, message; /* of a session log; `message` also of a log message */
     hs_string text;                     /* the file version ("brain.Event:2"), or the tag of run metadata */
-    hs_bytes bytes;                     /* serialized: the graph, meta graph, summary, run metadata */
-    const hs_event_value *values;       /* of a summary */
+    hs_bytes bytes;                     /* the serialized graph, meta graph, summary or run metadata */
+    const hs_event_value *values;       /* of a summary, n_values of them */
     size_t n_values;
-    hs_bytes record;  /* the event, serialized */
+    hs_bytes record;  /* the serialized event */
     const char *path; /* the file */
-    uint64_t offset;  /* of the record in the file */
+    uint64_t offset;  /* of the record in the file, in bytes */
     void *reserved[4];
 } hs_event;
 
-/* What could not be read. Frozen. */
+/* A damaged part of a file. Frozen. */
 typedef struct hs_event_damage {
     const char *path;
-    uint64_t offset;   /* where it begins; the file's length may be the end of it */
-    uint64_t bytes;    /* how many were passed over */
-    bool is_truncated; /* the file ends inside a record, as a writer leaves it that was killed */
+    uint64_t offset;   /* of the first damaged byte */
+    uint64_t bytes;    /* how many were skipped */
+    bool is_truncated; /* the file ends inside a record, as after a crash of the writer */
     unsigned char reserved_is_truncated[7];
-    const char *message; /* one line, path and offset in it */
+    const char *message; /* one line, with path and offset */
     void *reserved[4];
 } hs_event_damage;
 
@@ -89,36 +97,34 @@ typedef struct hs_event_reader hs_event_reader;
 typedef struct hs_event_reader_options {
     size_t size;
     const hs_env *env; /* NULL: the system's. Copied */
-    bool follow;       /* the files may grow, and new ones appear: there is no end */
+    bool follow;       /* files grow and new ones appear: the reader has no end */
     unsigned char reserved[7];
-    int64_t max_record_bytes; /* 0: 2 GiB; HS_NEVER: no limit */
-    /* Told of damage, during hs_event_reader_next; both pointers are good until it returns. NULL: a warning in the log. */
+    int64_t max_record_bytes; /* longer records count as damage. 0: 2 GiB; HS_NEVER: no limit */
+    /* Called by hs_event_reader_next for each damaged part. `damage` is valid during the call. NULL: log a warning */
     void (*damaged)(void *user, const hs_event_damage *damage);
     void *user;
 } hs_event_reader_options;
 #define HS_EVENT_READER_OPTIONS(...) HS_OPTIONS(hs_event_reader_options, __VA_ARGS__)
 
-/* Of one event file, or of a directory: then of all files in it whose names have "tfevents" in them, in the order of the
- * names, as TensorBoard reads a run; not of directories in it. Names that appear are read if they come after the one that
- * is being read; of two files that grow at once the earlier one is left once the later one is there. HS_NOT_FOUND if there
- * is no such path; a directory without such files is empty. `options` may be NULL. The caller's to close. */
+/* Opens one event file, or a directory: all files in it whose names contain "tfevents", in the order of their names, as
+ * TensorBoard does. Subdirectories are not read. With `follow`, a file that appears is read after the current one, if its
+ * name is later. `options` may be NULL. The caller closes the reader. HS_NOT_FOUND if `path` does not exist. A directory
+ * without event files is empty. */
 HS_API hs_event_reader *hs_event_reader_open(const char *path, const hs_event_reader_options *options, hs_error *err);
 /* NULL is allowed. */
 HS_API void hs_event_reader_close(hs_event_reader *reader);
 
-/* The next event; it and all it points to are the reader's until the next call.
+/* Sets *event to the next event, valid until the next call with `reader`. Does not wait.
  *
- *   HS_OUT_OF_RANGE   the end. Only without .follow: the end of the last of the files that were there at first
- *   HS_UNAVAILABLE    no more now; ask again later. Only with .follow: all that is whole was read, and the last file may
- *                     end inside a record that is still being written
- *   others            the file system's, of the file named; asking again tries again
+ *   HS_OUT_OF_RANGE   the end of the last file (without `follow`)
+ *   HS_UNAVAILABLE    no event now, or a record that is still being written: call again later (with `follow`)
+ *   others            from the file system. Calling again retries
  *
- * Damage is reported, passed over, and no error: a record whose checksum is wrong or that is no event, by its length; what
- * has no length to trust, to the next intact record of the file. A file that ends inside a record is damaged once it is
- * known that nobody writes it: without .follow, or when a file comes after it. */
+ * Damage is reported and skipped, and is not an error: a bad record by its length; if the length is damaged, up to the
+ * next intact record. A file that ends inside a record counts as damaged without `follow`, or if a later file exists. */
 HS_API hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs_error *err);
 
-/* How many places were damaged so far. */
+/* The number of damaged parts so far. */
 HS_API int64_t hs_event_reader_damages(const hs_event_reader *reader);
 
 HS_END_DECLS

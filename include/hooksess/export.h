@@ -2,8 +2,8 @@
 #ifndef HOOKSESS_EXPORT_H
 #define HOOKSESS_EXPORT_H
 
-/* What every public header starts from: linkage, visibility, checked format strings.
- * Programs that link the static library need no macro: on ELF systems the attribute is harmless there. */
+/* The base of all public headers: linkage, visibility, and checked format strings. Programs need not include it. They
+ * need no macro to link the static library. */
 
 #include <hooksess/init.h>
 
@@ -27,14 +27,14 @@
 #define HS_PRINTF(format_index, first_argument)
 #endif
 
-/* Bytes that somebody else owns. Frozen. */
+/* Borrowed bytes. Frozen. */
 typedef struct hs_bytes {
     const void *data;
     size_t size;
 } hs_bytes;
 
-/* Switches an option off, or removes a limit, where leaving it zero would mean the default. If 0 means no limit, so does
- * HS_NEVER. Such options are signed. */
+/* In an option where 0 is the default: switches the option off, or removes the limit. Where 0 means no limit, so does
+ * HS_NEVER. */
 #define HS_NEVER (-1)
 
 #endif

@@ -4,19 +4,27 @@
 
 #include <hooksess/env.h>
 
-/* Files of records, as TensorFlow's data sets (TFRecord) and event files are: each record is its length (8 bytes, little
- * endian), the length's masked CRC-32C, the data, their masked CRC-32C; the whole file may be compressed.
+/* Reads and writes TFRecord files: TensorFlow's data sets and event files. A record is its length (8 bytes, little
+ * endian), a masked CRC-32C of the length, the data, and a masked CRC-32C of the data. The whole file may be compressed.
  *
- * Threads: one at a time per object.
- * TensorFlow: io::RecordReader, io::RecordWriter, tf.io.TFRecordWriter, tf.data.TFRecordDataset. */
+ *     hs_record_reader *reader = hs_record_reader_open("data.tfrecord", NULL, &err);
+ *     hs_bytes record;
+ *     while (hs_record_reader_next(reader, &record, &err) == HS_OK)
+ *         use(record.data, record.size);
+ *     hs_record_reader_free(reader);
+ *
+ * Offsets are in bytes from the beginning of the file before compression. TensorFlow: io::RecordReader, io::RecordWriter,
+ * tf.io.TFRecordWriter, tf.data.TFRecordDataset.
+ *
+ * Threads: one thread at a time per object. */
 
 HS_BEGIN_DECLS
 
-/* How the whole file is compressed; the numbers are TensorFlow's. */
+/* The compression of a file. Numbers as in TensorFlow. */
 typedef enum hs_record_compression { HS_RECORDS_PLAIN = 0, HS_RECORDS_ZLIB = 1, HS_RECORDS_GZIP = 2 } hs_record_compression;
 
-/* The compression that TensorFlow's options mean by a name: "" and NULL none, "ZLIB", "GZIP". HS_UNIMPLEMENTED for
- * "SNAPPY", HS_INVALID_ARGUMENT for any other name. */
+/* Sets *compression by TensorFlow's name: "" or NULL (none), "ZLIB" or "GZIP". HS_UNIMPLEMENTED for "SNAPPY",
+ * HS_INVALID_ARGUMENT for other names. */
 HS_API hs_code hs_record_compression_named(const char *name, hs_record_compression *compression, hs_error *err);
 
 /* Reading. */
@@ -28,59 +36,56 @@ typedef struct hs_record_reader_options {
     const hs_env *env;                 /* NULL: the system's. Copied */
     hs_record_compression compression; /* 0: HS_RECORDS_PLAIN */
     int32_t reserved;
-    int64_t buffer_bytes; /* 0: 64 KiB. Read from the file at once, where records are smaller */
-    int64_t max_record_bytes; /* 0: 2 GiB; HS_NEVER: no limit. Longer records are refused before there is memory for them */
+    int64_t buffer_bytes;     /* bytes to read at a time. 0: 64 KiB; at most 2^30 */
+    int64_t max_record_bytes; /* longer records are HS_RESOURCE_EXHAUSTED. 0: 2 GiB; HS_NEVER: no limit */
 } hs_record_reader_options;
 #define HS_RECORD_READER_OPTIONS(...) HS_OPTIONS(hs_record_reader_options, __VA_ARGS__)
 
-/* The file may grow while it is read. `options` may be NULL. HS_NOT_FOUND, HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. The
- * caller's to free. */
+/* Opens a file, which may grow while it is read. `options` may be NULL. The caller frees the reader. HS_NOT_FOUND,
+ * HS_INVALID_ARGUMENT, HS_RESOURCE_EXHAUSTED. */
 HS_API hs_record_reader *hs_record_reader_open(const char *path, const hs_record_reader_options *options, hs_error *err);
-/* Closes the file; reading is HS_FAILED_PRECONDITION from then on. Closing twice, or NULL, is fine. */
+/* Closes the file. Later calls return HS_FAILED_PRECONDITION. NULL and a second call are allowed. */
 HS_API void hs_record_reader_close(hs_record_reader *reader);
-/* Closes and frees. NULL is allowed. */
+/* Closes the file and frees the reader. NULL is allowed. */
 HS_API void hs_record_reader_free(hs_record_reader *reader);
 
-/* The next record, the reader's until the next call with it.
+/* Reads the next record, valid until the next call with `reader`. After an error, the next call reads the same record
+ * again.
  *
- *   HS_OUT_OF_RANGE         the file ends here, between two records; it may be asked again when the file has grown
- *   HS_DATA_LOSS            the file ends inside the record (it may be asked again when it has grown), a checksum is wrong,
- *                           or the file is not compressed as was said. Offsets in messages are those of the data as they
- *                           are before they are compressed
- *   HS_RESOURCE_EXHAUSTED   the record is longer than max_record_bytes, or there is no memory for it
- *
- * A failure leaves the reader where it was: asking again reads the same record again. */
+ *   HS_OUT_OF_RANGE         the end of the file. Try again when it grows
+ *   HS_DATA_LOSS            a wrong checksum or compression; or the file ends inside the record: try again when it grows
+ *   HS_RESOURCE_EXHAUSTED   a record above max_record_bytes, or out of memory */
 HS_API hs_code hs_record_reader_next(hs_record_reader *reader, hs_bytes *record, hs_error *err);
 
-/* Where the next record is: bytes from the beginning of the file, as it is before it is compressed. */
+/* The offset of the next record. */
 HS_API uint64_t hs_record_reader_offset(const hs_record_reader *reader);
-/* Goes to an offset, forwards or back, where a record must begin (the next read will tell). In a compressed file going back
- * means to decompress it from its beginning. */
+/* Sets the offset of the next record; the next read verifies it. To go back in a compressed file, the library
+ * decompresses it again from its beginning. */
 HS_API hs_code hs_record_reader_seek(hs_record_reader *reader, uint64_t offset, hs_error *err);
-/* Reads the record at *offset, which then is that of the record after it; stays as it is on failure. Errors as of next. */
+/* Reads the record at *offset, and sets *offset to the next one. An error changes nothing. Errors: as
+ * hs_record_reader_next. */
 HS_API hs_code hs_record_reader_read_at(hs_record_reader *reader, uint64_t *offset, hs_bytes *record, hs_error *err);
 
-/* Passes over `n` records without reading their data: only the lengths are verified. *skipped (may be NULL) is how many it
- * were, fewer only with an error, HS_OUT_OF_RANGE at the end of the file. HS_INVALID_ARGUMENT: `n` is negative. */
+/* Skips `n` records, verifying only their lengths. *skipped (may be NULL) is their number, less than `n` after an error,
+ * such as HS_OUT_OF_RANGE at the end. HS_INVALID_ARGUMENT: `n` is negative. */
 HS_API hs_code hs_record_reader_skip(hs_record_reader *reader, int64_t n, int64_t *skipped, hs_error *err);
 
-/* After HS_DATA_LOSS: goes to where reading can go on, *lost bytes (may be NULL) further: after this record where its
- * length can be trusted (by its own checksum, or by that of the data), else, in a file that is not compressed, to the next
- * intact record. A record that has become whole meanwhile is not lost: *lost is 0. HS_OUT_OF_RANGE: there is none (yet),
- * and the reader stays. Not for files that are being written: their last record may be whole in a moment.
+/* After HS_DATA_LOSS: moves to where reading can continue, *lost bytes (may be NULL) further. This is the end of the
+ * record if a checksum confirms its length; otherwise the next intact record, but not in a compressed file. *lost is 0 if
+ * the record is complete now. HS_OUT_OF_RANGE: no such place (yet); the position is unchanged.
  *
- * A reader reads at most 1 GiB of what only looks like records; after that it finds no record of more than 4096 bytes
- * behind damage whose length cannot be trusted. */
+ * Not for a file that is being written: its last record may be complete soon. The search reads at most 1 GiB of bytes
+ * that only look like records. After that it finds only records of up to 4096 bytes. */
 HS_API hs_code hs_record_reader_recover(hs_record_reader *reader, uint64_t *lost, hs_error *err);
 
-/* What a file holds. Frozen. */
+/* The content of a file. Frozen. */
 typedef struct hs_record_totals {
     int64_t records;
-    uint64_t data_bytes; /* the data alone, without lengths and checksums */
+    uint64_t data_bytes; /* without lengths and checksums */
 } hs_record_totals;
 
-/* Counts all records of the file by their lengths, as skip does, at the first call; later ones give the same. The reader
- * stays where it is. TensorFlow: RecordReader::GetMetadata. */
+/* Counts the records by their lengths, at the first call only. The position is unchanged. Errors: as
+ * hs_record_reader_next. TensorFlow: RecordReader::GetMetadata. */
 HS_API hs_code hs_record_reader_totals(hs_record_reader *reader, hs_record_totals *totals, hs_error *err);
 
 /* Writing. */
@@ -92,23 +97,22 @@ typedef struct hs_record_writer_options {
     const hs_env *env;                 /* NULL: the system's. Copied */
     hs_record_compression compression; /* 0: HS_RECORDS_PLAIN */
     int32_t reserved;
-    int64_t level;        /* 0: zlib's default; 1 (fast) to 9 (small) */
-    int64_t buffer_bytes; /* 0: 64 KiB. Gathered before they are written */
+    int64_t level;        /* with compression: 1 (fast) to 9 (small). 0: zlib's default */
+    int64_t buffer_bytes; /* bytes to collect before writing. 0: 64 KiB; at most 2^30 */
 } hs_record_writer_options;
 #define HS_RECORD_WRITER_OPTIONS(...) HS_OPTIONS(hs_record_writer_options, __VA_ARGS__)
 
-/* A new file; a file or a link that has the name is replaced (HS_OPEN_WRITE). The directory must exist. `options` may be
- * NULL. The caller's to free. */
+/* Creates a file; a file or link of that name is replaced (HS_OPEN_WRITE). The directory must exist. `options` may be
+ * NULL. The caller frees the writer. */
 HS_API hs_record_writer *hs_record_writer_open(const char *path, const hs_record_writer_options *options, hs_error *err);
-/* Adds a record. `data` may be NULL if `bytes` is 0. After an error of the disk, which may have cut a record, all further
- * writes, flushes and the close give that error. HS_FAILED_PRECONDITION: the writer was closed. */
+/* Adds a record. `data` may be NULL if `bytes` is 0. After an I/O error, which may have cut a record, all later calls
+ * return this error. HS_FAILED_PRECONDITION: the writer is closed. */
 HS_API hs_code hs_record_writer_write(hs_record_writer *writer, const void *data, size_t bytes, hs_error *err);
-/* All that was added is in the file (handed to the system; sync: on the disk), and a reader finds it there, compressed or
- * not. HS_FAILED_PRECONDITION: the writer was closed. */
+/* Writes the added records to the file (sync: to the disk). Errors: as hs_record_writer_write. */
 HS_API hs_code hs_record_writer_flush(hs_record_writer *writer, bool sync, hs_error *err);
-/* Writes what is left, ends the compressed stream and closes the file. Closing again, or NULL, is HS_OK. */
+/* Writes the added records and closes the file. Returns the first I/O error. HS_OK for NULL and for a second call. */
 HS_API hs_code hs_record_writer_close(hs_record_writer *writer, hs_error *err);
-/* Closes, where that was not done (an error then is a line in the log), and frees. NULL is allowed. */
+/* Closes the file if it is open, logging an error, and frees the writer. NULL is allowed. */
 HS_API void hs_record_writer_free(hs_record_writer *writer);
 
 HS_END_DECLS

@@ -4,128 +4,122 @@
 
 #include <hooksess/tensor.h>
 
-/* Summaries, and the event files that TensorBoard shows. TensorFlow: Summary, FileWriter.
+/* Summaries: values with tags and steps, in event files that TensorBoard shows. TensorFlow: Summary, FileWriter.
  *
- *     hs_summary_writer *w = hs_summary_writer_open("run", NULL, &err);
- *     hs_summary_writer_scalar(w, "loss", loss, step, &err);
- *     hs_summary_writer_histogram(w, "weights", &tensor, step, &err);      (summary_values.h)
- *     hs_summary_writer_close(w, &err);
+ *     hs_summary_writer *writer = hs_summary_writer_open("run", NULL, &err);
+ *     hs_summary_writer_scalar(writer, "loss", 0.5, 100, &err);
+ *     hs_summary_writer_close(writer, &err);
  *
- * Scalars are here; histograms, images, sound, text and the rest in summary_values.h, hyperparameters in hparams.h, ops of
- * a graph that give summaries in graph_summary.h.
+ * Histograms, images, sound and text are in summary_values.h, hyperparameters in hparams.h, and ops of a graph that
+ * compute summaries in graph_summary.h. In a session, hooks/summary_saver.h writes them.
  *
- * Threads: one at a time per object. Any thread may use a writer, but hs_summary_writer_close comes last. */
+ * Threads: one thread at a time per object. Any thread may use a writer at any time; hs_summary_writer_close comes
+ * last. */
 
 HS_BEGIN_DECLS
 
-/* A Summary: values under their tags, kept serialized. Cleared and filled again it allocates nothing new. */
+/* Values with tags, serialized. hs_summary_clear keeps the memory. TensorFlow: the message Summary. */
 typedef struct hs_summary hs_summary;
 
-/* The caller's to free. NULL if there is no memory. */
+/* The caller frees it. NULL if memory is exhausted. */
 HS_API hs_summary *hs_summary_new(const hs_env *env);
 HS_API void hs_summary_free(hs_summary *summary);
 HS_API void hs_summary_clear(hs_summary *summary);
-/* A scalar for the tag: shown under Scalars. HS_INVALID_ARGUMENT for a tag that is empty or not UTF-8, which
- * readers refuse with the whole event; HS_RESOURCE_EXHAUSTED. */
+/* Appends a scalar, stored as a 32-bit float. HS_INVALID_ARGUMENT: the tag is empty or not UTF-8. HS_RESOURCE_EXHAUSTED:
+ * out of memory, or `summary` is NULL. */
 HS_API hs_code hs_summary_scalar(hs_summary *summary, const char *tag, double value, hs_error *err);
-/* The serialized Summary, until the next call with it. What a summary op of a graph gives as its (string) value. */
+/* The serialized Summary, valid until the next call with `summary`. A summary op of a graph returns it as its string. */
 HS_API hs_string hs_summary_serialized(const hs_summary *summary);
 
-/* An event file that grows, written by a thread of its own: adding an event copies it into a queue. TensorBoard may read
- * the file meanwhile; a record is written whole or, at a crash, cut at the end of the file. TensorFlow: FileWriter.
+/* Writes an event file. Adding an event copies it to a queue, and a thread of the writer writes the queue to the file.
+ * TensorBoard can read the file meanwhile. After a crash, the last record may be cut. TensorFlow: FileWriter.
  *
- * An error of the disk does not end a training. It is told of once in the log, events wait in the queue, and what finds no
- * place in it is dropped and counted; after 1, 2, 4 ... 64 seconds, and whenever somebody asks for a flush with a sync, it
- * is tried again, with a new file, which goes on after the last whole record of the one before. The session reports it
- * (hs_raw_session_report_failure) as "summary writer". Who wants to fail instead says so (on_error). */
+ * An I/O error does not end a training, unless on_error is HS_WRITER_FAILS. The log has one warning. Events stay in the
+ * queue; if it is full, they are dropped and counted. The writer retries with a new file, after 1, 2, 4 ... 64 seconds
+ * and at each flush with `sync`. The session's outcome counts the failures (hs_raw_session_report_failure). */
 typedef struct hs_summary_writer hs_summary_writer;
 
-/* What adding does while the queue is full. */
+/* What adding an event does if the queue is full. */
 typedef enum hs_writer_when_full {
-    HS_WRITER_WAITS = 0, /* until there is room; but not for a disk that fails: then as below */
-    HS_WRITER_DROPS = 1  /* the event is lost, and counted; the caller never waits for the disk */
+    HS_WRITER_WAITS = 0, /* waits for space; if writing fails, drops the event */
+    HS_WRITER_DROPS = 1  /* drops and counts the event; never waits for the disk */
 } hs_writer_when_full;
 
-/* What an error of the disk is. */
+/* What the writer does after an I/O error. */
 typedef enum hs_writer_on_error {
-    HS_WRITER_GOES_ON = 0, /* something to get over */
-    HS_WRITER_FAILS = 1    /* final: adding, flush and close return it, and nothing more is written */
+    HS_WRITER_GOES_ON = 0, /* retries */
+    HS_WRITER_FAILS = 1    /* stops: adding, flush and close return the error */
 } hs_writer_on_error;
 
 typedef struct hs_summary_writer_options {
     size_t size;
     const hs_env *env;             /* NULL: the system's. Copied */
-    double flush_secs;             /* 0: 120. Events are in the file at most so long after they were added */
-    int64_t queue_bytes;           /* 0: 1 MiB. The queue is full with so much in it. As much again may be being written */
-    const char *name_suffix;       /* NULL: none. Put at the end of the file's name */
+    double flush_secs;             /* seconds from adding an event to writing it, at most. 0: 120; at most 1e9 */
+    int64_t queue_bytes;           /* size of the queue. As much again may be on its way to the file. 0: 1 MiB */
+    const char *name_suffix;       /* end of the file's name, without '/'. NULL: none */
     hs_writer_when_full when_full; /* 0: HS_WRITER_WAITS */
     hs_writer_on_error on_error;   /* 0: HS_WRITER_GOES_ON */
 } hs_summary_writer_options;
 #define HS_SUMMARY_WRITER_OPTIONS(...) HS_OPTIONS(hs_summary_writer_options, __VA_ARGS__)
 
-/* Opens a new file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT, which has its version record on disk when this
- * returns. SECONDS may be later than the clock: TensorBoard reads files in the order of their names, and this one comes
- * last. Missing directories are made. `options` may be NULL. The caller's to close.
+/* Creates the file DIRECTORY/events.out.tfevents.SECONDS.HOST.PID.COUNT, and missing directories. Its version record is
+ * on disk when this returns. The caller closes the writer. `options` may be NULL.
  *
- * One living writer a directory: TensorBoard does not come back to an earlier file, and a session's START drops what such a
- * file has from its step on. Beside a session use hs_summary_writer_shared with the very name that the session was given,
- * or a directory below it. */
+ * Open one writer per directory: TensorBoard reads files in the order of their names, and does not return to an earlier
+ * one. So SECONDS may be later than the clock. To add events to a session's directory, use hs_summary_writer_shared with
+ * the same name, or a directory below it. */
 HS_API hs_summary_writer *hs_summary_writer_open(const char *directory, const hs_summary_writer_options *options,
                                                  hs_error *err);
-/* The one writer that this process has for a directory, whoever asks for it, sessions and their hooks among them; opened by
- * the first, whose options count, closed when the last has closed it. To be closed as often as it was got. Directories are
- * one if their names are, but for slashes at the end. Each environment has writers of its own, for it need not live longer
- * than whoever brought it. The list of these writers belongs to the process. Any thread. The errors are those of
- * hs_summary_writer_open. TensorFlow: FileWriterCache. */
+/* Returns the process's writer of a directory, shared with sessions and hooks. The first call opens it, and its options
+ * count. Close it once per call. Directories are compared by name, without slashes at the end. Different environments
+ * have different writers. Any thread. Errors: as hs_summary_writer_open. TensorFlow: FileWriterCache. */
 HS_API hs_summary_writer *hs_summary_writer_shared(const char *directory, const hs_summary_writer_options *options,
                                                    hs_error *err);
-/* The path of the file that is being written; valid until the writer is closed, but a writer may have begun another file
- * meanwhile: after a reopen, an error of the disk, or if somebody removed the file. */
+/* The path of the current file, valid until the writer is closed. The file changes after hs_summary_writer_reopen, an I/O
+ * error, or the removal of the file. */
 HS_API const char *hs_summary_writer_path(const hs_summary_writer *writer);
-/* Writes what is queued, closes the file and frees the writer, also when it fails: with the error that kept events from
- * being written now, or with HS_WRITER_FAILS with the first since it was opened. A shared writer that others have got is
- * flushed. NULL is allowed. There is no adding after it: TensorFlow's FileWriter warns of that, and can be opened again,
- * for which there is hs_summary_writer_reopen. */
+/* Writes the queue, closes the file and frees the writer, also after a failure. A shared writer with other users is only
+ * flushed. Returns the error that lost events; with HS_WRITER_FAILS, the first one. NULL is allowed. */
 HS_API hs_code hs_summary_writer_close(hs_summary_writer *writer, hs_error *err);
-/* Waits until all that was added is in the file (handed to the system; sync: on the disk). The error that keeps it from
- * there, though it goes on being tried: without a sync at once, if it is known that the disk fails; with one after another
- * attempt. What was in the file when a sync of it failed may be lost if the power goes, and no later sync can tell. With
- * HS_WRITER_FAILS the first error since the writer was opened. */
+/* Waits until the added events are in the file (sync: on the disk). If writing fails, returns the error, and the events
+ * stay in the queue. While it keeps failing, a call without `sync` returns immediately, and one with `sync` makes an
+ * attempt. With HS_WRITER_FAILS, returns the first error. After a failed sync, a power cut may lose events even if a
+ * later sync succeeds. */
 HS_API hs_code hs_summary_writer_flush(hs_summary_writer *writer, bool sync, hs_error *err);
-/* Syncs what was added to the file, closes that, and begins a new one in the same directory, with the same suffix: what is
- * added from now on is there. Failing, it is tried again like any writing. */
+/* Syncs and closes the file, and starts a new one in the same directory, with the same suffix. Later events go there.
+ * Errors: as hs_summary_writer_flush. */
 HS_API hs_code hs_summary_writer_reopen(hs_summary_writer *writer, hs_error *err);
 
-/* How it does. Frozen. */
+/* Counters of a writer. Frozen. */
 typedef struct hs_writer_status {
-    int64_t events;   /* that were added; those that were dropped are among them */
-    int64_t dropped;  /* that found the queue full, or that a disk did not take until the end */
-    int64_t failures; /* attempts of the disk that failed */
-    int64_t files;    /* that were begun, the first included */
+    int64_t events;   /* added, including dropped ones */
+    int64_t dropped;  /* lost: the queue was full, or the disk failed until the end */
+    int64_t failures; /* failed attempts to write */
+    int64_t files;    /* started, including the first */
     bool failing;     /* the last attempt failed */
-    bool goes_on;     /* HS_WRITER_GOES_ON: a failure is to be counted, not to end the training */
+    bool goes_on;     /* on_error is HS_WRITER_GOES_ON */
     unsigned char reserved[30];
-    hs_error last_error; /* of the last attempt that failed */
+    hs_error last_error; /* of the last failed attempt */
 } hs_writer_status;
-/* Of NULL: all zero. */
+/* All zero if `writer` is NULL. */
 HS_API hs_writer_status hs_summary_writer_status(const hs_summary_writer *writer);
 
-/* Each adds one event, stamped with the time of the call. HS_RESOURCE_EXHAUSTED if there is no memory, or, with
- * HS_WRITER_FAILS, the error that stopped the writer. An event that is dropped is no error. HS_INVALID_ARGUMENT for a tag
- * that is empty or not UTF-8. Data are copied. `step` is the global step that the event belongs to. */
+/* The next functions add one event each, with the current time. Data is copied. `step` is the global step of the event.
+ * They return HS_OK for a dropped event. HS_INVALID_ARGUMENT: invalid data, or a tag that is empty or not UTF-8.
+ * HS_RESOURCE_EXHAUSTED: out of memory. With HS_WRITER_FAILS: the error that stopped the writer. */
 HS_API hs_code hs_summary_writer_scalar(hs_summary_writer *writer, const char *tag, double value, int64_t step,
                                         hs_error *err);
-/* A serialized Summary, written as it is. HS_INVALID_ARGUMENT: it is none, and nothing is added. */
+/* A serialized Summary, unchanged. */
 HS_API hs_code hs_summary_writer_summary(hs_summary_writer *writer, hs_string summary, int64_t step, hs_error *err);
-/* A serialized GraphDef, and a serialized MetaGraphDef. */
+/* A serialized GraphDef or MetaGraphDef, unchanged and not checked. */
 HS_API hs_code hs_summary_writer_graph(hs_summary_writer *writer, hs_bytes graph_def, int64_t step, hs_error *err);
 HS_API hs_code hs_summary_writer_meta_graph(hs_summary_writer *writer, hs_bytes meta_graph_def, int64_t step,
                                             hs_error *err);
 
-/* A whole serialized Event, with its own time and step, written as it is. HS_INVALID_ARGUMENT: it is none, or empty. */
+/* A serialized Event, unchanged, with its own time and step. */
 HS_API hs_code hs_summary_writer_event(hs_summary_writer *writer, hs_bytes event, hs_error *err);
 
-/* What a run tells of itself, a serialized RunMetadata, under a tag of its own ("step_12"). */
+/* A serialized RunMetadata, not checked. `tag` must be unique in the run, such as "step_12". */
 HS_API hs_code hs_summary_writer_run_metadata(hs_summary_writer *writer, const char *tag, hs_bytes run_metadata,
                                               int64_t step, hs_error *err);
 
@@ -134,8 +128,9 @@ typedef enum hs_session_log_status {
     HS_SESSION_LOG_STOP = 2,
     HS_SESSION_LOG_CHECKPOINT = 3
 } hs_session_log_status;
-/* A session log. START tells TensorBoard to drop what it has at `step` and above: it is given the first step of the new
- * run, and is never dropped. `checkpoint_path` and `message` may be NULL; what is not UTF-8 in them is written as ?. */
+/* A session log. TensorBoard discards earlier points at or after the `step` of START: pass the first step of the new run.
+ * START is not dropped if the queue is full. `checkpoint_path` and `message` may be NULL; bytes that are not UTF-8 are
+ * written as "?". */
 HS_API hs_code hs_summary_writer_session_log(hs_summary_writer *writer, hs_session_log_status status,
                                              const char *checkpoint_path, const char *message, int64_t step, hs_error *err);
 

@@ -4,54 +4,59 @@
 
 #include <hooksess/summary.h>
 
-/* What a Summary holds besides scalars: histograms, images, sound, text, tensors, precision-recall curves, the layout of
- * custom charts. Hyperparameters are in hparams.h.
+/* Values of a Summary other than scalars: histograms, images, sound, text, tensors, precision-recall curves and the
+ * layout of custom charts. Hyperparameters are in hparams.h.
  *
- * Each function appends to the Summary under a tag, which is UTF-8 and not empty. If it fails, the Summary is as it was
- * before, and HS_INVALID_ARGUMENT tells of a NULL, a dtype, a shape or a number that does not fit; HS_RESOURCE_EXHAUSTED is
- * want of memory, a NULL Summary being what hs_summary_new gives without it. Tensors may lie in a device's memory; nothing
- * is kept of them.
+ *     hs_tensor weights = hs_tensor_of(HS_FLOAT, HS_SHAPE(128, 10), data);
+ *     hs_summary_histogram(summary, "weights", &weights, &err);
+ *     hs_summary_text(summary, "note", "learning rate halved", &err);
+ *     hs_summary_writer_summary(writer, hs_summary_serialized(summary), step, &err);
  *
- * Threads: one at a time per object. Any thread may use a writer. */
+ * Each function appends to the Summary under `tag`, which is UTF-8 and not empty. Data is copied, and may be in device
+ * memory. If a function fails, the Summary is unchanged:
+ *
+ *   HS_INVALID_ARGUMENT     a NULL, or a tag, dtype, shape, number or option out of range
+ *   HS_RESOURCE_EXHAUSTED   out of memory, or `summary` is NULL, as hs_summary_new returns it then
+ *   others                  from hs_memory.to_host
+ *
+ * Threads: one thread at a time per object. Any thread may use a writer at any time. */
 
 HS_BEGIN_DECLS
 
 /* Histograms. */
 
-/* The distribution of all elements, in TensorFlow's buckets: their edges are 0 and, on either side, 1e-12 and every 1.1th
- * multiple of it below 1e20, and then the largest double. A run of empty buckets is kept as one. min, max, num, sum and
- * sum_squares are those of the elements as doubles.
+/* The distribution of all elements, in TensorFlow's buckets: edges at 0, and on either side at 1e-12 * 1.1^k below 1e20
+ * and at the largest double. A run of empty buckets becomes one.
  *
- * `values`: float, double, half, bfloat16, bool, or integers of any width, of any shape, also empty. Where TensorFlow fails
- * with NaN or infinity, they are left out here and counted in scalars beside the histogram, TAG/nan and TAG/infinity, each
- * of which is there only if it is not 0 (hs_tensor_nonfinite tells of them beforehand).
+ * values  float, double, half, bfloat16, bool or integers, of any shape, also empty
  *
- * Filled again after hs_summary_clear it allocates nothing. TensorFlow: tf.summary.histogram of version 1. */
+ * NaN and infinity are left out. The scalars TAG/nan and TAG/infinity count them, if there are any. TensorFlow: version 1
+ * of tf.summary.histogram, which fails instead. */
 HS_API hs_code hs_summary_histogram(hs_summary *summary, const char *tag, const hs_tensor *values, hs_error *err);
 
 typedef struct hs_uniform_histogram_options {
     size_t size;
-    int64_t buckets;         /* 0: 30. At most 2^20 */
-    const char *description; /* Markdown, UTF-8; NULL: none */
+    int64_t buckets;         /* 0: 30; at most 2^20 */
+    const char *description; /* Markdown, UTF-8. NULL: none */
 } hs_uniform_histogram_options;
 #define HS_UNIFORM_HISTOGRAM_OPTIONS(...) HS_OPTIONS(hs_uniform_histogram_options, __VA_ARGS__)
 
-/* The same elements in `buckets` buckets of equal width from the least element to the greatest: a tensor of rows (left
- * edge, right edge, count), as TensorBoard's own summaries have it. If all elements are the same the last bucket has them;
- * if there is none all rows are 0. `options` may be NULL. TensorFlow: tf.summary.histogram of version 2. */
+/* The same in buckets of equal width between the least and the greatest finite element. The value is a double tensor with
+ * a row (left edge, right edge, count) per bucket. If all elements are equal, the last bucket counts them. `options` may
+ * be NULL. TensorFlow: version 2 of tf.summary.histogram. */
 HS_API hs_code hs_summary_histogram_uniform(hs_summary *summary, const char *tag, const hs_tensor *values,
                                             const hs_uniform_histogram_options *options, hs_error *err);
 
-/* A histogram that the caller has counted. */
+/* A histogram that the program has counted. */
 typedef struct hs_histogram_counts {
     size_t size;
     double min, max, num, sum, sum_squares;
     size_t buckets;       /* at least 1 */
-    const double *limits; /* the right edge of each bucket, ascending; its left one is the right one of that before */
-    const double *counts; /* not negative */
+    const double *limits; /* right edge of each bucket, ascending. It is the left edge of the next */
+    const double *counts; /* of each bucket, not negative */
 } hs_histogram_counts;
 
-/* Kept as given. TensorFlow: HistogramProto. */
+/* Appends `counts` unchanged. TensorFlow: HistogramProto. */
 HS_API hs_code hs_summary_histogram_counted(hs_summary *summary, const char *tag, const hs_histogram_counts *counts,
                                             hs_error *err);
 
@@ -59,19 +64,21 @@ HS_API hs_code hs_summary_histogram_counted(hs_summary *summary, const char *tag
 
 typedef struct hs_image_options {
     size_t size;
-    int64_t max_outputs; /* 0: 3. So many images of a batch are kept, the first ones */
+    int64_t max_outputs; /* images of a batch, from the first. 0: 3 */
 } hs_image_options;
 #define HS_IMAGE_OPTIONS(...) HS_OPTIONS(hs_image_options, __VA_ARGS__)
 
-/* Images as PNG. Shape [height, width], [height, width, channels] or [n, height, width, channels], each at least 1 (n may
- * be 0); 1 channel is gray, 3 are RGB, 4 RGBA. An image has at most 2^30 bytes of pixels.
+/* Images, as PNG.
  *
- * uint8 is kept as it is. Float, double, half and bfloat16 are scaled, each image of a batch for itself: if no element is
- * negative so that the greatest becomes 255, else so that 0 becomes 128 and the greatest magnitude is 127 away from it. A
- * pixel that has an element that is not finite becomes red (in a gray image white), and counts for no scale.
+ * images   [height, width], [height, width, channels] or [n, height, width, channels], only n may be 0. 1 channel is gray,
+ *          3 are RGB, 4 RGBA. At most 2^30 bytes of pixels per image
+ * options  may be NULL
  *
- * The tag is TAG/image, or TAG/image/0, TAG/image/1, ... for a batch of which more than one image may be kept. `options`
- * may be NULL. TensorFlow: tf.summary.image. */
+ * uint8 is unchanged. Float, double, half and bfloat16 are scaled, each image separately: the greatest becomes 255; with
+ * negative elements, 0 becomes 128 and the greatest magnitude 127 away from it. A pixel with NaN or infinity becomes red
+ * (white in a gray image).
+ *
+ * The tag is TAG/image, or TAG/image/0 ... for a batch with max_outputs above 1. TensorFlow: tf.summary.image. */
 HS_API hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_tensor *images,
                                 const hs_image_options *options, hs_error *err);
 
@@ -79,38 +86,42 @@ HS_API hs_code hs_summary_image(hs_summary *summary, const char *tag, const hs_t
 
 typedef struct hs_audio_options {
     size_t size;
-    double sample_rate;  /* frames a second, 1 to 10^6; 0: 44100 */
-    int64_t max_outputs; /* 0: 3. So many clips of a batch are kept, the first ones */
+    double sample_rate;  /* frames per second, 1 to 1e6. 0: 44100 */
+    int64_t max_outputs; /* clips of a batch, from the first. 0: 3 */
 } hs_audio_options;
 #define HS_AUDIO_OPTIONS(...) HS_OPTIONS(hs_audio_options, __VA_ARGS__)
 
-/* Sound as WAV of 16 bits. Float, shape [frames], [frames, channels] or [n, frames, channels], 1 to 65535 channels;
- * elements in -1 to 1, those beyond are cut off, NaN is silence. The tag is TAG/audio, or TAG/audio/0, ... for a batch of
- * which more than one clip may be kept. `options` may be NULL. TensorFlow: tf.summary.audio. */
+/* Sound, as 16-bit WAV of less than 2 GiB.
+ *
+ * audio    float, [frames], [frames, channels] or [n, frames, channels], 1 to 65535 channels. Elements are clipped to -1 to
+ *          1; NaN is silence
+ * options  may be NULL
+ *
+ * The tag is TAG/audio, or TAG/audio/0 ... for a batch with max_outputs above 1. TensorFlow: tf.summary.audio. */
 HS_API hs_code hs_summary_audio(hs_summary *summary, const char *tag, const hs_tensor *audio,
                                 const hs_audio_options *options, hs_error *err);
 
 /* Text. */
 
-/* Text, in UTF-8, which TensorBoard reads as Markdown. */
+/* UTF-8 text. TensorBoard renders it as Markdown. */
 HS_API hs_code hs_summary_text(hs_summary *summary, const char *tag, const char *text, hs_error *err);
-/* A string tensor of UTF-8 text: TensorBoard shows one of rank 1 as a table of a column, one of rank 2 as a table of rows
- * and columns, and of a higher rank a part. TensorFlow: tf.summary.text. */
+/* A string tensor of UTF-8 text. TensorBoard shows rank 1 as a column, rank 2 as a table, and of a higher rank a part.
+ * TensorFlow: tf.summary.text. */
 HS_API hs_code hs_summary_text_tensor(hs_summary *summary, const char *tag, const hs_tensor *strings, hs_error *err);
 
 /* Tensors. */
 
-/* Whose tensor it is. */
+/* How TensorBoard shows a tensor. */
 typedef struct hs_summary_plugin {
     size_t size;
-    const char *name;         /* the plugin of TensorBoard that shows it; NULL: none */
-    hs_string content;        /* what that plugin wants to know, often a serialized message; may be empty */
+    const char *name;         /* TensorBoard's plugin that shows it. NULL: none */
+    hs_string content;        /* data of the plugin, often a serialized message; needs `name`. Empty: none */
     const char *display_name; /* NULL: the tag */
-    const char *description;  /* Markdown; NULL: none */
+    const char *description;  /* Markdown. NULL: none */
 } hs_summary_plugin;
 #define HS_SUMMARY_PLUGIN(...) HS_OPTIONS(hs_summary_plugin, __VA_ARGS__)
 
-/* Any tensor, as it is. `plugin` may be NULL. TensorFlow: tf.summary.tensor_summary. */
+/* Any tensor, unchanged. `plugin` may be NULL. TensorFlow: tf.summary.tensor_summary. */
 HS_API hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_tensor *tensor,
                                  const hs_summary_plugin *plugin, hs_error *err);
 
@@ -118,43 +129,43 @@ HS_API hs_code hs_summary_tensor(hs_summary *summary, const char *tag, const hs_
 
 typedef struct hs_pr_curve {
     size_t size;
-    const hs_tensor *labels; /* (required) bool, or a number that is 0 or 1 */
-    /* (required) float, double, half or bfloat16, shape of `labels`; beyond 0 to 1 they count as 0, 1 */
+    const hs_tensor *labels; /* (required) bool, or numbers that are 0 or 1 */
+    /* (required) float, double, half or bfloat16, of the shape of `labels`. Clipped to 0 to 1. NaN is refused */
     const hs_tensor *predictions;
-    const hs_tensor *weights; /* numbers, shape of `labels` or one for all; NULL: 1 */
-    int64_t thresholds;       /* 0: 201. 2 to 2^20, evenly from 0 to 1 */
+    const hs_tensor *weights; /* finite numbers, one for all or of the shape of `labels`. NULL: 1 */
+    int64_t thresholds;       /* number of equally spaced thresholds from 0 to 1, 2 to 2^20. 0: 201 */
     const char *display_name; /* NULL: the tag */
-    const char *description;  /* Markdown; NULL: none */
+    const char *description;  /* Markdown. NULL: none */
 } hs_pr_curve;
 #define HS_PR_CURVE(...) HS_OPTIONS(hs_pr_curve, __VA_ARGS__)
 
-/* How a classifier of two classes does at each threshold. The value is a float tensor [6, thresholds]: true positives,
- * false positives, true negatives, false negatives, precision, recall; a prediction not below the threshold is positive.
- * The tag is TAG/pr_curves. A NaN is refused. TensorBoard: pr_curve.summary. */
+/* Counts a binary classifier's results at each threshold. A prediction at or above the threshold is positive. The value
+ * is a float tensor [6, thresholds] under the tag TAG/pr_curves. Its rows are true positives, false positives, true
+ * negatives, false negatives, precision and recall. TensorBoard: pr_curve.summary. */
 HS_API hs_code hs_summary_pr_curve(hs_summary *summary, const char *tag, const hs_pr_curve *curve, hs_error *err);
 
 /* Custom charts. */
 
-/* A line with a band round it, all three by the tags of scalars. Frozen. */
+/* A line with a band around it: the tags of three scalars, all required. Frozen. */
 typedef struct hs_chart_margin {
     const char *value, *lower, *upper;
 } hs_chart_margin;
 
-/* A chart of lines, or of lines with bands; one of both is given. Frozen. */
+/* A chart. Set either `tags` or `margins`. Frozen. */
 typedef struct hs_chart {
-    const char *title;
-    const char *const *tags;        /* regular expressions of the scalars' tags, NULL-terminated */
-    const hs_chart_margin *margins; /* HS_CHART_MARGINS(...). NULL: none */
+    const char *title;              /* (required) */
+    const char *const *tags;        /* HS_NAMES(...): regular expressions for tags of scalars, a line each. NULL: none */
+    const hs_chart_margin *margins; /* HS_CHART_MARGINS(...): lines with bands. NULL: none */
     void *reserved[2];              /* NULL */
 } hs_chart;
 
-/* Lists of them. A named array ends with {0}. */
+/* Lists. A named array ends with {0}. */
 #define HS_CHART_MARGINS(...) HS__LIST(hs_chart_margin, __VA_ARGS__, {.value = NULL})
 #define HS_CHARTS(...)        HS__LIST(hs_chart, __VA_ARGS__, {.title = NULL})
 
-/* Charts that stand together. Frozen. */
+/* A group of charts. Frozen. */
 typedef struct hs_chart_category {
-    const char *title;
+    const char *title;      /* (required) */
     const hs_chart *charts; /* HS_CHARTS(...). NULL: none */
     bool closed;            /* shown folded */
     unsigned char reserved_closed[7];
@@ -163,19 +174,22 @@ typedef struct hs_chart_category {
 
 #define HS_CHART_CATEGORIES(...) HS__LIST(hs_chart_category, __VA_ARGS__, {.title = NULL})
 
-/* What TensorBoard shows under Custom Scalars: HS_CHART_CATEGORIES(...). One Summary of a run has it. TensorBoard:
- * custom_scalar.summary. */
+/* The layout of TensorBoard's tab Custom Scalars. Write it once per run.
+ *
+ * categories  HS_CHART_CATEGORIES(...), at least one
+ *
+ * TensorBoard: custom_scalar.summary. */
 HS_API hs_code hs_summary_chart_layout(hs_summary *summary, const hs_chart_category *categories, hs_error *err);
 
-/* Summaries from elsewhere. */
+/* Other Summaries. */
 
-/* Appends the values of a serialized Summary, unchanged byte for byte, whatever kind they are of (those of a summary op of
- * TensorFlow, for one). HS_DATA_LOSS if the bytes are no Summary. `serialized` may be a part of this Summary. TensorFlow:
- * tf.summary.merge, which refuses a tag that is there twice. */
+/* Appends the values of a serialized Summary, unchanged, such as the result of a summary op of TensorFlow. `serialized`
+ * may point into `summary`. HS_DATA_LOSS: the bytes are not a Summary. TensorFlow: tf.summary.merge, which refuses equal
+ * tags. */
 HS_API hs_code hs_summary_merge(hs_summary *summary, hs_string serialized, hs_error *err);
 
-/* Values as events of their own. Each makes a Summary (by malloc) and adds it to the writer, whose errors come back too;
- * who adds many keeps a Summary, and adds it with hs_summary_writer_summary. */
+/* Values as events: each makes a Summary with one value, and adds it to the writer, with the errors of both. To add many
+ * values, reuse a Summary with hs_summary_writer_summary. */
 HS_API hs_code hs_summary_writer_histogram(hs_summary_writer *writer, const char *tag, const hs_tensor *values,
                                            int64_t step, hs_error *err);
 HS_API hs_code hs_summary_writer_image(hs_summary_writer *writer, const char *tag, const hs_tensor *images, int64_t step,

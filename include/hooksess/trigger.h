@@ -6,44 +6,41 @@
 
 #include <stdbool.h>
 
-/* When a hook does what it does from time to time: an option `trigger` of every such hook, instead of TensorFlow's pair of
- * steps and seconds, of which one may be given. Beyond TensorFlow.
+/* When a hook acts: the option `trigger` of hooks with a schedule, instead of every_n_steps or every_n_secs. Beyond
+ * TensorFlow.
  *
- *     hs_checkpoint_saver(.checkpoint_dir = directory,
- *                         .trigger = HS_TRIGGER(.every_n_steps = 1000, .every_n_secs = 600,
- *                                               .at_steps = HS_AT_STEPS(1, 10, 100)))
+ *     hs_hook saver = hs_checkpoint_saver(.checkpoint_dir = "run",
+ *                                         .trigger = HS_TRIGGER(.every_n_steps = 1000, .every_n_secs = 600,
+ *                                                               .at_steps = HS_AT_STEPS(1, 10, 100)));
  *
- * Any of its conditions fires, and several at once fire once. A pair is a trigger with one of the two intervals, and with
- * `first` where the hook's header says that the first run fires.
- *
- * A hook of the program's own makes a timer of a trigger: timer.h. */
+ * The hook acts if any condition fires; several at the same time count as one. every_n_steps or every_n_secs of a hook is
+ * a trigger with this interval, and with `first` if the hook's header says that the first run fires. To use a trigger in
+ * your own hook, create a timer (timer.h). */
 
 HS_BEGIN_DECLS
 
-/* What is 0 is not asked for; all of it 0 is HS_INVALID_ARGUMENT, as are negative numbers. Copied, with its list. */
+/* Conditions; 0 and false: not used. Steps are global steps, but logging_tensor and finite_guard count their runs.
+ * HS_INVALID_ARGUMENT if no condition is used or a number is negative. Copied, with the list. */
 typedef struct hs_trigger {
     size_t size;
-    /* Every so many global steps (logging_tensor: its own runs), from the step at which the session began; or with `first`,
-     * from the first run. What else fires does not shift it. It rides in the checkpoint: a resumed run fires where the run
-     * that it resumes would have. */
+    /* Steps between two firings, from the step at which the session began, or with `first` from the first run. Other
+     * conditions do not shift them. Checkpoints save the position: a resumed run fires at the same steps */
     int64_t every_n_steps;
-    /* So many seconds after it fired last, whatever made it fire, or after the session began. At most 1e9.
-     * checkpoint_saver and evaluation: if the global step is still the same then, the next step fires. */
+    /* Seconds since it last fired by any condition, or since the session began; at most 1e9. checkpoint_saver and
+     * evaluation then wait until the global step has changed */
     double every_n_secs;
-    /* When the global step has reached or passed one of these; in any order. A step that was passed before the session was
-     * created does not fire, and one that has fired does not again when a run is resumed; the very step at which the
-     * session begins, such as 0, fires in the first run (checkpoint_saver: at the creation). The list ends with -1:
-     * .at_steps = HS_AT_STEPS(1, 10, 100). */
+    /* HS_AT_STEPS(1, 10, 100), in any order: when the global step reaches or passes one of them. Steps before the session
+     * and steps that fired before a resume do not fire. The step at which the session begins, such as 0, fires in the first
+     * run (checkpoint_saver: at creation) */
     const int64_t *at_steps;
-    /* hs_session_request_save, or SIGUSR1 where the session looks at signals. A request that no hook had the time to see
-     * before the session was lost is seen after the recovery; one that was seen does not come again. */
+    /* On hs_session_request_save, or SIGUSR1 with hs_session_options.signals. A request that no hook has seen survives a
+     * recovery */
     bool on_request;
-    /* In the first run of the session, or after a recovery; where steps are given, not in that of a run that is resumed or
-     * recovered: it goes on as it stood.
-     * checkpoint_saver: when the session is created, unless it was just restored from what would be saved. */
+    /* In the first run of the session and after a recovery; with every_n_steps or at_steps, not in a resumed or recovered
+     * run. checkpoint_saver: at creation, unless the session was just restored from the same checkpoint */
     bool first;
-    /* At the end of a session that ends well, unless it has fired at that step already. checkpoint_saver saves at the end
-     * in any case; profiler and finite_guard refuse it, for no run comes at the end. */
+    /* When the session ends normally, unless it fired at that step. checkpoint_saver saves then in any case; profiler and
+     * finite_guard refuse it */
     bool last;
     unsigned char reserved[5];
 } hs_trigger;
