@@ -31,7 +31,8 @@ for header in sorted((root / "include/hooksess").rglob("*.h")):
         (grow if first.split() == ["size_t", "size"] else frozen).add(name)
     functions = re.findall(r"HS_API [^;(]*?(hs_\w+)\(", code)
     release |= {name for name in functions if re.search("_(free|close)$", name)}
-    lines = re.findall(r"Threads: (?:any|one at a time per object|the session's only)\.", text)
+    lines = re.findall(r"Threads: (?:any(?: thread, at any time)?|one (?:thread )?at a time per object|"
+                       r"the session's (?:thread )?only)\.", text)
     if len(lines) != (1 if functions else 0) or len(lines) != text.count("Threads:"):
         wrong.append(f"{header.relative_to(root)}: not one line 'Threads: any.', 'Threads: one at a time per object.' or "
                      "'Threads: the session's only.'")
