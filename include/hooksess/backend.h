@@ -24,23 +24,22 @@ typedef struct hs_node {
     int32_t n_outputs; /* number of the op's outputs */
 } hs_node;
 
-/* Flags of a variable. */
 enum {
     HS_VARIABLE_LOCAL = 1,   /* not saved, such as the counter of a metric */
     HS_VARIABLE_OUTLIVES = 2 /* the program's memory: outlives the session, and init_op does not change it */
 };
+/* Memory that lives as long as a session and is saved in checkpoints. Frozen. */
 typedef struct hs_variable {
     const char *name;
     hs_dtype dtype;
     int32_t reserved;
     hs_shape shape;
-    uint64_t flags;
-    /* The device, in the backend's words. "": none was chosen. NULL: the backend has no devices */
-    const char *device;
+    uint64_t flags;     /* HS_VARIABLE_LOCAL and so on */
+    const char *device; /* in the backend's words. "": none was chosen. NULL: the backend has no devices */
 } hs_variable;
 
-/* The place of a variable that is a part of a larger one (a partitioned variable). The parts are saved as slices of one
- * tensor, and restored from it even if the checkpoint divides it differently. TensorFlow: SaveSliceInfo. Frozen. */
+/* The place of a part of a partitioned variable. Parts are saved as slices of one tensor, and restored from any division of
+ * it. TensorFlow: SaveSliceInfo. Frozen. */
 typedef struct hs_variable_slice {
     const char *name;            /* of the whole tensor, in checkpoints */
     hs_shape shape;              /* of the whole tensor */

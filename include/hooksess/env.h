@@ -4,9 +4,9 @@
 
 #include <hooksess/status.h>
 
-/* What the library gets from its host: memory, time, a log, files. Set an environment where a backend is created
- * (hs_graph_new, hs_script_new). Its session, hooks, saver and writers use it, too. Parts that are left out are the
- * system's: malloc, the clocks, stderr, POSIX files.
+/* What the library gets from its host: memory, time, a log, files. The environment of a backend (hs_graph_new,
+ * hs_script_new) is also that of its session, hooks, saver and writers. Parts that are left out are the system's: malloc,
+ * the clocks, stderr, POSIX files.
  *
  *     hs_env env = HS_INIT(hs_env, .logger = {my_log, NULL});
  *     hs_graph *graph = hs_graph_new(&env);
@@ -61,12 +61,11 @@ typedef struct hs_file_stat {
     unsigned char reserved[15];
 } hs_file_stat;
 
-/* Files. lock, unlock, free_space and remove_directory may be NULL, then the library does without. Paths are valid during
- * the call. One thread at a time uses a file; several threads use different files.
+/* Files. lock, unlock, free_space and remove_directory may be NULL. Paths are valid during the call. One thread at a time
+ * uses a file.
  *
  * Each function returns HS_OK, or a code with a message that names the path. HS_NOT_FOUND: the path does not exist.
- * HS_RESOURCE_EXHAUSTED: the disk is full. HS_ABORTED and HS_UNAVAILABLE become HS_UNKNOWN, because a failing file does not
- * mean that the session is lost.
+ * HS_RESOURCE_EXHAUSTED: the disk is full. HS_ABORTED and HS_UNAVAILABLE, which report a lost session, become HS_UNKNOWN.
  *
  *   open              sets *file to a handle, which close frees. `mode` is HS_OPEN_READ and so on
  *   read              reads `bytes` from `offset`; *got is less only at the end of the file

@@ -158,10 +158,9 @@ typedef struct hs_estimator_eval_spec {
 } hs_estimator_eval_spec;
 #define HS_ESTIMATOR_EVAL_SPEC(...) HS_OPTIONS(hs_estimator_eval_spec, __VA_ARGS__)
 
-/* Trains like hs_estimator_train(), and evaluates new checkpoints in the same thread. A checkpoint of step 0 is not
- * evaluated during training.
+/* Trains like hs_estimator_train(), and evaluates new checkpoints after step 0 in the same thread.
  *
- *   the training was ended by                                       last step evaluated
+ *   the training was ended by                                        last step evaluated
  *   max_steps, HS_OUT_OF_RANGE, a hook, or because it was complete   yes
  *   a signal, a time limit, a stop of the session's coordinator      no
  *
@@ -173,9 +172,8 @@ HS_API hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const
 /* Exactly one of train_op and step is required. */
 typedef struct hs_estimator_train_loop_options {
     size_t size;
-    const char *train_op; /* an op to run in each step */
-    /* Makes each step. HS_STOP (hs_step_context_request_stop) ends the loop */
-    hs_session_run_step_fn step;
+    const char *train_op;        /* an op to run in each step */
+    hs_session_run_step_fn step; /* makes each step. HS_STOP (hs_step_context_request_stop) ends the loop */
     void *user;
     const hs_training_options *training; /* the session's options. NULL: the defaults */
 } hs_estimator_train_loop_options;

@@ -18,8 +18,8 @@
 
 HS_BEGIN_DECLS
 
-/* TensorFlow's canonical codes with the same numbers, HS_STOP, and the program's own codes from HS_USER on. An int, so that
- * callbacks can return the program's codes; the library does not use them itself. */
+/* TensorFlow's canonical codes with the same numbers, HS_STOP, and from HS_USER on the program's own codes. Callbacks may
+ * return those; the library itself uses none. */
 typedef int hs_code;
 
 enum {
@@ -44,15 +44,15 @@ enum {
     HS_USER = 256 /* the first of the program's own codes */
 };
 
-/* Bytes of hs_error.message. A list that does not fit is cut and ends with the number of missing items; the log gets the
- * whole list. */
+/* Bytes of hs_error.message. If a list does not fit, the message ends with the number of the other items, and the log gets
+ * the whole list. */
 #define HS_MESSAGE_SIZE 1016
 
 /* A failure. Frozen. */
 typedef struct hs_error {
     hs_code code;
-    /* errno of the system call that failed, or 0. EIO: a file system function failed without an errno, with a code other
-     * than HS_INVALID_ARGUMENT and HS_UNIMPLEMENTED */
+    /* errno of the failed system call, or 0. A file system function without errno: EIO, or 0 with HS_INVALID_ARGUMENT and
+     * HS_UNIMPLEMENTED */
     int os_error;
     char message[HS_MESSAGE_SIZE]; /* one line, ended by a zero byte. Control characters are written as \xNN */
 } hs_error;
@@ -61,8 +61,7 @@ typedef struct hs_error {
 HS_API hs_code hs_error_set(hs_error *err, hs_code code, const char *format, ...) HS_PRINTF(3, 4);
 HS_API hs_code hs_error_vset(hs_error *err, hs_code code, const char *format, va_list arguments) HS_PRINTF(3, 0);
 
-/* Sets an error from an errno and returns its code (hs_code_from_errno). The system's text for the errno follows the
- * message. errno 0, as after a short write, gives HS_UNKNOWN. */
+/* Sets os_error and the code from an errno (0: HS_UNKNOWN), appends the system's text, and returns the code. */
 HS_API hs_code hs_error_set_errno(hs_error *err, int os_error, const char *format, ...) HS_PRINTF(3, 4);
 
 /* Inserts text and ": " before the message. */
@@ -74,13 +73,13 @@ HS_API void hs_error_clear(hs_error *err);
 /* Returns "OK", "CANCELLED", ..., "STOP". From HS_USER on: "USER"; other numbers: "UNKNOWN_CODE". Static. */
 HS_API const char *hs_code_name(hs_code code);
 
-/* Returns the code of an errno, mostly as TensorFlow does: ENOENT is HS_NOT_FOUND, ENOSPC and ENOMEM
- * HS_RESOURCE_EXHAUSTED, EACCES HS_PERMISSION_DENIED, 0 HS_OK. Unknown: HS_UNKNOWN. No errno gives HS_ABORTED or
- * HS_UNAVAILABLE, which report a lost session. A backend that loses its connection sets HS_UNAVAILABLE itself. */
+/* Returns the code of an errno, mostly as in TensorFlow: ENOENT is HS_NOT_FOUND, ENOSPC and ENOMEM HS_RESOURCE_EXHAUSTED,
+ * others HS_UNKNOWN. No errno gives HS_ABORTED or HS_UNAVAILABLE, which report a lost session: a backend that loses its
+ * connection sets HS_UNAVAILABLE itself. */
 HS_API hs_code hs_code_from_errno(int os_error);
 
-/* Copies a struct that begins with its size to `to`. Fields that the caller's version lacks become 0. For functions that
- * take options, also in hooks and backends outside of the library.
+/* Copies options, or another struct that begins with its size. Fields that the caller's version lacks become 0. For authors
+ * of hooks and backends.
  *
  * to_size     sizeof the struct in the reader
  * first_size  size of the struct in its first release

@@ -64,9 +64,9 @@ typedef struct hs_shape {
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
-/* Memory of a device. Both functions copy `bytes` bytes and return when the copy is finished; errors of earlier work on the
- * device may surface there. The thread that reads or sets the tensor calls them. For tensors of a session, that is the
- * session's thread, also for a save in the background. The struct must outlive the tensors that point to it. */
+/* Memory of a device. Both functions return when the copy is finished, maybe with an error of earlier work on the device.
+ * The thread that reads or sets the tensor calls them: the session's thread, also for a save in the background. The struct
+ * must outlive the tensors that point to it. */
 typedef struct hs_memory {
     size_t size;
     int32_t device_type; /* as in DLPack: 2 is CUDA, 10 ROCm */
@@ -87,8 +87,7 @@ typedef struct hs_tensor {
     void *reserved[2];
 } hs_tensor;
 
-/* Returns a view of host memory. `bytes` follows from dtype and shape: 0 if they are invalid, and readers then refuse the
- * view. */
+/* Returns a view of host memory. If dtype or shape are invalid, its `bytes` are 0, and readers refuse it. */
 HS_API hs_tensor hs_tensor_of(hs_dtype dtype, hs_shape shape, const void *data);
 HS_API hs_shape hs_shape_of(int32_t rank, const int64_t *dims);
 HS_API hs_shape hs_tensor_shape(const hs_tensor *tensor);
@@ -105,7 +104,7 @@ HS_API bool hs_shape_equal(const hs_shape *a, const hs_shape *b);
 HS_API const char *hs_shape_text(const hs_shape *shape, char *text, size_t bytes);
 #define HS_SHAPE_TEXT_SIZE (32 + 21 * HS_MAX_RANK)
 
-/* Checks that dtype, rank, dimensions, bytes and data are consistent. HS_INVALID_ARGUMENT names the contradiction. */
+/* Checks that dtype, rank, dimensions, bytes and data are consistent. If not: HS_INVALID_ARGUMENT. */
 HS_API hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err);
 
 /* A buffer for copies of device memory. Set it to zeros, reuse it, and free it with hs_host_copy_free(). Frozen. */
@@ -115,8 +114,8 @@ typedef struct hs_host_copy {
     size_t capacity;
 } hs_host_copy;
 
-/* Sets *host to a view of the elements in host memory: the tensor's own memory, or `copy`, which grows as needed. The view
- * is valid until the next call with `copy`. HS_RESOURCE_EXHAUSTED, or the code of the memory's to_host. */
+/* Sets *host to a view in host memory: of the tensor's own memory, or of `copy`, which grows as needed. Valid until the
+ * next call with `copy`. HS_RESOURCE_EXHAUSTED, or the code of to_host. */
 HS_API hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err);
 HS_API void hs_host_copy_free(hs_host_copy *copy);
 

@@ -5,7 +5,6 @@
 #include <hooksess/backend.h>
 #include <hooksess/tensorflow_server.h>
 
-/* clang-format off */
 /* TensorFlow's graphs as a backend: a MetaGraphDef or a GraphDef that TensorFlow's own runtime runs. Link the library
  * libhooksess_tensorflow. It loads libtensorflow_cc.so.2 when the first graph is opened.
  *
@@ -54,7 +53,6 @@
  * stay: elements taken from a queue are lost. Other errors have TensorFlow's codes, and its message on one line.
  *
  * Threads: one thread at a time per object. A backend and its sessions are one object. */
-/* clang-format on */
 
 HS_BEGIN_DECLS
 

@@ -5,7 +5,6 @@
 #include <hooksess/env.h>
 #include <hooksess/tensor.h>
 
-/* clang-format off */
 /* Servers of a TensorFlow cluster. Each process is a task of a job: parameter servers hold the variables, the chief and the
  * workers run steps. All get the same cluster. A parameter server is this program:
  *
@@ -39,7 +38,6 @@
  * - Peers are not authenticated, and nothing is encrypted: use a private network.
  *
  * Threads: one thread at a time per object. Any thread and any signal handler may call hs_tensorflow_server_stop. */
-/* clang-format on */
 
 HS_BEGIN_DECLS
 
@@ -49,7 +47,8 @@ typedef struct hs_tensorflow_server_options {
     size_t size;
     const hs_env *env; /* NULL: the system's. Copied */
     /* Jobs, separated by ';', each with the addresses of its tasks 0, 1, ..., separated by ',': "host:port" or
-     * "[IPv6]:port". Only the server's own port may be 0: the system chooses it */
+     * "[IPv6]:port". Only the server's own port may be 0: the system chooses it.
+     * Required without server_def */
     const char *cluster;
     hs_bytes server_def; /* a serialized ServerDef. Not together with cluster, job, task and config */
     const char *job;     /* NULL: the only job of the cluster */

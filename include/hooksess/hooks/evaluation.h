@@ -15,11 +15,11 @@
  * logs "eval at step 500: accuracy = 0.91, loss = 0.3 (40 batches, 1.2 s)".
  *
  * It evaluates at the boundary. The first interval begins when the session is created; with a trigger's `first`, the first
- * run is evaluated. Intervals in steps are saved in the checkpoint, so that a resumed run continues the schedule. Its runs
- * call no hooks. Hooks behind it in the list see the metrics in the same boundary: list early_stopping and savers there.
+ * run is evaluated. A schedule in steps is saved in the checkpoint, and a resumed run continues it. Its runs call no hooks.
+ * Hooks behind it in the list see the metrics in the same boundary: list early_stopping and savers there.
  *
- * A stop that is requested from outside before the last batch, such as a signal, cancels the evaluation: nothing is
- * reported. A stop by a hook of the same run, as at the last step, does not.
+ * If a stop is requested from outside before the last batch, by a signal for example, the evaluation is abandoned and
+ * reports nothing. A stop by a hook of the same run, as at the last step, does not abandon it.
  *
  * Threads: any thread, at any time. The session's thread calls `evaluate`. */
 
@@ -44,8 +44,8 @@ typedef struct hs_evaluation_options {
     const hs_trigger *trigger; /* instead of every_n_steps and every_n_secs. Its `last` works as at_end */
     bool at_end;               /* evaluates also at the end, if that step is not evaluated yet */
     unsigned char reserved[7];
-    /* Runs of eval_op. 0, HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation but not the training. Without
-     * a batch, the log gets a warning and nothing is reported */
+    /* Runs of eval_op, which must be set. 0, HS_NEVER: until HS_OUT_OF_RANGE, which ends the evaluation, not the training.
+     * Without a batch, the log gets a warning and nothing is reported */
     int64_t n_batches;
     const char *summary_dir;           /* for scalars NAME/METRIC at the global step. NULL: none */
     hs_summary_writer *summary_writer; /* instead of summary_dir. Borrowed */

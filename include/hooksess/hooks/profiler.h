@@ -11,8 +11,8 @@
  *
  *     hs_hook hook = hs_profiler(.trace_dir = "run", .every_n_steps = 1000);
  *
- * The first run starts the interval and is traced only if a trigger requests it. Intervals in steps are saved in the
- * checkpoint, so that a resumed run continues the schedule; intervals in seconds start again.
+ * The first run starts the interval and is traced only if a trigger requests it. A schedule in steps is saved in the
+ * checkpoint, and a resumed run continues it. A schedule in seconds starts again.
  *
  * The trace has a process "hooks" with a thread for each hook, without boundaries after the profiler's. It has a process
  * for each device of the backend, with overlapping ops in separate rows. Work of other threads, such as producers of

@@ -14,12 +14,12 @@
  *     hs_raw_session *session = hs_supervisor_managed_session(sv, NULL, &err);
  *     while (!err.code && !hs_supervisor_should_stop(sv))
  *         hs_raw_session_run(session, HS_RUN_ARGS(.names = HS_NAMES("train")), NULL, &err);
- *     if (!err.code)
+ *     if (!err.code || err.code == HS_OUT_OF_RANGE)
  *         hs_supervisor_save(sv, session, &err);
  *     hs_code code = hs_supervisor_leave(sv, session, err.code, NULL, &err);
  *     hs_supervisor_free(sv);
  *
- * The end saves nothing: without hs_supervisor_save(), the steps after the last checkpoint are lost.
+ * The end saves nothing: without hs_supervisor_save(), steps after the last checkpoint are lost.
  *
  * Threads: one thread at a time per object. Any thread may call hs_supervisor_save, _summary_computed, _request_stop,
  * _should_stop, _wait_for_stop and _stop_on_error, and may run a session as in hs_raw_session_share(). */
@@ -31,45 +31,42 @@ typedef struct hs_supervisor hs_supervisor;
 /* Instead of a name or a path: none, not even the default. TensorFlow: None. */
 #define HS_NONE ""
 
-/* A name that is NULL stands for the first item of the graph's collection (backend.h), or else for the backend's default
- * op. Fields marked (chief) have no effect if is_worker is set. */
+/* A name that is NULL: the first item of the graph's collection (backend.h), or else the backend's default op. Fields
+ * marked (chief) have no effect with is_worker. */
 typedef struct hs_supervisor_options {
     size_t size;
     const char *ready_op;                /* as in hs_scaffold_options */
     const char *ready_for_local_init_op; /* NULL: the collection's only; no default op */
     const char *init_op;                 /* (chief) run if no checkpoint is restored */
     const hs_feed *init_feeds;           /* for init_op: HS_FEEDS(...). Borrowed */
-    hs_init_fn init_fn;                  /* called after init_op, with scaffold NULL. A worker must have none */
+    hs_init_fn init_fn;                  /* called after init_op, with scaffold NULL. Invalid with is_worker */
     void *user;
     const char *local_init_op;                    /* run in every session, also after a restore */
     const hs_run_options *local_init_run_options; /* borrowed */
     const char *checkpoint_dir;                   /* (chief) checkpoints and event files. NULL, HS_NONE: no files */
-    /* Returns a serialized Summary. NULL: the collection's, or an op that merges the collection HS_SUMMARIES */
-    const char *summary_op;
-    /* Borrowed; the services use it. NULL: the collection's, or a default one; none if the graph has nothing to save */
-    hs_saver *saver;
+    const char *summary_op;                       /* a serialized Summary. NULL: default merges HS_SUMMARIES */
+    hs_saver *saver;                              /* borrowed. NULL: the collection's, or one with default options */
     const char *global_step; /* one int32 or int64. NULL: the backend's, or the variable "global_step" */
-    /* (chief) Seconds between summaries, and between rates in steps per second. 0: 120. HS_NEVER: neither. The service
-     * feeds nothing: if summary_op needs feeds, use HS_NEVER and hs_supervisor_summary_computed() */
+    /* (chief) Seconds between summaries, and between rates in steps per second. 0: 120. HS_NEVER: neither. If summary_op
+     * needs feeds, use HS_NEVER and hs_supervisor_summary_computed() */
     double save_summaries_secs;
     double save_model_secs;              /* (chief) seconds between checkpoints. 0: 600. HS_NEVER: none */
     double recovery_wait_secs;           /* seconds between attempts while a worker waits. 0: 30 */
     double stop_grace_secs;              /* as in hs_join_options. 0: 120 */
-    const char *checkpoint_basename;     /* a file name without directories. NULL: "model.ckpt" */
+    const char *checkpoint_basename;     /* a file name. NULL: "model.ckpt" */
     hs_session_manager *session_manager; /* borrowed. NULL: made of the ops above */
-    /* (chief) Borrowed. NULL: the supervisor opens one for checkpoint_dir */
-    hs_summary_writer *summary_writer;
-    bool is_worker; /* another process initializes, restores, saves and writes summaries */
+    hs_summary_writer *summary_writer;   /* (chief) borrowed. NULL: the supervisor opens one for checkpoint_dir */
+    bool is_worker;                      /* another process initializes, restores, saves and writes */
     bool no_saver;
     bool no_summary_writer;
     unsigned char reserved[5];
 } hs_supervisor_options;
 #define HS_SUPERVISOR_OPTIONS(...) HS_OPTIONS(hs_supervisor_options, __VA_ARGS__)
 
-/* Creates a supervisor and finalizes the graph, until hs_supervisor_free(). Backend and graph must outlive it. `options`
- * NULL: the defaults. HS_INVALID_ARGUMENT: options contradict each other; the message says what to change. */
+/* Creates a supervisor and finalizes the graph until it is freed. Backend and graph must outlive it. `options` NULL: the
+ * defaults. HS_INVALID_ARGUMENT: options contradict each other; the message says what to change. */
 HS_API hs_supervisor *hs_supervisor_new(hs_backend backend, const hs_supervisor_options *options, hs_error *err);
-/* Stops and joins the services, closes the supervisor's own writer, and frees the supervisor. Close its sessions first. */
+/* Ends the services, closes the supervisor's own writer, and frees the supervisor. Close its sessions first. */
 HS_API void hs_supervisor_free(hs_supervisor *sv);
 
 /* Sessions. */
@@ -78,10 +75,8 @@ typedef struct hs_supervisor_session_options {
     size_t size;
     const char *target; /* as in hs_session_options */
     hs_bytes config;
-    /* Seconds to wait for a checkpoint, or as a worker for the chief. 0: 7200. HS_NEVER: no limit */
-    double max_wait_secs;
-    /* (chief) waits for a checkpoint in checkpoint_dir, and initializes after max_wait_secs */
-    bool wait_for_checkpoint;
+    double max_wait_secs;      /* seconds. 0: 7200. HS_NEVER: no limit */
+    bool wait_for_checkpoint;  /* (chief) waits for one in checkpoint_dir; initializes after max_wait_secs */
     bool no_standard_services; /* starts neither the services nor the queue runners */
     unsigned char reserved[6];
     const hs_recovery *recovery; /* for hs_basic_train_loop(): max_attempts and backoff_secs. NULL: their defaults */
@@ -95,11 +90,10 @@ typedef struct hs_supervisor_session_options {
  * 3. A chief writes graph.pbtxt and the graph's event, and starts the standard services.
  * 4. Starts the graph's queue runners.
  *
- * The caller closes the session with hs_raw_session_close(), after hs_supervisor_stop() and after the end of all threads
- * that run it. NULL on failure, with everything stopped and closed. If threads do not stop within
- * stop_grace_secs, the session stays open for good, and the log says so. Errors: as hs_session_manager_prepare() and
- * _wait(); HS_FAILED_PRECONDITION if another process saves to checkpoint_dir, or services of an earlier session still run.
- */
+ * To close the session, call hs_supervisor_stop(), wait for all threads that run it, and call hs_raw_session_close(). NULL
+ * on failure, with everything closed. Only if threads do not stop within stop_grace_secs, the session stays open, and the
+ * log says so. Errors: as hs_session_manager_prepare() and _wait(). HS_FAILED_PRECONDITION: another process saves to
+ * checkpoint_dir, or services of an earlier session still run. */
 HS_API hs_raw_session *
 hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, const hs_supervisor_session_options *options, hs_error *err);
 /* The same, for a session that hs_supervisor_leave() ends. TensorFlow: managed_session. */
@@ -108,23 +102,23 @@ HS_API hs_raw_session *hs_supervisor_managed_session(hs_supervisor *sv, const hs
 
 typedef struct hs_supervisor_stop_options {
     size_t size;
-    hs_thread *const *threads;    /* more threads to wait for: HS_THREADS(...). NULL: the registered ones only */
+    hs_thread *const *threads;    /* as in hs_join_options */
     bool no_summary_writer_close; /* the event file gets no STOP and stays open */
-    bool ignore_live_threads;     /* if threads do not stop: a warning in the log, not an error */
+    bool ignore_live_threads;     /* as in hs_join_options */
     unsigned char reserved[6];
-    size_t *left_behind; /* receives the number of threads that still run. NULL: not reported */
+    size_t *left_behind; /* as in hs_join_options */
 } hs_supervisor_stop_options;
 #define HS_SUPERVISOR_STOP_OPTIONS(...) HS_OPTIONS(hs_supervisor_stop_options, __VA_ARGS__)
 
-/* Requests a stop, joins all threads as hs_coordinator_join() does, and writes the session log STOP to the event file. It
- * closes the supervisor's own writer, and flushes the program's. Saves nothing, and leaves the session open. `options`
- * NULL: the defaults. Returns the first reported error, else the error of the join or of the writer.
+/* Requests a stop, joins all threads as hs_coordinator_join() does, and writes the session log STOP. Closes the
+ * supervisor's own writer, and flushes the program's. Saves nothing; the session stays open. `options` NULL: the defaults.
+ * Returns the first reported error, else the error of the join or of the writer.
  *
- * Threads that did not stop may still run the session. Before you close it, wait for them, and for each
- * hs_supervisor_service() with hs_thread_wait(). */
+ * Threads that did not stop may still run the session. Wait for them, and for each hs_supervisor_service(), before you
+ * close it. */
 HS_API hs_code hs_supervisor_stop(hs_supervisor *sv, const hs_supervisor_stop_options *options, hs_error *err);
-/* Ends a managed session: reports `code` to the coordinator, stops as hs_supervisor_stop() does, waits for the services
- * without a limit, and closes the session, also after errors.
+/* Ends a managed session: reports `code`, stops as hs_supervisor_stop() does, waits for the services without a limit, and
+ * closes the session, also after errors.
  *
  * session  NULL: the session was not opened
  * code     the caller's error, with its message in `err`; or HS_OK
@@ -139,11 +133,10 @@ HS_API hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, h
 
 /* Calls `step` in a managed session until a stop is requested or `step` fails, and returns the error.
  *
- * HS_ABORTED reports a lost session. Unless a stop was requested, the loop opens another session from the newest
- * checkpoint. options->recovery limits the attempts and the pauses between them. Attempts count from zero again when a
- * session begins at a later step than all before it. If threads do not stop in time, the loop ends, and the session that
- * `step` got stays open for the caller, as in hs_supervisor_leave().
- * TensorFlow: basic_train_loop, which retries forever without pauses. */
+ * HS_ABORTED reports a lost session. Unless a stop was requested, the loop opens another one from the newest checkpoint.
+ * options->recovery limits attempts and pauses. The count of attempts is reset when a session begins at a later step than
+ * all before it. If threads do not stop in time, the loop ends, and the last session stays open, as in
+ * hs_supervisor_leave(). TensorFlow: basic_train_loop, which retries forever without pauses. */
 typedef hs_code (*hs_supervisor_step_fn)(void *user, hs_raw_session *session, hs_error *err);
 HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_session_options *options,
                                    hs_supervisor_step_fn step, void *user, hs_error *err);
@@ -159,17 +152,17 @@ HS_API hs_code hs_basic_train_loop(hs_supervisor *sv, const hs_supervisor_sessio
  *
  * The step counter writes "STEP/sec", STEP being the global step's name. Checkpoints are copied under the session's lock
  * and written concurrently with its runs. The event file gets a START at the next step. An error of a service stops the
- * coordinator. Preparing a session starts the services already. Without a checkpoint_dir, none starts, and the log has a
- * warning. HS_FAILED_PRECONDITION: the supervisor is a worker's, or services still run. */
+ * coordinator. Without a checkpoint_dir, no service starts, and the log gets a warning. Opening a session calls this
+ * already. HS_FAILED_PRECONDITION: the supervisor is a worker's, or services still run. */
 HS_API hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
-/* Returns the threads of the last start, NULL after the last. They are valid until the next start. */
+/* Returns the service threads, NULL after the last. Valid until the next start. */
 HS_API hs_thread *hs_supervisor_service(const hs_supervisor *sv, size_t index);
-/* Calls hs_queue_runners_start() with the supervisor's coordinator. For a runner outside of the collection, call
- * hs_queue_runner_create_threads() between hs_raw_session_enter() and hs_raw_session_leave(). */
+/* Calls hs_queue_runners_start() with the supervisor's coordinator. For other runners, call
+ * hs_queue_runner_create_threads() between hs_raw_session_enter() and _leave(). */
 HS_API hs_code hs_supervisor_start_queue_runners(hs_supervisor *sv, hs_raw_session *session, hs_threads *threads,
                                                  hs_error *err);
-/* Starts a looper (hs_looper_new) that calls `fn` every `interval_secs` seconds. 0: without pauses. The caller frees the
- * handle, at any time. NULL: the looper could not be started. */
+/* Starts a looper (hs_looper_new) that calls `fn` every `interval_secs`. 0: without pauses. The caller frees the handle, at
+ * any time. */
 HS_API hs_thread *hs_supervisor_loop(hs_supervisor *sv, double interval_secs, hs_code (*fn)(void *user, hs_error *err),
                                      void *user, hs_error *err);
 
@@ -185,9 +178,8 @@ HS_API hs_code hs_supervisor_stop_on_error(hs_supervisor *sv, hs_thread_fn body,
  * HS_FAILED_PRECONDITION: the supervisor is a worker's, has no writer, or no session is prepared. */
 HS_API hs_code hs_supervisor_summary_computed(hs_supervisor *sv, hs_raw_session *session, hs_string summary, int64_t step,
                                               hs_error *err);
-/* Saves a checkpoint and blocks until it is on the disk. Other threads can run the session meanwhile, except during the
- * copy, and unless the caller has entered it. HS_FAILED_PRECONDITION: the supervisor is a worker's, or has no
- * checkpoint_dir or saver. */
+/* Saves a checkpoint and blocks until it is on the disk. Other threads can run the session after the copy, unless the
+ * caller has entered it. HS_FAILED_PRECONDITION: the supervisor is a worker's, or has no checkpoint_dir or saver. */
 HS_API hs_code hs_supervisor_save(hs_supervisor *sv, hs_raw_session *session, hs_error *err);
 
 /* Return what the supervisor uses. NULL, or 0 seconds: none. A worker has no checkpoint_dir, save path, writer and
