@@ -64,12 +64,12 @@ typedef struct hs_backend_call {
     hs_tensor *values;             /* out: n_fetches values; data NULL for ops. Valid until the session's next run */
     hs_bytes metadata;             /* out: a serialized RunMetadata, if the options request it; zeros before */
     const hs_code *end_codes;      /* codes that report the end of the input, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
-    /* An op that waits for data calls it from time to time, in any thread. If it returns true, the run ends with HS_STOP.
-     * NULL: nothing stops the run */
+    /* A run that waits for data calls it from time to time, in any thread. true: the run ends with HS_STOP. NULL: no stop
+     */
     bool (*stop_requested)(void *user);
     void *user;
-    /* The run's thread calls it with true before it waits for data, and with false after. The watchdog uses it. NULL: not
-     * reported */
+    /* The run's thread calls it with true before it waits for data, and with false after, for the watchdog. NULL: no call
+     */
     void (*waits)(void *user, bool waiting);
 } hs_backend_call;
 
@@ -107,8 +107,8 @@ typedef struct hs_write_guard {
 } hs_write_guard;
 
 /* The functions of a backend. They may be NULL, except (required) ones. The first group takes the backend's `self`, the
- * second a session from `open`. Returned strings and structs live as long as the backend, if nothing else is said.
- * Functions with an index return false or NULL after the last item. */
+ * second a session from `open`. Returned strings and structs live as long as the backend, unless said otherwise. An index
+ * past the last item returns false or NULL. */
 typedef struct hs_backend_ops {
     size_t size;
     const char *name;
@@ -121,7 +121,7 @@ typedef struct hs_backend_ops {
     /* (required) Resolves a name: "loss:0" is an output; "loss" is output 0 if the op has one output, else the op itself.
      * HS_NOT_FOUND: the message names it. */
     hs_code (*find)(void *self, const char *name, hs_node *node, hs_error *err);
-    /* true: from now on, adding a node fails with HS_FAILED_PRECONDITION. false: undoes it when the session is closed. */
+    /* true: adding a node now fails with HS_FAILED_PRECONDITION. false, when the session is closed: it does not. */
     hs_code (*finalize)(void *self, bool finalized, hs_error *err);
     bool (*finalized)(void *self);
     /* The variable's name. NULL: the graph has no global step. */

@@ -72,7 +72,7 @@ typedef struct hs_thread_options {
     hs_thread_fn run;
     void *user;
     /* Wakes the thread from a wait: closes a queue, writes to a pipe. After a stop, hs_coordinator_join() calls it
-     * repeatedly until the thread has ended. Calls never overlap. NULL: nothing */
+     * repeatedly until the thread has ended. Calls never overlap, and the thread does not end during one. NULL: nothing */
     void (*wake)(void *user);
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_thread_options;

@@ -47,7 +47,7 @@
  *   - an iterator, a ConditionalAccumulator, or a queue of another process for which the graph has no closing op: set
  *     hs_run_options.timeout_secs
  *   - a StagingArea or a MapStagingArea: nothing ends it.
- * For a watchdog, a waiting run is a long step, because TensorFlow does not report the wait.
+ * TensorFlow does not report the wait: for a watchdog, such a run is a long step.
  *
  * A run that exceeds its timeout fails with HS_DEADLINE_EXCEEDED, and the session can be used again. The effects of its ops
  * stay: elements taken from a queue are lost. Other errors have TensorFlow's codes, and its message on one line.

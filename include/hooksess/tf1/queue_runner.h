@@ -34,7 +34,7 @@ HS_API void hs_queue_runner_free(hs_queue_runner *runner);
 /* Returns the queue's full name. */
 HS_API const char *hs_queue_runner_name(const hs_queue_runner *runner);
 
-/* The threads of queue runners. The caller frees them with hs_threads_free(). Frozen. */
+/* The threads of queue runners. Frozen. */
 typedef struct hs_threads {
     hs_thread **items; /* ended by NULL, as hs_join_options.threads. NULL: no threads */
     const hs_env *env; /* the list's */
