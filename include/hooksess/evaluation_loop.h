@@ -50,9 +50,9 @@ typedef struct hs_evaluate_once_options {
 
 /* Restores a checkpoint in a new session, runs the evaluation, logs the result, and closes the session.
  *
- * NULL on failure. HS_NOT_FOUND: no checkpoint exists. HS_FAILED_PRECONDITION: the
- * input ended before the first batch. If a checkpoint in checkpoint_dir is deleted before it is restored, the newest
- * remaining one is used. */
+ * The caller frees the result. NULL on failure. HS_NOT_FOUND: no checkpoint exists. HS_FAILED_PRECONDITION: the input ended
+ * before the first batch. If a checkpoint in checkpoint_dir is deleted before it is restored, the newest remaining one is
+ * used. */
 HS_API hs_evaluation_result *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err);
 
 /* Receives each result, valid during the call. HS_STOP ends the loop normally, any other code with that error. */

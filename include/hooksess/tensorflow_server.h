@@ -47,8 +47,7 @@ typedef struct hs_tensorflow_server_options {
     size_t size;
     const hs_env *env; /* NULL: the system's. Copied */
     /* Jobs, separated by ';', each with the addresses of its tasks 0, 1, ..., separated by ',': "host:port" or
-     * "[IPv6]:port". Only the server's own port may be 0: the system chooses it.
-     * Required without server_def */
+     * "[IPv6]:port". Only the server's own port may be 0: the system chooses it. Required without server_def */
     const char *cluster;
     hs_bytes server_def; /* a serialized ServerDef. Not together with cluster, job, task and config */
     const char *job;     /* NULL: the only job of the cluster */

@@ -49,7 +49,8 @@ HS_API void hs_threads_free(hs_threads *threads);
  *
  * coordinator  joins the threads, and stops on their errors. NULL: errors are logged and kept for hs_queue_runner_error()
  * start        false: the caller starts the threads
- * threads      receives the handles. NULL: they are freed. Empty if threads of an earlier call still fill this session
+ * threads      receives the handles, for hs_threads_free(). NULL: they are freed now. Empty if threads of an earlier call
+ *              still fill this session
  *
  * On failure no thread is left running. If a thread cannot be started, the queue is cancelled and the coordinator stops
  * with the error. HS_UNIMPLEMENTED: the backend has no hs_backend_ops.fork. HS_NOT_FOUND: an op does not exist. Call it
