@@ -5,42 +5,45 @@
 #include <hooksess/run.h>
 #include <hooksess/state.h>
 
-/* What a session runs on: a graph of named ops and tensors, and sessions that run parts of it. Users of a backend that is
- * there (graph.h) need only pass its hs_backend on; this header is for those who write one, and for hooks that look at it.
+/* The interface between a session and the engine that runs it: a graph of named ops and tensors. For authors of backends,
+ * and for hooks that read the graph. To use an existing backend, see graph.h and tensorflow.h.
  *
- * Threads: one at a time per object. A backend and its sessions are one object, unless the backend says more. */
+ *     static const hs_backend_ops ops =
+ *         HS_INIT(hs_backend_ops, .name = "mine", .find = my_find, .open = my_open, .run = my_run, .close = my_close);
+ *     hs_backend mine = {&ops, &my_engine};
+ *     hs_session *session = hs_session_open(mine, NULL, &err);
+ *
+ * Threads: one thread at a time per object. A backend and its sessions are one object, unless the backend allows more. */
 
 HS_BEGIN_DECLS
 
-/* A node that a name was resolved to: an op's output, or an op itself. Two nodes are the same where `op` and `output` are.
- * Frozen. */
+/* An op, or an output of an op. Nodes with the same `op` and `output` are the same. Frozen. */
 typedef struct hs_node {
-    void *op;          /* the backend's own */
-    int32_t output;    /* which of its outputs; -1: the op itself, which has no value */
-    int32_t n_outputs; /* of the op: why a bare name has no value, where output is -1 */
+    void *op;          /* for the backend's use */
+    int32_t output;    /* index of the output. -1: the op itself, which has no value */
+    int32_t n_outputs; /* number of the op's outputs */
 } hs_node;
 
-/* A variable: memory that lives as long as a session and is saved with checkpoints. Frozen. */
 enum {
-    HS_VARIABLE_LOCAL = 1,   /* not saved: a metric's accumulator, say */
-    HS_VARIABLE_OUTLIVES = 2 /* it outlives the session, and the init op leaves it as it is: the program's memory */
+    HS_VARIABLE_LOCAL = 1,   /* not saved, such as the counter of a metric */
+    HS_VARIABLE_OUTLIVES = 2 /* the program's memory: outlives the session, and init_op does not change it */
 };
+/* Memory that lives as long as a session and is saved in checkpoints. Frozen. */
 typedef struct hs_variable {
     const char *name;
     hs_dtype dtype;
     int32_t reserved;
     hs_shape shape;
-    uint64_t flags;
-    /* Where it stands, in the backend's own words; "": it was given no place. NULL: the backend places nothing */
-    const char *device;
+    uint64_t flags;     /* HS_VARIABLE_LOCAL and so on */
+    const char *device; /* in the backend's words. "": none was chosen. NULL: the backend has no devices */
 } hs_variable;
 
-/* Where a variable lies that is a part of a larger one, as partitioned variables are. The parts of one are saved as slices
- * of one tensor, and restored from it, however it is divided in the checkpoint. TensorFlow: SaveSliceInfo. Frozen. */
+/* The place of a part of a partitioned variable. Parts are saved as slices of one tensor, and restored from any division of
+ * it. TensorFlow: SaveSliceInfo. Frozen. */
 typedef struct hs_variable_slice {
-    const char *name;            /* of the whole, in checkpoints */
-    hs_shape shape;              /* of the whole */
-    int64_t starts[HS_MAX_RANK]; /* of the part, along each dimension; it is as large as the variable */
+    const char *name;            /* of the whole tensor, in checkpoints */
+    hs_shape shape;              /* of the whole tensor */
+    int64_t starts[HS_MAX_RANK]; /* first index of the part in each dimension */
 } hs_variable_slice;
 
 /* Frozen. */
@@ -49,7 +52,7 @@ typedef struct hs_backend_feed {
     const hs_tensor *value;
 } hs_backend_feed;
 
-/* One run. No node occurs twice among the fetches, nor among the feeds. */
+/* One run. No node occurs twice among the fetches, or among the feeds. */
 typedef struct hs_backend_call {
     size_t size;
     const hs_node *fetches; /* tensors and ops */
@@ -57,147 +60,145 @@ typedef struct hs_backend_call {
     const hs_backend_feed *feeds;
     size_t n_feeds;
     const hs_run_options *options; /* NULL: none */
-    size_t level;                  /* 0; 1 for a run made while the values of one of level 0 are in use; and so on */
-    hs_tensor *values;             /* out, n_fetches of them: what the tensors are; data NULL for ops */
-    hs_bytes metadata;             /* out, {0} before: a serialized RunMetadata, where the options ask for it */
-    const hs_code *end_codes;      /* what means that an op has no more to give, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
-    /* Asked by whoever waits in the run for something that may never come: true ends the run with HS_STOP. Any thread,
-     * while the run lasts. NULL: nobody will stop it */
+    size_t level;                  /* nesting depth: 0, or 1 + the depth of the run whose values are still in use */
+    hs_tensor *values;             /* out: n_fetches values; data NULL for ops. Valid until the session's next run */
+    hs_bytes metadata;             /* out: a serialized RunMetadata, if the options request it; zeros before */
+    const hs_code *end_codes;      /* codes that report the end of the input, ended by HS_OK. NULL: HS_OUT_OF_RANGE */
+    /* A run that waits for data calls it from time to time, in any thread. true: the run ends with HS_STOP. NULL: no stop
+     */
     bool (*stop_requested)(void *user);
     void *user;
-    /* Told by the run's thread when it begins to wait for data (true), and when that is over (false), so that who watches
-     * the session knows what it does not move for. NULL: nobody asks. */
+    /* The run's thread calls it with true before it waits for data, and with false after, for the watchdog. NULL: no call
+     */
     void (*waits)(void *user, bool waiting);
 } hs_backend_call;
 
-/* Results are kept as they are until the next run of that level, whatever other levels run. Without it the session copies
- * values that are in use before it runs another level. */
+/* Values stay valid until the next run of the same level. Without this flag, the session copies values in use before it
+ * runs another level. */
 enum { HS_BACKEND_KEEPS_VALUES = 1 };
-/* Views of variables in host memory that read_variable gave stay good, and any thread may read them, until the session runs
- * or a variable is written, whatever others are read. Without it a save in the foreground writes from one thread. */
+/* Views from read_variable stay valid until the next run or write, and any thread may read them. Without this flag, a save
+ * in the foreground uses one thread. */
 enum { HS_BACKEND_KEEPS_VIEWS = 2 };
 
-/* The well-known collections of a graph, with TensorFlow's names for them. Items are names of nodes (const char *) but for
- * HS_SAVERS (hs_saver *) and HS_QUEUE_RUNNERS (hs_queue_runner *, tf1/queue_runner.h). */
+/* The collections of a graph, with TensorFlow's names. Items are names of nodes (const char *), except in HS_SAVERS
+ * (hs_saver *) and HS_QUEUE_RUNNERS (hs_queue_runner *, tf1/queue_runner.h). */
 #define HS_INIT_OP                 "init_op"
 #define HS_READY_OP                "ready_op"
 #define HS_READY_FOR_LOCAL_INIT_OP "ready_for_local_init_op"
 #define HS_LOCAL_INIT_OP           "local_init_op"
 #define HS_SUMMARY_OP              "summary_op"
-#define HS_SUMMARIES               "summaries" /* ops that the default of HS_SUMMARY_OP merges */
+#define HS_SUMMARIES               "summaries" /* ops that the default summary op merges */
 #define HS_SAVERS                  "savers"
 #define HS_QUEUE_RUNNERS           "queue_runners"
 
-/* Somebody who copies a session's variables beside its runs. before_write is called before an op is executed that may
- * change the variable of that index, or it is written otherwise, by the thread that does; it returns when that may happen.
- * False: nobody is copying any more, and it must not be called again. HS_ANY_VARIABLE: any of them may change. `released`
- * is called instead where a session lets go of its guard by itself. Frozen. */
+/* Callbacks that let a save copy variables concurrently with runs.
+ *
+ * before_write  the writing thread calls it before an op that may change variable `index`, and before other writes to it.
+ *               HS_ANY_VARIABLE: any variable. Returns when the write may happen; false: the copy is complete, and
+ *               before_write must not be called again. NULL: no copy is in progress
+ * released      called instead when the session itself drops the guard
+ *
+ * Frozen. */
 #define HS_ANY_VARIABLE SIZE_MAX
 typedef struct hs_write_guard {
-    bool (*before_write)(void *user, size_t index); /* NULL: nobody copies */
+    bool (*before_write)(void *user, size_t index);
     void (*released)(void *user);
     void *user;
 } hs_write_guard;
 
-/* Functions marked (required) must be there; the others may be NULL. Those of the first group take the backend's self,
- * those of the second a session that `open` made. Strings and structs that are returned by pointer belong to the backend
- * and live as long as it, or as long as said. */
+/* The functions of a backend. They may be NULL, except (required) ones. The first group takes the backend's `self`, the
+ * second a session from `open`. Returned strings and structs live as long as the backend, unless said otherwise. An index
+ * past the last item returns false or NULL. */
 typedef struct hs_backend_ops {
     size_t size;
     const char *name;
     uint64_t flags;
 
-    /* The environment of everything that works on this backend. NULL function or result: hs_env_default(). */
+    /* The environment of the session, its hooks, saver and writers. NULL, or returning NULL: hs_env_default(). */
     const hs_env *(*env)(void *self);
-    /* The first error of building the graph, or HS_OK: asked before anything else is done with it. */
+    /* The first error of building the graph, or HS_OK. Opening a session calls it first. */
     hs_code (*status)(void *self, hs_error *err);
-    /* (required) "loss" or "loss:0". A bare name means output 0 of an op with one output and the op itself otherwise.
-     * HS_NOT_FOUND names the name. */
+    /* (required) Resolves a name: "loss:0" is an output; "loss" is output 0 if the op has one output, else the op itself.
+     * HS_NOT_FOUND: the message names it. */
     hs_code (*find)(void *self, const char *name, hs_node *node, hs_error *err);
-    /* While finalized, adding a node fails with HS_FAILED_PRECONDITION. Called with false when the session that finalized
-     * it is closed. */
+    /* true: adding a node now fails with HS_FAILED_PRECONDITION. false, when the session is closed: it does not. */
     hs_code (*finalize)(void *self, bool finalized, hs_error *err);
     bool (*finalized)(void *self);
-    /* The name of the global step's variable; NULL: the graph has none. */
+    /* The variable's name. NULL: the graph has no global step. */
     const char *(*global_step_name)(void *self);
-    /* The items of a collection, in the order in which they were added; false past the last. */
+    /* The items of a collection, in the order of their addition. */
     bool (*collection_item)(void *self, const char *key, size_t index, const void **item);
-    /* Adds an item, also to a finalized graph. A name is copied; a saver or a queue runner must live as long as the graph,
-     * and `release`, if given, frees it when that goes. */
+    /* Adds an item, also to a finalized graph. Copies a name. A saver or queue runner must live as long as the graph;
+     * `release`, if not NULL, frees it then. */
     hs_code (*add_to_collection)(void *self, const char *key, const void *item, void (*release)(void *item), hs_error *err);
-    /* Makes the default op of one of the collections above and returns its name; NULL where there is none. */
+    /* Adds the default op of a collection and sets *name. NULL: this collection has no default. */
     hs_code (*default_op)(void *self, const char *key, const char **name, hs_error *err);
-    /* Variables in the order of their making; false past the last. */
+    /* The variables, in the order of their addition. */
     bool (*variable)(void *self, size_t index, hs_variable *out);
-    /* State of the backend's own (hs_graph_state); NULL past the last. */
+    /* State that checkpoints hold next to the variables. */
     const hs_state_provider *(*state)(void *self, size_t index);
-    /* The graph as a serialized TensorFlow GraphDef, until the next call. */
+    /* The graph as a serialized GraphDef, valid until the next call. */
     hs_code (*graph_def)(void *self, hs_bytes *out, hs_error *err);
 
-    /* (required) A session. `target` ("" is in this process) and `config` (a serialized ConfigProto, maybe empty) are
-     * passed through from the session's options. */
+    /* (required) Opens a session. `target` ("" is this process) and `config` (a serialized ConfigProto, or empty) come from
+     * the session's options. */
     hs_code (*open)(void *self, const char *target, hs_bytes config, void **session, hs_error *err);
-    /* (required) Runs what was asked for, once, and nothing else. On failure no value is read. */
+    /* (required) Makes one run. After a failure, no value is read. */
     hs_code (*run)(void *session, hs_backend_call *call, hs_error *err);
-    /* (required) Frees the session, also when it fails. */
+    /* (required) Closes and frees the session, also on failure. */
     hs_code (*close)(void *session, hs_error *err);
-    /* A variable's value by its index: a view, until the next call with this session (HS_BACKEND_KEEPS_VIEWS).
-     * HS_FAILED_PRECONDITION if it has not been initialized. */
+    /* Sets *value to a view of a variable, valid until the next call with this session (HS_BACKEND_KEEPS_VIEWS).
+     * HS_FAILED_PRECONDITION: the variable is not initialized. */
     hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
-    /* Sets a variable to a host tensor of its dtype and shape (checked by the caller). */
+    /* Sets a variable to a host tensor. The caller has checked dtype and shape. */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
     hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
-    /* Sets the session's guard. From then on, views of variables in host memory that read_variable gave stay good until
-     * before_write was called for them. One that is replaced, or left when the session is closed, is called for
-     * HS_ANY_VARIABLE first, and then released. Absent: who saves copies all at once. */
+    /* Installs a guard. Views of variables in host memory then stay valid until before_write was called for them. Before a
+     * guard is replaced, or the session is closed, before_write is called with HS_ANY_VARIABLE, and `released` if that
+     * returned true. NULL: a save copies everything before the next run. */
     void (*guard)(void *session, hs_write_guard guard);
-    /* Lends the host memory that a variable is in, also before it has been initialized, to be filled with a value; then
-     * write_variable is called with that very memory. Until then the variable must not be used. Any failure: it is set by
-     * a copy. */
+    /* Sets *memory to the variable's host memory, initialized or not. The caller fills it, then calls write_variable with
+     * that memory; until then nothing may use the variable. NULL or a failure: the value is copied. */
     hs_code (*lend_variable)(void *session, size_t index, hs_tensor *memory, hs_error *err);
-    /* Another handle on a session, for `run` and `close` alone: with it one more thread can run ops while others do. Such
-     * ops read and write no variables (else HS_FAILED_PRECONDITION); what they give is the handle's own. Called by the
-     * session's thread; the handle is used by any one thread at a time, and may be closed after the session, and after the
-     * backend is gone. Absent: the backend has no queues to fill. */
+    /* Creates a handle with which another thread can call `run` and `close` concurrently. Its ops must not access variables
+     * (HS_FAILED_PRECONDITION) and have private outputs. The session's thread calls it. One thread at a time uses the
+     * handle, and may close it after session and backend are gone. NULL: the backend has no queues to fill. */
     hs_code (*fork)(void *session, void **forked, hs_error *err);
-    /* Adds `by` to the global step: 0 for hs_step_begin and before the session is closed, 1 for hs_step_end.
-     * HS_FAILED_PRECONDITION: the program itself changed the step since the last call. Absent: only ops advance it. */
+    /* Adds `by` to the global step: 0 in hs_step_begin() and before closing, 1 in hs_step_end(). HS_FAILED_PRECONDITION:
+     * the program changed the step since the last call. NULL: only ops advance it. */
     hs_code (*advance_step)(void *session, int64_t by, hs_error *err);
 
-    /* Of the first group. Is the variable of that index a part of a larger one? Absent: none is. */
+    /* First group. Returns true if the variable is a part of a larger one. NULL: none is. */
     bool (*variable_slice)(void *self, size_t index, hs_variable_slice *out);
-    /* What a MetaGraphDef of the graph has beside its graph_def and saver_def, serialized: collections, say. Until the next
-     * call. Absent: nothing is known of it. */
+    /* First group. A serialized MetaGraphDef without graph_def and saver_def, valid until the next call. */
     hs_code (*meta_graph)(void *self, hs_bytes *out, hs_error *err);
 
-    /* Of the second group. Lends the host memory of a value (hs_graph_value), to be read and written between runs until the
-     * session is closed. HS_INVALID_ARGUMENT: `node` is not a value in host memory. Absent: the backend has no values. */
+    /* Second group. Sets *memory to the host memory of a value (hs_graph_value), to read and write between runs until the
+     * session is closed. HS_INVALID_ARGUMENT: the node is not a value in host memory. */
     hs_code (*lend_value)(void *session, hs_node node, hs_tensor *memory, hs_error *err);
 } hs_backend_ops;
 
-/* A backend: what it can do and what it is. Travels by value and owns nothing. Frozen. */
+/* A backend: its functions and its state. Passed by value; owns nothing. Frozen. */
 typedef struct hs_backend {
     const hs_backend_ops *ops;
     void *self;
 } hs_backend;
 
-/* The same for callers: with the defaults for what a backend has left out. */
+/* Call these functions of a backend, or return the default for NULL. */
 HS_API const hs_env *hs_backend_env(hs_backend backend);
 HS_API hs_code hs_backend_find(hs_backend backend, const char *name, hs_node *node, hs_error *err);
 HS_API bool hs_backend_finalized(hs_backend backend);
 HS_API const char *hs_backend_global_step_name(hs_backend backend);
-/* Checks that the backend has a tensor `name`. A hook calls this in begin, so that a wrong name is reported before the
- * first run. HS_NOT_FOUND if it has nothing of that name, HS_INVALID_ARGUMENT if `name` is an op without outputs, or one
- * with several outputs. */
+/* Checks that `name` is a tensor. Hooks call it in `begin`, so that a wrong name is reported before the first run.
+ * HS_NOT_FOUND: unknown name. HS_INVALID_ARGUMENT: an op without outputs or with several. */
 HS_API hs_code hs_backend_check_tensor(hs_backend backend, const char *name, hs_error *err);
-/* Checks that the graph has a global step. HS_FAILED_PRECONDITION if it has none. */
+/* Checks that the graph has a global step. HS_FAILED_PRECONDITION: it does not. */
 HS_API hs_code hs_backend_check_global_step(hs_backend backend, hs_error *err);
-/* False past the last. `item` may be NULL. */
+/* False after the last item. `item` may be NULL. */
 HS_API bool hs_backend_collection_item(hs_backend backend, const char *key, size_t index, const void **item);
 HS_API bool hs_backend_variable(hs_backend backend, size_t index, hs_variable *out);
-/* HS_UNIMPLEMENTED, and *out empty, where the backend has no graph to show. */
+/* HS_UNIMPLEMENTED, and *out empty: the backend shows no graph, or no meta graph. */
 HS_API hs_code hs_backend_graph_def(hs_backend backend, hs_bytes *out, hs_error *err);
-/* HS_UNIMPLEMENTED, and *out empty, where the backend knows of nothing beside its graph. */
 HS_API hs_code hs_backend_meta_graph(hs_backend backend, hs_bytes *out, hs_error *err);
 
 HS_END_DECLS

@@ -4,19 +4,19 @@
 
 #include <hooksess/status.h>
 
-/* What the library asks of its host: memory, time, a place for log lines, files.
+/* What the library gets from its host: memory, time, a log, files. The environment of a backend (hs_graph_new,
+ * hs_script_new) is also that of its session, hooks, saver and writers. Parts that are left out are the system's: malloc,
+ * the clocks, stderr, POSIX files.
  *
- * An environment is given once, where a backend is made (hs_graph_new, hs_script_new); the session, its hooks, saver and
- * writers use the backend's. Whatever is left out is the system's own: malloc, the clocks, stderr, POSIX files. A test
- * gives failing ones, a program may bring an object store.
+ *     hs_env env = HS_INIT(hs_env, .logger = {my_log, NULL});
+ *     hs_graph *graph = hs_graph_new(&env);
  *
- * Threads: any. */
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
-/* Memory. Set all three functions or none. `free` takes NULL and no size, so that the functions can be lent on (to zlib
- * and protobuf-c; Jansson, which safetensors.h needs, takes none and has malloc's). alloc and realloc return NULL when
- * there is none left. Called from several threads. Frozen. */
+/* Memory. Set all three functions or none. The library calls them from several threads. `alloc` and `realloc` return NULL
+ * when no memory is left. `free` accepts NULL. Only the JSON parser of safetensors.h always uses malloc. Frozen. */
 typedef struct hs_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void *(*realloc)(void *user, void *block, size_t bytes);
@@ -24,8 +24,8 @@ typedef struct hs_allocator {
     void *user;
 } hs_allocator;
 
-/* Time, in nanoseconds. Set all three functions or none. Timers go by monotonic_ns, time stamps in files by realtime_ns
- * (since 1970, UTC). Called from several threads. Frozen. */
+/* Time, in nanoseconds. Set all three functions or none. The library calls them from several threads. Timers use
+ * monotonic_ns; time stamps in files use realtime_ns (since 1970, UTC). Frozen. */
 typedef struct hs_clock {
     int64_t (*monotonic_ns)(void *user);
     int64_t (*realtime_ns)(void *user);
@@ -35,28 +35,25 @@ typedef struct hs_clock {
 
 typedef enum hs_log_level { HS_LOG_DEBUG = 0, HS_LOG_INFO = 1, HS_LOG_WARNING = 2, HS_LOG_ERROR = 3 } hs_log_level;
 
-/* Log lines: `text` is one line without its end, valid during the call. Control characters, and bytes that are not UTF-8,
- * are written as \xNN: names of files and tensors may contain them. A long line is cut if there is no memory for it, and
- * ends in "...". Called from several threads. Left out: lines of level INFO and above go to stderr. Frozen. */
+/* A log. `text` is one line without its end, valid during the call. Control characters and invalid UTF-8 are written as
+ * \xNN. Called from several threads. If `write` is NULL, lines of level INFO and above go to stderr. Frozen. */
 typedef struct hs_logger {
     void (*write)(void *user, hs_log_level level, const char *text);
     void *user;
 } hs_logger;
 
-/* How a file is opened. Others may be able to write to the directory, so the library never writes through a link.
+/* How a file is opened. Opening never waits for another process, and nothing is written through a symbolic link.
  *
- *   HS_OPEN_READ    an existing file. A FIFO or a device is HS_INVALID_ARGUMENT
- *   HS_OPEN_WRITE   a new, empty file. What has the name (a file, a link, a FIFO) is removed first; a file that has other
- *                   names keeps its content there. A directory is HS_FAILED_PRECONDITION; a device, or a link to one, is
- *                   HS_INVALID_ARGUMENT
- *   HS_OPEN_APPEND  an existing or a new file, written to at its end. A symbolic link, a file that has other names (hard
- *                   links) or a directory is HS_FAILED_PRECONDITION, a FIFO HS_INVALID_ARGUMENT
- *   HS_OPEN_NEW     a new file; HS_ALREADY_EXISTS if anything has the name
- *
- * Opening never waits for another process. */
+ *   mode            opens                           fails with
+ *   HS_OPEN_READ    an existing file                HS_INVALID_ARGUMENT: a FIFO or a device
+ *   HS_OPEN_WRITE   a new file; removes a file,     HS_FAILED_PRECONDITION: a directory
+ *                   link or FIFO of that name       HS_INVALID_ARGUMENT: a device, or a link to one
+ *   HS_OPEN_APPEND  an existing or a new file,      HS_FAILED_PRECONDITION: a directory, a symbolic link, or a file with
+ *                   written at its end              several names (hard links). HS_INVALID_ARGUMENT: a FIFO
+ *   HS_OPEN_NEW     a new file                      HS_ALREADY_EXISTS: the name exists */
 enum { HS_OPEN_READ = 0, HS_OPEN_WRITE = 1, HS_OPEN_APPEND = 2, HS_OPEN_NEW = 3 };
 
-/* What is known of a path. Frozen. */
+/* Frozen. */
 typedef struct hs_file_stat {
     uint64_t bytes;
     int64_t modified_ns; /* since 1970 */
@@ -64,29 +61,30 @@ typedef struct hs_file_stat {
     unsigned char reserved[15];
 } hs_file_stat;
 
-/* Files. All members are required but the last four. Paths are the caller's, valid during the call. Each function returns
- * HS_OK or a code with a message that names the path; a missing path is HS_NOT_FOUND, a full disk HS_RESOURCE_EXHAUSTED.
- * HS_ABORTED and HS_UNAVAILABLE become HS_UNKNOWN: a failing file does not mean that the session is lost (hs_recovery). A
- * file is used by one thread at a time; different files by several threads at once.
+/* Files. lock, unlock, free_space and remove_directory may be NULL. Paths are valid during the call. One thread at a time
+ * uses a file.
  *
- *   open      *file is the handle, for the other functions and for close.
- *   read      up to `bytes` from `offset`; *got is less only at the end of the file.
- *   write     all of it, at the end of what was written so far, or an error.
- *   sync      what was written is on the disk when it returns.
- *   close     frees the handle, also when it fails. An error here is a failed write.
- *   rename    replaces `to` at once: whoever looks sees the old file or the new one, never neither.
- *   remove    a file. A missing one is HS_NOT_FOUND.
- *   sync_directory   names made, renamed or removed in it are on the disk when it returns.
- *   make_directory   one level. HS_ALREADY_EXISTS if something of that name is there.
- *   list      calls visit with each name in the directory but "." and "..", in any order, until one returns non-zero.
- *   lock      holds `path`, a file that is made if it is missing, against other processes until it is unlocked or this
- *             process has ended, in whatever way. *lock NULL: a new hold, which *lock then is, one of several that the
- *             process may have of it; else it makes sure of that one, on the file that has this name now.
- *             HS_FAILED_PRECONDITION names the process that has it; HS_INVALID_ARGUMENT: a symbolic link, or not a file;
- *             HS_UNIMPLEMENTED: there are no locks here.
- *   unlock    frees a hold. With the last of them others may have the file.
- *   remove_directory   an empty one. Without it such as others have left aside stay.
- */
+ * Each function returns HS_OK, or a code with a message that names the path. HS_NOT_FOUND: the path does not exist.
+ * HS_RESOURCE_EXHAUSTED: the disk is full. HS_ABORTED and HS_UNAVAILABLE, which report a lost session, become HS_UNKNOWN.
+ *
+ *   open              sets *file to a handle, which close frees. `mode` is HS_OPEN_READ and so on
+ *   read              reads `bytes` from `offset`; *got is less only at the end of the file
+ *   write             appends all bytes, or fails
+ *   sync              returns when the written bytes are on the disk
+ *   close             frees the handle, also on failure. An error means that a write failed
+ *   rename            replaces `to` atomically
+ *   remove            removes a file
+ *   sync_directory    returns when created, renamed and removed names of the directory are on the disk
+ *   make_directory    creates one level. HS_ALREADY_EXISTS: the name exists
+ *   stat              describes a file or directory; follows links
+ *   list              calls `visit` with each name except "." and "..", until it returns non-zero. The order is undefined
+ *   lock              locks the file `path` against other processes, and creates it. The end of the process unlocks it.
+ *                     *lock NULL: sets it to a new hold; a process may have several. Otherwise renews the hold on the
+ *                     file that has this name now. HS_FAILED_PRECONDITION: another process, named in the message, has
+ *                     the lock. HS_INVALID_ARGUMENT: not a file. HS_UNIMPLEMENTED: the file system has no locks
+ *   unlock            frees a hold; the last one unlocks the file
+ *   free_space        sets *bytes to the space that the program can use. HS_UNIMPLEMENTED: unknown
+ *   remove_directory  removes an empty directory */
 typedef struct hs_file_system_ops {
     size_t size;
     hs_code (*open)(void *user, const char *path, int mode, void **file, hs_error *err);
@@ -107,13 +105,13 @@ typedef struct hs_file_system_ops {
     hs_code (*remove_directory)(void *user, const char *path, hs_error *err);
 } hs_file_system_ops;
 
-/* A file system and its state; both stay the caller's and outlive whatever was made with them. Frozen. */
+/* A file system and its state. Both must outlive all objects that use them. Frozen. */
 typedef struct hs_file_system {
     const hs_file_system_ops *ops;
     void *user;
 } hs_file_system;
 
-/* hs_env env = HS_INIT(hs_env, .logger = {my_log, NULL}); */
+/* An environment. Parts of zeros are the system's. */
 typedef struct hs_env {
     size_t size;
     hs_allocator allocator;
@@ -122,11 +120,11 @@ typedef struct hs_env {
     hs_file_system files;
 } hs_env;
 
-/* The system's own. Static, complete. */
+/* Returns the system's environment. Static. */
 HS_API const hs_env *hs_env_default(void);
 
-/* For hooks and backends. `env` NULL is the system's own; parts that are left out likewise.
- * hs_env_alloc gives zeroed memory, or NULL. */
+/* For hooks and backends. `env` NULL: the system's. hs_env_alloc() returns zeroed memory, or NULL. hs_log() writes a line
+ * of any length. */
 HS_API void *hs_env_alloc(const hs_env *env, size_t bytes);
 HS_API void hs_env_free(const hs_env *env, void *block);
 HS_API int64_t hs_env_monotonic_ns(const hs_env *env);

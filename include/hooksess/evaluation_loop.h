@@ -4,73 +4,80 @@
 
 #include <hooksess/session.h>
 
-/* Evaluating checkpoints: one, or each that comes to a directory that another process trains in. TensorFlow: evaluate_once
- * and evaluate_repeatedly, slim's evaluation_loop.
+/* Evaluates checkpoints: one, or each new one in a directory that another process trains in. Saves no checkpoint, and
+ * writes event files only if a directory or a writer is given. TensorFlow: evaluate_once, evaluate_repeatedly.
  *
- * Evaluations read checkpoints and save none: they write nothing but event files, and those to a directory that is named.
- * Runs are of the kind HS_RUN_EVAL; here, hooks whose flags name no kind of run are called for them.
+ *     hs_evaluation_result *result = hs_evaluate_once(
+ *         backend, HS_EVALUATE_ONCE_OPTIONS(.checkpoint_dir = "run", .metrics = HS_NAMES("accuracy")), &err);
+ *     printf("accuracy %g\n", hs_evaluation_result_value(result, "accuracy"));
+ *     hs_evaluation_result_free(result);
  *
- * Threads: one at a time per object. */
+ * Runs have the kind HS_RUN_EVAL. Hooks whose flags name no kind of run are called for them, too.
+ *
+ * Threads: one thread at a time per object. */
 
 HS_BEGIN_DECLS
 
-/* What an evaluation has found. Functions take NULL: an evaluation that failed. */
+/* The values of one evaluation. NULL stands for an evaluation that failed. */
 typedef struct hs_evaluation_result hs_evaluation_result;
 
 HS_API void hs_evaluation_result_free(hs_evaluation_result *metrics);
-/* By name; NaN: there is none of that name. */
+/* The value of a metric. NaN: unknown name. */
 HS_API double hs_evaluation_result_value(const hs_evaluation_result *metrics, const char *name);
-/* In their order, the means first; NULL past the last. */
+/* The names: first the means, then the metrics. NULL after the last. */
 HS_API const char *hs_evaluation_result_name(const hs_evaluation_result *metrics, size_t index);
-/* The global step of what was evaluated; -1: not known. */
+/* The global step (-1: unknown), the path without its ending, and the number of batches. */
 HS_API int64_t hs_evaluation_result_step(const hs_evaluation_result *metrics);
-/* The checkpoint that was evaluated, as a path without ending. */
 HS_API const char *hs_evaluation_result_checkpoint(const hs_evaluation_result *metrics);
-/* How many runs of eval_op it took. */
 HS_API int64_t hs_evaluation_result_batches(const hs_evaluation_result *metrics);
 
 typedef struct hs_evaluate_once_options {
     size_t size;
-    const char *checkpoint_prefix; /* this one. Exactly one of checkpoint_prefix and checkpoint_dir is required */
-    const char *checkpoint_dir;    /* the newest checkpoint in it, instead of checkpoint_prefix */
-    const char *eval_op;           /* one batch; NULL: the run of the metrics is all there is */
-    /* Batches. 0 and HS_NEVER: no limit. HS_OUT_OF_RANGE is the normal end of an evaluation in any case */
+    const char *checkpoint_prefix; /* this checkpoint. Exactly one of checkpoint_prefix and checkpoint_dir is required */
+    const char *checkpoint_dir;    /* the newest checkpoint in it */
+    const char *eval_op;           /* evaluates one batch. One of eval_op, means and metrics is required */
+    /* Batches. 0, HS_NEVER: no limit. HS_OUT_OF_RANGE always ends the evaluation normally */
     int64_t steps;
-    const char *const *means;   /* numbers that are fetched with each batch, and averaged over them; ended by NULL */
-    const char *const *metrics; /* numbers that are fetched in one run, after the last batch; ended by NULL */
-    const char *summary_dir; /* for scalars, under the metrics' names, at the global step; made when missing; NULL: none */
-    const hs_hook *hooks;    /* taken, also when it fails */
-    hs_scaffold *scaffold;   /* NULL: the default. Stays the caller's */
-    const hs_restore_options *restore_options;
-    hs_summary_writer *summary_writer; /* instead of summary_dir; flushed after each evaluation; stays the caller's */
+    const char *const *means;                  /* names of numbers, fetched with each batch and averaged */
+    const char *const *metrics;                /* names of numbers, fetched in one run after the last batch */
+    const char *summary_dir;                   /* receives scalars with the metrics' names at the global step. NULL: none */
+    const hs_hook *hooks;                      /* HS_HOOKS(...); freed by the call */
+    hs_scaffold *scaffold;                     /* NULL: the default */
+    const hs_restore_options *restore_options; /* NULL: restores everything */
+    hs_summary_writer *summary_writer;         /* instead of summary_dir. Borrowed, flushed after each evaluation */
 } hs_evaluate_once_options;
 #define HS_EVALUATE_ONCE_OPTIONS(...) HS_OPTIONS(hs_evaluate_once_options, __VA_ARGS__)
 
-/* The caller's to free. NULL after a failure. HS_NOT_FOUND: there is no checkpoint. One that is deleted before it was
- * restored, because a newer one has come to checkpoint_dir, gives way to that; afterwards it is not needed. An evaluation
- * that comes to the end of the input before its first batch is HS_FAILED_PRECONDITION. */
+/* Restores a checkpoint in a new session, runs the evaluation, logs the result, and closes the session.
+ *
+ * The caller frees the result. NULL on failure. HS_NOT_FOUND: no checkpoint exists. HS_FAILED_PRECONDITION: the input ended
+ * before the first batch. If a checkpoint in checkpoint_dir is deleted before it is restored, the newest remaining one is
+ * used. */
 HS_API hs_evaluation_result *hs_evaluate_once(hs_backend backend, const hs_evaluate_once_options *options, hs_error *err);
 
-/* Told of each evaluation; the metrics are the loop's. HS_STOP ends the loop well, any other failure with that. */
+/* Receives each result, valid during the call. HS_STOP ends the loop normally, any other code with that error. */
 typedef hs_code (*hs_evaluation_done_fn)(void *user, const hs_evaluation_result *metrics, hs_error *err);
 
 typedef struct hs_evaluation_loop_options {
     size_t size;
-    /* (required) what to do with each: without a checkpoint_prefix; checkpoint_dir is where they come to. The hooks are
-     * begun anew for each, and destroyed at the end; one event file in summary_dir has all evaluations */
+    /* (required) The evaluation, with checkpoint_dir. Each evaluation calls the hooks from `begin` to `close`; they are
+     * freed at the end. One event file in summary_dir receives all evaluations */
     const hs_evaluate_once_options *once;
-    hs_evaluation_done_fn evaluated; /* NULL: nobody is told */
+    hs_evaluation_done_fn evaluated; /* NULL: no call */
     void *user;
-    double timeout_secs;     /* without a new checkpoint, it is over; 0: 600; HS_NEVER: no limit */
-    double min_wait_secs;    /* from the beginning of one evaluation to that of the next; 0: none */
-    int64_t max_evaluations; /* 0 and HS_NEVER: no limit */
+    double timeout_secs;     /* seconds to wait for a new checkpoint. 0: 600. HS_NEVER: no limit */
+    double min_wait_secs;    /* least seconds between the starts of two evaluations, at most 1e9. 0: none */
+    int64_t max_evaluations; /* 0, HS_NEVER: no limit */
 } hs_evaluation_loop_options;
 #define HS_EVALUATION_LOOP_OPTIONS(...) HS_OPTIONS(hs_evaluation_loop_options, __VA_ARGS__)
 
-/* Evaluates the newest checkpoint whenever it is another than the one before: none twice. One that is deleted before it was
- * restored is passed over, with a line in the log. *evaluations (may be NULL) is how many were made. HS_OK: it came to
- * max_evaluations, or `evaluated` had enough. HS_DEADLINE_EXCEEDED: no new checkpoint came in time, which is how it ends
- * when the training has. */
+/* Waits for new checkpoints and evaluates the newest, each at most once. A checkpoint that is deleted before it is restored
+ * is skipped and logged.
+ *
+ * evaluations  receives the number of evaluations. May be NULL
+ *
+ * Returns HS_OK after max_evaluations, or after HS_STOP from `evaluated`. HS_DEADLINE_EXCEEDED: no new checkpoint within
+ * timeout_secs, which is the usual end when the training has ended. */
 HS_API hs_code hs_evaluation_loop(hs_backend backend, const hs_evaluation_loop_options *options, int64_t *evaluations,
                                   hs_error *err);
 

@@ -4,10 +4,17 @@
 
 #include <hooksess/env.h>
 
-/* A bounded queue of pointers between threads, first in, first out; many may push and pop. TensorFlow: FIFOQueue. For
- * queues of tensors that a session fills and empties, see hs_graph_queue (graph.h).
+/* A bounded first-in-first-out queue of pointers, for several producers and consumers. For queues of tensors that feed a
+ * session, see hs_graph_queue (graph.h). TensorFlow: FIFOQueue.
  *
- * Threads: any. */
+ *     hs_queue *queue = hs_queue_new(HS_QUEUE_OPTIONS(.name = "batches", .capacity = 8), &err);
+ *     void *batch = NULL;
+ *     if (hs_queue_push(queue, &first_batch, &err) == HS_OK)
+ *         hs_queue_pop(queue, &batch, &err);
+ *     hs_queue_close(queue, true, NULL);
+ *     hs_queue_free(queue);
+ *
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
@@ -15,39 +22,40 @@ typedef struct hs_queue hs_queue;
 
 typedef struct hs_queue_options {
     size_t size;
-    const char *name;                           /* for messages; NULL: "queue". Copied */
-    int64_t capacity;                           /* elements, at most 2^24; 0: 32 */
-    void (*release)(void *user, void *element); /* frees what is left when the queue is; NULL: nothing is freed */
+    const char *name;                           /* the name in messages. NULL: "queue". Copied */
+    int64_t capacity;                           /* elements, 1 to 2^24. 0: 32 */
+    void (*release)(void *user, void *element); /* frees an element that remains in hs_queue_free(). NULL: nothing */
     void *user;
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_queue_options;
 #define HS_QUEUE_OPTIONS(...) HS_OPTIONS(hs_queue_options, __VA_ARGS__)
 
-/* `options` may be NULL. The caller's to free. HS_RESOURCE_EXHAUSTED, HS_INVALID_ARGUMENT. */
+/* Creates a queue. `options` NULL: the defaults. */
 HS_API hs_queue *hs_queue_new(const hs_queue_options *options, hs_error *err);
-/* NULL is allowed. When no thread uses it any more. Releases what is left in it. */
+/* Releases the remaining elements and frees the queue. */
 HS_API void hs_queue_free(hs_queue *queue);
 
-/* Appends an element, waiting as long as the queue is full. HS_CANCELLED: it is closed; the element stays the caller's. */
+/* Appends an element. Blocks while the queue is full. HS_CANCELLED: the queue is closed; the caller keeps the element. */
 HS_API hs_code hs_queue_push(hs_queue *queue, void *element, hs_error *err);
-/* Takes the first element, waiting as long as there is none. Of a queue that is closed and empty: HS_OUT_OF_RANGE, or the
- * error that it was closed with. */
+/* Removes the first element. Blocks while the queue is empty and open. If it is closed and empty: the error that
+ * hs_queue_close() got, or else HS_OUT_OF_RANGE. */
 HS_API hs_code hs_queue_pop(hs_queue *queue, void **element, hs_error *err);
-/* The same without waiting: HS_UNAVAILABLE if it would have to. */
+/* The same without blocking. HS_UNAVAILABLE: the queue is full, or empty. */
 HS_API hs_code hs_queue_try_push(hs_queue *queue, void *element, hs_error *err);
 HS_API hs_code hs_queue_try_pop(hs_queue *queue, void **element, hs_error *err);
 
-/* Nothing more is taken in; what is there can still be popped, and then pops give HS_OUT_OF_RANGE, or `why` if it is an
- * error. Pushes that are waiting for room go on, and are made if there comes to be room; with `cancel_pending_pushes` they
- * fail at once with HS_CANCELLED. Closing again may cancel what an earlier close has left waiting; the first error is kept.
- */
+/* Closes the queue. New pushes fail with HS_CANCELLED. The elements can still be popped.
+ *
+ * cancel_pending_pushes  true: pushes that wait for room fail with HS_CANCELLED. false: they succeed when pops make room
+ * why                    what pops return when the queue is empty. NULL or HS_OK: HS_OUT_OF_RANGE
+ *
+ * A later call may cancel pushes that still wait. The first error is kept. */
 HS_API void hs_queue_close(hs_queue *queue, bool cancel_pending_pushes, const hs_error *why);
-/* Of NULL: true. */
+/* Returns true if the queue is closed, or if `queue` is NULL. */
 HS_API bool hs_queue_closed(const hs_queue *queue);
-/* How many elements are in it. */
+/* The number of elements in the queue, its capacity and its name. */
 HS_API size_t hs_queue_size(const hs_queue *queue);
 HS_API size_t hs_queue_capacity(const hs_queue *queue);
-/* The queue's. */
 HS_API const char *hs_queue_name(const hs_queue *queue);
 
 HS_END_DECLS

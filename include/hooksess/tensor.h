@@ -4,9 +4,13 @@
 
 #include <hooksess/env.h>
 
-/* Tensors: views of memory that somebody else owns.
+/* Tensors: views of memory that other code owns.
  *
- * Threads: any. Two threads never use one hs_host_copy at the same time. */
+ *     float weights[2][3] = {{0}};
+ *     hs_tensor tensor = hs_tensor_of(HS_FLOAT, HS_SHAPE(2, 3), weights);
+ *     hs_nonfinite found = hs_tensor_nonfinite(&tensor);
+ *
+ * Threads: any thread, at any time. Two threads never use one hs_host_copy at the same time. */
 
 HS_BEGIN_DECLS
 
@@ -36,34 +40,33 @@ typedef enum hs_dtype {
     HS_UINT64 = 23
 } hs_dtype;
 
-/* The most dimensions a tensor has. */
+/* The largest number of dimensions. */
 #define HS_MAX_RANK 8
 
-/* An element of a string tensor: bytes that need no zero at the end. Frozen. */
+/* An element of a string tensor. It needs no zero byte at its end. Frozen. */
 typedef struct hs_string {
     const char *data;
     size_t bytes;
 } hs_string;
 
-/* Rank and dimensions, outermost first; rank 0 is a scalar. Where a shape may be open (a placeholder's), -1 is a dimension
- * of any size and rank -1 a shape of any rank. Frozen. */
+/* Rank and dimensions, the outermost first. Rank 0 is a scalar. In an open shape, such as a placeholder's, dimension -1 is
+ * of any size, and rank -1 is any rank. Frozen. */
 typedef struct hs_shape {
     int32_t rank;
     int32_t reserved;
     int64_t dims[HS_MAX_RANK];
 } hs_shape;
 
-/* HS_SHAPE(128, 784), HS_SCALAR. hs_shape_of(rank, dims) makes one of numbers that the program has in an array. More than
- * HS_MAX_RANK dimensions do not compile. */
+/* Shapes: HS_SHAPE(128, 784), HS_SCALAR, HS_ANY_SHAPE. More than HS_MAX_RANK dimensions do not compile. hs_shape_of() takes
+ * an array. */
 #define HS_SHAPE(...)                                                                                                      \
     HS__VALUE(hs_shape, .rank = (int32_t)HS__COUNT(int64_t, __VA_ARGS__), .reserved = 0, .dims = {__VA_ARGS__})
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
-/* Memory that is not the host's: how to bring bytes to the host and back. `user` is passed to both functions. It must
- * outlive the tensors that point at it. Both copies are finished when the function returns. They are made by the thread
- * that reads or sets the tensor: of a session's, by the one that runs it, also for a save in the background. What else has
- * gone wrong on the device by then may be their error, too. */
+/* Memory of a device. Both functions return when the copy is finished, maybe with an error of earlier work on the device.
+ * The thread that reads or sets the tensor calls them: the session's thread, also for a save in the background. The struct
+ * must outlive the tensors that point to it. */
 typedef struct hs_memory {
     size_t size;
     int32_t device_type; /* as in DLPack: 2 is CUDA, 10 ROCm */
@@ -73,64 +76,61 @@ typedef struct hs_memory {
     void *user;
 } hs_memory;
 
-/* A view: it owns nothing, and copying it copies no data. Elements lie one after the other, the last dimension fastest.
- * Frozen. */
+/* A view. It owns nothing, and a copy of it copies no data. Elements are contiguous, the last dimension fastest. Frozen. */
 typedef struct hs_tensor {
-    void *data; /* where `memory` says; readers of a borrowed view must not write through it */
+    void *data; /* in the memory that `memory` describes. Do not write to a borrowed view */
     size_t bytes;
     hs_dtype dtype;
     int32_t rank;
     int64_t dims[HS_MAX_RANK];
-    const hs_memory *memory; /* NULL: the host's */
+    const hs_memory *memory; /* NULL: host memory */
     void *reserved[2];
 } hs_tensor;
 
-/* A view of host memory. `bytes` follows from dtype and shape (0 where they make no sense, which whoever reads the view
- * then refuses). */
+/* Returns a view of host memory. If dtype or shape are invalid, its `bytes` are 0, and readers refuse it. */
 HS_API hs_tensor hs_tensor_of(hs_dtype dtype, hs_shape shape, const void *data);
 HS_API hs_shape hs_shape_of(int32_t rank, const int64_t *dims);
 HS_API hs_shape hs_tensor_shape(const hs_tensor *tensor);
 
-/* Bytes of one element; 0 for a number that is no dtype. */
+/* Bytes of one element, and TensorFlow's name, such as "float" (static). If it is not a dtype: 0 and "invalid". */
 HS_API size_t hs_dtype_size(hs_dtype dtype);
-/* "float", "int64", ... as TensorFlow names them; "invalid" for a number that is no dtype. Static. */
 HS_API const char *hs_dtype_name(hs_dtype dtype);
 
-/* The number of elements, or -1 if a dimension is negative or the product does not fit. */
+/* Returns the number of elements. -1: a dimension is negative, or the product overflows. */
 HS_API int64_t hs_shape_elements(const hs_shape *shape);
 HS_API bool hs_shape_equal(const hs_shape *a, const hs_shape *b);
-/* Writes "[128,784]", "[]" for a scalar, "?" for any rank. Returns `text`, always ended; 32 + 21 * HS_MAX_RANK bytes
- * suffice. */
+/* Writes "[128,784]", "[]" for a scalar, or "?" for any rank, and returns `text`. HS_SHAPE_TEXT_SIZE bytes suffice; a
+ * shorter text is cut. */
 HS_API const char *hs_shape_text(const hs_shape *shape, char *text, size_t bytes);
 #define HS_SHAPE_TEXT_SIZE (32 + 21 * HS_MAX_RANK)
 
-/* HS_OK if dtype, rank, dimensions, bytes and data fit together; else HS_INVALID_ARGUMENT saying what does not. */
+/* Checks that dtype, rank, dimensions, bytes and data are consistent. If not: HS_INVALID_ARGUMENT. */
 HS_API hs_code hs_tensor_check(const hs_tensor *tensor, hs_error *err);
 
-/* A place for copies of device memory, reused from call to call: {0} at first, freed with hs_host_copy_free. Frozen. */
+/* A buffer for copies of device memory. Set it to zeros, reuse it, and free it with hs_host_copy_free(). Frozen. */
 typedef struct hs_host_copy {
-    const hs_env *env; /* whose allocator; NULL is malloc */
+    const hs_env *env; /* the allocator. NULL: malloc */
     void *data;
     size_t capacity;
 } hs_host_copy;
 
-/* *host views the tensor's elements in host memory: the tensor's own memory where that is the host's, else `copy`, which
- * grows as needed. The view is good until the next call with the same `copy`. HS_RESOURCE_EXHAUSTED, or what the
- * memory's to_host returned. */
+/* Sets *host to a view in host memory: of the tensor's own memory, or of `copy`, which grows as needed. Valid until the
+ * next call with `copy`. HS_RESOURCE_EXHAUSTED, or the code of to_host. */
 HS_API hs_code hs_tensor_host(const hs_tensor *tensor, hs_host_copy *copy, hs_tensor *host, hs_error *err);
 HS_API void hs_host_copy_free(hs_host_copy *copy);
 
-/* Element `index` of a host tensor of any real numeric type as a double (booleans are 0 or 1); NaN where there is none. */
+/* Returns element `index` of a host tensor as a double; a bool is 0 or 1. NaN: complex, string or device memory, or past
+ * the end. */
 HS_API double hs_tensor_number(const hs_tensor *tensor, size_t index);
 
-/* How many elements of a float, double, half or bfloat16 (or complex) tensor are not finite, and the first of them.
- * Zero counts for every other type. Frozen. */
+/* The numbers that are not finite in a tensor of a floating-point type. A complex element counts as two numbers. All counts
+ * are 0 for other types. Frozen. */
 typedef struct hs_nonfinite {
     size_t nan, positive_infinity, negative_infinity;
-    int64_t first_index; /* flat, in elements; -1: all are finite */
+    int64_t first_index; /* flat index of the first element. -1: all are finite */
 } hs_nonfinite;
 
-/* The tensor is in host memory. */
+/* Examines a tensor in host memory. */
 HS_API hs_nonfinite hs_tensor_nonfinite(const hs_tensor *tensor);
 
 HS_END_DECLS

@@ -5,9 +5,8 @@
 #include <hooksess/backend.h>
 #include <hooksess/tensorflow_server.h>
 
-/* clang-format off */
-/* Graphs made by TensorFlow as a backend: a MetaGraphDef or a GraphDef, run by TensorFlow's own runtime. In a library of
- * its own, libhooksess_tensorflow, which loads libtensorflow_cc.so.2 when the first graph is opened.
+/* TensorFlow's graphs as a backend: a MetaGraphDef or a GraphDef that TensorFlow's own runtime runs. Link the library
+ * libhooksess_tensorflow. It loads libtensorflow_cc.so.2 when the first graph is opened.
  *
  *     hs_error err = {0};
  *     hs_backend tf = hs_tensorflow_open("graph.meta", NULL, &err);
@@ -18,107 +17,98 @@
  *     hs_outcome outcome = hs_session_close(s, &err);
  *     hs_tensorflow_free(tf);
  *
- * Names are TensorFlow's: "loss:0" is a tensor, "train_op" an op; "loss" is output 0 of an op that has one output. The name
- * of a resource variable stands for its value; beside an op that updates it, a fetch may give what it was before, and a
- * feed reaches only those who read that very tensor, as in Python. Values are TensorFlow's own memory: valid until the next
- * run of their level (backend.h), without a copy. Strings are hs_string. Tensors of types that hs_dtype lacks (resources,
- * variants, 8-bit and 4-bit floats) can be neither fed nor fetched. What is fed is copied, but for what is aligned to 64
- * bytes and goes only to ops that read it and keep nothing of it, a matrix product, say: a queue or a variable would keep
- * the caller's memory.
+ * Names are TensorFlow's: "loss:0" is a tensor, "train_op" is an op, and "loss" is output 0 if the op has one output. The
+ * name of a resource variable stands for its value. In a run that updates the variable, a fetch of it may return the old
+ * value. A feed of it reaches only the ops that read this very tensor, as in Python.
  *
- * The global step after a run is fetched by that run: for each set of ops that change it, an op "hooksess/global_step" is
- * added, which waits for them. Where they cannot be told (in a branch, in a loop), and after runs that others may change it
- * beside, it is read by a run of its own.
+ * Values are TensorFlow's memory, not copies. They are valid until the next run of the same level (backend.h). Feeds are
+ * copied, except memory aligned to 64 bytes that goes only to ops that do not keep it, such as a matrix product. Strings
+ * are hs_string. Resources, variants, 8-bit and 4-bit floats can be neither fed nor fetched.
  *
- * The meta graph's collections give what a scaffold leaves out: init_op, local_init_op, ready_op, ready_for_local_init_op,
- * summary_op, and savers, whose max_to_keep and keep_checkpoint_every_n_hours hold for the saver that is made of each: it
- * saves all variables by itself, through no op of the graph, unless the options ask for that. Where they are empty, ops are
- * added to the graph, under names that begin with "hooksess/": TensorFlow's Scaffold does the same. An iterator's
- * initializer is in none of them: put it into `table_initializer`, or name it as the scaffold's local_init_op. Python
- * functions (py_func) cannot run here.
+ * The global step is the collection "global_step", or a variable of that name. The run that advances it also fetches it: an
+ * op "hooksess/global_step" is added after the ops that change it. A separate run reads it if these ops are in a branch or
+ * a loop, or if others may change the step meanwhile.
  *
- * Variables are those of the collections `variables` and `local_variables`; without either, all that the graph has. A
- * variable is set by running its initializer, fed with the value: one that was stripped of it can be neither initialized
- * nor restored. The global step is the collection `global_step`'s, or a variable of that name. The parts of a partitioned
- * variable are saved as slices of one tensor. What random ops, dropout's among them, and iterators hold is in no
- * checkpoint: a run that goes on draws other numbers. The .meta beside a checkpoint has the graph as it is then, all else
- * that the meta graph had, and the names that were added to collections of names.
+ * A scaffold's defaults are the collections init_op, local_init_op, ready_op, ready_for_local_init_op, summary_op and
+ * savers, with max_to_keep and keep_checkpoint_every_n_hours of each. For empty collections, ops with names in "hooksess/"
+ * are added, as by TensorFlow's Scaffold. Put initializers of iterators into "table_initializer", or name them as
+ * local_init_op. Python functions (py_func) do not run.
  *
- * The queue runners of the collection `queue_runners` are run by the session's coordinator; the end of the input ends the
- * session (HS_OUT_OF_RANGE), and closing it closes their queues, and cancels what is pending in them and in the queues
- * that their ops take from; a runner that makes no sense opens no session (HS_DATA_LOSS). A stop that is requested while a
- * run waits ends that run with HS_STOP, and leaves the session one that saves: of a graph with queues, each session has a
- * thread that looks for the stop, every 50 ms, and closes the graph's queues then, barriers among them, as TensorFlow's
- * coordinator does. For queues without an op that closes them so, ops are added when the session is opened; not for a
- * session in another process, whose queues others may share. So a run that waits elsewhere is ended by no stop: one that
- * waits for an iterator, for a ConditionalAccumulator, or for a queue of another process that the graph has no op to
- * close, ends with hs_run_options.timeout_secs alone, and one that waits for a StagingArea or a MapStagingArea not even
- * then. Which op a run waits for TensorFlow does not tell: to a watchdog it is a run that takes long, not one that waits
- * for data.
- * A run whose timeout has passed fails with HS_DEADLINE_EXCEEDED; the session can be run again. What its ops had done by
- * then stays done: elements that were taken from a queue are gone.
+ * Variables are the collections "variables" and "local_variables", or without both all variables of the graph. They are
+ * restored by their initializers, which must be in the graph. Parts of a partitioned variable are saved as slices of one
+ * tensor. The state of random ops and iterators is not saved: a resumed run draws other numbers. The .meta file of a
+ * checkpoint has the current graph and the rest of the given meta graph, with names that were added to collections.
  *
- * TensorFlow's own errors come with their codes, which are ours, and their messages, on one line.
+ * The session's coordinator runs the collection "queue_runners" (HS_DATA_LOSS: it is invalid). The end of the input ends
+ * the session (HS_OUT_OF_RANGE). Closing the session closes the queues and cancels pending operations.
  *
- * Threads: one at a time per object. A backend and its sessions are one object. */
-/* clang-format on */
+ * If the graph has queues or barriers, a thread checks every 50 ms for a stop during a run, and closes them. The waiting
+ * run ends with HS_STOP, and the session can still save. A stop does not end a run that waits for
+ *   - an iterator, a ConditionalAccumulator, or a queue of another process for which the graph has no closing op: set
+ *     hs_run_options.timeout_secs
+ *   - a StagingArea or a MapStagingArea: nothing ends it.
+ * TensorFlow does not report the wait: for a watchdog, such a run is a long step.
+ *
+ * A run that exceeds its timeout fails with HS_DEADLINE_EXCEEDED, and the session can be used again. The effects of its ops
+ * stay: elements taken from a queue are lost. Other errors have TensorFlow's codes, and its message on one line.
+ *
+ * Threads: one thread at a time per object. A backend and its sessions are one object. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_tensorflow_options {
     size_t size;
     const hs_env *env; /* NULL: the system's. Copied */
-    /* Of sessions that are opened without one: "" and "local", which are this process, or "grpc://host:port". NULL: the
-     * `server`'s, or else "". Copied */
+    /* The default target of sessions. "" and "local": this process. Or "grpc://host:port". NULL: the target of `server`, or
+     * "". Copied */
     const char *target;
-    /* A serialized ConfigProto for sessions that are opened without one: what tf.ConfigProto(...).SerializeToString() gives
-     * in Python; allow_soft_placement alone is {0x38, 1}. Copied */
+    /* The default ConfigProto of sessions, serialized: tf.ConfigProto(...).SerializeToString() in Python, or {0x38, 1} for
+     * allow_soft_placement. Copied */
     hs_bytes config;
-    /* The file libtensorflow_cc.so.2. NULL: in the folder that the environment variable TENSORFLOW_ROOT names; without it,
-     * where the system's loader finds it, or else where it was when this library was built. A process loads one, with the
-     * first graph. */
+    /* The path of libtensorflow_cc.so.2. NULL: in the directory of the environment variable TENSORFLOW_ROOT. If that is not
+     * set: as the system's loader finds it, or at its place when this library was built. A process loads one. */
     const char *library;
-    bool show_log;       /* leave TensorFlow's logging as it is (below) */
-    bool graph_saves;    /* savers that are made of the graph's SaverDefs save by its own ops (hs_saver_options) */
-    bool graph_restores; /* they restore by its own ops (hs_saver_options) */
+    bool show_log;       /* keep TensorFlow's log (see below) */
+    bool graph_saves;    /* savers from SaverDefs save with the graph's ops (hs_saver_options) */
+    bool graph_restores; /* they restore with the graph's ops (hs_saver_options) */
     unsigned char reserved[5];
-    /* This process's place in a cluster, for a chief or a worker: unless `target` says otherwise, sessions run on it. A
-     * `config` without device_filters gets those of TensorFlow's RunConfig, where the cluster has a job "ps": "/job:ps" and
-     * the server's own task, so that no other worker is needed. May be freed before the graph. NULL: none */
+    /* The server of this process, for a chief or a worker. Sessions run on it, unless `target` is set. If the cluster has a
+     * job "ps" and `config` has no device_filters, the filters are "/job:ps" and the own task, as in RunConfig: other
+     * workers need not run. May be freed before the backend. NULL: no cluster */
     const hs_tensorflow_server *server;
-    /* The longest a run may take: the operation_timeout_in_ms of a `config` that has none. HS_DEADLINE_EXCEEDED, or
-     * HS_UNAVAILABLE where the cluster does not answer any more. On a server of this process's own, runs end by themselves
-     * where a task dies; on the target of another process they wait until that one is back, unless this ends them.
-     * 0 and HS_NEVER: no limit */
+    /* Limit of a run in seconds, if `config` sets no operation_timeout_in_ms. A longer run fails with HS_DEADLINE_EXCEEDED,
+     * or HS_UNAVAILABLE if the cluster does not answer. Without it, a run on the target of another process waits until that
+     * process returns. 0, HS_NEVER: no limit */
     double timeout_secs;
 } hs_tensorflow_options;
 #define HS_TENSORFLOW_OPTIONS(...) HS_OPTIONS(hs_tensorflow_options, __VA_ARGS__)
 
-/* TensorFlow logs to stderr from the moment it is loaded. Unless show_log is set, the call that loads it sets the
- * environment variable TF_CPP_MIN_LOG_LEVEL to 3 (fatal errors alone), if the program has not set it, and discards what is
- * written to file descriptor 2 while the library is being loaded: a fraction of a second, once in a process. As setenv is
- * not safe beside threads that read the environment, open the first graph before starting threads, or set the variable
- * yourself; calls of hs_tensorflow_open in several threads wait for each other. */
+/* TensorFlow logs to stderr while it is loaded. Unless show_log is set, the call that loads it sets the environment
+ * variable TF_CPP_MIN_LOG_LEVEL to 3 (fatal errors only), if it is not set. During the load, a fraction of a second, output
+ * to file descriptor 2 is discarded. setenv is not safe while other threads read the environment: open the first graph
+ * before you start threads, or set the variable yourself. */
 
-/* Opens a file: a MetaGraphDef or a GraphDef, binary or text; which of them, its contents tell. Never returns a backend
- * without functions but for want of memory: where it fails, `err` says why. Each session that is opened on what is
- * returned fails with the same error, so that a program can look at it in one place only. Free it in any case.
+/* Opens a file with a MetaGraphDef or a GraphDef, binary or text. Trust a graph like a program: TensorFlow ends the process
+ * for some damaged graphs. Several threads may open graphs.
  *
- * TensorFlow ends the process over some graphs that contradict themselves, as damage or malice may make them: a graph is to
- * be trusted like a program.
+ * Returns a backend; free it in any case. On failure, each session on it fails with the same error, so that the program can
+ * check only there. Only if memory is exhausted, ops is NULL.
  *
- * HS_NOT_FOUND: the file, the library, or an op's type that the library lacks, which is named. HS_INVALID_ARGUMENT: options
- * or path are missing or wrong, it is no graph, or one that TensorFlow refuses. HS_DATA_LOSS: a meta graph whose contents
- * make no sense. HS_FAILED_PRECONDITION: the library lacks a function. HS_INVALID_ARGUMENT also where the graph is to save
- * or restore by its own ops and has no SaverDef for that, or one of the format V1. HS_RESOURCE_EXHAUSTED.
+ *   HS_NOT_FOUND            the file, the library, or the type of an op (named) does not exist
+ *   HS_INVALID_ARGUMENT     wrong options or path, not a graph, or TensorFlow refuses it; graph_saves or graph_restores
+ *                           without a SaverDef, or with one of format V1
+ *   HS_DATA_LOSS            the meta graph's contents are invalid
+ *   HS_FAILED_PRECONDITION  the library lacks a function
+ *   HS_RESOURCE_EXHAUSTED   out of memory
+ *
  * TensorFlow: import_meta_graph, import_graph_def. */
 HS_API hs_backend hs_tensorflow_open(const char *path, const hs_tensorflow_options *options, hs_error *err);
-/* The same of what a file would hold. Not needed afterwards. */
+/* The same for the contents of such a file. Copied. */
 HS_API hs_backend hs_tensorflow_open_bytes(hs_bytes graph, const hs_tensorflow_options *options, hs_error *err);
-/* When its sessions are closed. A backend without functions is fine. */
+/* Frees the backend. Close its sessions first. */
 HS_API void hs_tensorflow_free(hs_backend backend);
 
-/* Attributes of an op that is added. Of a list, .n_values says how many values there are. */
+/* Kinds of an op's attributes, with the field that holds the value. The lists have .n_values values. */
 typedef enum hs_tensorflow_attr_kind {
     HS_TENSORFLOW_TYPE = 1,   /* .type */
     HS_TENSORFLOW_INT = 2,    /* .number */
@@ -126,8 +116,8 @@ typedef enum hs_tensorflow_attr_kind {
     HS_TENSORFLOW_BOOL = 4,   /* .number */
     HS_TENSORFLOW_STRING = 5, /* .text */
     HS_TENSORFLOW_SHAPE = 6,  /* .shape */
-    HS_TENSORFLOW_TENSOR = 7, /* .tensor: a host tensor, which is copied */
-    HS_TENSORFLOW_TYPES = 8,  /* .types, and so on */
+    HS_TENSORFLOW_TENSOR = 7, /* .tensor: a host tensor */
+    HS_TENSORFLOW_TYPES = 8,  /* .types */
     HS_TENSORFLOW_INTS = 9,
     HS_TENSORFLOW_FLOATS = 10,
     HS_TENSORFLOW_BOOLS = 11,
@@ -135,12 +125,16 @@ typedef enum hs_tensorflow_attr_kind {
     HS_TENSORFLOW_SHAPES = 13
 } hs_tensorflow_attr_kind;
 
-/* {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT}, or
- * {.name = "component_types", .kind = HS_TENSORFLOW_TYPES, .types = (const hs_dtype[]){HS_FLOAT, HS_INT64}, .n_values = 2}.
- * What it points at is not needed afterwards. A shape of rank -1 is one of which nothing is known, a dimension of -1 one of
- * any size. Frozen. */
+/* An attribute. Values are copied. In shapes, rank -1 is any rank, and dimension -1 any size. Frozen.
+ *
+ *     const hs_dtype types[] = {HS_FLOAT, HS_INT64};
+ *     const hs_tensorflow_attr attrs[] = {
+ *         {.name = "dtype", .kind = HS_TENSORFLOW_TYPE, .type = HS_FLOAT},
+ *         {.name = "component_types", .kind = HS_TENSORFLOW_TYPES, .types = types, .n_values = 2},
+ *         {.name = NULL},
+ *     }; */
 typedef struct hs_tensorflow_attr {
-    const char *name; /* NULL ends a list of them */
+    const char *name; /* NULL ends a list of attributes */
     hs_tensorflow_attr_kind kind;
     hs_dtype type;
     int64_t number;
@@ -161,32 +155,32 @@ typedef struct hs_tensorflow_attr {
 
 typedef struct hs_tensorflow_op_def {
     size_t size;
-    const char *type;                  /* (required) "Identity" */
-    const char *name;                  /* (required) that the graph does not have yet */
-    const char *const *inputs;         /* tensors, ended by NULL. NULL: none */
-    const char *const *control_inputs; /* ops that run before it, ended by NULL. NULL: none */
+    const char *type;                  /* (required) such as "Identity" */
+    const char *name;                  /* (required) a name that the graph does not have */
+    const char *const *inputs;         /* HS_NAMES(...) of tensors. NULL: none */
+    const char *const *control_inputs; /* HS_NAMES(...) of ops that run before. NULL: none */
     const hs_tensorflow_attr *attrs;   /* ended by a NULL name. NULL: none */
-    const char *device;                /* NULL: wherever TensorFlow puts it */
-    bool inputs_are_a_list; /* all of them are one input of the op's, as "Pack", "AddN" and "MergeSummary" have it */
+    const char *device;                /* NULL: TensorFlow chooses */
+    bool inputs_are_a_list;            /* all inputs form one list input, as in "Pack", "AddN" and "MergeSummary" */
     unsigned char reserved[7];
-    /* With inputs_are_a_list, which of them the list is: from this index on, and up to, but without, that one (0: up to the
-     * last). Those outside are inputs by themselves: "QueueEnqueueV2" has one before its list (.list_from = 1), "ConcatV2"
-     * one behind it. */
+    /* With inputs_are_a_list: the first input of the list, and the first one after it. list_until 0: all. Inputs outside of
+     * the list are separate: "QueueEnqueueV2" has one before (.list_from = 1), "ConcatV2" one after its list */
     size_t list_from, list_until;
 } hs_tensorflow_op_def;
 #define HS_TENSORFLOW_OP_DEF(...) HS_OPTIONS(hs_tensorflow_op_def, __VA_ARGS__)
 
-/* Adds an op to the graph, as a hook's begin may. An input that is a resource variable's name is its handle: to compute
- * with its value, add a "ReadVariableOp" of it. A variable that is added is none of the session's: it is not saved.
- * HS_FAILED_PRECONDITION once the graph is finalized; HS_ALREADY_EXISTS: the name is taken, which is how a second begin
- * finds that it has nothing to add; HS_NOT_FOUND: an input that is not in the graph; HS_INVALID_ARGUMENT: a type of op that
- * the library lacks, what else TensorFlow refuses, or a struct that is not filled. TensorFlow: TF_FinishOperation. */
+/* Adds an op to the graph; call it in a hook's `begin`. The name of a resource variable as an input is its handle: for the
+ * value, add a "ReadVariableOp". Variables that are added this way are not saved.
+ *
+ * HS_FAILED_PRECONDITION: the graph is finalized. HS_ALREADY_EXISTS: the name exists, as in a second `begin` on this graph.
+ * HS_NOT_FOUND: an input does not exist. HS_INVALID_ARGUMENT: an unknown type of op, an incomplete `def`, or TensorFlow
+ * refuses the op. TensorFlow: TF_FinishOperation. */
 HS_API hs_code hs_tensorflow_add_op(hs_backend backend, const hs_tensorflow_op_def *def, hs_error *err);
 
-/* An item of one of the meta graph's collections, as it stands there: the name of a node, or a serialized proto (of
- * `variables`, a VariableDef; of `savers`, a SaverDef). False past the last. The backend's. */
+/* Sets *item to an item of a collection of the meta graph: the name of a node, or a serialized proto, such as a VariableDef
+ * of "variables". It belongs to the backend. False after the last item. */
 HS_API bool hs_tensorflow_collection_item(hs_backend backend, const char *key, size_t index, hs_bytes *item);
-/* The SaverDef of the meta graph itself, serialized; size 0 where it has none. The backend's. */
+/* Returns the meta graph's SaverDef, serialized. Size 0: none. It belongs to the backend. */
 HS_API hs_bytes hs_tensorflow_saver_def(hs_backend backend);
 
 HS_END_DECLS

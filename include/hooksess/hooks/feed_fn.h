@@ -4,17 +4,20 @@
 
 #include <hooksess/hook.h>
 
-/* Feeds every run with what a function gives: the next batch, say. TensorFlow: FeedFnHook.
+/* Feeds every training run with values from a function, such as the next batch. To feed evaluations too, set the hook's
+ * flags to HS_HOOK_TRAIN | HS_HOOK_EVAL. TensorFlow: FeedFnHook.
  *
- * It feeds runs of the kinds that the hook's flags name (TRAIN, if they say nothing): add HS_HOOK_EVAL to them to have
- * evaluations fed too. The function keeps its own state: what an input has to remember over a resume belongs to a provider
- * (state.h). */
+ *     hs_hook hook = hs_feed_fn(.feeds = next_batch, .user = &reader);
+ *
+ * The program keeps the function's state. To save the position in the input, use a state provider (state.h).
+ *
+ * Threads: any thread, at any time. The session's thread calls `feeds`. */
 
 HS_BEGIN_DECLS
 
-/* Called before each run, and again if a run is tried again. Sets *feeds (NULL before: nothing is fed) to feeds that end
- * with a NULL name; they and their data must stay until the run is over. Returns HS_OK, or a code with a message: the run
- * then is not made. HS_OUT_OF_RANGE says that the input is at its end, and ends the training well. */
+/* Called before each run, and again if a run is repeated. Sets *feeds to a list that ends with a NULL name. It is NULL
+ * before: no feeds. List and data must stay until the run is over: an HS_FEEDS(...) of the function's own block does not.
+ * After an error, no run is made. HS_OUT_OF_RANGE: the input has ended, and so does the training, normally. */
 typedef hs_code (*hs_feeds_fn)(void *user, const hs_feed **feeds, hs_error *err);
 
 typedef struct hs_feed_fn_options {
@@ -24,7 +27,6 @@ typedef struct hs_feed_fn_options {
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_feed_fn_options;
 
-/* Threads: any. The session's thread calls `feeds`. */
 HS_API hs_hook hs_feed_fn_hook(const hs_feed_fn_options *options);
 #define hs_feed_fn(...) hs_feed_fn_hook(HS_OPTIONS(hs_feed_fn_options, __VA_ARGS__))
 

@@ -4,29 +4,31 @@
 
 #include <hooksess/hook.h>
 
-/* Runs ops once, when the session ends well, by a run that calls no hook: a metric's last value, say. TensorFlow:
- * FinalOpsHook.
+/* Runs ops once when the session ends normally, such as the final value of a metric. The run calls no hooks.
+ * TensorFlow: FinalOpsHook.
  *
- * They should read what the training has left and take nothing from the input: at its end such a run fails with
- * HS_OUT_OF_RANGE. That is logged as a warning that says so, and, as any other failure, makes the outcome a failure. */
+ *     hs_hook hook = hs_final_ops(.names = HS_NAMES("accuracy"), .done = report);
+ *
+ * The ops should not read the input: at its end the run fails with HS_OUT_OF_RANGE. The hook then logs a warning and, as
+ * after any other failure, makes the outcome a failure.
+ *
+ * Threads: any thread, at any time. The session's thread calls `done`. */
 
 HS_BEGIN_DECLS
 
-/* Gets the values in the shape of the fetches, borrowed until it returns. Returns HS_OK, or a code with a message, which
- * the end then fails with. */
+/* Receives the values in the shape of the fetches, valid during the call. An error makes the outcome a failure. */
 typedef hs_code (*hs_final_values_fn)(void *user, const hs_run_values *values, hs_error *err);
 
 typedef struct hs_final_ops_options {
     size_t size;
-    const char *const *names; /* a flat list, ended by NULL. Without names and fetches nothing is run */
-    const hs_fetch *fetches;  /* a tree, instead of names. Borrowed */
-    const hs_feed *feeds;     /* HS_FEEDS(...). Borrowed, with their data, until the session is closed. NULL: none */
-    hs_final_values_fn done;  /* not called if the ops are not run, or fail. NULL: the values are not used */
+    const char *const *names; /* HS_NAMES(...). Without names and fetches nothing runs */
+    const hs_fetch *fetches;  /* a tree; invalid with names. Borrowed */
+    const hs_feed *feeds;     /* HS_FEEDS(...). Borrowed, with their data. NULL: none */
+    hs_final_values_fn done;  /* called after a successful run. NULL: the values are ignored */
     void *user;
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_final_ops_options;
 
-/* Threads: any. The session's thread calls `done`. */
 HS_API hs_hook hs_final_ops_hook(const hs_final_ops_options *options);
 #define hs_final_ops(...) hs_final_ops_hook(HS_OPTIONS(hs_final_ops_options, __VA_ARGS__))
 

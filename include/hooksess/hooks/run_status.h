@@ -4,52 +4,52 @@
 
 #include <hooksess/hook.h>
 
-/* Tells outsiders (a scheduler, a script, whoever comes back in the morning) how far the training is, and how it ended, in
- * two files beside the checkpoints. Beyond TensorFlow. A training session has this hook by itself
- * (hs_training_options.no_run_status).
+/* Writes status.json and outcome.json: for schedulers, scripts and people, the state of a training and its end. A training
+ * session with a checkpoint_dir has this hook already (hs_training_options.no_run_status). Beyond TensorFlow.
  *
- * status.json, when the session is created, before its first run and each that follows a save which became durable, and at
+ *     hs_hook hook = hs_run_status(.status_dir = "run");
+ *
+ * status.json is written when the session is created, before its first run, before the run after each durable save, and at
  * the end:
- *   step               the global step, as of then; -1 where it cannot be read
- *   last_durable_step  the newest step that a crash would leave; -1: none
- *   phase              "init" after the creation, "step" while it trains, "end"
- *   time               of writing it, as in 2024-05-01T12:30:00.250Z
- *   pid, host          of the process
- *   save_secs          how long a save takes (hs_raw_session_save_secs); 0: not known
  *
- * outcome.json, when the session is closed, however it ended (also one that could not be opened, where the directory is
- * there):
- *   reason             as hs_reason_name says it
- *   interrupted        true: stopped before it was done
- *   signal             the number of the one that ended it; 0: none
+ *   step               the global step; -1: it cannot be read
+ *   last_durable_step  the newest step that survives a crash; -1: none
+ *   phase              "init" after the creation, "step" during the training, "end"
+ *   save_secs          duration of a save (hs_raw_session_save_secs); 0: unknown
+ *   time, pid, host    of this write, as in 2024-05-01T12:30:00.250Z, and of the process
+ *
+ * outcome.json is written when the session is closed, also after failures. If the session could not be opened, it is
+ * written only to an existing directory:
+ *
+ *   reason             as hs_reason_name() returns
+ *   interrupted        true: stopped before the training was complete
+ *   signal             number of the signal that ended the training; 0: none
  *   step, last_saved_step, hook   as in hs_outcome
- *   error              null, or {"code", "number", "message"}: the first there was
- *   exit_code          hs_outcome_exit_code
- *   failures           [{"hook", "failures", "first_step", "last_step", "muted", "last": {"code", "number", "message"}}]:
- *                      what failed, and was got over (hs_raw_session_failure), as of this hook's close
- *   time, pid, host
- * What fails after it is written, when writers of event files and the backend's session are closed, is not in it.
+ *   error              null, or {"code", "number", "message"} of the first error
+ *   exit_code          hs_outcome_exit_code()
+ *   failures           failures that the training survived (hs_raw_session_failure):
+ *                      [{"hook", "failures", "first_step", "last_step", "muted", "last": {"code", "number", "message"}}]
+ *   time, pid, host    as above
  *
- * An outcome.json of an earlier run is removed at the hook's begin: while one is there, the run is over. One that is
- * missing where status.json's process is gone tells of a crash. While another process saves to the directory, neither file
- * is touched.
+ * Errors of closing event files and the backend's session come later and are not included.
  *
- * Both are written aside and renamed: whoever looks sees the old one or the whole new one. Only outcome.json, and the
- * status at the end, are synced to the disk, for which a step would have to wait. A file that cannot be written is a
- * warning, once, and counted among the outcome's failures; the training goes on. An earlier run's save_secs are read, and
- * said to the session before its first save.
+ * `begin` removes an earlier outcome.json. So outcome.json means that the run is over. If it is missing and the process of
+ * status.json has ended, that process crashed. While another process saves to the directory, neither file is changed.
  *
- * List it first: its close is then called last. A step with nothing new costs a few nanoseconds. */
+ * The files are replaced atomically. Only outcome.json and the last status are synced to the disk. If a file cannot be
+ * written, the log gets one warning, and hs_raw_session_failure() counts it; training continues. save_secs of an earlier
+ * run is used until the first save. List this hook first: its `close` is then called last.
+ *
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_run_status_options {
     size_t size;
-    const char *status_dir; /* (required) created if it is missing */
+    const char *status_dir; /* (required) created if missing */
     const hs_env *env;      /* NULL: the system's. Copied */
 } hs_run_status_options;
 
-/* Threads: any. */
 HS_API hs_hook hs_run_status_hook(const hs_run_status_options *options);
 #define hs_run_status(...) hs_run_status_hook(HS_OPTIONS(hs_run_status_options, __VA_ARGS__))
 

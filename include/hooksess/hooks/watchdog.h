@@ -4,61 +4,60 @@
 
 #include <hooksess/hook.h>
 
-/* Notices when a session does not move any more, says where, and may end the run. Beyond TensorFlow.
+/* Reports a session that does not make progress, with the phase and the hook in which it hangs, and can end the run. List
+ * it first: it then watches from the first `begin` to the last `close`. Beyond TensorFlow.
  *
- * A thread of the hook's own looks at the session's phase (hs_raw_session_phase), once a second and without a lock, from
- * the hook's begin to its close; list the hook first, and that is from the first begin to the last close. The longest that
- * a phase may go without a sign of life is the larger of its floor and `factor` times the longest it ever went, in this run
- * and, as that rides in the checkpoint, in those that it resumes. Only what has ended counts: a stall is not learned from
- * before it is over. Time in which the whole process stood, stopped or suspended, does not count. Signs of life are the
- * runs of the session, the raw runs of hooks, each change of phase or of the hook that is called, and whoever polls
- * (hs_session_poll, hs_raw_session_stop_requested): a long phase that polls is none that stalls. An op that asks
- * hs_op_stop_requested is not heard of, and neither is a dequeue that waits: that is phase DATA.
+ *     hs_hook hook = hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "run/heartbeat.json");
  *
- * Past the limit there is a warning in the log: the phase, the hook that is being called, for how long, the limit and where
- * it comes from, and the threads of the session's coordinator that are alive; another one each time the stall has become
- * twice as long; and a line when the session moves again. */
+ * A thread of the hook reads the session's phase (hs_raw_session_phase) once a second, without a lock. If floors are below
+ * 20 seconds, it reads 20 times in the smallest floor. Signs of life are runs, raw runs of hooks, changes of the phase or
+ * of the called hook, and calls of hs_session_poll() and hs_raw_session_stop_requested(). Calls of
+ * hs_op_stop_requested() are not. A dequeue that waits is phase DATA.
+ *
+ * The limit of a phase is its floor, or `factor` times the longest time without a sign of life so far, whichever is larger.
+ * That time is saved in checkpoints. A stall counts when it is over. Time in which the whole process was suspended does not
+ * count.
+ *
+ * Past the limit the log gets a warning: phase, called hook, duration, limit with its origin, and threads of the session's
+ * coordinator that are alive. It is repeated each time the duration has doubled. A line reports the end of the stall.
+ *
+ * Threads: any thread, at any time. */
 
 HS_BEGIN_DECLS
 
 typedef enum hs_watchdog_action {
     HS_WATCHDOG_WARN = 0,
-    /* Warns, asks the session to stop, and its coordinator, with HS_DEADLINE_EXCEEDED, of which the session fails. Whoever
-     * waits for an element of a queue, or polls, leaves; nobody else can be made to, and the process is never killed: that
-     * is for whoever watches the heartbeat. What can be saved is saved at the end. A phase SAVE or END is only warned of,
-     * for what it does is what an end would be for; so is the opening, until hooks are told of the session. */
+    /* Warns, then stops the session and its coordinator with HS_DEADLINE_EXCEEDED, the session's error. Code that waits for
+     * a queue or polls for a stop ends; other code continues, and the process is not killed. If the current run does not
+     * fail, the session then saves as usual. In the phases SAVE and END, and while the session is opened, it only warns. */
     HS_WATCHDOG_ABORT_RUN = 1
 } hs_watchdog_action;
 
 typedef struct hs_watchdog_options {
     size_t size;
-    double floor_secs;         /* 0: 600. HS_NEVER, here and below: not watched */
-    double factor;             /* at least 1. 0: 10. HS_NEVER: nothing is learned, and the floors are the limits */
+    double floor_secs;         /* seconds. 0: 600. HS_NEVER: not watched */
+    double factor;             /* at least 1. 0: 10. HS_NEVER: the floors are the limits */
     hs_watchdog_action action; /* 0: HS_WATCHDOG_WARN */
     int32_t reserved_action;
-    /* A file that is replaced every heartbeat_secs, from a thread of its own, whether the session moves or not, by one
-     * line:
+    /* A file that a separate thread replaces every heartbeat_secs. Its directory is created if only the last level is
+     * missing. If it cannot be written, the log gets one warning. NULL: no file. It holds one line of JSON:
      *
-     *     {"time": 1700000000.123, "pid": 4711, "phase": "step", "hook": "", "progress": 123, "still_secs": 2.5,
-     *      "stalled": false}
-     *
-     * time is since 1970; progress changes whenever something goes on; still_secs says for how long nothing has, up to the
-     * second, and stalled whether that is beyond the limit. A heartbeat whose time is old is that of a process that is
-     * gone, or cannot write; the last one of a session has the phase "closed". The file's directory is made if only its
-     * last level is missing. That it cannot be written is a warning, once. NULL: none */
+     *   time        seconds since 1970. An old time: the process has ended or cannot write
+     *   pid         of the process
+     *   phase       as hs_phase_name() returns; "closed" in the last heartbeat
+     *   hook        the hook that is being called, or ""
+     *   progress    a number that changes with each sign of life
+     *   still_secs  seconds since the last sign of life
+     *   stalled     true: still_secs is beyond the limit */
     const char *heartbeat;
-    double heartbeat_secs; /* 0: 10 */
-    /* Floors of single phases (hs_phase). 0: floor_secs, and three times that for the making of a session */
+    double heartbeat_secs; /* seconds. 0: 10 */
+    /* Floors of single phases (hs_phase). 0: floor_secs, for init 3 * floor_secs. HS_NEVER: not watched */
     double init_floor_secs, data_floor_secs, step_floor_secs, eval_floor_secs, save_floor_secs, end_floor_secs;
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_watchdog_options;
 
-/* Threads: any.
- *
- * The hook's begin fails too if a thread cannot be started. If floors are below 20 seconds, the hook looks 20 times in the
- * smallest of them. */
+/* `begin` also fails if a thread cannot be started. */
 HS_API hs_hook hs_watchdog_hook(const hs_watchdog_options *options);
-/* hs_watchdog(.action = HS_WATCHDOG_ABORT_RUN, .heartbeat = "model/heartbeat.json") */
 #define hs_watchdog(...) hs_watchdog_hook(HS_OPTIONS(hs_watchdog_options, __VA_ARGS__))
 
 HS_END_DECLS

@@ -4,17 +4,17 @@
 
 #include <hooksess/scaffold.h>
 
-/* Finalizing a scaffold, and reading what is in it. A session does both itself. TensorFlow: Scaffold.
+/* Finalizes a scaffold and reads its fields. Sessions finalize their scaffolds themselves. TensorFlow: Scaffold.
  *
- * Threads: one at a time per object. */
+ * Threads: one thread at a time per object. */
 
 HS_BEGIN_DECLS
 
-/* Fills in what was left out and finalizes the graph. A second call changes nothing. Called when a session is opened.
- * HS_FAILED_PRECONDITION if a collection has more than one item to choose from, or it was finalized over another graph. */
+/* Fills in the fields that are NULL and finalizes the graph. A second call changes nothing. HS_FAILED_PRECONDITION: a
+ * collection has several items, or the scaffold was finalized with another graph. TensorFlow: Scaffold.finalize. */
 HS_API hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error *err);
 
-/* NULL: not given, and not finalized yet or without a default. The scaffold's. */
+/* Return the fields. NULL: the field was not given, and the scaffold is not finalized or has no default for it. */
 HS_API const char *hs_scaffold_init_op(const hs_scaffold *scaffold);
 HS_API const hs_feed *hs_scaffold_init_feeds(const hs_scaffold *scaffold);
 HS_API hs_init_fn hs_scaffold_init_fn(const hs_scaffold *scaffold);
