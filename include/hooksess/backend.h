@@ -10,6 +10,7 @@
  *
  *     static const hs_backend_ops ops =
  *         HS_INIT(hs_backend_ops, .name = "mine", .find = my_find, .open = my_open, .run = my_run, .close = my_close);
+ *     ...
  *     hs_backend mine = {&ops, &my_engine};
  *     hs_session *session = hs_session_open(mine, NULL, &err);
  *

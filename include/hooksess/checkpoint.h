@@ -8,10 +8,10 @@
  * (training_session.h). Use this header to save, restore, read, merge or delete checkpoints yourself.
  *
  *     hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 3), &err);
- *     hs_code code = hs_saver_save(saver, session, "run/model.ckpt", 1000, NULL, &err);
+ *     hs_code code = hs_saver_save(saver, raw, "run/model.ckpt", 1000, NULL, &err);
  *     char *newest = hs_checkpoint_latest(NULL, "run", NULL, &err); // "run/model.ckpt-1000"
  *     if (!code && newest)
- *         code = hs_saver_restore(saver, session, newest, NULL, &err);
+ *         code = hs_saver_restore(saver, raw, newest, NULL, &err);
  *     hs_env_free(NULL, newest);
  *     hs_saver_free(saver);
  *

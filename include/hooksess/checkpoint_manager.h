@@ -10,10 +10,10 @@
  *     int64_t step = 0; // a variable of the model
  *     hs_checkpoint_manager *manager = hs_checkpoint_manager_new(
  *         HS_CHECKPOINT_MANAGER_OPTIONS(.checkpoint_dir = "run", .every_n_steps = 100, .step = &step), &err);
- *     hs_code code = hs_checkpoint_manager_restore_or_initialize(manager, session, NULL, NULL, &err);
+ *     hs_code code = hs_checkpoint_manager_restore_or_initialize(manager, raw, NULL, NULL, &err);
  *     while (!code && step < 1000) {
- *         train(&step);
- *         code = hs_checkpoint_manager_save(manager, session, step, NULL, NULL, &err);
+ *         train_step(&step);
+ *         code = hs_checkpoint_manager_save(manager, raw, step, NULL, NULL, &err);
  *     }
  *     hs_checkpoint_manager_free(manager);
  *

@@ -10,7 +10,7 @@
  *     hs_coordinator *coordinator = hs_coordinator_new(NULL, &err);
  *     hs_coordinator_start(coordinator, &err, .name = "reader", .run = read_ahead, .user = &reader);
  *     while (!hs_coordinator_should_stop(coordinator))
- *         train(&reader);
+ *         train_step(&reader);
  *     hs_code code = hs_coordinator_join(coordinator, NULL, &err);
  *     hs_coordinator_free(coordinator);
  *

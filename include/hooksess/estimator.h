@@ -10,7 +10,7 @@
  *     hs_estimator *e = hs_estimator_new(
  *         HS_ESTIMATOR_OPTIONS(.model_fn = classifier, .user = &model, .checkpoint_dir = "run"), &err);
  *     hs_outcome outcome = hs_estimator_train(
- *         e, HS_ESTIMATOR_TRAIN_OPTIONS(.input = {images, &train}, .max_steps = 10000), &err);
+ *         e, HS_ESTIMATOR_TRAIN_OPTIONS(.input = {images, &reader}, .max_steps = 10000), &err);
  *     hs_evaluation_result *result = hs_estimator_evaluate(
  *         e, HS_ESTIMATOR_EVALUATE_OPTIONS(.input = {images, &test}), &err);
  *     printf("accuracy %g\n", hs_evaluation_result_value(result, "accuracy"));

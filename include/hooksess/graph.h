@@ -171,9 +171,10 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
 
 /* A queue: what threads of the session's produce ahead of the steps that consume it. TensorFlow: FIFOQueue, QueueRunner.
  *
- *     hs_graph_queue(g, .name = "input", .capacity = 4, .produce = read_batch, .user = &reader,
+ *     hs_graph_queue(g, .name = "input", .capacity = 4,
  *                    .components = HS_OUTPUTS({.dtype = HS_FLOAT, .shape = HS_SHAPE(128, 784)},
- *                                             {.dtype = HS_INT64, .shape = HS_SHAPE(128)}));
+ *                                             {.dtype = HS_INT64, .shape = HS_SHAPE(128)}),
+ *                    .produce = read_batch, .user = &reader);
  *     hs_graph_op(g, .name = "train", .run = train, .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1"));
  *
  * It adds the ops NAME/enqueue, NAME/dequeue (whose outputs are the components; executed once a run, as any op), NAME/close

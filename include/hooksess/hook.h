@@ -61,10 +61,11 @@ typedef struct hs_run_context hs_run_context;
  *
  * A hook that changes a variable of 64 KiB or more does it by an op that lists the variable in its writes:
  *
- *     hs_graph_op(graph, .name = "scale", .run = scale, .user = &hook, .writes = HS_NAMES("weights"));
- *     ...
  *     static const hs_run_args scaled = HS_INIT(hs_run_args, .names = HS_NAMES("scale"));
- *     return hs_raw_session_run(hs_run_context_session(run), &scaled, NULL, err);
+ *     ...
+ *     hs_graph_op(graph, .name = "scale", .run = scale, .user = &hook, .writes = HS_NAMES("weights")); // in begin
+ *     ...
+ *     return hs_raw_session_run(hs_run_context_session(run), &scaled, NULL, &err);
  *
  * In before_run that is before the run's ops. If before_run asks for the op instead (*args = &scaled), the op runs in its
  * place among the run's ops: in the order in which they were added to the graph. The session does not see what a hook
@@ -128,8 +129,9 @@ HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
 /* A hook whose begin fails with `error`, so that opening a session with it fails. For constructors of hooks, which have no
  * error to return: they give this hook if the options are invalid or memory is exhausted.
  *
- *     if (!hook)
- *         return hs_hook_broken("early_stop", &error);
+ *     struct model *self = (struct model *)hs_env_alloc(NULL, sizeof *self);
+ *     hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory for the hook");
+ *     hs_hook hook = self ? HS_HOOK(.ops = &early_stop_ops, .self = self) : hs_hook_broken("early_stop", &error);
  *
  * name   the hook's name, for messages; not copied
  * error  copied; NULL, or without a code: HS_INVALID_ARGUMENT
@@ -204,9 +206,9 @@ typedef struct hs_trace_options {
 /* Writes TRACE_DIR/timeline-STEP.json: the recorded callbacks of this run and the ops of its metadata, in Chrome's trace
  * format (hooks/profiler.h has more). Call it in the boundary of a run that was traced:
  *
- *     before_run   set *args to args with .options of HS_TRACE_FULL; hs_run_context_record_spans(run)
- *     after_run    copy hs_run_values_metadata(values); hs_run_context_request_boundary(run)
- *     boundary     hs_run_context_write_trace(run, step, HS_TRACE_OPTIONS(.trace_dir = "run", .metadata = copy), err)
+ *   before_run   set *args to args with .options of HS_TRACE_FULL; hs_run_context_record_spans(run)
+ *   after_run    copy hs_run_values_metadata(values); hs_run_context_request_boundary(run)
+ *   boundary     hs_run_context_write_trace(run, step, HS_TRACE_OPTIONS(.trace_dir = "run", .metadata = copy), err)
  *
  * Readers see no file or the whole file. Logs its path, and how many events were dropped. Returns HS_INVALID_ARGUMENT for
  * invalid options, HS_DATA_LOSS if the metadata are not a RunMetadata, HS_RESOURCE_EXHAUSTED, or the code of the failing

@@ -10,7 +10,7 @@
  *     float loss = 0;
  *     g.variable("weights", weights, {784, 10});
  *     g.value("loss", loss);
- *     g.op("train", [&](hs::op &) { step(weights, loss); }, {.writes = {"weights", "loss"}, .advances_step = true});
+ *     g.op("train", [&](hs::op &) { train_step(weights, loss); }, {.writes = {"weights", "loss"}, .advances_step = true});
  *     hs::session s = hs::training_session(
  *         g, HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .hooks = HS_HOOKS(hs_nan_tensor(.tensor = "loss"))));
  *     while (!s.should_stop())

@@ -13,9 +13,14 @@ HS_BEGIN_DECLS
 
 /* Fetches, as a tree of any depth up to HS_MAX_FETCH_DEPTH. Build one with the macros, or by hand:
  *
- *     HS_DICT({ "train", HS_LEAF("train_op") },
- *             { "metrics", HS_DICT({ "loss", HS_LEAF("loss") }, { "accuracy", HS_LEAF("accuracy") }) })
- *     HS_LIST(HS_LEAF("a"), HS_LEAF("b"))
+ *     const hs_run_values *values;
+ *     hs_code code = hs_session_run_args(
+ *         session,
+ *         HS_RUN_ARGS(.fetches = HS_DICT({"train", HS_LEAF("train_op")},
+ *                                        {"metrics", HS_DICT({"loss", HS_LEAF("loss")}, {"accuracy", HS_LEAF("acc")})})),
+ *         &values, &err);
+ *     if (!code)
+ *         printf("%g\n", hs_run_values_number_at(values, "metrics/accuracy"));
  *
  * How long they live: init.h. For args that live longer there are the builders below. Frozen. */
 #define HS_MAX_FETCH_DEPTH 1000

@@ -6,10 +6,10 @@
 
 /* safetensors: a file format to exchange the weights of models. One file has a JSON header and the values.
  *
- *     hs_code code = hs_safetensors_load(session, "pretrained.safetensors",
+ *     hs_code code = hs_safetensors_load(raw, "pretrained.safetensors",
  *                                        HS_RESTORE_OPTIONS(.skip = HS_NAMES("global_step")), &err);
  *     if (!code)
- *         code = hs_safetensors_save(session, "export.safetensors", NULL, &err);
+ *         code = hs_safetensors_save(raw, "export.safetensors", NULL, &err);
  *
  * To continue a training, use checkpoints (checkpoint.h): a safetensors file has no checksums, no state of hooks or
  * backend, and never counts as the newest. A damaged header or a wrong length is found, a changed value is not.

@@ -136,7 +136,7 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
 /* A loop that computes its steps itself, without ops, stays its owner's:
  *
  *     while (hs_step_begin(session)) {
- *         ...                                the step, on memory that the graph knows as variables and values
+ *         train_step(&model); // on memory that the graph knows as variables and values
  *         hs_step_end(session);
  *     }
  *

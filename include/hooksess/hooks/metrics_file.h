@@ -8,9 +8,9 @@
 /* Writes scalars to a file that any program reads: a row each time it is due, the first in the first run, as
  * comma-separated values or as a JSON object on a line. Beyond TensorFlow, whose Keras has a CSVLogger.
  *
- *     step,wall_time,loss,accuracy              {"step":1,"wall_time":1700000000.125,"loss":0.5,"accuracy":null}
- *     1,1700000000.125,0.5,                     {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
- *     11,1700000007.250,0.25,0.91
+ *   step,wall_time,loss,accuracy              {"step":1,"wall_time":1700000000.125,"loss":0.5,"accuracy":null}
+ *   1,1700000000.125,0.5,                     {"step":11,"wall_time":1700000007.250,"loss":0.25,"accuracy":0.91}
+ *   11,1700000007.250,0.25,0.91
  *
  * Numbers have as many digits as it takes to read back the same, in any locale. What is not finite is nan, inf and -inf in
  * CSV and the strings "NaN", "Infinity" and "-Infinity" in JSON, which has no such numbers (protobuf's JSON has them so).

@@ -8,11 +8,12 @@
  * evaluations.
  *
  *     hs_hook averages = hs_moving_average(.variables = HS_NAMES("weights", "bias"), .decay = 0.999);
- *     ... HS_HOOKS(averages, hs_evaluation(.moving_average = &averages, .eval_op = "eval_batch", ...), ...)
+ *     hs_hook evaluation = hs_evaluation(.metrics = HS_NAMES("accuracy"), .eval_op = "eval_batch", .every_n_steps = 500,
+ *                                        .n_batches = 40, .moving_average = &averages);
  *
  * An average begins as a copy of its variable. After each training run that advances the global step, the hook computes
  *
- *     average -= (1 - decay) * (average - variable)
+ *   average -= (1 - decay) * (average - variable)
  *
  * on the host, in one thread. An average takes as much memory as its variable, and one of a variable in device memory twice
  * as much: the variable is copied to the host first. List the hook behind hs_finite_guard if the guard runs an update_op.

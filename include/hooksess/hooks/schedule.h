@@ -9,8 +9,8 @@
  *
  *     float learning_rate;
  *     hs_graph_value(g, "learning_rate", HS_FLOAT, HS_SCALAR, &learning_rate);
- *     ... HS_HOOKS(hs_schedule(.value = "learning_rate", .warmup_steps = 700, .decay = HS_DECAY_COSINE,
- *                              .from = 6e-4, .to = 6e-5, .decay_steps = 19560), ...)
+ *     hs_hook hook = hs_schedule(.value = "learning_rate", .warmup_steps = 700, .decay = HS_DECAY_COSINE,
+ *                                .from = 6e-4, .to = 6e-5, .decay_steps = 19560);
  *
  * With s = global step before the run, w = warmup_steps, h = hold_steps, d = decay_steps:
  *

@@ -20,8 +20,8 @@
  * With units_per_step, it also measures units per second, and with flops_per_step the FLOPs utilization (MFU): the part of
  * the hardware's peak rate that the model's operations take.
  *
- *     hs_step_counter(.summary_dir = "run", .units_per_step = 524288, .unit = "tokens",
- *                     .flops_per_step = 6.0 * parameters * 524288, .peak_flops = 8 * 989e12)
+ *     hs_hook hook = hs_step_counter(.summary_dir = "run", .units_per_step = 524288, .unit = "tokens",
+ *                                    .flops_per_step = 6.0 * 124e6 * 524288, .peak_flops = 8 * 989e12);
  *
  * logs "global_step/sec: 1.9, tokens/sec: 996147, MFU: 9.4 %", and charts "tokens/sec" and "mfu" (0.094). A training
  * session has a step counter without units: switch it off there with .log_step_count_steps = HS_NEVER. */
