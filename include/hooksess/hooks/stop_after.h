@@ -24,8 +24,8 @@
  * A run costs a look at the session's clock (hs_run_context_now: tens of nanoseconds, shared with all hooks that go by
  * time), and a few nanoseconds besides. Only training runs are looked at.
  *
- * What rides in the checkpoint (hooksess/hook/stop_after) is time, so that two runs of the same steps save other bytes
- * there: hs_verify_resume_options.ignore. */
+ * The hook saves the time used in checkpoints (hooksess/hook/stop_after), which is different in two runs of the same steps:
+ * hooksess verify-resume --ignore hooksess/hook/stop_after. */
 
 HS_BEGIN_DECLS
 
