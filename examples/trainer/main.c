@@ -63,35 +63,6 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
     return outcome;
 }
 
-/* --verify-resume. */
-
-static hs_code make_trial(void *user, const hs_resume_trial *trial, hs_error *err)
-{
-    struct run *run = user;
-    double accuracy;
-    run->trial = trial;
-    run->options.model_dir = trial->checkpoint_dir;
-    run->options.epochs = 0;
-    run->options.max_steps = trial->last_step;
-    run->options.losses = NULL;
-    run->options.fresh = run->options.progress = false;
-    return train(run, &accuracy, err).error.code;
-}
-
-static int verify_resume(struct run *run, char **argv)
-{
-    hs_error err;
-    hs_resume_report report = HS_INIT(hs_resume_report);
-    hs_verify_resume_options options = HS_INIT(hs_verify_resume_options, .argv = argv, .steps = run->options.verify_resume,
-                                               .train = make_trial, .user = run, .fetches = HS_NAMES("loss"));
-    if (hs_verify_resume(&options, &report, &err) == HS_OK)
-        return printf("resumed at step %lld: the %lld steps after it are the same\n", (long long)report.middle,
-                      (long long)report.compared) < 0 ||
-               fflush(stdout) != 0;
-    fprintf(stderr, "trainer: %s\n", err.message);
-    return 1;
-}
-
 static int report(const hs_outcome *outcome, double accuracy)
 {
     int status = hs_outcome_exit_code(outcome);
@@ -110,8 +81,6 @@ int main(int argc, char **argv)
         return status;
     if (openblas_set_num_threads)
         openblas_set_num_threads((int)run.options.threads);
-    if (run.options.verify_resume)
-        return verify_resume(&run, argv);
     if (run.options.mode != MODE_TRAIN)
         return run_mode(&run);
     hs_outcome outcome = train(&run, &accuracy, &err);

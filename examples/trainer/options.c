@@ -53,7 +53,6 @@ static const char help[] =
     "  --metrics FILE      step and loss every --log-steps steps, as .csv or .jsonl, cut back to the checkpoint when resumed\n"
     "                      (MODEL-DIR/metrics.csv)\n"
     "  --losses FILE       a line \"STEP LOSS\" each step, the loss as a hexadecimal float\n"
-    "  --verify-resume N   train nothing, but try whether N steps that are resumed in their middle are the same, to the bit\n"
     "  --help              this text\n"
     "\n"
     "On by default while it trains: SIGTERM and Ctrl-C save and stop, within 30 seconds (exit status 75: start it again; a\n"
@@ -80,7 +79,6 @@ static const struct {
     {"summary-steps", offsetof(struct options, summary_steps), 0, INT64_MAX},
     {"eval-steps", offsetof(struct options, eval_steps), 0, INT64_MAX},
     {"histogram-steps", offsetof(struct options, histogram_steps), 0, INT64_MAX},
-    {"verify-resume", offsetof(struct options, verify_resume), 2, INT64_MAX},
 };
 
 enum { N_NUMBERS = sizeof numbers / sizeof *numbers };

@@ -22,7 +22,7 @@ struct options {
     const struct optimizer_kind *optimizer;
     double learning_rate;
     bool fresh, progress, rollback;
-    int64_t batch_size, seed, threads, keep, verify_resume;                    /* verify_resume 0: trains */
+    int64_t batch_size, seed, threads, keep;
     int64_t save_steps, log_steps, summary_steps, eval_steps, histogram_steps; /* 0: never */
     double save_secs, stop_after_secs;                                         /* stop_after_secs 0: not given */
     int64_t epochs, max_steps;                                                 /* 0: not given */

@@ -97,8 +97,7 @@ static size_t show(struct run *run, hs_hook *hooks)
     if (options->log_steps) {
         hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .labels = HS_NAMES("step", "loss"),
                                        .every_n_steps = options->log_steps);
-        if (!run->trial)
-            hooks[n++] = metrics(run);
+        hooks[n++] = metrics(run);
     }
     if (options->eval_steps)
         hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES("summary/test_accuracy", "summary/report"),
@@ -106,8 +105,7 @@ static size_t show(struct run *run, hs_hook *hooks)
     if (options->histogram_steps)
         hooks[n++] = hs_summary_saver(.summary_ops = HS_NAMES(run->trainer.histograms), .summary_dir = options->model_dir,
                                       .every_n_steps = options->histogram_steps);
-    if (!run->trial)
-        hooks[n++] = note_hook(&run->note);
+    hooks[n++] = note_hook(&run->note);
     if (options->progress)
         hooks[n++] = log_progress(&run->log, options->last_step);
     for (size_t i = 0; i < n; i++)
@@ -119,10 +117,8 @@ void run_hooks(struct run *run, hs_hook *hooks)
 {
     const struct options *options = &run->options;
     size_t n = 0;
-    if (!run->trial) {
-        hooks[n++] = watchdog(run);
-        hooks[n++] = control(run);
-    }
+    hooks[n++] = watchdog(run);
+    hooks[n++] = control(run);
     hooks[n++] = hs_stop_at_step(.last_step = options->last_step);
     hooks[n++] = guard(run);
     if (options->stop_after_secs > 0)
@@ -130,8 +126,6 @@ void run_hooks(struct run *run, hs_hook *hooks)
     n += show(run, hooks + n);
     if (options->losses)
         hooks[n++] = losses_hook(&run->losses);
-    if (run->trial)
-        hooks[n++] = run->trial->hook;
     hooks[n].ops = NULL; /* the end */
 }
 

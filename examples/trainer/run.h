@@ -17,10 +17,9 @@ struct run {
     hs_saver *saver;
     hs_scaffold *scaffold;
     hs_graph *graph;
-    const hs_resume_trial *trial; /* NULL: it is no trial */
 };
 
-enum { MOST_HOOKS = 17 }; /* with the end of the list */
+enum { MOST_HOOKS = 16 }; /* with the end of the list */
 
 /* 0 is never on the command line, HS_NEVER in the library. */
 int64_t or_never(int64_t n);

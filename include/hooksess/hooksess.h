@@ -110,7 +110,6 @@
 #include <hooksess/timer.h>                    /* when a hook acts, and how it resumes */
 #include <hooksess/training_session.h>         /* a session with the usual hooks */
 #include <hooksess/trigger.h>                  /* when a hook acts */
-#include <hooksess/verify_resume.h>            /* finds state that no checkpoint holds */
 #include <hooksess/version.h>                  /* the version of the headers */
 
 /* Not included:

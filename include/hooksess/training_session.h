@@ -35,8 +35,8 @@ typedef struct hs_training_options {
     int64_t save_checkpoint_steps;
     const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
     double save_summaries_secs;
-    /* Steps between summaries, which begin with the first run: 1, 101, 201. For 100, 200, 300 use the trigger. None of secs,
-     * steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor has 120 s) */
+    /* Steps between summaries, which begin with the first run: 1, 101, 201. For 100, 200, 300 use the trigger. None of
+     * secs, steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor has 120 s) */
     int64_t save_summaries_steps;
     const hs_trigger *save_summaries_trigger; /* instead of save_summaries_secs or _steps */
     /* Steps between two rates (steps per second) in the log and, for TensorBoard, in the event file. 0: 100. For tokens per
@@ -69,7 +69,20 @@ typedef struct hs_training_options {
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 
 /* Opens a session, as hs_session_open does; closed like any session. The session frees all hooks in the options, also if
- * opening fails. Only if options->size is refused, the hooks stay the caller's. */
+ * opening fails. Only if options->size is refused, the hooks stay the caller's.
+ *
+ * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly, and names the first step, variable, state
+ * and value that differ. It starts the program with the environment variable HOOKSESS_RESUME_TRIAL, which only this
+ * function reads. The process is a trial then:
+ *   - The first training session of the process is recorded: after each step a checksum of each variable, of each piece of
+ *     state and of each value of the graph (hs_graph_value). Opening another training session fails with
+ *     HS_FAILED_PRECONDITION.
+ *   - checkpoint_dir and summary_dir are replaced. From the opening on, hooks, savers and all functions that use the
+ * system's files find a directory of the trial at these paths. So a trial does not touch a run. Files that the program
+ * itself writes, and what it does before it opens the session, are not redirected. A session without checkpoint_dir, a
+ *     worker's, and one with files of its own (hs_env.files) fail with HS_FAILED_PRECONDITION.
+ *   - After the last step of the trial, or when the session is closed, the process ends by SIGKILL.
+ * A malformed value fails with HS_INVALID_ARGUMENT. A setuid program ignores the variable (Linux). */
 HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);
 
 HS_END_DECLS

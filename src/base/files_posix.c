@@ -5,6 +5,7 @@
 #endif
 #include "base/env.h"
 #include "base/locks_posix.h"
+#include "base/redirect_posix.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -90,7 +91,9 @@ static hs_code open_descriptor(const char *path, int mode, int *descriptor, hs_e
 
 static hs_code posix_open(void *user, const char *path, int mode, void **file, hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     if (mode < HS_OPEN_READ || mode > HS_OPEN_NEW)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "%s: %d is no way to open a file", path, mode);
     size_t length = strlen(path) + 1;
@@ -216,25 +219,34 @@ static hs_code posix_close(void *user, void *handle, hs_error *err)
 
 static hs_code posix_rename(void *user, const char *from, const char *to, hs_error *err)
 {
+    char buffers[2][PATH_MAX];
     (void)user;
+    from = hs__redirected(from, buffers[0]);
+    to = hs__redirected(to, buffers[1]);
     return rename(from, to) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be renamed to %s", from, to);
 }
 
 static hs_code posix_remove(void *user, const char *path, hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     return unlink(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be removed", path);
 }
 
 static hs_code posix_remove_directory(void *user, const char *path, hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     return rmdir(path) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot be removed", path);
 }
 
 static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     int descriptor, result;
     do
         descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -253,13 +265,17 @@ static hs_code posix_sync_directory(void *user, const char *path, hs_error *err)
 
 static hs_code posix_make_directory(void *user, const char *path, hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     return mkdir(path, 0777) == 0 ? HS_OK : hs_error_set_errno(err, errno, "%s: cannot make the directory", path);
 }
 
 static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     struct stat found;
     if (stat(path, &found) != 0)
         return hs_error_set_errno(err, errno, "%s", path);
@@ -273,7 +289,9 @@ static hs_code posix_stat(void *user, const char *path, hs_file_stat *out, hs_er
 
 static hs_code posix_free_space(void *user, const char *path, uint64_t *bytes, hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     struct statvfs found;
     if (statvfs(path, &found) != 0)
         return hs_error_set_errno(err, errno, "%s: cannot tell how much space is left", path);
@@ -286,7 +304,9 @@ static hs_code posix_free_space(void *user, const char *path, uint64_t *bytes, h
 static hs_code posix_list(void *user, const char *path, int (*visit)(void *visitor, const char *name), void *visitor,
                           hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     DIR *directory = opendir(path);
     if (!directory)
         return hs_error_set_errno(err, errno, "%s: cannot list the directory", path);

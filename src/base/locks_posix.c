@@ -5,6 +5,7 @@
  * that belongs to no object of its caller's: it mirrors state of the kernel's that belongs to the process. Somebody else in
  * the process may still open and close the file: whoever depends on a lock asks again now and then. */
 #include "base/locks_posix.h"
+#include "base/redirect_posix.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -244,7 +245,9 @@ static hs_code hold_anew(const char *path, void **lock, hs_error *err)
 
 hs_code hs__posix_lock(void *user, const char *path, void **lock, hs_error *err)
 {
+    char buffer[PATH_MAX];
     (void)user;
+    path = hs__redirected(path, buffer);
     pthread_once(&once, watch_forks);
     enter();
     hs_code code = *lock ? make_sure(*lock, path, err) : hold_anew(path, lock, err);

@@ -68,8 +68,6 @@ static const struct {
     SIZE(hs_record_writer_options),
     SIZE(hs_recovery),
     SIZE(hs_restore_options),
-    SIZE(hs_resume_report),
-    SIZE(hs_resume_trial),
     SIZE(hs_run_args),
     SIZE(hs_run_options),
     SIZE(hs_run_status_options),
@@ -100,7 +98,6 @@ static const struct {
     SIZE(hs_trigger),
     SIZE(hs_uniform_histogram_options),
     SIZE(hs_variable_def),
-    SIZE(hs_verify_resume_options),
     SIZE(hs_watchdog_options),
 };
 

@@ -8,10 +8,11 @@
 #include <hooksess/hooks/summary_saver.h>
 
 #include "backends/graph/graph.h"
+#include "drivers/trial.h"
 #include "session/session.h"
 
 enum {
-    USUAL_HOOKS = 4,
+    USUAL_HOOKS = 5,
     SAVE_CHECKPOINT_SECS = 600,
     SAVE_SUMMARIES_STEPS = 100,
     LOG_STEP_COUNT_STEPS = 100,
@@ -93,13 +94,15 @@ static size_t make_status_hook(hs_hook *hook, const hs_training_options *options
 /* The hooks in their order. The array is zeroed, and has room for all and the end. `directory` is where this process saves.
  */
 static void make_hooks(hs_hook *hooks, const hs_training_options *options, const char *directory, hs_scaffold *scaffold,
-                       const hs_env *env)
+                       hs__trial *trial, const hs_env *env)
 {
     bool chief = !options->is_worker;
     size_t n = make_status_hook(hooks, options, env); /* the first, which is closed last */
     if (chief)
         n += add_all(hooks + n, options->chief_only_hooks);
     n += add_all(hooks + n, options->hooks);
+    if (trial)
+        hooks[n++] = hs__trial_hook(trial);
     if (chief || options->worker_saves_summaries)
         n += make_summary_hooks(hooks + n, options, scaffold, env);
     if (chief || options->worker_saves_checkpoints)
@@ -173,17 +176,19 @@ static hs_session *not_opened(const hs_env *env, const hs_error *error, hs_error
 typedef struct {
     hs_scaffold *scaffold;
     hs_hook *hooks;
-    char *directory; /* where this process saves */
+    char *directory;  /* where this process saves */
+    hs__trial *trial; /* not freed; NULL: this is not one */
 } parts;
 
-static hs_code make_parts(parts *made, const hs_training_options *options, const hs_env *env, hs_error *err)
+/* In a trial `options` get its directories. */
+static hs_code make_parts(parts *made, hs_training_options *options, const hs_env *env, hs_error *err)
 {
     size_t room = hs__hooks_count(options->hooks) + hs__hooks_count(options->chief_only_hooks) + USUAL_HOOKS + 1;
+    hs_code code = check_options(options, err);
+    if (code || (code = hs__trial_begin(&made->trial, options, env, err)))
+        return code;
     const char *directory = options->checkpoint_dir ? options->checkpoint_dir : "";
     bool apart = options->is_worker && *directory;
-    hs_code code = check_options(options, err);
-    if (code)
-        return code;
     made->scaffold = options->scaffold;
     if (!made->scaffold && !(made->scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.env = env), err)))
         return HS_RESOURCE_EXHAUSTED;
@@ -211,7 +216,7 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
     hs_error error = {0};
     const hs_env *env = hs_backend_env(backend);
     hs_session *opened = NULL;
-    parts made = {NULL, NULL, NULL};
+    parts made = {NULL, NULL, NULL, NULL};
     if (given && HS_STRUCT_TAKE(hs_training_options, chief_only_hooks, &options, given, &error))
         return not_opened(env, &error, err);
     if (make_parts(&made, &options, env, &error)) {
@@ -223,14 +228,17 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         hs_session_options session = session_options(&options, &standard);
         if (hs_graph_of(backend))
             hs__graph_ensure_step(hs_graph_of(backend));
-        make_hooks(made.hooks, &options, made.directory, made.scaffold, env);
+        make_hooks(made.hooks, &options, made.directory, made.scaffold, made.trial, env);
         session.hooks = made.hooks;
         session.scaffold = made.scaffold;
         session.take_scaffold = !options.scaffold;
         if (options.is_worker)
             destroy_chief_only(&options);
-        opened = hs_session_open(backend, &session, err);
+        opened = hs_session_open(backend, &session, &error);
+        hs__error_copy(err, &error);
     }
+    if (made.trial && !opened)
+        hs__trial_end(made.trial, &error);
     hs_env_free(env, made.hooks);
     hs__free(env, made.directory);
     return opened;

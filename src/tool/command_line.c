@@ -4,8 +4,10 @@
 
 #include <hooksess/version.h>
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What getopt_long calls the tool, whatever it was started as. */
@@ -18,13 +20,33 @@ static const struct option known[N_OPTIONS] = {
     [OPTION_TO] = {"to", required_argument, NULL, OPTION_TO},
     [OPTION_DELETE] = {"delete", no_argument, NULL, OPTION_DELETE},
     [OPTION_OUTPUT] = {"output", required_argument, NULL, OPTION_OUTPUT},
+    [OPTION_STEPS] = {"steps", required_argument, NULL, OPTION_STEPS},
+    [OPTION_MIDDLE] = {"middle", required_argument, NULL, OPTION_MIDDLE},
+    [OPTION_FETCH] = {"fetch", required_argument, NULL, OPTION_FETCH},
+    [OPTION_IGNORE] = {"ignore", required_argument, NULL, OPTION_IGNORE},
+    [OPTION_KEEP] = {"keep", required_argument, NULL, OPTION_KEEP},
 };
 
 static const char notes[] =
     "\n"
     "A checkpoint is named by its prefix (run/model.ckpt-1000), by its index file, or by a directory, whose newest it then is.\n"
     "Events are those of a file, or of all event files in a directory, in the order of their names.\n"
-    "Exit status: 0 if all is well, 1 if there is damage or diff found a difference, 2 if something could not be done.\n";
+    "Exit status: 0 if all is well, 1 if there is damage or a difference was found, 2 if something could not be done.\n";
+
+bool take_step(const char *option, const char *text, int64_t *step)
+{
+    char *end;
+    if (!text)
+        return true;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno || end == text || *end) {
+        say("%s takes a step, and '%s' is no whole number", option, text);
+        return false;
+    }
+    *step = number;
+    return true;
+}
 
 static bool is(const char *word, const char *name)
 {
@@ -40,19 +62,33 @@ static const struct command *find(const struct command *commands, const char *gr
     return NULL;
 }
 
+/* The command that is this word alone. */
+static const struct command *find_word(const struct command *commands, const char *word)
+{
+    const struct command *command = find(commands, word, NULL);
+    return command && !command->name ? command : NULL;
+}
+
+/* "checkpoint ls", until the next call. */
+static const char *title(const struct command *command)
+{
+    static char text[64];
+    snprintf(text, sizeof text, "%s%s%s", command->group, command->name ? " " : "", command->name ? command->name : "");
+    return text;
+}
+
 /* The commands of a group; all for NULL. */
 static void list(const struct command *commands, const char *group)
 {
     int width = 0;
     for (const struct command *c = commands; c->group; c++) {
-        int length = (int)(strlen(c->group) + strlen(c->name) + strlen(c->synopsis)) + 2;
+        int length = (int)(strlen(title(c)) + strlen(c->synopsis)) + 1;
         width = length > width ? length : width;
     }
     printf("usage: %s COMMAND ...\n\n", program);
     for (const struct command *c = commands; c->group; c++)
         if (is(c->group, group))
-            printf("  %s %s %-*s  %s\n", c->group, c->name, width - (int)(strlen(c->group) + strlen(c->name)) - 2,
-                   c->synopsis, c->summary);
+            printf("  %s %-*s  %s\n", title(c), width - (int)strlen(title(c)) - 1, c->synopsis, c->summary);
     if (!group)
         printf("  %-*s  %s\n  %-*s  %s\n", width, "help [COMMAND]", "this, or all about a command", width, "--version",
                "the version");
@@ -67,11 +103,12 @@ static int unknown(const char *group, const char *name)
 
 static int help(const struct command *commands, const char *group, const char *name)
 {
-    const struct command *command = group ? find(commands, group, name) : NULL;
-    if (!group || (command && !name)) {
+    const struct command *word = group ? find_word(commands, group) : NULL;
+    const struct command *command = word ? word : group ? find(commands, group, name) : NULL;
+    if (!group || (command && !name && !word)) {
         list(commands, group);
     } else if (command) {
-        printf("usage: %s %s %s %s\n\n%s%s", program, group, name, command->synopsis, command->help, notes);
+        printf("usage: %s %s %s\n\n%s%s", program, title(command), command->synopsis, command->help, notes);
     } else {
         return unknown(group, name);
     }
@@ -98,11 +135,11 @@ static int help_by_the_way(const struct command *commands, int argc, char **argv
 
 static int misused(const struct command *command)
 {
-    say("try '%s help %s %s'", program, command->group, command->name);
+    say("try '%s help %s'", program, title(command));
     return TROUBLE;
 }
 
-/* `argv` begins with the command's name. getopt_long itself says which option is none. */
+/* `argv` begins with the command's last word. getopt_long itself says which option is none. */
 static int run(const struct command *command, int argc, char **argv)
 {
     struct option options[N_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
@@ -113,14 +150,14 @@ static int run(const struct command *command, int argc, char **argv)
             options[n++] = known[i];
     argv[0] = program;
     optind = 0; /* begin anew */
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, command->n_operands == A_PROGRAM ? "+" : "", options, NULL)) != -1) {
         if (option == '?')
             return misused(command);
         call.given[option] = optarg ? optarg : "";
     }
     call.operands = argv + optind;
-    if (argc - optind != command->n_operands) {
-        say("%s %s takes %s, not %d arguments", command->group, command->name, command->synopsis, argc - optind);
+    if (command->n_operands == A_PROGRAM ? optind == argc : argc - optind != command->n_operands) {
+        say("%s takes %s, not %d arguments", title(command), command->synopsis, argc - optind);
         return misused(command);
     }
     return command->run(&call);
@@ -131,7 +168,10 @@ static int run_words(const struct command *commands, int argc, char **argv)
     const char *group = argc > 0 ? argv[0] : NULL, *name = argc > 1 ? argv[1] : NULL;
     if (group && strcmp(group, "help") == 0)
         return argc > 3 ? unknown(argv[1], argv[3]) : help(commands, name, argc > 2 ? argv[2] : NULL);
+    const struct command *word = group ? find_word(commands, group) : NULL;
     const struct command *command = group ? find(commands, group, name) : NULL;
+    if (word)
+        return run(word, argc, argv);
     if (command && name)
         return run(command, argc - 1, argv + 1);
     if (group && !command)

@@ -4,7 +4,6 @@
 #include "json.h"
 #include "output.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +13,6 @@ typedef struct {
     const char *tag; /* NULL: all */
     int64_t from, to;
 } filter;
-
-static bool take_step(const char *option, const char *text, int64_t *step)
-{
-    char *end;
-    if (!text)
-        return true;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (errno || end == text || *end) {
-        say("%s takes a step, and '%s' is no whole number", option, text);
-        return false;
-    }
-    *step = number;
-    return true;
-}
 
 static bool is_wanted(const filter *wanted, hs_string tag)
 {

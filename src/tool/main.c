@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hooksess: looks at what training wrote. Written as any program is, against the public headers alone.
+/* hooksess: looks at what training wrote, and tries whether it resumes. Written as any program is, against the public
+ * headers alone.
  *
  *   main.c              which commands there are
  *   command_line.c      finding the command, its options, help
  *   checkpoint_*.c      a command each
  *   events_*.c          likewise, and events.c, what they share
+ *   verify_resume.c, trial.c, record.c
+ *                       the trials of a resume; one of them as a process; what two have recorded
  *   open.c, numbers.c   the checkpoint that a name means; the numbers in tensors
  *   output.c, json.c    lines for people, and for programs */
 #include "command.h"
@@ -108,6 +111,40 @@ static const struct command commands[] = {
      1,
      {[OPTION_JSON] = true, [OPTION_DELETE] = true, [OPTION_OUTPUT] = true},
      events_compact},
+    {"verify-resume",
+     NULL,
+     "[--json] [--steps N] [--middle N] [--fetch NAMES] [--ignore NAMES] [--keep DIR] [--] PROGRAM ...",
+     "does a program that is resumed continue bit for bit?",
+     "Trains twice and compares the two runs bit for bit. The first run is not interrupted. The second run is killed in the\n"
+     "middle, after a checkpoint was saved, and started again; killed after one more step, and started again. (A program that\n"
+     "swaps two buffers is wrong at every second step only.) In both runs the first training session of the program\n"
+     "(hs_training_session_open) records a checksum of each variable, of each piece of state and of each value of the graph\n"
+     "after each step. The command prints the first step that differs, and what differs in it.\n"
+     "\n"
+     "If this step follows a restart, the checkpoint lacks something that the step reads. Usually this is\n"
+     "  the state of a random number generator, or the position in the data (hs_graph_state);\n"
+     "  an optimizer's moments, or a buffer that is swapped with the memory of a variable (hs_graph_variable).\n"
+     "A value that is not computed in each step keeps its number in one of the runs only: use --ignore.\n"
+     "\n"
+     "  --steps N        the last step of both runs. Default: 20. The program is killed there\n"
+     "  --middle N       the only step to restart from. Default: half of --steps, and the step after it\n"
+     "  --fetch NAMES    more tensors to compare, with commas between them. TensorFlow's graphs have no values of their own\n"
+     "  --ignore NAMES   what may differ, with commas between them: names as the command prints them\n"
+     "  --keep DIR       a new or empty directory that keeps the checkpoints, records and output (NAME.log) of the runs.\n"
+     "                   Default: a directory in $TMPDIR or /tmp that is removed\n"
+     "\n"
+     "Your checkpoint_dir and summary_dir are not changed: as soon as the program opens the session, the library uses other\n"
+     "directories in their place. Files that the program itself writes are written. Standard input is empty. The program must\n"
+     "train --steps steps in one session, in one process: MPI programs and workers of a cluster cannot be tried.\n"
+     "--json prints an object: \"same\", \"steps\" (how many are the same), \"resumed_at\", \"step\", \"differences\".\n",
+     A_PROGRAM,
+     {[OPTION_JSON] = true,
+      [OPTION_STEPS] = true,
+      [OPTION_MIDDLE] = true,
+      [OPTION_FETCH] = true,
+      [OPTION_IGNORE] = true,
+      [OPTION_KEEP] = true},
+     verify_resume},
     {NULL, NULL, NULL, NULL, NULL, 0, {false}, NULL},
 };
 

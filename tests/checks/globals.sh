@@ -7,6 +7,7 @@ allowed="
 locks_posix.c.o:files             the files that the process has locked, as the kernel's locks are the process's
 locks_posix.c.o:mutex
 locks_posix.c.o:once
+redirect_posix.c.o:newest         where files are in a trial of a resume, a process that the tool has started
 signals.c.o:before                the sessions that handle signals, and what was installed before them
 signals.c.o:covered
 signals.c.o:handling

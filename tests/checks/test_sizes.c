@@ -35,7 +35,6 @@ static void of_objects(void **state)
     SHORTER(hs_session_manager_options, hs_session_manager_new(&o, &err));
     SHORTER(hs_supervisor_options, hs_supervisor_new(hs_graph_backend(f->m.graph), &o, &err));
     SHORTER(hs_estimator_options, hs_estimator_new(&o, &err));
-    SHORTER(hs_verify_resume_options, hs_verify_resume(&o, NULL, &err));
     hs_coordinator_free(coordinator);
 }
 

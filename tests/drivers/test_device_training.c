@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training whose variables are on a device, with a loop of its own. With an argument this program is a trial of
- * hs_verify_resume. */
+/* A training whose variables are on a device, with a loop of its own. */
 #include "backends/device.h"
 
 #include <math.h>
@@ -8,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { N = 1 << 15, STEPS = 6, MIDDLE = 4 }; /* more than is copied at once */
+enum { N = 1 << 15, STEPS = 6 }; /* more than is copied at once */
 
 typedef struct {
     device d;
@@ -331,47 +330,9 @@ static void a_copy_that_fails_in_a_guard_names_the_tensor(void **state)
     assert_says(&t->err, HS_INTERNAL, "hook 'nan_tensor', after_run at step 1: tensor 'loss': ");
 }
 
-/* Verifying, in processes of their own. */
-
-static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
-{
-    training *t = user;
-    make(t);
-    hs_training_options options =
-        HS_INIT(hs_training_options, .checkpoint_dir = trial->checkpoint_dir, .hooks = HS_HOOKS(trial->hook));
-    t->session = hs_training_session_open(hs_graph_backend(t->graph), &options, err);
-    while (hs_step_begin(t->session)) {
-        compute(t);
-        hs_step_end(t->session);
-    }
-    hs_code code = hs_session_close(t->session, err).error.code;
-    unmake(t);
-    return code;
-}
-
-static hs_code verify(char **argv, const char *scratch, hs_resume_report *report, hs_error *err)
-{
-    training t = {.position = 0};
-    hs_verify_resume_options options =
-        HS_INIT(hs_verify_resume_options, .argv = argv, .steps = STEPS, .middle = MIDDLE, .train = train, .user = &t,
-                .fetches = HS_NAMES("loss"), .scratch_dir = scratch);
-    return hs_verify_resume(&options, report, err);
-}
-
-static char *self_name;
-
-static void a_resumed_run_is_verified(void **state)
-{
-    training *t = *state;
-    char *argv[] = {self_name, "trial", NULL};
-    hs_resume_report report = HS_INIT(hs_resume_report);
-    assert_ok(verify(argv, t->directory, &report, &t->err), &t->err);
-    assert_int_equal(report.compared, STEPS - MIDDLE);
-}
-
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         test(who_touches_the_device_dies),
@@ -386,12 +347,6 @@ int main(int argc, char **argv)
         test(a_copy_that_fails_in_a_restore_names_the_variable),
         test(a_copy_that_is_unavailable_once_is_recovered_from),
         test(a_copy_that_fails_in_a_guard_names_the_tensor),
-        test(a_resumed_run_is_verified),
     };
-    self_name = argv[0];
-    if (argc > 1) {
-        verify(argv, NULL, NULL, NULL);
-        return 99; /* in no trial */
-    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,8 @@ import unittest
 from support import SOURCE, TIMEOUT, TOOL, ToolCase
 
 COMMANDS = [("checkpoint", "ls"), ("checkpoint", "stat"), ("checkpoint", "verify"), ("checkpoint", "diff"),
-            ("checkpoint", "convert"), ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact")]
+            ("checkpoint", "convert"), ("events", "ls"), ("events", "cat"), ("events", "check"), ("events", "compact"),
+            ("verify-resume",)]
 
 
 class CommandLine(ToolCase):
@@ -19,8 +20,8 @@ class CommandLine(ToolCase):
     def test_help_lists_every_command(self):
         text = self.prints("help")
         self.assertEqual(self.prints("--help"), text)
-        for group, name in COMMANDS:
-            self.assertIn(f"  {group} {name} ", text)
+        for words in COMMANDS:
+            self.assertIn(f"  {' '.join(words)} ", text)
         self.assertIn("  checkpoint ls [--json] PREFIX  ", self.prints("help", "checkpoint"))
 
     def test_the_summaries_in_help_are_in_one_column(self):
@@ -29,11 +30,11 @@ class CommandLine(ToolCase):
         self.assertEqual(len({re.match(r" +\S.*?  +", line).end() for line in lines}), 1, lines)
 
     def test_help_of_a_command(self):
-        for group, name in COMMANDS:
-            text = self.prints("help", group, name)
-            self.assertTrue(text.startswith(f"usage: hooksess {group} {name} "), text)
+        for words in COMMANDS:
+            text = self.prints("help", *words)
+            self.assertTrue(text.startswith(f"usage: hooksess {' '.join(words)} "), text)
             self.assertIn("Exit status", text)
-            self.assertEqual(self.prints(group, name, "--help"), text)
+            self.assertEqual(self.prints(*words, "--help"), text)
 
     def test_help_anywhere(self):
         text = self.prints("help", "checkpoint", "ls")
@@ -41,6 +42,7 @@ class CommandLine(ToolCase):
                 ("checkpoint", "ls", "--bogus", "--help"), ("checkpoint", "ls", "-h"):
             self.assertEqual(self.prints(*arguments), text)
         self.assertIn("--help.index", self.says("checkpoint", "ls", "--", "--help"))
+        self.assertEqual(self.prints("verify-resume", "program", "--help"), self.prints("help", "verify-resume"))
 
     def test_nothing_to_do(self):
         self.assertIn("what to do is not said", self.says())

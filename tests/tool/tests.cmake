@@ -8,11 +8,16 @@ hooksess_compile_options(tool_make_checkpoint)
 set_target_properties(tool_make_checkpoint PROPERTIES OUTPUT_NAME make_checkpoint
                                                       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/tool)
 target_link_libraries(tool_make_checkpoint PRIVATE hooksess_test_support)
+add_executable(tool_resume_program ${CMAKE_CURRENT_LIST_DIR}/resume_program.c)
+hooksess_compile_options(tool_resume_program)
+set_target_properties(tool_resume_program PROPERTIES OUTPUT_NAME resume_program
+                                                     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/tool)
+target_link_libraries(tool_resume_program PRIVATE hooksess::hooksess)
 add_library(tool_note_syncs MODULE ${CMAKE_CURRENT_LIST_DIR}/note_syncs.c)
 set_target_properties(tool_note_syncs PROPERTIES PREFIX "" OUTPUT_NAME note_syncs LIBRARY_OUTPUT_DIRECTORY
                                                                                   ${PROJECT_BINARY_DIR}/tests/tool)
 
-foreach(test IN ITEMS command ls stat verify diff convert hostile events)
+foreach(test IN ITEMS command ls stat verify diff convert hostile events resume)
   add_test(NAME tool/${test} COMMAND ${Python3_EXECUTABLE} -m unittest discover -v -s ${CMAKE_CURRENT_LIST_DIR} -p test_${test}.py)
   # a claim of more memory than there is gets NULL, under the sanitizers too
   set_tests_properties(

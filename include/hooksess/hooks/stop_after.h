@@ -22,7 +22,7 @@
  * limit is already over, the session is interrupted before its first run.
  *
  * The state "hooksess/hook/stop_after" in checkpoints is a time. Runs of the same steps differ there:
- * hs_verify_resume_options.ignore.
+ * hooksess verify-resume --ignore hooksess/hook/stop_after.
  *
  * Threads: any thread, at any time. */
 

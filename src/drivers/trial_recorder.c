@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook that notes, after each step, what all there is looks like. */
-#include "drivers/resume.h"
+/* The hook of a trial. It records after each step a checksum of each piece of state, each variable and each value. */
+#include "drivers/trial.h"
 
 #include <hooksess/tf1/scaffold.h>
 
+#include "backends/graph/graph.h"
 #include "base/crc32c.h"
 #include "checkpoint/source.h"
 #include "session/session.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Lines. */
@@ -34,10 +36,12 @@ static uint32_t checksum(const hs_tensor *value)
 static hs_code add_line(void *user, const char *name, const hs_tensor *value, hs_error *err)
 {
     const lines *l = user;
-    char shape[HS_SHAPE_TEXT_SIZE];
+    char shape[HS_SHAPE_TEXT_SIZE], number[32] = "-";
     hs_shape of = hs_tensor_shape(value);
-    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s ", (long long)l->step, l->kind, (unsigned long)checksum(value),
-                    value->bytes, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape));
+    if (value->dtype != HS_STRING && hs_shape_elements(&of) == 1)
+        snprintf(number, sizeof number, "%.9g", hs_tensor_number(value, 0));
+    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)checksum(value),
+                    value->bytes, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
     for (; *name; name++)
         hs__buffer_append(l->to, (unsigned char)*name < ' ' ? "?" : name, 1);
     hs__buffer_append(l->to, "\n", 1);
@@ -61,13 +65,36 @@ static hs_code add_saved(void *user, const hs__saved *saved, hs_error *err)
 
 /* The hook. */
 
+static bool is_listed(const char *name, const char *const *names)
+{
+    for (size_t i = 0; names && names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* What is fetched in each run: what was asked for, and what the graph names for hooks to look at. */
+static hs_code choose_names(hs__recorder *r, const hs_graph *graph, hs_error *err)
+{
+    size_t most = hs__names_count(r->fetches) + (graph ? graph->n_nodes : 0) + 1, n = 0;
+    r->names = hs__alloc(r->env, most, sizeof *r->names);
+    if (!r->names)
+        return hs__no_memory(err, most * sizeof *r->names, "names");
+    for (size_t i = 0; r->fetches && r->fetches[i]; i++)
+        r->names[n++] = r->fetches[i];
+    for (size_t i = 0; graph && i < graph->n_nodes; i++)
+        if (graph->nodes[i]->kind == HS__VALUE && !is_listed(graph->nodes[i]->name, r->fetches))
+            r->names[n++] = graph->nodes[i]->name;
+    r->wants = (hs_run_args)HS_INIT(hs_run_args, .names = r->names);
+    return HS_OK;
+}
+
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     hs__recorder *r = self;
-    hs_code code = HS_OK;
-    r->begun = true;
-    for (size_t i = 0; !code && r->fetches && r->fetches[i]; i++)
-        code = hs_backend_check_tensor(backend, r->fetches[i], err);
+    hs_code code = choose_names(r, hs_graph_of(backend), err);
+    for (size_t i = 0; !code && r->names[i]; i++)
+        code = hs_backend_check_tensor(backend, r->names[i], err);
     return code;
 }
 
@@ -76,68 +103,50 @@ static hs_saver *saver_of(const hs_raw_session *session)
     return hs_scaffold_saver(session->owner->scaffold);
 }
 
-/* One that saves as the session's does, and leaves the session's alone. */
-static hs_code make_saver(hs__recorder *r, const hs_raw_session *session, hs_error *err)
-{
-    const hs_saver *like = saver_of(session);
-    hs_saver_options options =
-        HS_INIT(hs_saver_options, .env = r->env, .variables = like->variables, .names = like->names,
-                .nonfinite = like->nonfinite, .graph_saves = like->graph.saves, .graph_restores = like->graph.restores);
-    hs__buffer def;
-    hs_error error = {0};
-    hs__buffer_init(&def, r->env);
-    if (like->graph.def)
-        hs__graph_saver_pack(&like->graph, like->graph.def, &def);
-    options.saver_def = (hs_bytes){def.data, def.size};
-    if (!hs__buffer_check(&def, "a SaverDef", &error) && !r->saver)
-        r->saver = hs_saver_new(&options, &error);
-    hs__buffer_free(&def);
-    return hs__error_copy(err, &error);
-}
-
 static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
 {
     hs__recorder *r = self;
-    const hs__resume_order *order = r->order;
     (void)coordinator;
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
-    if (order->trial != HS__TRIAL_WHOLE)
-        return step == order->middle || r->last >= 0
-                   ? HS_OK
-                   : hs_error_set(err, HS_FAILED_PRECONDITION,
-                                  "the run begins at step %lld, and not at %lld, of which it was left a checkpoint; give "
-                                  "its session the trial's directory (hs_resume_trial.checkpoint_dir)",
-                                  (long long)step, (long long)order->middle);
-    if (step >= order->middle && r->last < 0)
+    if (r->recorded >= 0) /* a recovery */
+        return HS_OK;
+    if (r->first && step != r->first)
+        return hs_error_set(
+            err, HS_FAILED_PRECONDITION,
+            "the program begins at step %lld although its checkpoint_dir has a checkpoint of step %lld; let "
+            "it resume (hs_training_options.restore)",
+            (long long)step, (long long)r->first);
+    if (step >= r->last)
         return hs_error_set(err, HS_FAILED_PRECONDITION,
-                            "the run begins at step %lld, not before %lld, which is to be resumed from", (long long)step,
-                            (long long)order->middle);
-    return make_saver(r, session, err);
+                            "the program begins at step %lld although its checkpoint_dir is empty; choose later steps "
+                            "(--steps, --middle)",
+                            (long long)step);
+    return HS_OK;
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     hs__recorder *r = self;
     (void)run, (void)err;
-    if (r->fetches)
+    if (r->names[0])
         *args = &r->wants;
     return HS_OK;
 }
 
-/* Values of a run are noted at once: they are not kept until the boundary. */
+/* Values are recorded now, as they are not valid at the boundary. */
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     hs__recorder *r = self;
-    lines fetched = {.to = &r->fetched, .kind = "fetch", .step = hs_run_context_global_step(run, err)};
+    lines fetched = {.to = &r->fetched, .kind = "value", .step = hs_run_context_global_step(run, err)};
     hs_code code = err->code;
     hs__buffer_clear(&r->fetched);
     for (size_t i = 0; !code && i < hs_run_values_count(values); i++) {
         hs_tensor host;
         const hs_tensor *value = hs_run_values_tensor(values, i);
         if (!(code = hs_tensor_host(value, &r->copy, &host, err)))
-            code = add_line(&fetched, r->fetches[i], &host, err);
+            code = add_line(&fetched, r->names[i], &host, err);
     }
     hs_run_context_request_boundary(run);
     return code;
@@ -154,81 +163,73 @@ static hs_code record(hs__recorder *r, const hs_raw_session *session, int64_t st
     if ((code = hs__buffer_check(&r->line, "the record of a step", err)) ||
         (code = hs__file_write(&r->file, r->line.data, r->line.size, err)))
         return code;
-    r->last = step;
+    r->recorded = step;
     return HS_OK;
 }
 
-/* The second checkpoint is of no use at the last step. */
-static bool is_middle(const hs__recorder *r, int64_t step)
+/* The trial is over. Other hooks have seen the step, and the saver is the session's: the checkpoint is one that the program
+ * could have saved here. */
+static hs_code finish(hs__recorder *r, hs_run_context *run, int64_t step, hs_error *err)
 {
-    const hs__resume_order *order = r->order;
-    return order->trial == HS__TRIAL_WHOLE && step >= order->middle && r->n_left < HS__MIDDLES &&
-           (!r->n_left || step < order->last_step);
-}
-
-static hs_code leave(hs__recorder *r, hs_raw_session *session, int64_t step, hs_error *err)
-{
+    const hs_error none = {0};
+    hs_raw_session *session = hs_run_context_session(run);
     hs_code code =
-        hs_saver_save(r->saver, session, r->models_to_leave[r->n_left], step, HS_SAVE_OPTIONS(.no_meta_graph = true), err);
-    if (!code)
-        r->middles[r->n_left++] = step;
-    return code;
+        r->prefix ? hs_saver_save(saver_of(session), session, r->prefix, step, HS_SAVE_OPTIONS(.no_meta_graph = true), err)
+                  : HS_OK;
+    if (code)
+        return code;
+    r->end(r->user, &none);
+    hs_run_context_request_stop(run);
+    return HS_OK;
 }
 
 static hs_code boundary(void *self, hs_run_context *run, hs_error *err)
 {
     hs__recorder *r = self;
-    hs_raw_session *session = hs_run_context_session(run);
     if (hs_run_context_boundary(run) != HS_BOUNDARY_RUN)
         return HS_OK;
     int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0 || step <= r->last) /* a run that makes no step */
+    if (step < 0 || step <= r->recorded) /* a run that makes no step */
         return err->code;
-    hs_code code = record(r, session, step, err);
-    if (!code && is_middle(r, step))
-        code = leave(r, session, step, err);
-    if (step >= r->order->last_step)
-        hs_run_context_request_stop(run);
-    return code;
+    hs_code code = record(r, hs_run_context_session(run), step, err);
+    return code || step < r->last ? code : finish(r, run, step, err);
 }
 
 static void close_hook(void *self, const hs_outcome *outcome)
 {
     hs__recorder *r = self;
-    if (outcome->reason == HS_REASON_FAILED && !r->failure.code)
-        r->failure = outcome->error;
+    hs_error why = {0};
+    if (outcome->reason == HS_REASON_FAILED)
+        why = outcome->error;
+    else if (r->recorded < r->last)
+        hs_error_set(&why, HS_FAILED_PRECONDITION,
+                     "the training session ended at step %lld, before step %lld; try fewer steps (--steps)",
+                     (long long)outcome->step, (long long)r->last);
+    r->end(r->user, &why);
 }
 
 hs_hook hs__recorder_hook(hs__recorder *recorder)
 {
     static const hs_hook_ops ops =
-        HS_INIT(hs_hook_ops, .name = "verify_resume", .begin = begin, .after_create_session = after_create_session,
+        HS_INIT(hs_hook_ops, .name = "resume_trial", .begin = begin, .after_create_session = after_create_session,
                 .before_run = before_run, .after_run = after_run, .boundary = boundary, .close = close_hook);
     return hs_hook_hold((hs_hook){.ops = &ops, .self = recorder});
 }
 
-hs_code hs__recorder_open(hs__recorder *recorder, const hs_env *env, const hs__resume_order *order,
-                          const char *const *fetches, const char *record_path, const char *const *models_to_leave,
-                          hs_error *err)
+hs_code hs__recorder_open(hs__recorder *recorder, const char *path, hs_error *err)
 {
-    *recorder = (hs__recorder){.env = env,
-                               .order = order,
-                               .fetches = fetches,
-                               .wants = HS_INIT(hs_run_args, .names = fetches),
-                               .models_to_leave = models_to_leave,
-                               .copy = {.env = env},
-                               .last = -1,
-                               .middles = {-1, -1}};
-    hs__buffer_init(&recorder->fetched, env);
-    hs__buffer_init(&recorder->line, env);
-    return hs__file_open(&recorder->file, env, record_path, HS_OPEN_NEW, err);
+    recorder->copy = (hs_host_copy){.env = recorder->env};
+    recorder->recorded = -1;
+    hs__buffer_init(&recorder->fetched, recorder->env);
+    hs__buffer_init(&recorder->line, recorder->env);
+    return hs__file_open(&recorder->file, recorder->env, path, HS_OPEN_NEW, err);
 }
 
 hs_code hs__recorder_close(hs__recorder *recorder, hs_error *err)
 {
-    hs_saver_free(recorder->saver);
     hs_host_copy_free(&recorder->copy);
     hs__buffer_free(&recorder->fetched);
     hs__buffer_free(&recorder->line);
+    hs__free(recorder->env, recorder->names);
     return hs__file_close(&recorder->file, err);
 }

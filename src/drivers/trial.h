@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_DRIVERS_TRIAL_H
+#define HS_DRIVERS_TRIAL_H
+
+#include <hooksess/checkpoint.h>
+#include <hooksess/training_session.h>
+
+#include "base/buffer.h"
+#include "base/files.h"
+
+/* Trials of a resume, as the program that trains sees them. The command `hooksess verify-resume` (src/tool/verify_resume.c)
+ * starts the program once for each trial and compares what the trials record.
+ *
+ *   trial.c            the trial that the environment variable asks for: where its files are, how it ends
+ *   trial_recorder.c   the hook that records every step
+ *
+ * The variable is HOOKSESS_RESUME_TRIAL="NAME FIRST LAST FETCHES DIRECTORY":
+ *
+ *   NAME       the trial's. "whole" trains in the directory whole/, all others in run/, one after the other. They save a
+ *              checkpoint at their last step.
+ *   FIRST      the global step that the trial must resume from; 0: it begins before LAST
+ *   LAST       the step at which the trial ends
+ *   FETCHES    names of tensors to record in addition to the graph's values, with commas between them; "-": none
+ *   DIRECTORY  the trials' directory, an absolute path
+ *
+ * What a trial writes there:
+ *
+ *   whole/, run/                       in place of the program's checkpoint_dir
+ *   whole.summaries/, run.summaries/   in place of the program's summary_dir
+ *   NAME.record   a line for each thing of each step: "STEP KIND CHECKSUM:BYTES DTYPE SHAPE VALUE NAME". KIND is state,
+ *                 variable or value. VALUE is the number if the tensor has one element, else "-".
+ *   NAME.result   how the trial ended: "CODE STEP MESSAGE" with the last step that was recorded; -1: none
+ *
+ * The first training session of the process is recorded. After the last step, or when this session is closed, the process
+ * writes the result and ends itself by SIGKILL: nothing that follows the training in the program is done. */
+
+#define HS__TRIAL_VARIABLE "HOOKSESS_RESUME_TRIAL"
+
+typedef struct hs__trial hs__trial;
+
+/* *trial is NULL if the variable is not set. Otherwise `options` name the trial's directories. HS_INVALID_ARGUMENT: the
+ * variable is malformed. HS_FAILED_PRECONDITION: the session cannot be tried, or another one already is. A trial lives as
+ * long as the process. */
+hs_code hs__trial_begin(hs__trial **trial, hs_training_options *options, const hs_env *env, hs_error *err);
+hs_hook hs__trial_hook(hs__trial *trial);
+/* Writes the result and ends the process. `error` has the code HS_OK if the trial was made. */
+void hs__trial_end(void *trial, const hs_error *error);
+
+/* The hook. */
+typedef struct hs__recorder {
+    const hs_env *env;
+    int64_t first, last;                            /* steps, as in the variable */
+    const char *const *fetches;                     /* NULL: only the graph's values */
+    const char *prefix;                             /* of the checkpoint of the last step; NULL: none */
+    void (*end)(void *user, const hs_error *error); /* called after the last step, and when the session is closed */
+    void *user;
+
+    const char **names; /* of all that is fetched */
+    hs_run_args wants;
+    hs__buffer fetched, line; /* of the last run; of the step */
+    hs__file file;
+    hs_host_copy copy;
+    int64_t recorded; /* the last step that was recorded; -1: none */
+} hs__recorder;
+
+/* Creates the record, a file at `path`. The caller has set the fields up to `user`. */
+hs_code hs__recorder_open(hs__recorder *recorder, const char *path, hs_error *err);
+hs_code hs__recorder_close(hs__recorder *recorder, hs_error *err);
+/* The hook of a recorder, which the session does not free. */
+hs_hook hs__recorder_hook(hs__recorder *recorder);
+
+#endif

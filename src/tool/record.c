@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L /* getline */
+#include "record.h"
+
+#include "events.h"
+#include "output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A line of a record, taken apart. */
+typedef struct {
+    int64_t step;
+    char *text;                                 /* all of it; the others are parts */
+    const char *kind, *content, *number, *name; /* content: checksum, type and shape */
+} line;
+
+typedef struct record {
+    const char *path;
+    FILE *file;
+    line *lines; /* of the step */
+    size_t n, capacity;
+    line next; /* the first of the step after it; text NULL: the end */
+    bool failed;
+} record;
+
+/* Reading. */
+
+/* The word at *at, which is ended there; NULL at the end. */
+static char *next_word(char **at)
+{
+    char *word = *at, *end = strchr(word, ' ');
+    if (!end)
+        return NULL;
+    *end = '\0';
+    *at = end + 1;
+    return word;
+}
+
+static bool parse(char *text, line *out)
+{
+    char *at = text, *rest, *step = next_word(&at), *kind = step ? next_word(&at) : NULL, *words[3], *number;
+    out->text = text;
+    for (int i = 0; i < 3; i++)
+        words[i] = kind && (i == 0 || words[i - 1]) ? next_word(&at) : NULL;
+    number = words[2] ? next_word(&at) : NULL;
+    if (!number || !*at)
+        return false;
+    words[1][-1] = words[2][-1] = ' '; /* the three are one content */
+    out->step = strtoll(step, &rest, 10);
+    out->kind = kind;
+    out->content = words[0];
+    out->number = number;
+    out->name = at;
+    return rest > step && !*rest;
+}
+
+static bool is_listed(const char *name, const char *list)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (!at[length] || at[length] == ','))
+            return true;
+    return false;
+}
+
+/* The next line that is not ignored. */
+static void read_line(record *r, const char *ignore)
+{
+    do {
+        char *text = NULL;
+        size_t capacity = 0;
+        free(r->next.text);
+        r->next.text = NULL;
+        ssize_t length = getline(&text, &capacity, r->file);
+        if (length <= 0) {
+            r->failed = ferror(r->file);
+            if (r->failed)
+                say("%s: cannot be read: %s", r->path, strerror(errno));
+            free(text);
+            return;
+        }
+        bool whole = text[length - 1] == '\n';
+        text[length - whole] = '\0';
+        if (!whole || !parse(text, &r->next)) {
+            say("%s: damaged at '%s'", r->path, text);
+            r->failed = true;
+            free(text);
+            r->next.text = NULL;
+            return;
+        }
+    } while (is_listed(r->next.name, ignore));
+}
+
+static void clear_lines(record *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        free(r->lines[i].text);
+    r->n = 0;
+}
+
+/* Has the lines of the next step after `after`: none behind `last` and at the end. */
+static void next_step(record *r, int64_t after, int64_t last, const char *ignore)
+{
+    clear_lines(r);
+    while (r->next.text && r->next.step <= after)
+        read_line(r, ignore);
+    for (int64_t step = r->next.step; r->next.text && r->next.step == step && step <= last; read_line(r, ignore)) {
+        if (r->n == r->capacity) {
+            r->capacity = 2 * r->capacity + 16;
+            r->lines = must_allocate(r->lines, r->capacity, sizeof *r->lines);
+        }
+        r->lines[r->n++] = r->next;
+        r->next.text = NULL;
+    }
+}
+
+static bool open_record(record *r, const char *path, const char *ignore)
+{
+    *r = (record){.path = path, .file = fopen(path, "re")};
+    if (!r->file)
+        say("%s: cannot be read: %s", path, strerror(errno));
+    else
+        read_line(r, ignore);
+    return r->file && !r->failed;
+}
+
+static void close_record(record *r)
+{
+    clear_lines(r);
+    free(r->lines);
+    free(r->next.text);
+    if (r->file)
+        fclose(r->file);
+}
+
+/* Comparing. */
+
+/* Mostly it has the same place in both. */
+static const line *find(const record *in, const line *like, size_t guess)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        const line *at = &in->lines[(guess + i) % in->n];
+        if (strcmp(at->name, like->name) == 0 && strcmp(at->kind, like->kind) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+static void note(comparison *c, const line *uninterrupted, const line *resumed)
+{
+    const line *either = uninterrupted ? uninterrupted : resumed;
+    if (c->n == c->capacity) {
+        c->capacity = 2 * c->capacity + 16;
+        c->differences = must_allocate(c->differences, c->capacity, sizeof *c->differences);
+    }
+    c->differences[c->n++] = (record_difference){either->kind, either->name, uninterrupted ? uninterrupted->number : NULL,
+                                                 resumed ? resumed->number : NULL};
+}
+
+static void compare_step(comparison *c)
+{
+    const record *a = &c->runs[0], *b = &c->runs[1];
+    c->things = a->n;
+    for (size_t i = 0; i < a->n; i++) {
+        const line *other = find(b, &a->lines[i], i);
+        if (!other || strcmp(other->content, a->lines[i].content) != 0)
+            note(c, &a->lines[i], other);
+    }
+    for (size_t i = 0; i < b->n; i++)
+        if (!find(a, &b->lines[i], i))
+            note(c, NULL, &b->lines[i]);
+}
+
+static void compare(comparison *c, int64_t after, int64_t last, const char *ignore)
+{
+    record *a = &c->runs[0], *b = &c->runs[1];
+    for (;;) {
+        next_step(a, after, last, ignore);
+        next_step(b, after, last, ignore);
+        if (a->failed || b->failed || (!a->n && !b->n))
+            return;
+        int64_t x = a->n ? a->lines[0].step : INT64_MAX, y = b->n ? b->lines[0].step : INT64_MAX;
+        if (x == y)
+            compare_step(c);
+        if (x != y || c->n) {
+            c->step = x < y ? x : y;
+            return;
+        }
+        c->same++;
+    }
+}
+
+bool compare_records(comparison *c, const char *uninterrupted, const char *resumed, int64_t after, int64_t last,
+                     const char *ignore)
+{
+    *c = (comparison){.step = -1, .runs = must_allocate(NULL, 2, sizeof *c->runs)};
+    c->runs[0] = c->runs[1] = (record){.file = NULL};
+    if (!open_record(&c->runs[0], uninterrupted, ignore) || !open_record(&c->runs[1], resumed, ignore))
+        return false;
+    compare(c, after, last, ignore);
+    return !c->runs[0].failed && !c->runs[1].failed;
+}
+
+void free_comparison(comparison *c)
+{
+    close_record(&c->runs[0]);
+    close_record(&c->runs[1]);
+    free(c->runs);
+    free(c->differences);
+}

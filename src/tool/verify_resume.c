@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does a program that is resumed continue as if it had never stopped? */
+#define _XOPEN_SOURCE 700 /* realpath, nftw */
+#include "command.h"
+#include "events.h"
+#include "json.h"
+#include "open.h"
+#include "output.h"
+#include "record.h"
+#include "trial.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STEPS = 20, MOST_NAMED = 3, MOST_LISTED = 10, MOST_PARTS = 3 };
+
+typedef struct {
+    trials trials;
+    int64_t steps, middle; /* middle 0: half of the steps, and the next */
+    const char *ignore;
+    bool json;
+} job;
+
+/* The directory. */
+
+static int remove_entry(const char *path, const struct stat *found, int type, struct FTW *place)
+{
+    (void)found, (void)type, (void)place;
+    if (remove(path) != 0)
+        say("%s: cannot be removed: %s", path, strerror(errno));
+    return 0;
+}
+
+static void remove_all(const char *directory)
+{
+    nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* rmdir finds out whether a directory that exists is empty. */
+static bool make_kept(const char *directory)
+{
+    if ((rmdir(directory) == 0 || errno == ENOENT) && mkdir(directory, 0777) == 0)
+        return true;
+    say("--keep %s: %s", directory, strerror(errno));
+    return false;
+}
+
+static char *make_temporary(void)
+{
+    const char *base = getenv("TMPDIR");
+    if (!base || !*base)
+        base = "/tmp";
+    size_t bytes = strlen(base) + sizeof "/hooksess-XXXXXX";
+    char *made = must_allocate(NULL, bytes, 1);
+    snprintf(made, bytes, "%s/hooksess-XXXXXX", base);
+    if (mkdtemp(made))
+        return made;
+    say("a directory in '%s' cannot be made: %s", base, strerror(errno));
+    free(made);
+    return NULL;
+}
+
+/* An absolute path, as a program may change its directory. */
+static char *make_directory(const char *kept)
+{
+    char *made = NULL, *whole = NULL;
+    if (kept ? make_kept(kept) : (made = make_temporary()) != NULL) {
+        whole = realpath(kept ? kept : made, NULL);
+        if (!whole)
+            say("%s: %s", kept ? kept : made, strerror(errno));
+    }
+    free(made);
+    return whole;
+}
+
+/* What was found. */
+
+/* The run that is interrupted, in parts; how much of it is the same. */
+typedef struct {
+    trial parts[MOST_PARTS];
+    int n_parts;
+    int64_t same;
+} findings;
+
+static void put_same(const findings *found, size_t things)
+{
+    printf("resumed at step %lld", (long long)found->parts[1].first);
+    if (found->n_parts > 2)
+        printf(" and at step %lld", (long long)found->parts[2].first);
+    printf(": the same for %lld steps, each with %zu variables, states and values\n", (long long)found->same, things);
+}
+
+static void put_first_difference(const comparison *c, const trial *part)
+{
+    printf("step %lld differs in", (long long)c->step);
+    for (size_t i = 0; i < c->n && i < MOST_NAMED; i++) {
+        printf("%s the %s '", i ? "," : "", c->differences[i].kind);
+        put_name(c->differences[i].name);
+        fputs("'", stdout);
+    }
+    if (c->n > MOST_NAMED)
+        printf(" and %zu more", c->n - MOST_NAMED);
+    if (!c->n)
+        fputs(" that only one of the runs makes it", stdout);
+    if (part->first)
+        printf(" (resumed at step %lld)\n", (long long)part->first);
+    else
+        puts(" (two runs from the start)");
+}
+
+static void put_number(const char *run, const char *number)
+{
+    if (!number)
+        printf(" missing in the %s run", run);
+    else if (strcmp(number, "-") != 0)
+        printf(" %s in the %s run", number, run);
+}
+
+static void put_differences(const comparison *c, const trial *part)
+{
+    for (size_t i = 0; i < c->n && i < MOST_LISTED; i++) {
+        const record_difference *d = &c->differences[i];
+        printf("  %-8s ", d->kind);
+        put_name(d->name);
+        fputs(":", stdout);
+        put_number("first", d->uninterrupted);
+        put_number(part->first ? "resumed" : "second", d->resumed);
+        if (d->uninterrupted && d->resumed && strcmp(d->uninterrupted, d->resumed) == 0)
+            fputs(strcmp(d->resumed, "-") == 0 ? " other bytes" : " (other bits)", stdout);
+        puts("");
+    }
+    puts(part->first
+             ? "A step reads something that no checkpoint holds, or that is not restored as it was saved: a random\n"
+               "number generator, a position in the data, an optimizer's moments, a buffer that is swapped.\n"
+               "See 'hooksess help verify-resume'."
+             : "The program does not compute the same twice, whether it is resumed or not: its seed is the time, say,\n"
+               "or its threads add in any order.");
+}
+
+static json_t *js_side(const char *number)
+{
+    char *end;
+    double value = number ? strtod(number, &end) : 0;
+    return number && end > number && !*end ? js_number(value, false) : json_null();
+}
+
+static json_t *js_difference(const record_difference *d)
+{
+    json_t *object = json_object();
+    js_set(object, "kind", js_text(d->kind));
+    js_set(object, "name", js_text(d->name));
+    js_set(object, "uninterrupted", js_side(d->uninterrupted));
+    js_set(object, "resumed", js_side(d->resumed));
+    return object;
+}
+
+static void write_json(const findings *found, const comparison *c)
+{
+    json_t *object = json_object(), *resumed = json_array(), *differences = json_array();
+    for (int i = 1; i < found->n_parts; i++)
+        json_array_append_new(resumed, js_number((long double)found->parts[i].first, true));
+    for (size_t i = 0; i < c->n; i++)
+        json_array_append_new(differences, js_difference(&c->differences[i]));
+    js_set(object, "same", json_boolean(c->step < 0));
+    js_set(object, "steps", js_number((long double)found->same, true));
+    js_set(object, "resumed_at", resumed);
+    js_set(object, "step", c->step < 0 ? json_null() : js_number((long double)c->step, true));
+    js_set(object, "differences", differences);
+    js_write(object);
+    puts("");
+}
+
+static void report(const job *j, const findings *found, const comparison *c, const trial *part)
+{
+    if (j->json) {
+        write_json(found, c);
+    } else if (c->step < 0) {
+        put_same(found, c->things);
+    } else {
+        put_first_difference(c, part);
+        put_differences(c, part);
+    }
+}
+
+/* The trials. */
+
+/* Compares a part with the same steps of the whole run; reports a difference, and the end. */
+static int compare_part(const job *j, findings *found, const trial *part, bool is_last)
+{
+    comparison c;
+    char *whole = trial_file(&j->trials, "whole", "record"), *interrupted = trial_file(&j->trials, part->name, "record");
+    bool read = compare_records(&c, whole, interrupted, part->first, part->last, j->ignore);
+    int status = !read ? TROUBLE : c.step < 0 ? FINE : FOUND;
+    found->same += c.same;
+    if (status == FINE && !c.same) {
+        say("%s: there is nothing to compare", part->what);
+        status = TROUBLE;
+    }
+    if (status == FOUND || (status == FINE && is_last))
+        report(j, found, &c, part);
+    free_comparison(&c);
+    free(whole);
+    free(interrupted);
+    return status;
+}
+
+/* The whole run; then one that is interrupted in the middle, resumed for a step, and resumed again. */
+static int verify(const job *j)
+{
+    trial whole = {.name = "whole", .what = "the run that is not interrupted", .last = j->steps};
+    findings found = {.parts = {{.name = "interrupted", .what = "the run that is interrupted"},
+                                {.name = "resumed", .what = "the run that is resumed"},
+                                {.name = "resumed-again", .what = "the run that is resumed a second time"}}};
+    int64_t middle = j->middle ? j->middle : j->steps / 2, ends[MOST_PARTS] = {middle, middle + 1, j->steps};
+    if (!run_trial(&j->trials, &whole))
+        return TROUBLE;
+    if (j->middle)
+        ends[1] = j->steps;
+    int status = FINE;
+    for (int64_t reached = 0; status == FINE && reached < whole.last && found.n_parts < MOST_PARTS;) {
+        trial *part = &found.parts[found.n_parts];
+        part->first = reached;
+        part->last = ends[found.n_parts++];
+        if (!run_trial(&j->trials, part))
+            return TROUBLE;
+        reached = part->last;
+        status = compare_part(j, &found, part, reached >= whole.last);
+    }
+    return status;
+}
+
+static bool take_options(job *j, const struct call *call)
+{
+    *j = (job){.trials = {.program = call->operands, .fetches = call->given[OPTION_FETCH]},
+               .steps = STEPS,
+               .ignore = call->given[OPTION_IGNORE],
+               .json = call->given[OPTION_JSON]};
+    if (!take_step("--steps", call->given[OPTION_STEPS], &j->steps) ||
+        !take_step("--middle", call->given[OPTION_MIDDLE], &j->middle))
+        return false;
+    if (j->steps < 2)
+        say("--steps takes a number from 2 on");
+    else if (call->given[OPTION_MIDDLE] && (j->middle < 1 || j->middle >= j->steps))
+        say("--middle takes a step from 1 to %lld, one less than --steps", (long long)j->steps - 1);
+    else if (j->trials.fetches && (!*j->trials.fetches || strchr(j->trials.fetches, ' ')))
+        say("--fetch takes names with commas between them, without blanks");
+    else
+        return true;
+    return false;
+}
+
+int verify_resume(const struct call *call)
+{
+    job j;
+    if (!take_options(&j, call) || !(j.trials.directory = make_directory(call->given[OPTION_KEEP])))
+        return TROUBLE;
+    int status = verify(&j);
+    if (!call->given[OPTION_KEEP])
+        remove_all(j.trials.directory);
+    free(j.trials.directory);
+    return js_works() ? status : TROUBLE;
+}

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hooksess verify-resume, with programs that resume exactly, and programs that do not."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from support import ALLOCATOR, BUILD, TOOL, ToolCase, run
+
+PROGRAM = str(BUILD / "tests/tool/resume_program")
+STEPS = ["--steps", "8"]
+SAME = "resumed at step 4 and at step 5: the same for 8 steps, each with 9 variables, states and values\n"
+
+
+class ResumeCase(ToolCase):
+    def setUp(self):
+        super().setUp()
+        self.temporary = self.directory / "tmp"
+        self.temporary.mkdir()
+        self.work = self.directory / "work"
+        self.work.mkdir()
+
+    def verify(self, *words, options=(), status=0, program=(PROGRAM,)):
+        """Runs the command; returns what it printed and what it said."""
+        done = run(TOOL, "verify-resume", *STEPS, *options, "--", *program, *words, cwd=self.work,
+                   env={**os.environ, "TMPDIR": str(self.temporary)})
+        output, said = done.stdout.decode(), ALLOCATOR.sub("", done.stderr.decode())
+        self.assertEqual(done.returncode, status, output + said)
+        self.assertEqual([line for line in said.splitlines() if not line.startswith("hooksess: ")], [])
+        self.assertEqual(list(self.temporary.iterdir()), [], "nothing is left")
+        return output, said
+
+    def is_same(self, *words, **more):
+        output, said = self.verify(*words, **more)
+        self.assertEqual(said, "")
+        return output
+
+    def differs(self, *words, **more):
+        output, said = self.verify(*words, status=1, **more)
+        self.assertEqual(said, "")
+        return output
+
+    def fails(self, *words, **more):
+        output, said = self.verify(*words, status=2, **more)
+        self.assertEqual(output, "")
+        return said
+
+    def train(self, *words):
+        done = run(PROGRAM, *words, cwd=self.work)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def files(self):
+        return {str(path.relative_to(self.work)): path.read_bytes() if path.is_file() else None
+                for path in sorted(self.work.rglob("*"))}
+
+
+class Exact(ResumeCase):
+    def test_a_program_that_resumes_exactly(self):
+        self.assertEqual(self.is_same(), SAME)
+        self.assertEqual(self.files(), {})
+
+    def test_other_ways_to_train(self):
+        for words in ["own_loop"], ["seldom"], ["late_input"], ["required"], ["text"]:
+            with self.subTest(words=words):
+                self.assertIn("the same for 8 steps", self.is_same(*words))
+
+    def test_memory_of_a_device(self):
+        self.assertIn("each with 10 variables, states and values", self.is_same("device"))
+        self.assertIn("the variable 'far'", self.differs("device", "no_generator"))
+
+    def test_standard_steps(self):
+        done = run(TOOL, "verify-resume", PROGRAM, cwd=self.work)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"resumed at step 10 and at step 11: the same for 20 steps", done.stdout)
+
+    def test_the_least_number_of_steps(self):
+        self.assertEqual(self.is_same(options=["--steps", "2"]),
+                         "resumed at step 1: the same for 2 steps, each with 9 variables, states and values\n")
+
+    def test_another_middle(self):
+        self.assertEqual(self.is_same(options=["--middle", "7"]),
+                         "resumed at step 7: the same for 8 steps, each with 9 variables, states and values\n")
+
+    def test_more_fetches(self):
+        self.assertIn("each with 10 ", self.is_same(options=["--fetch", "double_loss,loss"]))
+
+
+class Different(ResumeCase):
+    def test_a_generator_that_is_not_saved(self):
+        self.assertEqual(self.differs("no_generator").splitlines()[0],
+                         "step 5 differs in the variable 'position', the value 'loss' (resumed at step 4)")
+
+    def test_the_numbers_of_both_runs(self):
+        self.assertRegex(self.differs("no_generator"),
+                         r"\n  variable position: [\d.e+]+ in the first run [\d.e+]+ in the resumed run\n")
+
+    def test_state_that_is_restored_as_something_else(self):
+        self.assertTrue(self.differs("lossy_input").startswith(
+            "step 5 differs in the state 'hooksess/state/input', the variable 'position', the value 'loss' ("))
+
+    def test_a_hooks_state(self):
+        self.assertTrue(self.differs("lossy_hook").startswith("step 5 differs in the state 'hooksess/hook/counter' ("))
+
+    def test_two_buffers_that_are_swapped(self):
+        self.assertIn("step 6 differs in the variable 'u' (resumed at step 5)\n", self.differs("swaps"))
+        self.is_same("swaps", options=["--middle", "4"])
+
+    def test_a_loop_of_the_programs_own(self):
+        self.assertIn("the variable 'position'", self.differs("own_loop", "no_generator"))
+
+    def test_a_value_that_is_not_computed_in_each_step(self):
+        self.assertTrue(self.differs("stale").startswith("step 5 differs in the value 'average' ("))
+        self.is_same("stale", options=["--ignore", "average"])
+
+    def test_what_may_differ(self):
+        self.assertIn("the state 'hooksess/state/clock'", self.differs("clock"))
+        self.is_same("clock", options=["--ignore", "other,hooksess/state/clock"])
+        self.differs("clock", options=["--ignore", "hooksess/state"])
+
+    def test_a_program_that_does_not_compute_the_same_twice(self):
+        output = self.differs("random")
+        self.assertTrue(output.startswith(
+            "step 1 differs in the state 'hooksess/state/generator', the variable 'position', the value 'loss' (two runs from "
+            "the start)\n"), output)
+        self.assertIn(" in the second run\n", output)
+        self.assertIn("\nThe program does not compute the same twice", output)
+
+    def test_fetches(self):
+        output = self.differs("no_generator", options=["--fetch", "double_loss"])
+        self.assertTrue(output.startswith(
+            "step 5 differs in the variable 'position', the value 'double_loss', the value 'loss' ("), output)
+
+    def test_more_than_is_named(self):
+        self.assertIn("the value 'double_loss' and 1 more (",
+                      self.differs("lossy_input", options=["--fetch", "double_loss"]))
+
+
+class NotMade(ResumeCase):
+    """Trials that come to nothing."""
+
+    def test_a_program_without_a_training_session(self):
+        self.assertIn("ended with status 0 and opened no training session", self.fails("elsewhere"))
+        self.assertIn("'false' ended with status 1 and opened no training session", self.fails(program=["false"]))
+
+    def test_a_program_that_is_not_there(self):
+        self.assertIn("'/no/such' cannot be started: No such file", self.fails(program=["/no/such"]))
+
+    def test_a_program_that_is_killed(self):
+        self.assertRegex(self.fails("kill=1"), "the run that is not interrupted: '.*' was killed by signal 9 .Killed")
+        self.assertRegex(self.fails("kill=5"), "the run that is resumed: '.*' was killed by signal 9 .Killed")
+        self.assertRegex(self.fails("kill=7"), "the run that is resumed a second time: '.*' was killed by signal 9 .Killed")
+
+    def test_a_program_that_exits(self):
+        self.assertIn("ended with status 3 before step 8", self.fails("exit=3"))
+
+    def test_a_program_that_fails(self):
+        self.assertIn("the worker is gone", self.fails("fail=3"))
+        self.assertIn("no_such_thing", self.fails(options=["--fetch", "no_such_thing"]))
+
+    def test_a_training_that_is_too_short(self):
+        self.assertIn("ended at step 2, before step 8; try fewer steps (--steps)", self.fails("end=3"))
+        self.assertIn("the run that is resumed a second time: the training session ended at step 5, before step 8",
+                      self.fails("end=6", "ends_resumed"))
+
+    def test_a_program_that_starts_from_nothing(self):
+        self.assertIn("the program begins at step 0 although its checkpoint_dir has a checkpoint of step 4; let it resume",
+                      self.fails("fresh"))
+
+    def test_sessions_that_cannot_be_tried(self):
+        self.assertIn("no checkpoint_dir", self.fails("no_directory"))
+        self.assertIn("a worker's", self.fails("worker"))
+        self.assertIn("files of its own (hs_env.files)", self.fails("own_files"))
+
+    def test_the_last_lines_of_the_program_are_shown(self):
+        said = self.fails("says_a_lot", "elsewhere")
+        self.assertEqual(said.splitlines()[1:], [f"hooksess:     line {n}" for n in range(995, 1000)])
+
+    def test_an_empty_standard_input(self):
+        self.assertIn("ended with status 0", self.fails(program=["cat"]))
+
+
+class Sessions(ResumeCase):
+    """Several in one program: the first is recorded."""
+
+    def test_in_turn(self):
+        self.is_same("two")
+        self.assertEqual(self.files(), {})
+
+    def test_at_the_same_time(self):
+        self.is_same("both")
+        self.assertEqual(self.files(), {})
+
+
+class Untouched(ResumeCase):
+    """A run that is there stays as it is."""
+
+    def test_a_run_of_the_program(self):
+        for words in [], ["summaries"], ["other_files"]:
+            with self.subTest(words=words):
+                self.train(*words)
+                before = self.files()
+                self.is_same(*words)
+                self.differs(*words, "no_generator")
+                self.assertEqual(self.files(), before)
+
+    def test_a_run_behind_a_link(self):
+        (self.work / "real").mkdir()
+        (self.work / "run").symlink_to("real")
+        self.train()
+        before = self.files()
+        self.is_same("other_files")
+        self.assertEqual(self.files(), before)
+
+    def test_a_run_that_trains(self):
+        with subprocess.Popen(["python3", "-c", "import fcntl, sys, time; f = open('run/.hooksess.lock', 'w'); "
+                               "fcntl.lockf(f, fcntl.LOCK_EX); print('locked', flush=True); sys.stdin.read()"],
+                              cwd=self.make_run(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            holder.stdout.readline()
+            self.is_same()
+            holder.stdin.close()
+
+    def make_run(self):
+        (self.work / "run").mkdir()
+        return self.work
+
+    def test_nothing_that_follows_the_training(self):
+        self.is_same()
+        self.assertFalse((self.work / "exported").exists())
+
+
+class Options(ResumeCase):
+    def test_json(self):
+        done = run(TOOL, "verify-resume", *STEPS, "--json", PROGRAM, cwd=self.work)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        found = self.parse(done.stdout)
+        self.assertEqual(found, {"same": True, "steps": 8, "resumed_at": [4, 5], "step": None, "differences": []})
+
+    def test_json_of_a_difference(self):
+        found = self.parse(self.differs("no_generator", options=["--json"]))
+        self.assertEqual((found["same"], found["steps"], found["resumed_at"], found["step"]), (False, 4, [4], 5))
+        self.assertEqual([(d["kind"], d["name"]) for d in found["differences"]], [("variable", "position"), ("value", "loss")])
+        for difference in found["differences"]:
+            self.assertNotEqual(difference["uninterrupted"], difference["resumed"])
+
+    def parse(self, text):
+        return json.loads(text)
+
+    def test_what_is_kept(self):
+        kept = self.directory / "kept"
+        self.differs("no_generator", options=["--keep", str(kept)])
+        self.assertLessEqual({"whole", "run", "whole.record", "resumed.record", "interrupted.log", "whole.result"},
+                             set(os.listdir(kept)))
+        self.assertIn("--keep", self.fails(options=["--keep", str(kept)]))  # it is not empty
+        shutil.rmtree(kept)
+        kept.mkdir()
+        self.is_same("summaries", options=["--keep", os.path.relpath(kept, self.work)])
+        self.assertTrue(list((kept / "whole.summaries").iterdir()))
+
+    def test_a_directory_with_blanks(self):
+        self.is_same(options=["--keep", str(self.directory / " a b")])
+
+    def test_options_that_make_no_sense(self):
+        self.assertIn("--steps takes a number from 2 on", self.fails(options=["--steps", "1"]))
+        self.assertIn("no whole number", self.fails(options=["--steps", "x"]))
+        for middle in "0", "8", "-1":
+            self.assertIn("--middle takes a step from 1 to 7", self.fails(options=["--middle", middle]))
+        self.assertIn("--fetch takes names", self.fails(options=["--fetch", "a b"]))
+        done = run(TOOL, "verify-resume", cwd=self.work)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"PROGRAM ..., not 0 arguments\nhooksess: try 'hooksess help verify-resume'\n", done.stderr)
+
+    def test_options_after_the_program_are_its_own(self):
+        done = run(TOOL, "verify-resume", *STEPS, PROGRAM, "--steps", cwd=self.work)
+        self.assertIn(b"ended with status 97", done.stderr)
+
+    def test_a_directory_that_cannot_be_made(self):
+        (self.directory / "file").write_bytes(b"")
+        self.assertIn("Not a directory", self.fails(options=["--keep", str(self.directory / "file/inside")]))
+        done = run(TOOL, "verify-resume", PROGRAM, cwd=self.work, env={**os.environ, "TMPDIR": "/no/such"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"a directory in '/no/such' cannot be made: No such file", done.stderr)
+
+
+class Variable(ResumeCase):
+    """HOOKSESS_RESUME_TRIAL, as a training session reads it."""
+
+    def train_with(self, value, *words):
+        done = run(PROGRAM, *words, cwd=self.work, env={**os.environ, "HOOKSESS_RESUME_TRIAL": value})
+        return done.returncode, done.stderr.decode()
+
+    def test_malformed(self):
+        for value in "", "x", "whole", "whole 0", "whole 0 8", "whole 0 8 -", "whole 0 8 - ", "whole 0 8 - relative", \
+                "../x 0 8 - /tmp", "whole 8 8 - /tmp", "whole -1 8 - /tmp", "whole 4x 8 - /tmp", "whole 4 8  /tmp":
+            with self.subTest(value=value):
+                status, said = self.train_with(value)
+                self.assertEqual(status, 1)
+                self.assertIn(f"HOOKSESS_RESUME_TRIAL is '{value}', but only 'hooksess verify-resume' sets it; unset it", said)
+                self.assertFalse((self.work / "run").exists())
+
+    def test_a_record_is_never_another_sessions(self):
+        record = self.temporary / "whole.record"
+        record.write_text("first")
+        status, said = self.train_with(f"whole 0 8 - {self.temporary}")
+        self.assertEqual(status, 1)
+        self.assertIn("records one training session, and this is another one", said)
+        self.assertEqual(record.read_text(), "first")
+        self.assertEqual(os.listdir(self.temporary), ["whole.record"])
+
+    def test_a_trial_ends_by_sigkill(self):
+        self.assertEqual(self.train_with(f"whole 0 8 - {self.temporary}")[0], -signal.SIGKILL)
+        self.assertEqual((self.temporary / "whole.result").read_text(), "0 8 ")
+
+    def test_a_directory_that_is_not_there(self):
+        status, said = self.train_with("whole 0 8 - /no/such")
+        self.assertEqual(status, 1)
+        self.assertIn("/no/such/whole.record", said)
+        self.assertEqual(self.files().keys(), {"exported"})
+
+
+class Records(ResumeCase):
+    """A program that writes records itself."""
+
+    def compare(self, whole, resumed, status):
+        script = ('set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"; '
+                  'case $1 in whole) printf "$START$WHOLE";; interrupted) printf "$START";; *) printf "$RESUMED";; esac '
+                  '>"$5/$1.record"')
+        done = run(TOOL, "verify-resume", *STEPS, "--middle", "4", "sh", "-c", script, cwd=self.work,
+                   env={**os.environ, "START": "4 variable 1:1 int8 [] 7 x\\n", "WHOLE": whole, "RESUMED": resumed, "TMPDIR": str(self.temporary)})
+        self.assertEqual(done.returncode, status, done)
+        return (done.stdout + done.stderr).decode()
+
+    def test_steps_may_be_more_than_one_apart(self):
+        text = "6 variable a:4 float [] - x\\n8 variable b:4 float [] - x\\n"
+        self.assertIn("the same for 3 steps, each with 1 ", self.compare(text, text, 0))
+
+    def test_other_steps_do_not_count(self):
+        self.assertIn("the same for 2 steps", self.compare(
+            "5 variable c:4 float [] - x\\n9 variable d:4 float [] - x\\n",
+            "4 variable not:4 float [] - x\\n5 variable c:4 float [] - x\\n10 variable d:4 float [] - x\\n", 0))
+
+    def test_another_type_or_shape(self):
+        for other in "0:4 int32 [1]", "0:4 float []", "0:8 float [1]":
+            self.assertIn("the variable 'x y'", self.compare("5 variable 0:4 float [1] - x y\\n",
+                                                             f"5 variable {other} - x y\\n", 1))
+
+    def test_the_order_within_a_step_does_not_matter(self):
+        self.compare("5 variable 1:1 int8 [] - x\\n5 state 2:1 int8 [] - x\\n",
+                     "5 state 2:1 int8 [] - x\\n5 variable 1:1 int8 [] - x\\n", 0)
+
+    def test_what_only_one_of_them_has(self):
+        one, two = "5 variable 1:1 int8 [] 7 x\\n", "5 state 1:1 uint8 [1] - s\\n5 variable 1:1 int8 [] 7 x\\n"
+        self.assertIn("  state    s: missing in the first run\n", self.compare(one, two, 1))
+        self.assertIn("  state    s: missing in the resumed run\n", self.compare(two, one, 1))
+
+    def test_a_step_that_only_one_of_them_makes(self):
+        one, two = "5 variable 1:1 int8 [] 7 x\\n", "5 variable 1:1 int8 [] 7 x\\n6 variable 1:1 int8 [] 7 x\\n"
+        for pair in (one, two), (two, one):
+            self.assertIn("step 6 differs in that only one of the runs makes it (resumed at step 4)\n", self.compare(*pair, 1))
+
+    def test_numbers_that_look_the_same(self):
+        self.assertIn("  value    x: 1 in the first run 1 in the resumed run (other bits)\n",
+                      self.compare("5 value 1:8 double [] 1 x\\n", "5 value 2:8 double [] 1 x\\n", 1))
+        self.assertIn("  value    x: other bytes\n",
+                      self.compare("5 value 1:8 float [2] - x\\n", "5 value 2:8 float [2] - x\\n", 1))
+
+    def test_names_are_escaped(self):
+        self.assertIn("'\\x1b[2J'", self.compare("5 value 1:8 float [2] - \\033[2J\\n", "5 value 2:8 float [2] - \\033[2J\\n", 1))
+
+    def test_nothing_to_compare(self):
+        self.assertIn("the run that is resumed: there is nothing to compare", self.compare("", "", 2))
+
+    def test_damaged_records(self):
+        good = "5 variable 1:1 int8 [] 7 x\\n"
+        for text in "x\\n", "5\\n", "5 variable\\n", "5 variable 1:1 int8 []\\n", "5 variable 1:1 int8 [] 7\\n", \
+                "5 variable 1:1 int8 [] 7 \\n", "y variable 1:1 int8 [] 7 x\\n", "\\n", good + "5 variable 1:1 int8 [] 7 y":
+            with self.subTest(text=text):
+                self.assertIn("damaged at '", self.compare(good, text, 2))
+                self.assertIn("damaged at '", self.compare(text, good, 2))
+
+    def test_a_record_that_is_missing(self):
+        script = 'set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"'
+        self.assertIn("whole.record: cannot be read: No such file", self.fails(program=["sh", "-c", script]))
+
+    def test_a_result_that_is_no_result(self):
+        script = 'set -- $HOOKSESS_RESUME_TRIAL; echo x >"$5/$1.result"'
+        self.assertIn("opened no training session", self.fails(program=["sh", "-c", script]))
+
+    def test_a_long_record(self):
+        script = ('set -- $HOOKSESS_RESUME_TRIAL; printf "0 $3 " >"$5/$1.result"; '
+                  'seq 1 50000 | sed "s/$/ variable 1:1 int8 [] 7 x/" >"$5/$1.record"')
+        self.assertIn("the same for 50000 steps", self.is_same(program=["sh", "-c", script], options=["--steps", "50000"]))
+
+
+class Examples(ResumeCase):
+    def test_adopt(self):
+        for name in "adopt_after", "adopt_after_cpp":
+            program = BUILD / "examples/adopt" / name
+            if program.exists():
+                self.assertIn("the same for", self.is_same(program=[str(program)]))
+        self.assertEqual(self.files(), {})
+
+
+if __name__ == "__main__":
+    unittest.main()
