@@ -87,7 +87,7 @@ typedef struct hs_estimator_options {
     double save_summaries_secs;
     int64_t save_summaries_steps;
     int64_t log_step_count_steps; /* a line with the loss every so many steps, and steps a second; 0: 100; HS_NEVER: none */
-    int64_t max_to_keep;          /* as in hs_saver_options; a saver of the scaffold's own comes before it */
+    int64_t max_to_keep;          /* as in hs_training_options */
     const hs_env *env;            /* the estimator's memory, clock and files. NULL: the system's. Copied */
     /* Trainings handle signals, as in hs_session_options. Look at hs_outcome.interrupted before the next call, which knows
      * nothing of a signal that ended this one */

@@ -23,9 +23,9 @@ HS_BEGIN_DECLS
 /* What is 0 is not asked for; all of it 0 is HS_INVALID_ARGUMENT, as are negative numbers. Copied, with its list. */
 typedef struct hs_trigger {
     size_t size;
-    /* Every so many global steps (logging_tensor: its own runs), from the step at which the session began; or with `first`,
-     * from the first run. What else fires does not shift it. It rides in the checkpoint: a resumed run fires where the run
-     * that it resumes would have. */
+    /* Every so many global steps (logging_tensor, nan_tensor: their own runs), from the step at which the session began; or
+     * with `first`, from the first run. What else fires does not shift it. It rides in the checkpoint: a resumed run fires
+     * where the run that it resumes would have. */
     int64_t every_n_steps;
     /* So many seconds after it fired last, whatever made it fire, or after the session began. At most 1e9.
      * checkpoint_saver and evaluation: if the global step is still the same then, the next step fires. */
@@ -43,7 +43,7 @@ typedef struct hs_trigger {
      * checkpoint_saver: when the session is created, unless it was just restored from what would be saved. */
     bool first;
     /* At the end of a session that ends well, unless it has fired at that step already. checkpoint_saver saves at the end
-     * in any case; profiler and finite_guard refuse it, for no run comes at the end. */
+     * in any case; profiler, nan_tensor and finite_guard refuse it, for no run comes at the end. */
     bool last;
     unsigned char reserved[5];
 } hs_trigger;

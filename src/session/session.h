@@ -386,6 +386,8 @@ static inline hs_code hs__read_global_step(const hs_raw_session *raw, int64_t *s
     hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, step, err) : HS_OK;
     return code || !raw->ops.global_step || *step < 0 ? hs__step_unread(raw, code, step, err) : HS_OK;
 }
+/* scaffold.c. How many checkpoints the saver keeps, from the next finalization on. 0: as it is. */
+void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep);
 /* metrics.c. */
 void hs__free_metrics(hs_raw_session *raw);
 
