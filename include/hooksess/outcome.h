@@ -38,8 +38,8 @@ typedef struct hs_outcome {
 } hs_outcome;
 
 /* For main's return, and for schedulers that look at it:
- *   0       it is done: closed by the caller, stopped by a hook of its own, at the end of the input, done already; or
- *           interrupted where nothing is ever saved
+ *   0       it is done: closed by the caller, stopped by a hook of its own or by hs_session_request_done, at the end of the
+ *           input, done already; or interrupted where nothing is ever saved
  *   75      interrupted, and its state is saved (EX_TEMPFAIL: start it again, and it goes on)
  *   128+n   ended by signal n, and the state of its last step is not saved
  *   1       failed, or interrupted and not saved. Of NULL, too */
