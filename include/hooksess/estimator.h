@@ -75,7 +75,7 @@ typedef struct hs_estimator_options {
     int64_t save_summaries_steps;
     /* Steps between log lines with the loss, and with the rate in steps per second. 0: 100. HS_NEVER: none */
     int64_t log_step_count_steps;
-    int64_t max_to_keep; /* as in hs_saver_options; unused if the scaffold has a saver */
+    int64_t max_to_keep; /* as in hs_training_options */
     const hs_env *env;   /* NULL: the system's. Copied */
     /* Training handles signals, as in hs_session_options. Check hs_outcome.interrupted before the next call */
     bool signals;

@@ -181,9 +181,11 @@ HS_API bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook
 
 /* The run: what a hook may do. */
 
-/* Asks the session to stop after this run, which goes on as it is. */
+/* Requests a stop after this run, because the training is done: the session is not interrupted, and the exit code is 0. The
+ * run itself is completed. For the program there is hs_session_request_done. */
 HS_API void hs_run_context_request_stop(hs_run_context *run);
-/* The same, for a hook that ends the training before it is done, because its time is up, say: hs_outcome.interrupted. */
+/* Requests a stop after this run, before the training is done, for example because its time is up: the session is
+ * interrupted (hs_outcome.interrupted). If another hook says in the same run that the training is done, it is done. */
 HS_API void hs_run_context_interrupt(hs_run_context *run);
 /* Asks for every hook's boundary after this run. Without effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);

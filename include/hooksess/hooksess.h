@@ -33,6 +33,7 @@
  *   hs_session_global_step      returns the global step                                           session.h
  *   hs_session_request_save     saves after this step; from any thread or signal handler          session.h
  *   hs_session_request_stop     ends the loop after this step; from any thread or signal handler  session.h
+ *   hs_session_request_done     ends the loop because the training is done: exit code 0           session.h
  *   hs_session_fail             reports an error of the program, before closing                   session.h
  *   hs_session_close            saves, closes everything and returns the outcome                  session.h
  *

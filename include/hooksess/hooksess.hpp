@@ -471,7 +471,7 @@ class outcome
     hs_outcome c_;
 };
 
-/* A session, which the destructor closes. One thread uses it, but for request_stop. Its graph must outlive it. */
+/* A session, which the destructor closes. One thread uses it, but for request_stop and request_done. Its graph must outlive it. */
 class session
 {
   public:
@@ -530,6 +530,10 @@ class session
     void request_stop()
     {
         hs_session_request_stop(c_);
+    }
+    void request_done()
+    {
+        hs_session_request_done(c_);
     }
     /* The error of the last run, or of the opening. */
     const hs_error &last_error() const

@@ -42,11 +42,10 @@ typedef struct hs_outcome {
 
 /* The exit code for main, by the first row that applies:
  *
- *   0       neither failed nor interrupted
- *   75      interrupted, not failed, and the last step is saved (EX_TEMPFAIL: start the program again)
- *   128+n   ended by signal n
- *   1       failed; or interrupted, and only an earlier step is saved; or `outcome` is NULL
- *   0       interrupted, and nothing was ever saved */
+ *   0       neither failed nor interrupted: hs_session_request_done, a hook, the end of the input, or nothing was left to
+ * do 75      interrupted, not failed, and the last step is saved (EX_TEMPFAIL: start the program again) 128+n   ended by
+ * signal n 1       failed; or interrupted, and only an earlier step is saved; or `outcome` is NULL 0       interrupted, and
+ * nothing was ever saved */
 HS_API int hs_outcome_exit_code(const hs_outcome *outcome);
 /* The outcome if no session could be opened: HS_REASON_FAILED with a copy of `error`. If `error` is NULL or its code is
  * HS_OK, the error is HS_FAILED_PRECONDITION. */

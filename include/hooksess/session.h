@@ -6,8 +6,8 @@
 
 /* Hooked sessions. TensorFlow: SingularMonitoredSession, StepContext.
  *
- * Threads: one at a time per object. Any thread and any signal handler may call hs_session_request_stop and
- * hs_session_request_save, any thread hs_session_poll.
+ * Threads: one at a time per object. Any thread and any signal handler may call hs_session_request_stop,
+ * hs_session_request_done and hs_session_request_save, any thread hs_session_poll.
  * Functions that take a session take NULL: it is a session that could not be opened, stopped already, and the calls that
  * run it fail with HS_FAILED_PRECONDITION.
  *
@@ -151,8 +151,8 @@ HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
  * last was ended is an error of the loop's, and so is an end without a beginning.
  *
  * To leave the loop early, call hs_session_request_stop, then hs_step_end as always: the next hs_step_begin returns false,
- * and the session was interrupted. A break after hs_step_end closes a training that counts as done (exit code 0). If the
- * reason is an error of the program, call hs_session_fail before.
+ * and the session was interrupted. If the training is done, call hs_session_request_done instead. A break after hs_step_end
+ * closes a training that counts as done, too. If the reason is an error of the program, call hs_session_fail before.
  *
  * The memory is the caller's from hs_step_end on: copies that a save takes beside the runs (overlap) are finished before it
  * returns.
@@ -189,6 +189,25 @@ HS_API hs_code hs_step_end(hs_session *session);
  * are restarted. In a process that is forked they do what they did before the session. At most 16 sessions of a process at
  * once: HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_request_stop(hs_session *session);
+/* Stops the session as hs_session_request_stop does, but because the training is done: it is not interrupted
+ * (hs_outcome.interrupted), and hs_outcome_exit_code is 0. This also holds if a signal, a hook or hs_session_request_stop
+ * interrupts the session in the same step. A step that was begun must be ended: closing in the middle of it interrupts the
+ * session all the same.
+ *
+ * Checkpoints do not say that the training is done. A program that is started again resumes from the last checkpoint and
+ * trains until it calls this function again: at least one step, unless it calls it before the first one:
+ *
+ *     if (is_good_enough(&model))
+ *         hs_session_request_done(session);
+ *     while (hs_step_begin(session)) {
+ *         ...
+ *         hs_step_end(session);
+ *         if (is_good_enough(&model))
+ *             hs_session_request_done(session);
+ *     }
+ *
+ * Hooks call hs_run_context_request_stop, which means the same. Any thread, any signal handler. Beyond TensorFlow. */
+HS_API void hs_session_request_done(hs_session *session);
 /* Asks every saver to save, and whatever has a trigger with on_request to do what it does, after the run that is being made
  * or the next one. Any thread, any signal handler. */
 HS_API void hs_session_request_save(hs_session *session);

@@ -14,8 +14,8 @@ HS_BEGIN_DECLS
 /* The hooks of the session, in their order: a run_status, where there is a checkpoint_dir, chief_only_hooks, hooks, a step
  * counter (log_step_count_steps), a summary saver, both where there is a directory for it, and a checkpoint saver, where
  * there is a checkpoint_dir. Of each pair of secs and steps at most one may be given, both are HS_INVALID_ARGUMENT;
- * HS_NEVER switches the hook off: for saves in the background or with a metric, give a checkpoint_saver of your own among
- * the hooks, and save_checkpoint_secs HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given
+ * HS_NEVER switches the hook off: for saves with a metric, give a checkpoint_saver of your own among the hooks, and
+ * save_checkpoint_secs HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given
  * besides it is HS_INVALID_ARGUMENT, and HS_NEVER in the pair says nothing that the trigger does not: the trigger alone
  * counts.
  *
@@ -34,6 +34,14 @@ typedef struct hs_training_options {
     double save_checkpoint_secs; /* seconds between checkpoints. None of secs, steps and trigger: 600 */
     int64_t save_checkpoint_steps;
     const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
+    /* The number of newest checkpoints that are kept; older ones are deleted. 0: as the saver has it, by default 5.
+     * HS_NEVER: all. This and the next three are HS_INVALID_ARGUMENT if no checkpoints are saved */
+    int64_t max_to_keep;
+    /* No checkpoint when the session is created, at step 0. Not with save_checkpoint_trigger, whose `first` decides */
+    bool no_initial_checkpoint;
+    bool background; /* saves during training are made by a thread, from a copy (hs_checkpoint_saver_options) */
+    bool overlap;    /* with background: copies during the next runs. Only if nothing but ops changes variables */
+    unsigned char reserved_checkpoint[5];
     double save_summaries_secs;
     /* Steps between summaries, which begin with the first run: 1, 101, 201. For 100, 200, 300 use the trigger. None of
      * secs, steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor has 120 s) */
@@ -62,7 +70,7 @@ typedef struct hs_training_options {
     const char *target;          /* as in hs_session_options */
     hs_bytes config;             /* as in hs_session_options */
     hs_scaffold *scaffold;       /* as in hs_session_options */
-    const hs_saver_listener *listeners; /* of the checkpoint saver; HS_INVALID_ARGUMENT where it is switched off */
+    const hs_saver_listener *listeners; /* of the checkpoint saver. HS_INVALID_ARGUMENT if no checkpoints are saved */
     const hs_hook *hooks;               /* HS_HOOKS(...); the array is copied */
     const hs_hook *chief_only_hooks;    /* HS_HOOKS(...); the array is copied. A worker frees them without calling them */
 } hs_training_options;

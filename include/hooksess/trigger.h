@@ -19,8 +19,8 @@
 
 HS_BEGIN_DECLS
 
-/* Conditions; 0 and false: not used. Steps are global steps, but logging_tensor and finite_guard count their runs.
- * HS_INVALID_ARGUMENT if no condition is used or a number is negative. Copied, with the list. */
+/* Conditions; 0 and false: not used. Steps are global steps, but logging_tensor, nan_tensor and finite_guard count their
+ * runs. HS_INVALID_ARGUMENT if no condition is used or a number is negative. Copied, with the list. */
 typedef struct hs_trigger {
     size_t size;
     /* Steps between two firings, from the step at which the session began, or with `first` from the first run. Other
@@ -39,8 +39,8 @@ typedef struct hs_trigger {
     /* In the first run of the session and after a recovery; with every_n_steps or at_steps, not in a resumed or recovered
      * run. checkpoint_saver: at creation, unless the session was just restored from the same checkpoint */
     bool first;
-    /* When the session ends normally, unless it fired at that step. checkpoint_saver saves then in any case; profiler and
-     * finite_guard refuse it */
+    /* When the session ends normally, unless it fired at that step. checkpoint_saver saves then in any case; profiler,
+     * nan_tensor and finite_guard refuse it */
     bool last;
     unsigned char reserved[5];
 } hs_trigger;

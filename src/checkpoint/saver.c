@@ -149,6 +149,12 @@ void hs_saver_free(hs_saver *saver)
     hs__free(&env, saver);
 }
 
+void hs__saver_set_max_to_keep(hs_saver *saver, int64_t max_to_keep)
+{
+    hs__background_wait(saver);
+    saver->max_to_keep = max_to_keep;
+}
+
 const char *hs_saver_last_path(const hs_saver *saver)
 {
     if (saver)

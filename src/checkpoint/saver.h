@@ -71,6 +71,8 @@ bool hs__saver_slice(const hs_saver *saver, const hs_raw_session *session, size_
                      hs_variable_slice *out);
 /* HS_INVALID_ARGUMENT if the saver was told to save a variable that there is not. */
 hs_code hs__saver_check_names(const hs_saver *saver, const hs_raw_session *session, hs_error *err);
+/* Takes effect with the next save. HS_NEVER: all are kept. */
+void hs__saver_set_max_to_keep(hs_saver *saver, int64_t max_to_keep);
 /* Notes a checkpoint as the newest; its path is copied. */
 hs_code hs__saver_keep(hs_saver *saver, const hs__kept_checkpoint *newest, hs_error *err);
 /* Notes checkpoints that exist, oldest first. Knows nothing of what a state file says of them. */

@@ -5,7 +5,6 @@
 #include <hooksess/hooks/logging_tensor.h>
 #include <hooksess/hooks/nan_tensor.h>
 #include <hooksess/hooks/stop_at_step.h>
-#include <hooksess/tf1/scaffold.h>
 
 #include "session/session.h"
 
@@ -93,8 +92,6 @@ void hs__release(hs__built *built)
 {
     hs_hooks_free(built->hooks);
     hs__free(&built->estimator->env, built->hooks);
-    hs_scaffold_free(built->scaffold);
-    hs_saver_free(built->saver);
     if (built->spec.release)
         built->spec.release(built->spec.self);
 }
@@ -137,20 +134,6 @@ static void add_own_hooks(hs__built *built, const hs_estimator_train_options *op
         *next++ = hs_logging_tensor(.tensors = HS_NAMES(loss), .every_n_steps = every, .env = env);
 }
 
-/* The model function's scaffold, with a saver of the estimator's where it has none, and the estimator wants one. */
-static hs_code make_scaffold(hs__built *built, hs_error *err)
-{
-    const hs_env *env = &built->estimator->env;
-    int64_t keep = built->estimator->options.max_to_keep;
-    hs_scaffold *given = built->spec.scaffold;
-    if (!keep || (given && hs_scaffold_saver(given)))
-        return HS_OK;
-    built->saver = hs_saver_new(HS_SAVER_OPTIONS(.env = env, .max_to_keep = keep), err);
-    hs_scaffold_options options = HS_INIT(hs_scaffold_options, .saver = built->saver, .copy_from = given, .env = env);
-    built->scaffold = built->saver ? hs_scaffold_new(&options, err) : NULL;
-    return built->scaffold ? HS_OK : HS_RESOURCE_EXHAUSTED;
-}
-
 static hs_code check_train(const hs__built *built, const hs_estimator_train_options *options, hs_error *err)
 {
     if (!built->spec.train_op)
@@ -168,11 +151,12 @@ static hs_outcome run_training(hs__built *built, const hs_estimator_train_option
     const hs_estimator_options *settings = &built->estimator->options;
     add_own_hooks(built, options);
     const hs_training_options training = HS_INIT(
-        hs_training_options, .hooks = built->hooks, .scaffold = built->scaffold ? built->scaffold : built->spec.scaffold,
+        hs_training_options, .hooks = built->hooks, .scaffold = built->spec.scaffold,
         .checkpoint_dir = settings->checkpoint_dir, .save_checkpoint_secs = settings->save_checkpoint_secs,
-        .save_checkpoint_steps = settings->save_checkpoint_steps, .save_summaries_secs = settings->save_summaries_secs,
-        .save_summaries_steps = settings->save_summaries_steps, .log_step_count_steps = settings->log_step_count_steps,
-        .listeners = options->listeners, .signals = settings->signals, .signal_grace_secs = settings->signal_grace_secs);
+        .save_checkpoint_steps = settings->save_checkpoint_steps, .max_to_keep = settings->max_to_keep,
+        .save_summaries_secs = settings->save_summaries_secs, .save_summaries_steps = settings->save_summaries_steps,
+        .log_step_count_steps = settings->log_step_count_steps, .listeners = options->listeners,
+        .signals = settings->signals, .signal_grace_secs = settings->signal_grace_secs);
     const hs_estimator_train_loop_options loop =
         HS_INIT(hs_estimator_train_loop_options, .train_op = built->spec.train_op, .training = &training);
     hs_outcome outcome = hs_estimator_train_loop(built->spec.backend, &loop, err);
@@ -189,7 +173,7 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
         return hs__error_copy(err, &error), hs_outcome_from_error(&error);
     bool failed = (given && HS_STRUCT_TAKE(hs_estimator_train_options, listeners, &options, given, &error)) ||
                   hs__build(&built, estimator, HS_MODE_TRAIN, &options.input, options.hooks, &error) ||
-                  check_train(&built, &options, &error) || make_scaffold(&built, &error);
+                  check_train(&built, &options, &error);
     hs_outcome outcome = failed ? hs_outcome_from_error(&error) : run_training(&built, &options, &error);
     hs__release(&built);
     hs__error_copy(err, &error);

@@ -20,8 +20,6 @@ typedef struct hs__built {
     const hs_estimator *estimator;
     hs_estimator_spec spec;
     hs_hook *hooks;
-    hs_saver *saver; /* of the estimator's own, and a scaffold that has it; NULL: the model function's is used */
-    hs_scaffold *scaffold;
 } hs__built;
 
 /* INVALID_ARGUMENT then, and nothing is taken of the caller's. */

@@ -76,10 +76,13 @@ static void make_checkpoint_hook(hs_hook *hook, const hs_training_options *optio
                                  hs_scaffold *scaffold, const hs_env *env)
 {
     rhythm save = checkpoints(options);
+    const hs_trigger intervals = HS_INIT(hs_trigger, .every_n_secs = save.secs, .every_n_steps = save.steps,
+                                         .first = !options->no_initial_checkpoint);
     if (!directory || !*directory || save.off)
         return;
-    *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold, .every_n_secs = save.secs,
-                                .every_n_steps = save.steps, .trigger = save.trigger, .no_graph_def = options->no_graph_def,
+    *hook = hs_checkpoint_saver(.checkpoint_dir = directory, .scaffold = scaffold,
+                                .trigger = save.trigger ? save.trigger : &intervals, .no_graph_def = options->no_graph_def,
+                                .background = options->background, .overlap = options->overlap,
                                 .listeners = options->listeners, .env = env);
 }
 
@@ -109,12 +112,6 @@ static void make_hooks(hs_hook *hooks, const hs_training_options *options, const
         make_checkpoint_hook(hooks + n, options, directory, scaffold, env);
 }
 
-static bool saves(const hs_training_options *options)
-{
-    return options->checkpoint_dir && *options->checkpoint_dir &&
-           (!options->is_worker || options->worker_saves_checkpoints) && !checkpoints(options).off;
-}
-
 /* Messages name what the program wrote, not what the hooks are given. */
 
 static hs_code check_number(double number, const char *what, const char *unit, hs_error *err)
@@ -136,15 +133,37 @@ static hs_code check_schedule(double secs, int64_t steps, const hs_trigger *trig
         secs > 0 ? "secs" : "steps", what, trigger ? "trigger" : "steps", what, what, what);
 }
 
+/* Options of the checkpoint saver need one. Workers may have the chief's options. */
+static hs_code check_saves(const hs_training_options *options, hs_error *err)
+{
+    const char *set = options->listeners               ? "listeners"
+                      : options->max_to_keep           ? "max_to_keep"
+                      : options->no_initial_checkpoint ? "no_initial_checkpoint"
+                      : options->background            ? "background"
+                      : options->overlap               ? "overlap"
+                                                       : NULL;
+    bool saves = options->checkpoint_dir && *options->checkpoint_dir && !checkpoints(options).off;
+    if (set && !saves)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_training_options.%s is set, but no checkpoints are saved; set checkpoint_dir, and do not "
+                            "switch saving off",
+                            set);
+    if (options->max_to_keep < HS_NEVER)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options.max_to_keep is %lld; all is HS_NEVER",
+                            (long long)options->max_to_keep);
+    if (options->no_initial_checkpoint && options->save_checkpoint_trigger)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "hs_training_options: each of no_initial_checkpoint and save_checkpoint_trigger is given; the "
+                            "trigger saves initially only if its `first` is set");
+    return HS_OK;
+}
+
 static hs_code check_options(const hs_training_options *options, hs_error *err)
 {
-    if (options->listeners && !saves(options))
-        return hs_error_set(
-            err, HS_INVALID_ARGUMENT,
-            "hs_training_options: there are listeners, and nothing is saved; give checkpoint_dir, and do not "
-            "switch saving off");
-    hs_code code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps,
-                                  options->save_checkpoint_trigger, "save_checkpoint", err);
+    hs_code code = check_saves(options, err);
+    if (!code)
+        code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps,
+                              options->save_checkpoint_trigger, "save_checkpoint", err);
     if (!code)
         code = check_schedule(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
                               "save_summaries", err);
@@ -229,6 +248,7 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         if (hs_graph_of(backend))
             hs__graph_ensure_step(hs_graph_of(backend));
         make_hooks(made.hooks, &options, made.directory, made.scaffold, made.trial, env);
+        hs__scaffold_set_max_to_keep(made.scaffold, options.max_to_keep);
         session.hooks = made.hooks;
         session.scaffold = made.scaffold;
         session.take_scaffold = !options.scaffold;

@@ -2,6 +2,7 @@
 #include <hooksess/hooks/nan_tensor.h>
 
 #include "hooks/make.h"
+#include "hooks/timing.h"
 
 #include <math.h>
 
@@ -10,6 +11,9 @@ typedef struct {
     char *tensor;
     const char *names[2];
     bool stop;
+    hs__timing timing; /* without a timer every run is checked */
+    int64_t runs;      /* what the timer counts */
+    bool started, checks_now;
     hs_run_args args;
     hs_host_copy copy;
     const hs_env *session_env;
@@ -19,14 +23,25 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     nan_tensor *hook = self;
     hook->session_env = hs_backend_env(backend);
+    hook->runs = 0;
+    hook->started = false;
+    hs_timer_reset(hook->timing.timer);
     return hs_backend_check_tensor(backend, hook->tensor, err);
 }
 
 static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
 {
     nan_tensor *hook = self;
-    (void)run, (void)err;
-    *args = &hook->args;
+    hs_timer *timer = hook->timing.timer;
+    (void)err;
+    if (!hook->started) {
+        hs_timer_start(timer, 0);
+        hs_timer_begin(timer, run, 0);
+        hook->started = true;
+    }
+    hook->checks_now = !timer || hs_timer_due(timer, run, hook->runs + 1);
+    if (hook->checks_now)
+        *args = &hook->args;
     return HS_OK;
 }
 
@@ -71,6 +86,10 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     nan_tensor *hook = self;
     hs_tensor copy;
+    hook->runs++;
+    if (!hook->checks_now)
+        return HS_OK;
+    hs_timer_mark(hook->timing.timer, run, hook->runs, NULL, NULL);
     const hs_tensor *value = hs_run_values_tensor(values, 0);
     if (is_finite_number(value))
         return HS_OK;
@@ -92,6 +111,7 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static void destroy(void *self)
 {
     nan_tensor *hook = self;
+    hs_timer_free(hook->timing.timer);
     hs_host_copy_free(&hook->copy);
     hs_env_free(&hook->base.env, hook->tensor);
     hs__hook_free(hook);
@@ -110,6 +130,28 @@ static hs_code check(const hs_nan_tensor_options *options, hs_error *err)
     return HS_OK;
 }
 
+static hs_code fill(nan_tensor *hook, const hs_nan_tensor_options *options, hs_error *err)
+{
+    const hs__timing_options timing = {.secs = options->every_n_secs,
+                                       .steps = options->every_n_steps,
+                                       .trigger = options->trigger,
+                                       .first = true,
+                                       .optional = true};
+    hs_code code = hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    if (code)
+        return code;
+    if (hook->timing.last)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "trigger: last is set, but no run comes at the end that could be checked");
+    hook->copy.env = &hook->base.env;
+    hook->stop = options->on_nan == HS_NAN_STOP;
+    if (!(hook->tensor = hs__hook_text(hook, options->tensor, err)))
+        return HS_RESOURCE_EXHAUSTED;
+    hook->names[0] = hook->tensor;
+    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->names);
+    return HS_OK;
+}
+
 hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
 {
     hs_nan_tensor_options options = {0};
@@ -117,16 +159,9 @@ hs_hook hs_nan_tensor_hook(const hs_nan_tensor_options *given)
     hs_error error = {0};
     if (!HS_STRUCT_TAKE(hs_nan_tensor_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
-    if (!hook)
-        return hs_hook_broken(ops.name, &error);
-    hook->copy.env = &hook->base.env;
-    hook->stop = options.on_nan == HS_NAN_STOP;
-    hook->tensor = hs__hook_text(hook, options.tensor, &error);
-    if (!hook->tensor) {
+    if (hook && fill(hook, &options, &error)) {
         destroy(hook);
-        return hs_hook_broken(ops.name, &error);
+        hook = NULL;
     }
-    hook->names[0] = hook->tensor;
-    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->names);
-    return (hs_hook){.ops = &ops, .self = hook};
+    return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
 }

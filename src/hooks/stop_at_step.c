@@ -5,7 +5,7 @@
 
 typedef struct {
     hs__hook_base base;
-    int64_t num_steps, last_step; /* last_step 0: not known yet */
+    int64_t num_steps, last_step; /* last_step -1: not known yet */
 } stop_at_step;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -21,12 +21,11 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     int64_t step = hs_raw_session_global_step(session, err);
     if (step < 0)
         return err->code;
-    if (!hook->last_step)
+    if (hook->last_step < 0)
         hook->last_step = step > INT64_MAX - hook->num_steps ? INT64_MAX : step + hook->num_steps;
     if (step >= hook->last_step) {
         hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_INFO,
-               "step %lld: the last step, %lld, is reached; nothing is left to do", (long long)step,
-               (long long)hook->last_step);
+               "step %lld: training is already done: last_step is %lld", (long long)step, (long long)hook->last_step);
         hs_coordinator_request_stop(coordinator, NULL);
     }
     return HS_OK;
@@ -48,11 +47,11 @@ static const hs_hook_ops ops =
 
 static hs_code check(const hs_stop_at_step_options *options, hs_error *err)
 {
-    if ((options->num_steps != 0) == (options->last_step != 0))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s of num_steps and last_step is given; give exactly one of the two",
-                            options->num_steps ? "each" : "none");
+    if (options->num_steps && options->last_step)
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "each of num_steps and last_step is given; give at most one of the two");
     if (options->num_steps < 0 || options->last_step < 0)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 1",
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s is %lld; it must be at least 0",
                             options->num_steps ? "num_steps" : "last_step",
                             (long long)(options->num_steps + options->last_step));
     return HS_OK;
@@ -68,6 +67,6 @@ hs_hook hs_stop_at_step_hook(const hs_stop_at_step_options *given)
     if (!hook)
         return hs_hook_broken(ops.name, &error);
     hook->num_steps = options.num_steps;
-    hook->last_step = options.last_step;
+    hook->last_step = options.num_steps ? -1 : options.last_step;
     return (hs_hook){.ops = &ops, .self = hook};
 }

@@ -57,7 +57,7 @@ static hs_reason reason_of(const hs_session *session, hs_code last, const hs_err
 /* Was it stopped from outside, with nobody saying that it was done? */
 static bool is_interrupted(const hs_session *session)
 {
-    return session->stopped && !session->already_done &&
+    return session->stopped && !session->already_done && !session->done &&
            (session->stop ? session->stop == HS__INTERRUPTED : session->asked != HS__RUNS_ON && !session->step_stop);
 }
 
@@ -91,6 +91,7 @@ static void note_end(hs_session *session, hs_code last)
 {
     session->stopped = hs_session_should_stop(session);
     session->asked = atomic_load(&session->stop_request);
+    session->done = atomic_load(&session->done_request);
     session->finished = session->stop || session->step_stop || session->asked || session->already_done ||
                         last == HS_OUT_OF_RANGE || last == HS_STOP || session->recovery.max_attempts > 0 ||
                         !hs__is_preemption(hs_coordinator_error(session->coordinator, NULL));

@@ -181,6 +181,7 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     atomic_init(&session->lost, false);
     atomic_init(&session->input_ended, false);
     atomic_init(&session->stop_request, HS__RUNS_ON);
+    atomic_init(&session->done_request, false);
     atomic_init(&session->requests, 0);
     atomic_init(&session->signal, 0);
     atomic_init(&session->signal_ns, 0);

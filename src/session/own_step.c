@@ -158,6 +158,7 @@ void hs__leave_own_step(hs_session *session)
     session->level = 0;
     hs_log(&session->env, HS_LOG_WARNING, "step %lld discarded: the session was closed before hs_step_end",
            (long long)hs_session_global_step(session, NULL) + 1);
+    atomic_store(&session->done_request, false);
     hs__request_stop_by(session, "", HS__INTERRUPTED); /* what it was at is not done */
     hs_error why;
     hs_error_set(&why, HS_FAILED_PRECONDITION,

@@ -2,6 +2,8 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "backends/backend.h"
+#include "checkpoint/saver.h"
+#include "session/session.h"
 
 #include <string.h>
 
@@ -17,8 +19,9 @@ struct hs_scaffold {
     hs_init_fn init_fn;
     void *user;
     hs_saver *saver;
-    hs_backend backend; /* that its defaults are of; ops NULL: none yet */
-    bool owns_saver;    /* where the backend keeps no collections */
+    hs_backend backend;  /* that its defaults are of; ops NULL: none yet */
+    bool owns_saver;     /* where the backend keeps no collections */
+    int64_t max_to_keep; /* for the saver; 0: as it is */
 };
 
 static void copy_defaults(hs_scaffold_options *options)
@@ -165,11 +168,18 @@ hs_code hs_scaffold_finalize(hs_scaffold *scaffold, hs_backend backend, hs_error
             code = fill_op(scaffold, i, backend, &ops, err);
     if (!code && !scaffold->saver)
         code = fill_saver(scaffold, backend, &ops, err);
+    if (!code && scaffold->max_to_keep)
+        hs__saver_set_max_to_keep(scaffold->saver, scaffold->max_to_keep);
     if (!code && ops.finalize)
         code = hs__settle(ops.finalize(backend.self, true, err), "finalizing the graph", err);
     if (!code)
         hs_error_clear(err);
     return code;
+}
+
+void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep)
+{
+    scaffold->max_to_keep = max_to_keep;
 }
 
 const char *hs_scaffold_init_op(const hs_scaffold *scaffold)

@@ -288,6 +288,13 @@ void hs_session_request_stop(hs_session *session)
         hs__note_stop(session, HS__STOPS);
 }
 
+void hs_session_request_done(hs_session *session)
+{
+    if (session)
+        atomic_store(&session->done_request, true);
+    hs_session_request_stop(session);
+}
+
 void hs_session_request_save(hs_session *session)
 {
     if (session)

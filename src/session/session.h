@@ -152,6 +152,7 @@ struct hs_session {
     bool in_step;                /* a step function is running: its runs belong together */
     bool closing, stopped;       /* it is being closed; it had been asked to stop before */
     int asked;                   /* what stop_request was then */
+    bool done;                   /* the program had said that it is done */
     bool finished;               /* it would end also if no thread had reported that the session is lost */
     bool creating;               /* it is being made, or made anew: it may be neither run nor closed */
     hs_run_values values;        /* the caller's */
@@ -166,7 +167,8 @@ struct hs_session {
     atomic_int lost;        /* the backend's session, and could not be made anew */
     atomic_int input_ended; /* the last run came to the end of the input */
     /* From any thread or signal handler. */
-    atomic_int stop_request; /* an hs__stop_request */
+    atomic_int stop_request;  /* an hs__stop_request */
+    atomic_bool done_request; /* the program says that the training is done */
     atomic_uint requests;
     atomic_int signal;               /* the first that asked for a stop */
     atomic_int_fast64_t signal_ns;   /* when, by the system's monotonic clock */
@@ -386,6 +388,8 @@ static inline hs_code hs__read_global_step(const hs_raw_session *raw, int64_t *s
     hs_code code = raw->ops.global_step ? raw->ops.global_step(raw->handle, step, err) : HS_OK;
     return code || !raw->ops.global_step || *step < 0 ? hs__step_unread(raw, code, step, err) : HS_OK;
 }
+/* scaffold.c. How many checkpoints the saver keeps, from the next finalization on. 0: as it is. */
+void hs__scaffold_set_max_to_keep(hs_scaffold *scaffold, int64_t max_to_keep);
 /* metrics.c. */
 void hs__free_metrics(hs_raw_session *raw);
 

@@ -174,8 +174,10 @@ void placeholders_are_fed()
     const hs_run_values *values;
     hs_error err;
     CHECK(hs_session_run_args(s.get(), &args, &values, &err) == HS_OK && hs_run_values_number(values, 0) == 4);
-    s.request_stop();
+    s.request_done();
     CHECK(s.should_stop());
+    s.request_stop();
+    CHECK(s.close().exit_code() == 0);
 }
 
 void codes_of_lambdas_count()

@@ -52,7 +52,7 @@ static void max_steps_already_reached_makes_no_step(void **state)
     shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 7));
     assert_int_equal(h->s->outcome.reason, HS_REASON_ALREADY_DONE);
     assert_int_equal(h->s->outcome.step, 7);
-    assert_contains(h->s->t.log, "the last step, 7, is reached");
+    assert_contains(h->s->t.log, "training is already done: last_step is 7");
 }
 
 static void a_loss_that_is_not_a_number_ends_training(void **state)
@@ -208,7 +208,7 @@ static void listeners_need_something_that_saves(void **state)
     h->save_steps = HS_NEVER;
     shop_train(h, (hs_estimator_train_options)HS_INIT(hs_estimator_train_options, .max_steps = 1,
                                                       .listeners = HS_LISTENERS({&ops, NULL})));
-    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "there are listeners, and nothing is saved");
+    assert_says(&h->s->err, HS_INVALID_ARGUMENT, "hs_training_options.listeners is set, but no checkpoints are saved");
 }
 
 /* Evaluating. */

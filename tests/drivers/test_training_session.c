@@ -342,6 +342,164 @@ static void there_must_be_something_to_take_over(void **state)
     hs_saver_free(saver);
 }
 
+/* How checkpoints are saved. */
+
+/* The number of checkpoints that five steps leave, each of which is saved. */
+static int64_t kept(stage *s, hs_scaffold *scaffold, int64_t max_to_keep)
+{
+    training t;
+    test_empty_directory(s->directory);
+    begin_training(&t, s,
+                   (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .scaffold = scaffold,
+                                                .save_checkpoint_steps = 1, .max_to_keep = max_to_keep));
+    stage_run(s, "train", 6, 0);
+    end_training(&t);
+    return (int64_t)test_count_files(s->directory, ".index");
+}
+
+static void max_to_keep_is_how_many_checkpoints_are_kept(void **state)
+{
+    stage *s = *state;
+    assert_int_equal(kept(s, NULL, 0), 5);
+    assert_int_equal(kept(s, NULL, 2), 2);
+    assert_int_equal(kept(s, NULL, HS_NEVER), 7);
+}
+
+static void it_holds_for_a_saver_of_the_scaffold(void **state)
+{
+    stage *s = *state;
+    for (int64_t given = 0; given < 4; given += 3) {
+        hs_saver *saver = hs_saver_new(HS_SAVER_OPTIONS(.max_to_keep = 1), NULL);
+        hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.saver = saver), NULL);
+        assert_int_equal(kept(s, scaffold, given), given ? given : 1);
+        hs_scaffold_free(scaffold);
+        hs_saver_free(saver);
+    }
+}
+
+static void step_0_is_not_saved_on_demand(void **state)
+{
+    stage *s = *state;
+    training t;
+    begin_training(&t, s,
+                   (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
+                                                .save_checkpoint_steps = 2, .no_initial_checkpoint = true));
+    assert_int_equal(latest_step(s->directory), -1);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), -1);
+    stage_run(s, "train", 1, 0);
+    assert_int_equal(latest_step(s->directory), 2);
+    end_training(&t);
+}
+
+static hs_code note_saved(void *self, hs_raw_session *session, int64_t step, bool *request_stop, hs_error *err)
+{
+    (void)session, (void)request_stop, (void)err;
+    *(int64_t *)self = step;
+    return HS_OK;
+}
+
+/* A save in the background is reported in a later step. */
+static void saves_are_made_in_the_background_on_demand(void **state)
+{
+    stage *s = *state;
+    static const hs_saver_listener_ops ops = HS_INIT(hs_saver_listener_ops, .after_save = note_saved);
+    for (int background = 0; background < 2; background++) {
+        training t;
+        int64_t saved = -1;
+        test_empty_directory(s->directory);
+        begin_training(&t, s,
+                       (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
+                                                    .save_checkpoint_steps = 2, .background = background,
+                                                    .listeners = HS_LISTENERS({&ops, &saved})));
+        stage_run(s, "train", 2, 0);
+        assert_int_equal(saved, background ? 0 : 2);
+        end_training(&t);
+        assert_int_equal(saved, 2);
+    }
+}
+
+static const hs_backend_ops *graph_ops;
+static hs_backend_ops guarded;
+static int guards;
+
+static void note_guard(void *session, hs_write_guard guard)
+{
+    guards += guard.before_write != NULL;
+    graph_ops->guard(session, guard);
+}
+
+static hs_code train_nothing(void *user, hs_op *op, hs_error *err)
+{
+    (void)user, (void)op, (void)err;
+    return HS_OK;
+}
+
+/* A copy that is made during the runs that follow guards the variables. */
+static void copies_overlap_the_next_runs_on_demand(void **state)
+{
+    stage *s = *state;
+    static float large[1 << 15];
+    hs_graph *graph = hs_graph_new(&s->t.env);
+    hs_graph_variable(graph, "large", HS_FLOAT, HS_SHAPE(1 << 15), large);
+    hs_graph_global_step(graph, NULL, NULL);
+    hs_graph_op(graph, .name = "train", .run = train_nothing, .writes = HS_NAMES("large"), .advances_step = true);
+    graph_ops = hs_graph_backend(graph).ops;
+    guarded = *graph_ops;
+    guarded.guard = note_guard;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        const hs_training_options options = HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
+                                                    .save_checkpoint_steps = 1, .background = true, .overlap = overlap);
+        guards = 0;
+        s->session = hs_training_session_open((hs_backend){&guarded, hs_graph_backend(graph).self}, &options, &s->err);
+        stage_run(s, "train", 2, 0);
+        stage_close(s);
+        assert_int_equal(guards > 0, overlap);
+    }
+    hs_graph_free(graph);
+}
+
+static void what_saves_needs_somewhere_to_save(void **state)
+{
+    stage *s = *state;
+    const struct {
+        hs_training_options options;
+        const char *name;
+    } rows[] = {
+        {HS_INIT(hs_training_options, .max_to_keep = 3), "max_to_keep"},
+        {HS_INIT(hs_training_options, .no_initial_checkpoint = true), "no_initial_checkpoint"},
+        {HS_INIT(hs_training_options, .background = true), "background"},
+        {HS_INIT(hs_training_options, .overlap = true), "overlap"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char says[120];
+        hs_training_options options = rows[i].options;
+        snprintf(says, sizeof says, "hs_training_options.%s is set, but no checkpoints are saved", rows[i].name);
+        refuses(s, options, HS_INVALID_ARGUMENT, says);
+        options.checkpoint_dir = s->directory;
+        options.save_checkpoint_secs = HS_NEVER;
+        refuses(s, options, HS_INVALID_ARGUMENT, says);
+    }
+    refuses(s, (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .max_to_keep = -2),
+            HS_INVALID_ARGUMENT, "hs_training_options.max_to_keep is -2");
+    refuses(s,
+            (hs_training_options)HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .no_initial_checkpoint = true,
+                                         .save_checkpoint_trigger = HS_TRIGGER(.every_n_steps = 1)),
+            HS_INVALID_ARGUMENT, "each of no_initial_checkpoint and save_checkpoint_trigger");
+}
+
+/* So that all processes of a cluster can have the same options. */
+static void a_worker_may_have_the_chiefs_options(void **state)
+{
+    stage *s = *state;
+    const hs_training_options options = HS_INIT(hs_training_options, .checkpoint_dir = s->directory, .max_to_keep = 3,
+                                                .background = true, .is_worker = true);
+    s->session = hs_training_session_open(hs_script_backend(s->script), &options, &s->err);
+    stage_run(s, "train", 1, 0);
+    stage_close(s);
+    assert_int_equal(latest_step(s->directory), -1);
+}
+
 /* Rhythms by default. */
 
 static void checkpoints_are_saved_every_ten_minutes_by_default(void **state)
@@ -619,6 +777,13 @@ int main(void)
         with_stage(the_scaffold_is_the_callers),
         with_stage(a_saver_of_the_hooks_own_goes_on_deleting),
         with_stage(there_must_be_something_to_take_over),
+        with_stage(max_to_keep_is_how_many_checkpoints_are_kept),
+        with_stage(it_holds_for_a_saver_of_the_scaffold),
+        with_stage(step_0_is_not_saved_on_demand),
+        with_stage(saves_are_made_in_the_background_on_demand),
+        with_stage(copies_overlap_the_next_runs_on_demand),
+        with_stage(what_saves_needs_somewhere_to_save),
+        with_stage(a_worker_may_have_the_chiefs_options),
         with_stage(checkpoints_are_saved_every_ten_minutes_by_default),
         with_stage(summaries_are_saved_every_hundred_steps_by_default),
         with_stage(summaries_have_a_directory_of_their_own),

@@ -35,6 +35,56 @@ static void bh_098s_the_loss_is_fetched_in_every_run(void **state)
     stage_close(s);
 }
 
+/* The number of the session's run in which a loss that is NaN from the second run on is noticed. */
+static int noticed_in(stage *s, hs_hook hook)
+{
+    double values[40];
+    size_t first = (size_t)hs_script_runs(s->script);
+    int runs = 1;
+    for (size_t i = 0; i < 40; i++)
+        values[i] = i > first ? NOT_A_NUMBER : 1;
+    hs_script_series(s->script, "loss", values, 40);
+    stage_open(s, hs_script_watch(s->script, NULL, hook));
+    while (stage_run_once(s, "train") == HS_OK && runs < 5) {
+        runs++;
+        test_env_advance(&s->t, 1);
+    }
+    hs_session_close(s->session, NULL);
+    s->session = NULL;
+    return runs;
+}
+
+static void an_interval_checks_the_first_run_and_each_nth_after_it(void **state)
+{
+    stage *s = *state;
+    assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss")), 2);
+    assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss", .every_n_steps = 3)), 4);
+    assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss", .every_n_secs = 2)), 3);
+    assert_int_equal(noticed_in(s, hs_nan_tensor(.tensor = "loss", .trigger = HS_TRIGGER(.at_steps = HS_AT_STEPS(5)))), 5);
+}
+
+static void other_runs_fetch_nothing(void **state)
+{
+    stage *s = *state;
+    hs_script_series(s->script, "loss", (double[]){1, 2, 3}, 3);
+    stage_open(s, hs_script_watch(s->script, NULL, hs_nan_tensor(.tensor = "loss", .every_n_steps = 2)));
+    for (int i = 0; i < 3; i++) {
+        stage_run(s, "train", 1, 0);
+        assert_string_equal(hs_script_last_run(s->script), i == 1 ? "fetch train; feed" : "fetch train loss; feed");
+    }
+    stage_close(s);
+}
+
+/* The hook of an earlier session begins again. */
+static void the_interval_begins_with_each_session(void **state)
+{
+    stage *s = *state;
+    hs_hook hook = hs_hook_hold(hs_nan_tensor(.tensor = "loss", .every_n_steps = 2));
+    assert_int_equal(noticed_in(s, hook), 3);
+    assert_int_equal(noticed_in(s, hook), 3);
+    hs_hook_free(hook);
+}
+
 static void bh_098s_nan_fails_the_run(void **state)
 {
     stage *s = *state;
@@ -240,6 +290,8 @@ static void options_that_make_no_sense(void **state)
     stage_refuses(*state, hs_nan_tensor(.tensor = NULL), HS_INVALID_ARGUMENT, "no tensor is named");
     stage_refuses(*state, hs_nan_tensor(.tensor = ""), HS_INVALID_ARGUMENT, "no tensor is named");
     stage_refuses(*state, hs_nan_tensor(.tensor = "global_step", .on_nan = 2), HS_INVALID_ARGUMENT, "on_nan is 2");
+    stage_refuses(*state, hs_nan_tensor(.tensor = "global_step", .trigger = HS_TRIGGER(.every_n_steps = 1, .last = true)),
+                  HS_INVALID_ARGUMENT, "trigger: last is set");
     stage_refuses(*state, hs_nan_tensor(.tensor = "unknown"), HS_NOT_FOUND, "'unknown'");
     stage_refuses(*state, hs_nan_tensor(.tensor = "train"), HS_INVALID_ARGUMENT, "'train' is an op");
     stage_refuses(*state, hs_nan_tensor_hook(&(hs_nan_tensor_options){.tensor = "global_step"}), HS_INVALID_ARGUMENT,
@@ -279,6 +331,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(bh_098s_the_loss_is_fetched_in_every_run),
+        with_stage(an_interval_checks_the_first_run_and_each_nth_after_it),
+        with_stage(other_runs_fetch_nothing),
+        with_stage(the_interval_begins_with_each_session),
         with_stage(bh_098s_nan_fails_the_run),
         with_stage(bh_098s_nan_stops_with_a_warning),
         with_stage(what_it_stops_for_is_not_saved),

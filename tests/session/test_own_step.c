@@ -136,6 +136,30 @@ static void a_stop_asked_for_in_the_middle_comes_after_the_step(void **state)
     assert_int_equal(o->b.calls[PROBE_END], 1);
 }
 
+static void a_loop_that_is_done_ends_after_the_step(void **state)
+{
+    own *o = *state;
+    own_open_probes(o, NULL);
+    assert_true(hs_step_begin(o->session));
+    own_compute(o);
+    hs_session_request_done(o->session);
+    assert_ok(hs_step_end(o->session), &o->err);
+    assert_false(hs_step_begin(o->session));
+    assert_int_equal(own_close(o)->reason, HS_REASON_STOPPED);
+    assert_int_equal(o->outcome.step, 1);
+    assert_int_equal(o->outcome.interrupted, 0);
+}
+
+static void a_step_that_is_discarded_is_not_done(void **state)
+{
+    own *o = *state;
+    own_open_probes(o, NULL);
+    assert_true(hs_step_begin(o->session));
+    hs_session_request_done(o->session);
+    own_close(o);
+    assert_int_not_equal(o->outcome.interrupted, 0);
+}
+
 static void one_that_waits_no_longer_is_interrupted_too(void **state)
 {
     own *o = *state;
@@ -266,6 +290,8 @@ int main(void)
         own_test(a_good_loop_is_closed_well),
         own_test(stop_at_step_ends_the_loop_after_its_last_step),
         own_test(a_stop_asked_for_in_the_middle_comes_after_the_step),
+        own_test(a_loop_that_is_done_ends_after_the_step),
+        own_test(a_step_that_is_discarded_is_not_done),
         own_test(one_that_waits_no_longer_is_interrupted_too),
         cmocka_unit_test(of_no_session_there_is_no_step),
         own_test(a_hook_that_fails_before_ends_the_loop),

@@ -21,6 +21,13 @@ static hs_code save_each_boundary(probe *p, const probe_call *call)
     return HS_OK;
 }
 
+static hs_code interrupt_in_after_run(probe *p, const probe_call *call)
+{
+    if (call->point == PROBE_AFTER)
+        hs_run_context_interrupt(call->run);
+    return save_each_boundary(p, call);
+}
+
 static void one_that_was_stopped_and_saved_goes_on_later(void **state)
 {
     play *p = *state;
@@ -43,6 +50,53 @@ static void one_that_nothing_saves_is_done(void **state)
     hs_session_request_stop(p->session);
     assert_int_equal(code_of(p), 0);
     assert_true(p->outcome.interrupted);
+}
+
+static void one_that_the_program_calls_done_is_done(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = save_each_boundary);
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_session_request_done(p->session);
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(code_of(p), 0);
+    assert_int_equal(p->outcome.reason, HS_REASON_STOPPED);
+    assert_false(p->outcome.interrupted);
+    assert_int_equal(p->outcome.last_saved_step, 1);
+    assert_string_equal(p->outcome.hook, "");
+}
+
+/* Before or after it, or by a hook. */
+static void the_programs_done_counts_more_than_an_interruption(void **state)
+{
+    play *p = *state;
+    for (int first = 0; first < 2; first++) {
+        play_probe(p, a, .act = save_each_boundary);
+        play_open_probes(p, 1);
+        play_train(p);
+        if (first)
+            hs_session_request_stop(p->session);
+        hs_session_request_done(p->session);
+        hs_session_request_stop(p->session);
+        assert_int_equal(code_of(p), 0);
+    }
+    play_probe(p, a, .act = interrupt_in_after_run);
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_session_request_done(p->session);
+    assert_int_equal(code_of(p), 0);
+}
+
+static void one_that_is_done_at_first_makes_no_run(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = save_each_boundary);
+    play_open_probes(p, 1);
+    hs_session_request_done(p->session);
+    assert_true(hs_session_should_stop(p->session));
+    assert_int_equal(code_of(p), 0);
+    assert_int_equal(p->outcome.step, 0);
 }
 
 /* In a cluster, say, where the others go on. */
@@ -95,13 +149,6 @@ static void a_hook_that_is_done_counts_more_than_a_request(void **state)
     assert_int_equal(code_of(p), 0);
     assert_false(p->outcome.interrupted);
     assert_string_equal(p->outcome.hook, "a");
-}
-
-static hs_code interrupt_in_after_run(probe *p, const probe_call *call)
-{
-    if (call->point == PROBE_AFTER)
-        hs_run_context_interrupt(call->run);
-    return save_each_boundary(p, call);
 }
 
 static void a_hook_can_interrupt(void **state)
@@ -395,6 +442,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         play_test(one_that_was_stopped_and_saved_goes_on_later),
         play_test(one_that_nothing_saves_is_done),
+        play_test(one_that_the_program_calls_done_is_done),
+        play_test(the_programs_done_counts_more_than_an_interruption),
+        play_test(one_that_is_done_at_first_makes_no_run),
         play_test(steps_of_others_after_the_last_save_are_not_its_own),
         play_test(one_whose_last_step_is_not_saved_has_failed),
         play_test(a_hook_that_is_done_counts_more_than_a_request),

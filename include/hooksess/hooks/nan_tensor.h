@@ -3,10 +3,16 @@
 #define HOOKSESS_HOOKS_NAN_TENSOR_H
 
 #include <hooksess/hook.h>
+#include <hooksess/trigger.h>
 
-/* Looks at a tensor in every run, and fails or stops when an element is not finite: NaN or an infinity. TensorFlow:
- * NanTensorHook (which sees only NaN). The message names tensor, step, first index, and how many elements are NaN, positive
- * and negative infinity. */
+/* Checks a tensor after each run, and fails or stops if an element is not finite: NaN or an infinity. The message names the
+ * tensor, the step, the first index, and how many elements are NaN, positive and negative infinity.
+ *
+ * A check fetches the tensor. If that is expensive (a tensor in the memory of a device is copied, and the run waits for
+ * it), set an interval: the other runs fetch nothing. Then up to N steps are trained on NaN before the hook notices.
+ * Nothing of this hook is saved in checkpoints: a resumed run begins with a check, too.
+ *
+ * TensorFlow: NanTensorHook, which sees only NaN. */
 
 HS_BEGIN_DECLS
 
@@ -22,7 +28,13 @@ typedef enum hs_on_nan {
 typedef struct hs_nan_tensor_options {
     size_t size;
     const char *tensor; /* (required) a float tensor of any shape */
-    hs_on_nan on_nan;   /* 0: HS_NAN_FAIL */
+    /* Runs of this session from one check to the next. The first run is checked. None of every_n_steps, every_n_secs and
+     * trigger: every run */
+    int64_t every_n_steps;
+    double every_n_secs; /* seconds between checks, instead of every_n_steps */
+    /* Instead of every_n_steps and every_n_secs. Its steps are runs of this session. Its `last` is HS_INVALID_ARGUMENT */
+    const hs_trigger *trigger;
+    hs_on_nan on_nan; /* 0: HS_NAN_FAIL */
     int32_t reserved_on_nan;
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_nan_tensor_options;

@@ -4,19 +4,24 @@
 
 #include <hooksess/hook.h>
 
-/* Requests a stop when the global step has reached a target. TensorFlow: StopAtStepHook.
+/* Requests a stop when the global step has reached a target: the training is done.
  *
- * Reads the step after each run. It keeps nothing in the checkpoint: last_step is the whole training's, and num_steps are
- * this run's, also when it resumes another. A target that is reached already when the session is created stops it before
- * its first run (HS_REASON_ALREADY_DONE) and says so in the log. */
+ * If the target has been reached when the session is created, no run is made (HS_REASON_ALREADY_DONE, exit code 0), and the
+ * log says why. So `.last_step = epochs * steps_per_epoch` is right for a training of 0 epochs. If neither field is set,
+ * the target is step 0: no run is made either.
+ *
+ * The hook reads the step after each run. Nothing of it is saved in checkpoints: last_step counts from the beginning of the
+ * training, num_steps from the beginning of this run.
+ *
+ * TensorFlow: StopAtStepHook. It refuses a hook without either field. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_stop_at_step_options {
     size_t size;
-    /* N steps more than at the session's creation (restored, or 0). Exactly one of num_steps and last_step is required */
-    int64_t num_steps;
-    int64_t last_step; /* this step, at least 1, instead of num_steps */
+    int64_t
+        num_steps; /* steps from the session's creation on, where the step may have been restored. 0: last_step counts */
+    int64_t last_step; /* the step at which training is done. Not together with num_steps. 0: no run is made */
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_stop_at_step_options;
 
