@@ -3,7 +3,6 @@
 #include "trainer.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* The ops. */
 
@@ -131,10 +130,9 @@ static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const 
 static void add_histograms(hs_graph *graph, const struct names *names, const char *kind)
 {
     for (int i = 0; i < names->n; i++) {
-        char op[2 * NAME_BYTES];
-        snprintf(op, sizeof op, "summary/%s%s", kind, names->list[i]);
-        hs_graph_add_summary(graph, HS_SUMMARY_HISTOGRAM,
-                             HS_GRAPH_SUMMARY_DEF(.name = op, .tensor = names->list[i], .tag = op + strlen("summary/")));
+        char tag[2 * NAME_BYTES];
+        snprintf(tag, sizeof tag, "%s%s", kind, names->list[i]);
+        hs_graph_summary_histogram(graph, tag, names->list[i]);
     }
 }
 

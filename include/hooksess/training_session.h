@@ -22,9 +22,9 @@ HS_BEGIN_DECLS
  * A worker has `hooks` alone, and waits for the chief to initialize or restore; nothing of the above is its own, but for
  * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
  *
- * An embedded graph without ops and without a global step is given one, for steps that the program computes itself
- * (hs_step_begin). With ops, also those of summaries, it is not: a global step that no op advances would let the training
- * go on forever. Call hs_graph_global_step then.
+ * If an embedded graph has no global step and no ops of the program's own, the session adds the global step, for steps that
+ * the program computes itself (hs_step_begin). Summaries (graph_summary.h) do not count as ops. To a graph with ops it adds
+ * none, because a training whose global step no op advances never ends: call hs_graph_global_step then.
  *
  * The session recovers (hs_recovery), unless it is told not to. */
 typedef struct hs_training_options {

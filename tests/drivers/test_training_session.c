@@ -385,6 +385,51 @@ static void summaries_are_saved_every_hundred_steps_by_default(void **state)
     hs_summary_free(summary);
 }
 
+/* A loop that computes its steps itself, in a graph that has summaries, but no ops of the program's own. */
+static void summaries_are_no_ops_of_the_program(void **state)
+{
+    stage *s = *state;
+    double loss = 0;
+    hs_graph *g = hs_graph_new(&s->t.env);
+    hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &loss);
+    hs_graph_summary_scalar(g, "loss", "loss");
+    hs_graph_merge_all_summaries(g, NULL);
+    s->session = hs_training_session_open(hs_graph_backend(g),
+                                          HS_TRAINING_OPTIONS(.summary_dir = s->directory, .save_summaries_steps = 2,
+                                                              .log_step_count_steps = HS_NEVER,
+                                                              .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 4))),
+                                          &s->err);
+    if (!s->session)
+        fail_msg("%s", s->err.message);
+    while (hs_step_begin(s->session)) {
+        loss += 0.5;
+        hs_step_end(s->session);
+    }
+    stage_close(s);
+    assert_int_equal(s->outcome.step, 4);
+    assert_string_equal(events_text(s->directory), "version start@1 loss=0.5@1 loss=1.5@3");
+    hs_graph_free(g);
+}
+
+static hs_code do_nothing(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)op, (void)err;
+    return HS_OK;
+}
+
+static void with_an_op_of_the_program_there_is_no_global_step(void **state)
+{
+    stage *s = *state;
+    double loss = 0;
+    hs_graph *g = hs_graph_new(&s->t.env);
+    hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &loss);
+    hs_graph_summary_scalar(g, "loss", "loss");
+    hs_graph_op(g, .name = "evaluate", .run = do_nothing);
+    assert_null(hs_training_session_open(hs_graph_backend(g), HS_TRAINING_OPTIONS(.summary_dir = s->directory), &s->err));
+    assert_says(&s->err, HS_FAILED_PRECONDITION, "global step");
+    hs_graph_free(g);
+}
+
 static void summaries_have_a_directory_of_their_own(void **state)
 {
     stage *s = *state;
@@ -621,6 +666,8 @@ int main(void)
         with_stage(there_must_be_something_to_take_over),
         with_stage(checkpoints_are_saved_every_ten_minutes_by_default),
         with_stage(summaries_are_saved_every_hundred_steps_by_default),
+        with_stage(summaries_are_no_ops_of_the_program),
+        with_stage(with_an_op_of_the_program_there_is_no_global_step),
         with_stage(summaries_have_a_directory_of_their_own),
         with_stage(the_programs_hooks_come_first_the_chiefs_before_the_others),
         with_stage(the_step_counter_comes_first_and_the_checkpoint_saver_last),
