@@ -20,7 +20,7 @@
  * shows. A summary of a placeholder makes every run in which summaries are due need its feed.
  *
  * Summaries do not count as ops of the program's own: a training session still adds a global step to the graph of a loop
- * that computes its steps itself (training_session.h).
+ * that computes its steps itself (training_session.h). For single numbers hs_scalars (hooks/scalars.h) needs no op.
  *
  * As any op that reads a variable or a value, one is executed in its turn: define it after the ops that write what it
  * shows, or name them as control inputs. In a run in which they are not executed it shows what was written last.

@@ -12,12 +12,12 @@
 HS_BEGIN_DECLS
 
 /* The hooks of the session, in their order: a run_status, where there is a checkpoint_dir, chief_only_hooks, hooks, a step
- * counter (log_step_count_steps), a summary saver, both where there is a directory for it, and a checkpoint saver, where
- * there is a checkpoint_dir. Of each pair of secs and steps at most one may be given, both are HS_INVALID_ARGUMENT;
- * HS_NEVER switches the hook off: for saves in the background or with a metric, give a checkpoint_saver of your own among
- * the hooks, and save_checkpoint_secs HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given
- * besides it is HS_INVALID_ARGUMENT, and HS_NEVER in the pair says nothing that the trigger does not: the trigger alone
- * counts.
+ * counter (log_step_count_steps), a summary saver, both where there is a directory for it, hs_scalars, where `scalars` are
+ * named, and a checkpoint saver, where there is a checkpoint_dir. Of each pair of secs and steps at most one may be given,
+ * both are HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves in the background or with a metric, give a
+ * checkpoint_saver of your own among the hooks, and save_checkpoint_secs HS_NEVER. Instead of a pair there may be a
+ * trigger; with one of the pair given besides it is HS_INVALID_ARGUMENT, and HS_NEVER in the pair says nothing that the
+ * trigger does not: the trigger alone counts.
  *
  * A worker has `hooks` alone, and waits for the chief to initialize or restore; nothing of the above is its own, but for
  * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
@@ -35,15 +35,15 @@ typedef struct hs_training_options {
     int64_t save_checkpoint_steps;
     const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
     double save_summaries_secs;
-    /* Steps between summaries, which begin with the first run: 1, 101, 201. For 100, 200, 300 use the trigger. None of secs,
-     * steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor has 120 s) */
+    /* Steps between summaries, which begin with the first run: 1, 101, 201. For 100, 200, 300 use the trigger. None of
+     * secs, steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor has 120 s) */
     int64_t save_summaries_steps;
     const hs_trigger *save_summaries_trigger; /* instead of save_summaries_secs or _steps */
     /* Steps between two rates (steps per second) in the log and, for TensorBoard, in the event file. 0: 100 */
     int64_t log_step_count_steps;
     bool signals;                /* as in hs_session_options */
     bool is_worker;              /* not the chief: as in hs_session_options */
-    bool worker_saves_summaries; /* this worker has a step counter and a summary saver, as a chief has */
+    bool worker_saves_summaries; /* this worker has a step counter, a summary saver and `scalars`, as a chief has */
     /* This worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
     bool worker_saves_checkpoints;
     bool no_graph_def;  /* write neither graph.pbtxt nor .meta files */
@@ -62,8 +62,12 @@ typedef struct hs_training_options {
     hs_bytes config;             /* as in hs_session_options */
     hs_scaffold *scaffold;       /* as in hs_session_options */
     const hs_saver_listener *listeners; /* of the checkpoint saver; HS_INVALID_ARGUMENT where it is switched off */
-    const hs_hook *hooks;               /* HS_HOOKS(...); the array is copied */
-    const hs_hook *chief_only_hooks;    /* HS_HOOKS(...); the array is copied. A worker frees them without calling them */
+    /* HS_NAMES(...): tensors with one number each, such as the loss, for TensorBoard: written to the event file in
+     * summary_dir at the intervals of save_summaries_* (hooks/scalars.h). HS_INVALID_ARGUMENT if there is no directory, or
+     * save_summaries_* is HS_NEVER */
+    const char *const *scalars;
+    const hs_hook *hooks;            /* HS_HOOKS(...); the array is copied */
+    const hs_hook *chief_only_hooks; /* HS_HOOKS(...); the array is copied. A worker frees them without calling them */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 

@@ -7,10 +7,11 @@
 /* Refusals. */
 
 /* Each hook that has a trigger, with its pair, and the names of the two. */
-enum { HOOKS = 6 };
+enum { HOOKS = 7 };
 static const char *const pair_names[HOOKS][2] = {
     {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
     {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
+    {"every_n_steps", "every_n_secs"},
 };
 
 static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trigger *trigger)
@@ -28,6 +29,8 @@ static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trig
     case 4:
         return hs_summary_saver(.summary_ops = names, .summary_dir = "x", .every_n_steps = steps, .every_n_secs = secs,
                                 .trigger = trigger);
+    case 5:
+        return hs_scalars(.tensors = names, .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
     default:
         return hs_step_counter(.every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
     }
@@ -105,6 +108,7 @@ static hs_code make_one(test_env *t, void *user)
         hs_step_counter(.trigger = trigger, .env = &t->env),
         hs_profiler(.trace_dir = s->directory, .trigger = trigger, .env = &t->env),
         hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
+        hs_scalars(.tensors = names, .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
         hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = trigger, .env = &t->env),
         {.ops = NULL},
     };
