@@ -24,7 +24,7 @@ static void begin_at(hs__sampler *s, hs_run_context *run, int64_t step)
     s->begin_ns = hs_run_context_now(run);
 }
 
-static hs_code find_step(hs__sampler *s, hs_run_context *run, hs_error *err)
+hs_code hs__sampler_find_step(hs__sampler *s, hs_run_context *run, hs_error *err)
 {
     int64_t step = hs_run_context_global_step(run, err);
     if (step < 0)
@@ -40,49 +40,28 @@ static hs_code find_step(hs__sampler *s, hs_run_context *run, hs_error *err)
     return HS_OK;
 }
 
-hs_code hs__sampler_before(hs__sampler *s, hs_run_context *run, const hs_run_args **args, hs_error *err)
+void hs__sampler_begin_sample(hs__sampler *s, hs_run_context *run, const hs_run_args **args)
 {
-    hs_code code = s->has_step ? HS_OK : find_step(s, run, err);
-    if (code)
-        return code;
-    int64_t after = s->step + s->per_run;
-    s->samples_now = hs_timer_due(s->timing.timer, run, after) || s->fires_first;
-    if (s->samples_now && s->timing.by_secs) /* counted from here, so that each step that takes longer is sampled */
-        hs_timer_mark(s->timing.timer, run, after, NULL, NULL);
-    if (s->samples_now && s->args.names)
+    if (s->timing.by_secs) /* counted from here, so that each step that takes longer is sampled */
+        hs_timer_mark(s->timing.timer, run, s->step + s->per_run, NULL, NULL);
+    if (s->args.names)
         *args = &s->args;
-    return HS_OK;
+}
+
+void hs__sampler_end_sample(hs__sampler *s, hs_run_context *run, bool *samples)
+{
+    if (!s->timing.by_secs)
+        hs_timer_mark(s->timing.timer, run, s->step, NULL, NULL);
+    s->fires_first = false;
+    s->sampled_step = s->step;
+    *samples = true;
 }
 
 /* Not by a restore: the program has set it. */
-static void go_back(hs__sampler *s, hs_run_context *run, int64_t step)
+void hs__sampler_go_back(hs__sampler *s, hs_run_context *run, int64_t step)
 {
     hs__sampler_restart(s);
     begin_at(s, run, step);
-}
-
-/* By seconds, the step is read only when it is time. */
-hs_code hs__sampler_after(hs__sampler *s, hs_run_context *run, bool *samples, hs_error *err)
-{
-    *samples = false;
-    if (!s->samples_now && !s->timing.by_steps)
-        return HS_OK;
-    int64_t step = hs_run_context_global_step(run, err), before = s->step;
-    if (step < 0)
-        return err->code;
-    *samples = s->samples_now;
-    s->step = step;
-    if (step < before)
-        go_back(s, run, step);
-    else if (s->timing.by_steps && step > before)
-        s->per_run = step - before;
-    if (!*samples)
-        return HS_OK;
-    if (!s->timing.by_secs)
-        hs_timer_mark(s->timing.timer, run, step, NULL, NULL);
-    s->fires_first = false;
-    s->sampled_step = step;
-    return HS_OK;
 }
 
 hs_code hs__sampler_end(hs__sampler *s, hs_raw_session *session, const hs_run_values **values, bool *samples, hs_error *err)
