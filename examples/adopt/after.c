@@ -144,9 +144,8 @@ int main(void)
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .save_checkpoint_steps = 1000, .signals = true,
-                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = STEPS), hs_nan_tensor(.tensor = "loss"),
-                                              hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"),
-                                                            .every_n_steps = 100, .summary_dir = "run"))),
+                            .scalars = HS_NAMES("loss"),
+                            .hooks = HS_HOOKS(hs_stop_at_step(.last_step = STEPS), hs_nan_tensor(.tensor = "loss"))),
         NULL);
     while (hs_step_begin(s)) {
         loss = train(&model, &reader, step + 1);

@@ -154,9 +154,8 @@ try {
     g.value("loss", loss);
     hs::session s = hs::training_session(
         g, HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .save_checkpoint_steps = 1000, .signals = true,
-                               .hooks = HS_HOOKS(hs_stop_at_step(.last_step = steps), hs_nan_tensor(.tensor = "loss"),
-                                                 hs_evaluation(.name = "train", .metrics = HS_NAMES("loss"),
-                                                               .every_n_steps = 100, .summary_dir = "run"))));
+                               .scalars = HS_NAMES("loss"),
+                               .hooks = HS_HOOKS(hs_stop_at_step(.last_step = steps), hs_nan_tensor(.tensor = "loss"))));
     while (s.step_begin()) {
         loss = 0;
         for (int i = 0; i < batch; i++)

@@ -56,7 +56,7 @@ int main(void)
     hs_error err = {0};
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
-        HS_TRAINING_OPTIONS(.checkpoint_dir = "run",
+        HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss"),
                             .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 1000), hs_nan_tensor(.tensor = "loss"),
                                               hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 100))),
         &err);

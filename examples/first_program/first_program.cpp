@@ -34,7 +34,7 @@ int main()
     g.op("train", [&](hs::op &) { m.make_step(); }, {.writes = {"weights", "loss"}, .advances_step = true});
 
     hs::session s = hs::training_session(
-        g, HS_TRAINING_OPTIONS(.checkpoint_dir = "run",
+        g, HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss"),
                                .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 1000), hs_nan_tensor(.tensor = "loss"),
                                                  hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 100))));
     while (!s.should_stop())

@@ -3,7 +3,6 @@
 #include "trainer.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* The ops. */
 
@@ -53,18 +52,6 @@ static hs_code test_accuracy(void *self, hs_op *op, hs_error *err)
     return HS_OK;
 }
 
-hs_code trainer_summarize(void *self, hs_op *op, hs_error *err)
-{
-    struct scalar_summary *made = self;
-    hs_summary_clear(made->summary);
-    hs_code code = hs_summary_scalar(made->summary, made->tag, hs_tensor_number(hs_op_input(op, 0), 0), err);
-    if (code)
-        return code;
-    made->serialized = hs_summary_serialized(made->summary);
-    hs_tensor value = hs_tensor_of(HS_STRING, HS_SCALAR, &made->serialized);
-    return hs_op_set_output(op, 0, &value, err);
-}
-
 /* The variables. */
 
 enum { MOST_NAMES = (1 + MOST_SLOTS) * 2 * MOST_LAYERS + 1, NAME_BYTES = 32 };
@@ -112,6 +99,12 @@ void trainer_add_parameters(hs_graph *graph, const struct mlp *model)
     add_all(graph, &names, "", model, model->parameters, hs_graph_variable);
 }
 
+/* In no collection: not merged with the histograms. */
+static void add_scalar(hs_graph *graph, const char *name)
+{
+    hs_graph_add_summary(graph, HS_SUMMARY_SCALAR, HS_GRAPH_SUMMARY_DEF(.name = name, .tensor = name, .collection = ""));
+}
+
 /* Ops that are run together go in the order in which they are defined: after a step, its loss and what it made better. */
 static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const *parameters, const char *const *written)
 {
@@ -119,10 +112,8 @@ static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const 
                 .inputs = HS_NAMES("input/dequeue:0", "input/dequeue:1", "input/dequeue:2"));
     hs_graph_op(graph, .name = "test_accuracy", .run = test_accuracy, .user = trainer, .inputs = parameters,
                 .outputs = HS_OUTPUTS({.dtype = HS_FLOAT}));
-    hs_graph_op(graph, .name = "summary/loss", .run = trainer_summarize, .user = &trainer->loss_summary,
-                .inputs = HS_NAMES("loss"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
-    hs_graph_op(graph, .name = "summary/test_accuracy", .run = trainer_summarize, .user = &trainer->accuracy_summary,
-                .inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
+    add_scalar(graph, "loss");
+    add_scalar(graph, "test_accuracy");
     hs_graph_op(graph, .name = "summary/report", .run = report_run, .user = &trainer->report,
                 .control_inputs = HS_NAMES("test_accuracy"), .outputs = HS_OUTPUTS({.dtype = HS_STRING}));
 }
@@ -131,10 +122,9 @@ static void add_ops(hs_graph *graph, struct trainer *trainer, const char *const 
 static void add_histograms(hs_graph *graph, const struct names *names, const char *kind)
 {
     for (int i = 0; i < names->n; i++) {
-        char op[2 * NAME_BYTES];
-        snprintf(op, sizeof op, "summary/%s%s", kind, names->list[i]);
-        hs_graph_add_summary(graph, HS_SUMMARY_HISTOGRAM,
-                             HS_GRAPH_SUMMARY_DEF(.name = op, .tensor = names->list[i], .tag = op + strlen("summary/")));
+        char tag[2 * NAME_BYTES];
+        snprintf(tag, sizeof tag, "%s%s", kind, names->list[i]);
+        hs_graph_summary_histogram(graph, tag, names->list[i]);
     }
 }
 

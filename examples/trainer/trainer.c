@@ -35,10 +35,6 @@ hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_
 {
     uint64_t seed = (uint64_t)options->seed;
     hs_code code;
-    trainer->loss_summary = (struct scalar_summary){.tag = "loss", .summary = hs_summary_new(NULL)};
-    trainer->accuracy_summary = (struct scalar_summary){.tag = "test_accuracy", .summary = hs_summary_new(NULL)};
-    if (!trainer->loss_summary.summary || !trainer->accuracy_summary.summary)
-        return hs_error_set(err, HS_RESOURCE_EXHAUSTED, "no memory for the trainer");
     if ((code = trainer_model(&trainer->model, trainer->train.pixels, options, err)) ||
         (code = input_init(&trainer->input, &trainer->train, (size_t)options->batch_size, seed, err)) ||
         (code = report_init(&trainer->report, &trainer->test, &trainer->tested, err)))
@@ -49,8 +45,6 @@ hs_code trainer_init(struct trainer *trainer, const struct options *options, hs_
 
 void trainer_free(struct trainer *trainer)
 {
-    hs_summary_free(trainer->loss_summary.summary);
-    hs_summary_free(trainer->accuracy_summary.summary);
     report_free(&trainer->report);
     optimizer_free(&trainer->optimizer);
     input_free(&trainer->input);

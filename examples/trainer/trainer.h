@@ -11,13 +11,6 @@
 
 #include <hooksess/hooksess.h>
 
-/* A summary op: makes a Summary of one scalar. */
-struct scalar_summary {
-    const char *tag;
-    hs_summary *summary;
-    hs_string serialized;
-};
-
 /* Images are tested in batches of one size, so that the accuracy does not depend on that of the training's. */
 enum { TEST_ROWS = 250 };
 
@@ -28,7 +21,6 @@ struct trainer {
     struct mlp model;
     struct optimizer optimizer;
     float loss;
-    struct scalar_summary loss_summary, accuracy_summary;
     struct tested tested; /* by the op test_accuracy */
     struct report report;
     const char *histograms; /* the op that merges those; the graph's */
@@ -59,8 +51,6 @@ void trainer_add_parameters(hs_graph *graph, const struct mlp *model);
 /* A step with a batch of so many rows. */
 void trainer_learn(struct trainer *trainer, const float *pixels, const unsigned char *labels, int rows, uint64_t epoch,
                    int64_t step);
-/* The function of its ops summary/... (self is a struct scalar_summary). */
-hs_code trainer_summarize(void *self, hs_op *op, hs_error *err);
 
 /* The class of the largest score. */
 int best_class(const float *scores);

@@ -6,8 +6,8 @@
 
 /* Summary ops of the embedded graph (graph.h): each makes a Summary of one tensor and gives it, serialized, as a string.
  *
- *     hs_graph_summary_scalar(g, "loss_1", "loss");
- *     hs_graph_summary_histogram(g, "weights/histogram", "weights");
+ *     hs_graph_summary_scalar(g, "loss", "loss");
+ *     hs_graph_summary_histogram(g, "weights", "weights");
  *     hs_graph_summary_image(g, "input", "images", 3);
  *
  * They are in the graph's collection HS_SUMMARIES. What merges them all is the default of a scaffold's summary op, and so
@@ -15,8 +15,12 @@
  * execute it. Ops of the program's own that give a serialized Summary are merged too when hs_graph_collect names them
  * there.
  *
- * The name is that of a node, and the tag, if no other is given: for the tag of a tensor's own name give .tag. A summary of
- * a placeholder makes every run in which summaries are due need its feed.
+ * The name of a summary is the tag that TensorBoard shows, unless .tag is given. Its op has the name "summary/NAME": this
+ * is the name for hs_session_run, control inputs and hs_graph_collect. So a summary may have the name of the tensor that it
+ * shows. A summary of a placeholder makes every run in which summaries are due need its feed.
+ *
+ * Summaries do not count as ops of the program's own: a training session still adds a global step to the graph of a loop
+ * that computes its steps itself (training_session.h). For single numbers hs_scalars (hooks/scalars.h) needs no op.
  *
  * As any op that reads a variable or a value, one is executed in its turn: define it after the ops that write what it
  * shows, or name them as control inputs. In a run in which they are not executed it shows what was written last.
@@ -40,7 +44,7 @@ typedef enum hs_summary_kind {
 
 typedef struct hs_graph_summary_def {
     size_t size;
-    const char *name;                  /* (required) the op's; letters as in all names of a graph */
+    const char *name;                  /* (required) the op is "summary/NAME"; letters as in all names of a graph */
     const char *tensor;                /* (required) a variable, a value, a placeholder, an op's output ("logits:1") */
     const char *tag;                   /* that it is shown under, UTF-8; NULL: the name */
     const char *const *control_inputs; /* ops that are executed before it; ended by NULL */
@@ -51,7 +55,7 @@ typedef struct hs_graph_summary_def {
 #define HS_GRAPH_SUMMARY_DEF(...) HS_OPTIONS(hs_graph_summary_def, __VA_ARGS__)
 
 /* Everything is copied. HS_INVALID_ARGUMENT, HS_ALREADY_EXISTS for a name, or a tag, that the graph's summaries have
- * already. */
+ * already. TensorFlow: tf.summary.*, which names the op as the summary and makes that name unique. */
 HS_API hs_code hs_graph_add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph_summary_def *def);
 
 /* The usual cases. */

@@ -233,6 +233,9 @@ HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
 /* The checkpoint that the session's variables were restored from, as a path without ending; NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
+/* The directory of the session's event files: summary_dir of its options, else their checkpoint_dir. NULL: neither was
+ * given. For hooks that name no directory of their own. */
+HS_API const char *hs_raw_session_summary_dir(const hs_raw_session *session);
 /* How many restores there were: whoever remembers what was saved, and finds another number, has to think again. */
 HS_API int64_t hs_raw_session_restores(const hs_raw_session *session);
 /* The newest step that is durable, restored or saved; -1: none. */

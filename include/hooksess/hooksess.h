@@ -12,7 +12,6 @@
  *   hs_graph_state              adds other state to checkpoints: two functions, save and load     graph.h
  *   hs_graph_value              names memory that hooks read, such as a loss; it is not saved     graph.h
  *   hs_graph_global_step        gives the global step a place in the program's memory             graph.h
- *   hs_graph_summary_scalar     charts a number of the graph in TensorBoard                       graph_summary.h
  *   hs_graph_op                 makes a function of the program an op                             graph.h
  *   hs_op_fn                    the type of this function                                         graph.h
  *   hs_graph_backend            returns the backend on which a session is opened                  graph.h
@@ -51,6 +50,7 @@
  *   hs_stop_at_step             ends the training at a step                                       hooks/stop_at_step.h
  *   hs_nan_tensor               fails or stops when a tensor is not finite                        hooks/nan_tensor.h
  *   hs_logging_tensor           logs tensors                                                      hooks/logging_tensor.h
+ *   hs_scalars                  charts numbers in TensorBoard; `scalars` of the options does it   hooks/scalars.h
  *   hs_schedule                 sets the learning rate by step                                    hooks/schedule.h
  *   hs_checkpoint_saver         saves with options that the usual hook does not have              hooks/checkpoint_saver.h
  *   HS_TRIGGER                  when a hook acts: by steps, by seconds, on request                trigger.h
@@ -88,6 +88,7 @@
 #include <hooksess/hooks/profiler.h>           /* traces runs for Chrome and TensorBoard */
 #include <hooksess/hooks/progress.h>           /* shows progress on a terminal */
 #include <hooksess/hooks/run_status.h>         /* writes status.json and outcome.json */
+#include <hooksess/hooks/scalars.h>            /* charts numbers in TensorBoard, or gives them to a sink */
 #include <hooksess/hooks/schedule.h>           /* sets the learning rate by step */
 #include <hooksess/hooks/step_counter.h>       /* measures steps per second */
 #include <hooksess/hooks/stop_after.h>         /* stops before the time of the job is up */
@@ -101,6 +102,7 @@
 #include <hooksess/records.h>                  /* reading and writing TFRecord files */
 #include <hooksess/run.h>                      /* fetches, feeds and values of a run */
 #include <hooksess/safetensors.h>              /* reading and writing safetensors files */
+#include <hooksess/scalar_sink.h>              /* writing a sink for numbers: a file, a socket, a screen */
 #include <hooksess/scaffold.h>                 /* how a session initializes variables */
 #include <hooksess/session.h>                  /* sessions with hooks that the program chooses; recovery */
 #include <hooksess/state.h>                    /* state that checkpoints hold next to variables */

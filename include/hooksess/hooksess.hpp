@@ -450,6 +450,30 @@ inline hs_hook hook(std::string name, hook_options options)
     return hook;
 }
 
+/* A sink for hs_scalars: a function that is called with each row, in the session's thread. Its exceptions are the sink's
+ * failures. The hook frees it. */
+inline hs_scalar_sink scalar_sink(std::string name, std::function<void(const hs_scalar_row &)> write)
+{
+    struct lambda {
+        std::string name;
+        std::function<void(const hs_scalar_row &)> write;
+        hs_scalar_sink_ops ops{};
+    };
+    auto made = std::make_unique<lambda>();
+    made->name = std::move(name);
+    made->write = std::move(write);
+    made->ops.size = sizeof made->ops;
+    made->ops.name = made->name.c_str();
+    made->ops.write = [](void *self, const hs_scalar_row *row, hs_error *err) -> hs_code {
+        return detail::guarded(err, [&] { static_cast<lambda *>(self)->write(*row); });
+    };
+    made->ops.destroy = [](void *self) { delete static_cast<lambda *>(self); };
+    hs_scalar_sink sink{};
+    sink.ops = &made->ops;
+    sink.self = made.release();
+    return sink;
+}
+
 /* Sessions. */
 
 class outcome

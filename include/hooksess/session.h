@@ -64,6 +64,7 @@ typedef struct hs_session_options {
     size_t size;
     const char *checkpoint_dir;    /* restore the newest valid checkpoint that is there, if any; "" and NULL: do not */
     const char *checkpoint_prefix; /* restore this one, which must exist. Not together with checkpoint_dir */
+    const char *summary_dir;       /* event files of hooks that name no directory (hs_scalars). NULL: checkpoint_dir */
     /* How to restore; NULL: everything. Must live as long as the session if it recovers */
     const hs_restore_options *restore_options;
     hs_restore_policy restore; /* what to do about checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */

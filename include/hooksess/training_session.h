@@ -12,19 +12,19 @@
 HS_BEGIN_DECLS
 
 /* The hooks of the session, in their order: a run_status, where there is a checkpoint_dir, chief_only_hooks, hooks, a step
- * counter (log_step_count_steps), a summary saver, both where there is a directory for it, and a checkpoint saver, where
- * there is a checkpoint_dir. Of each pair of secs and steps at most one may be given, both are HS_INVALID_ARGUMENT;
- * HS_NEVER switches the hook off: for saves with a metric, give a checkpoint_saver of your own among the hooks, and
- * save_checkpoint_secs HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given
+ * counter (log_step_count_steps), a summary saver, both where there is a directory for it, hs_scalars, where `scalars` are
+ * named, and a checkpoint saver, where there is a checkpoint_dir. Of each pair of secs and steps at most one may be given,
+ * both are HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves with a metric, give a checkpoint_saver of your own
+ * among the hooks, and save_checkpoint_secs HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given
  * besides it is HS_INVALID_ARGUMENT, and HS_NEVER in the pair says nothing that the trigger does not: the trigger alone
  * counts.
  *
  * A worker has `hooks` alone, and waits for the chief to initialize or restore; nothing of the above is its own, but for
  * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
  *
- * An embedded graph without ops and without a global step is given one, for steps that the program computes itself
- * (hs_step_begin). With ops, also those of summaries, it is not: a global step that no op advances would let the training
- * go on forever. Call hs_graph_global_step then.
+ * If an embedded graph has no global step and no ops of the program's own, the session adds the global step, for steps that
+ * the program computes itself (hs_step_begin). Summaries (graph_summary.h) do not count as ops. To a graph with ops it adds
+ * none, because a training whose global step no op advances never ends: call hs_graph_global_step then.
  *
  * The session recovers (hs_recovery), unless it is told not to. */
 typedef struct hs_training_options {
@@ -52,7 +52,7 @@ typedef struct hs_training_options {
     int64_t log_step_count_steps;
     bool signals;                /* as in hs_session_options */
     bool is_worker;              /* not the chief: as in hs_session_options */
-    bool worker_saves_summaries; /* this worker has a step counter and a summary saver, as a chief has */
+    bool worker_saves_summaries; /* this worker has a step counter, a summary saver and `scalars`, as a chief has */
     /* This worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
     bool worker_saves_checkpoints;
     bool no_graph_def;  /* write neither graph.pbtxt nor .meta files */
@@ -71,8 +71,12 @@ typedef struct hs_training_options {
     hs_bytes config;             /* as in hs_session_options */
     hs_scaffold *scaffold;       /* as in hs_session_options */
     const hs_saver_listener *listeners; /* of the checkpoint saver. HS_INVALID_ARGUMENT if no checkpoints are saved */
-    const hs_hook *hooks;               /* HS_HOOKS(...); the array is copied */
-    const hs_hook *chief_only_hooks;    /* HS_HOOKS(...); the array is copied. A worker frees them without calling them */
+    /* HS_NAMES(...): tensors with one number each, such as the loss, for TensorBoard: written to the event file in
+     * summary_dir at the intervals of save_summaries_* (hooks/scalars.h). HS_INVALID_ARGUMENT if there is no directory, or
+     * save_summaries_* is HS_NEVER */
+    const char *const *scalars;
+    const hs_hook *hooks;            /* HS_HOOKS(...); the array is copied */
+    const hs_hook *chief_only_hooks; /* HS_HOOKS(...); the array is copied. A worker frees them without calling them */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 

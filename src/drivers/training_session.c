@@ -4,6 +4,7 @@
 
 #include <hooksess/hooks/checkpoint_saver.h>
 #include <hooksess/hooks/run_status.h>
+#include <hooksess/hooks/scalars.h>
 #include <hooksess/hooks/step_counter.h>
 #include <hooksess/hooks/summary_saver.h>
 
@@ -12,7 +13,7 @@
 #include "session/session.h"
 
 enum {
-    USUAL_HOOKS = 5,
+    USUAL_HOOKS = 6,
     SAVE_CHECKPOINT_SECS = 600,
     SAVE_SUMMARIES_STEPS = 100,
     LOG_STEP_COUNT_STEPS = 100,
@@ -53,13 +54,28 @@ static size_t add_all(hs_hook *to, const hs_hook *from)
     return n;
 }
 
-/* Steps a second, and summaries. */
+static rhythm summaries_of(const hs_training_options *options)
+{
+    return rhythm_of(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
+                     (rhythm){.steps = SAVE_SUMMARIES_STEPS});
+}
+
+static const char *summary_dir_of(const hs_training_options *options)
+{
+    return options->summary_dir ? options->summary_dir : options->checkpoint_dir;
+}
+
+static bool has_scalars(const hs_training_options *options)
+{
+    return options->scalars && options->scalars[0];
+}
+
+/* Steps a second, summaries and scalars. */
 static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *options, hs_scaffold *scaffold,
                                  const hs_env *env)
 {
-    rhythm summaries = rhythm_of(options->save_summaries_secs, options->save_summaries_steps,
-                                 options->save_summaries_trigger, (rhythm){.steps = SAVE_SUMMARIES_STEPS});
-    const char *directory = options->summary_dir ? options->summary_dir : options->checkpoint_dir;
+    rhythm summaries = summaries_of(options);
+    const char *directory = summary_dir_of(options);
     int64_t count = options->log_step_count_steps ? options->log_step_count_steps : LOG_STEP_COUNT_STEPS;
     size_t n = 0;
     if (!directory || !*directory)
@@ -69,6 +85,9 @@ static size_t make_summary_hooks(hs_hook *hooks, const hs_training_options *opti
     if (!summaries.off)
         hooks[n++] = hs_summary_saver(.scaffold = scaffold, .summary_dir = directory, .every_n_secs = summaries.secs,
                                       .every_n_steps = summaries.steps, .trigger = summaries.trigger, .env = env);
+    if (!summaries.off && has_scalars(options))
+        hooks[n++] = hs_scalars(.tensors = options->scalars, .every_n_steps = summaries.steps,
+                                .every_n_secs = summaries.secs, .trigger = summaries.trigger, .env = env);
     return n;
 }
 
@@ -160,10 +179,17 @@ static hs_code check_saves(const hs_training_options *options, hs_error *err)
 
 static hs_code check_options(const hs_training_options *options, hs_error *err)
 {
+    const char *directory = summary_dir_of(options);
     hs_code code = check_saves(options, err);
-    if (!code)
-        code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps,
-                              options->save_checkpoint_trigger, "save_checkpoint", err);
+    if (code)
+        return code;
+    if (has_scalars(options) && (!directory || !*directory || summaries_of(options).off))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_training_options: scalars are named, and %s; %s",
+                            summaries_of(options).off ? "save_summaries_* is HS_NEVER" : "there is no directory for them",
+                            summaries_of(options).off ? "give an interval, or list hs_scalars(...) among the hooks"
+                                                      : "give summary_dir or checkpoint_dir");
+    code = check_schedule(options->save_checkpoint_secs, options->save_checkpoint_steps, options->save_checkpoint_trigger,
+                          "save_checkpoint", err);
     if (!code)
         code = check_schedule(options->save_summaries_secs, options->save_summaries_steps, options->save_summaries_trigger,
                               "save_summaries", err);
@@ -220,8 +246,9 @@ static hs_code make_parts(parts *made, hs_training_options *options, const hs_en
 static hs_session_options session_options(const hs_training_options *options, const hs_recovery *standard)
 {
     return (hs_session_options)HS_INIT(
-        hs_session_options, .checkpoint_dir = options->checkpoint_dir, .target = options->target, .config = options->config,
-        .restore = options->restore, .restore_options = options->restore_options, .is_worker = options->is_worker,
+        hs_session_options, .checkpoint_dir = options->checkpoint_dir, .summary_dir = options->summary_dir,
+        .target = options->target, .config = options->config, .restore = options->restore,
+        .restore_options = options->restore_options, .is_worker = options->is_worker,
         .recovery = options->recovery ? options->recovery : standard,
         .max_wait_secs = options->max_wait_secs == 0 ? MAX_WAIT_SECS : options->max_wait_secs,
         .recovery_wait_secs = options->recovery_wait_secs, .stop_grace_secs = options->stop_grace_secs,

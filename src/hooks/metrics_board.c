@@ -25,11 +25,12 @@ void hs__metrics_board_look(hs__metrics_board *board, const hs_raw_session *sess
     }
 }
 
-bool hs__metrics_board_take(hs__metrics_board *board, size_t index, double *value)
+bool hs__metrics_board_take(hs__metrics_board *board, size_t index, double *value, int64_t *step)
 {
     hs__metric_said *said = &board->said[index];
     bool fresh = said->known && !said->shown;
     *value = said->value;
+    *step = said->step;
     said->shown = said->known;
     return fresh;
 }

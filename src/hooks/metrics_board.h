@@ -23,7 +23,7 @@ void hs__metrics_board_clear(hs__metrics_board *board);
 /* Looks what was said since. */
 void hs__metrics_board_look(hs__metrics_board *board, const hs_raw_session *session);
 /* What is to be shown now, and from now on counts as shown. False: nothing new. */
-bool hs__metrics_board_take(hs__metrics_board *board, size_t index, double *value);
+bool hs__metrics_board_take(hs__metrics_board *board, size_t index, double *value, int64_t *step);
 hs_code hs__metrics_board_save(const hs__metrics_board *board, hs_state_writer *out, hs_error *err);
 /* Of other metrics than these nothing is known afterwards. */
 hs_code hs__metrics_board_load(hs__metrics_board *board, hs_state_reader *in, hs_error *err);

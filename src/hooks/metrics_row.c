@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks/metrics_row.h"
 
+#include "hooks/scalar_rows.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,11 +110,6 @@ void hs__metrics_row_time(hs__metrics_row *row, int64_t ns)
     put_value(row, text);
 }
 
-void hs__metrics_row_nothing(hs__metrics_row *row)
-{
-    put_value(row, row->json ? "null" : "");
-}
-
 /* Whatever stands for the point in the program's locale becomes one. */
 static void unlocalize(char *text)
 {
@@ -151,17 +148,6 @@ static void put_number(hs__metrics_row *row, double value, bool single)
         put_value(row, row->json ? "\"-Infinity\"" : "-inf");
 }
 
-void hs__metrics_row_number(hs__metrics_row *row, double value)
-{
-    put_number(row, value, false);
-}
-
-static bool is_integer(hs_dtype dtype)
-{
-    return dtype == HS_INT8 || dtype == HS_INT16 || dtype == HS_INT32 || dtype == HS_UINT8 || dtype == HS_UINT16 ||
-           dtype == HS_UINT32 || dtype == HS_BOOL;
-}
-
 static void put_unsigned(hs__metrics_row *row, uint64_t value)
 {
     char text[NUMBER];
@@ -169,30 +155,16 @@ static void put_unsigned(hs__metrics_row *row, uint64_t value)
     put_value(row, text);
 }
 
-static void put_tensor(hs__metrics_row *row, const hs_tensor *value)
+void hs__metrics_row_scalar(hs__metrics_row *row, const hs_scalar *scalar)
 {
-    double number = hs_tensor_number(value, 0);
-    uint64_t bits = 0;
-    if (value->dtype == HS_INT64 || value->dtype == HS_UINT64)
-        memcpy(&bits, value->data, sizeof bits);
-    if (value->dtype == HS_UINT64)
-        put_unsigned(row, bits);
-    else if (value->dtype == HS_INT64)
-        hs__metrics_row_integer(row, (int64_t)bits);
-    else if (is_integer(value->dtype))
-        hs__metrics_row_integer(row, (int64_t)number);
+    if (!scalar->known)
+        put_value(row, row->json ? "null" : "");
+    else if (scalar->dtype == HS_UINT64)
+        put_unsigned(row, (uint64_t)scalar->integer);
+    else if (hs__is_integer(scalar->dtype))
+        hs__metrics_row_integer(row, scalar->integer);
     else
-        put_number(row, number, value->dtype != HS_DOUBLE);
-}
-
-bool hs__metrics_row_tensor(hs__metrics_row *row, const hs_tensor *value)
-{
-    hs_shape shape = hs_tensor_shape(value);
-    if (hs_shape_elements(&shape) != 1 || value->dtype == HS_STRING || value->dtype == HS_COMPLEX64 ||
-        value->dtype == HS_COMPLEX128 || value->bytes != hs_dtype_size(value->dtype))
-        return false;
-    put_tensor(row, value);
-    return true;
+        put_number(row, scalar->value, scalar->dtype != HS_DOUBLE);
 }
 
 void hs__metrics_row_end(hs__metrics_row *row)

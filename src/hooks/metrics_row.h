@@ -2,7 +2,7 @@
 #ifndef HS_HOOKS_METRICS_ROW_H
 #define HS_HOOKS_METRICS_ROW_H
 
-#include <hooksess/tensor.h>
+#include <hooksess/scalar_sink.h>
 
 /* A row of a file of metrics, as text. The first column is the step. */
 typedef struct hs__metrics_row {
@@ -20,10 +20,7 @@ void hs__metrics_row_begin(hs__metrics_row *row);
 void hs__metrics_row_integer(hs__metrics_row *row, int64_t value);
 /* Seconds, in thousandths. */
 void hs__metrics_row_time(hs__metrics_row *row, int64_t ns);
-void hs__metrics_row_number(hs__metrics_row *row, double value);
-void hs__metrics_row_nothing(hs__metrics_row *row);
-/* The one number of a tensor in host memory. False: it is none. */
-bool hs__metrics_row_tensor(hs__metrics_row *row, const hs_tensor *value);
+void hs__metrics_row_scalar(hs__metrics_row *row, const hs_scalar *scalar);
 void hs__metrics_row_end(hs__metrics_row *row);
 
 /* For an hs__line_reader; `user` is a row, whose text they leave alone: is this a line, without its end, of the same

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/progress.h>
 
-#include "hooks/make.h"
-#include "hooks/timing.h"
 #include "hooks/progress_line.h"
+#include "hooks/scalar_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,78 +14,27 @@ enum { TEXT = 2000 };
 static const double HALF_LIFE = 30;
 
 typedef struct {
-    hs__hook_base base;
-    hs__timing timing;
+    hs__scalar_rows rows;
     hs__progress_line line;
-    int64_t last_step; /* 0: not known */
-    const char *const *tensors;
-    hs_run_args args;
-    const hs_env *session_env;
-    bool started, shows_now;
-    int64_t step, per_run;       /* the step that was shown last, what a run makes */
-    int64_t seen_step, seen_ns;  /* where the rate is measured from */
-    double steps, secs;          /* of late; their quotient is the rate */
-    int64_t first_step, from_ns; /* all of this session */
-    bool shows_first;            /* the trigger has `first`, and nothing was shown since the start */
+    int64_t last_step;            /* 0: not known */
+    int64_t begin_step, begin_ns; /* those of the last row; -1: none */
+    int64_t seen_step, seen_ns;   /* where the rate is measured from */
+    double steps, secs;           /* of late; their quotient is the rate */
 } progress;
 
-static hs_code begin(void *self, hs_backend backend, hs_error *err)
+/* A session that has begun to run again begins its rate anew. */
+static void measure(progress *hook, const hs_scalar_row *row)
 {
-    progress *hook = self;
-    hs_code code = hs_backend_check_global_step(backend, err);
-    for (size_t i = 0; !code && hook->tensors && hook->tensors[i]; i++)
-        code = hs_backend_check_tensor(backend, hook->tensors[i], err);
-    hook->session_env = hs_backend_env(backend);
-    hook->started = false;
-    hs_timer_reset(hook->timing.timer);
-    return code;
-}
-
-static hs_code after_create_session(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
-{
-    (void)session, (void)coordinator, (void)err;
-    ((progress *)self)->started = false; /* after a recovery the step may be another */
-    return HS_OK;
-}
-
-static void start(progress *hook, hs_run_context *run, int64_t step)
-{
-    hook->started = true;
-    hook->shows_first = hook->timing.first;
-    hook->step = hook->first_step = hook->seen_step = step;
-    hook->from_ns = hook->seen_ns = hs_run_context_now(run);
-    hook->steps = hook->secs = 0;
-    hook->per_run = 1;
-    hs_timer_start(hook->timing.timer, step);
-    hs_timer_begin(hook->timing.timer, run, step);
-}
-
-static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err)
-{
-    progress *hook = self;
-    if (!hook->started) {
-        int64_t step = hs_run_context_global_step(run, err);
-        if (step < 0)
-            return err->code;
-        start(hook, run, step);
+    if (row->begin_ns != hook->begin_ns || row->begin_step != hook->begin_step) {
+        hook->begin_step = hook->seen_step = row->begin_step;
+        hook->begin_ns = hook->seen_ns = row->begin_ns;
+        hook->steps = hook->secs = 0;
     }
-    hs_timer *timer = hook->timing.timer;
-    int64_t after = hook->step + hook->per_run;
-    hook->shows_now = !hook->line.dead && (hs_timer_due(timer, run, after) || hook->shows_first);
-    if (hook->shows_now && hook->timing.by_secs) /* from here, so that each of the steps that take longer is shown */
-        hs_timer_mark(timer, run, after, NULL, NULL);
-    if (hook->shows_now && hook->tensors)
-        *args = &hook->args;
-    return HS_OK;
-}
-
-static void measure(progress *hook, int64_t step, int64_t now_ns)
-{
-    double secs = (double)(now_ns - hook->seen_ns) / 1e9, kept = exp2(-secs / HALF_LIFE);
-    hook->steps = hook->steps * kept + (double)(step - hook->seen_step);
+    double secs = (double)(row->now_ns - hook->seen_ns) / 1e9, kept = exp2(-secs / HALF_LIFE);
+    hook->steps = hook->steps * kept + (double)(row->step - hook->seen_step);
     hook->secs = hook->secs * kept + secs;
-    hook->seen_step = step;
-    hook->seen_ns = now_ns;
+    hook->seen_step = row->step;
+    hook->seen_ns = row->now_ns;
 }
 
 /* Text that is longer than the room for it is cut. */
@@ -127,101 +75,53 @@ static void append_step(const progress *hook, char *text, size_t *used, int64_t 
         append(text, used, "/%lld %.1f%%", (long long)hook->last_step, 100.0 * (double)step / (double)hook->last_step);
 }
 
-static void show(progress *hook, int64_t step, const hs_run_values *values)
+static hs_code show(void *self, const hs_scalar_row *row, hs_error *err)
 {
+    progress *hook = self;
     char text[TEXT];
     size_t used = 0;
+    (void)err;
+    measure(hook, row);
     double rate = hook->secs > 0 ? hook->steps / hook->secs : 0;
-    append_step(hook, text, &used, step);
+    append_step(hook, text, &used, row->step);
     if (rate > 0)
         append_rate(text, &used, rate);
-    if (rate > 0 && hook->last_step > step) {
+    if (rate > 0 && hook->last_step > row->step) {
         append(text, &used, ", ");
-        append_time(text, &used, (double)(hook->last_step - step) / rate);
+        append_time(text, &used, (double)(hook->last_step - row->step) / rate);
         append(text, &used, " left");
     }
-    for (size_t i = 0; hook->tensors && hook->tensors[i]; i++)
-        append(text, &used, ", %s = %.4g", hook->tensors[i], hs_run_values_number(values, i));
+    for (const hs_scalar *scalar = row->scalars; scalar->name; scalar++)
+        append(text, &used, ", %s = %.4g", scalar->name, scalar->value);
     hs__progress_line_show(&hook->line, text);
+    return hook->line.dead ? HS_STOP : HS_OK;
 }
 
-/* By seconds, the step is read only when it is time. */
-static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
-{
-    progress *hook = self;
-    int64_t before = hook->step;
-    if (!hook->shows_now && !hook->timing.by_steps)
-        return HS_OK;
-    int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0)
-        return err->code;
-    int64_t now_ns = hook->shows_now ? hs_run_context_now(run) : 0;
-    if (step < before)
-        start(hook, run, step); /* it was set back */
-    else if (step > before)
-        hook->per_run = step - before;
-    hook->step = step;
-    if (!hook->shows_now)
-        return HS_OK;
-    measure(hook, step, now_ns);
-    if (!hook->timing.by_secs || step < before)
-        hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
-    hook->shows_first = false;
-    show(hook, step, values);
-    return HS_OK;
-}
-
-static hs_code end(void *self, hs_raw_session *session, hs_error *err)
+static hs_code show_end(void *self, const hs_scalar_row *row, hs_error *err)
 {
     progress *hook = self;
     char text[TEXT];
     size_t used = 0;
-    if (!hook->started)
-        return HS_OK;
-    int64_t step = hs_raw_session_global_step(session, err);
-    if (step < 0)
-        return err->code;
-    double secs = (double)(hs_env_monotonic_ns(hook->session_env) - hook->from_ns) / 1e9;
-    append_step(hook, text, &used, step);
-    if (secs > 0 && step > hook->first_step)
-        append_rate(text, &used, (double)(step - hook->first_step) / secs);
+    (void)err;
+    double secs = (double)(row->now_ns - row->begin_ns) / 1e9;
+    append_step(hook, text, &used, row->step);
+    if (secs > 0 && row->step > row->begin_step)
+        append_rate(text, &used, (double)(row->step - row->begin_step) / secs);
     append(text, &used, ", took ");
     append_time(text, &used, secs);
     hs__progress_line_show(&hook->line, text);
     return HS_OK;
 }
 
-static void close_hook(void *self, const hs_outcome *outcome)
+static void end_line(void *self)
 {
-    (void)outcome;
     hs__progress_line_end(&((progress *)self)->line);
 }
 
-static void destroy(void *self)
-{
-    progress *hook = self;
-    hs_timer_free(hook->timing.timer);
-    hs_env_free(&hook->base.env, (void *)hook->tensors);
-    hs__hook_free(hook);
-}
+static const hs_scalar_sink_ops sink =
+    HS_INIT(hs_scalar_sink_ops, .name = "progress", .write = show, .end = show_end, .close = end_line);
 
-static const hs_hook_ops ops =
-    HS_INIT(hs_hook_ops, .name = "progress", .begin = begin, .after_create_session = after_create_session,
-            .before_run = before_run, .after_run = after_run, .end = end, .close = close_hook, .destroy = destroy);
-
-static hs_code set_timer(hs__timing *to, const hs_progress_options *options, bool in_place, const hs_env *env,
-                         hs_error *err)
-{
-    double often = options->times_a_second != 0 ? options->times_a_second : 5;
-    bool neither = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
-    const hs__timing_options timing = {.secs = in_place  ? 1 / often
-                                               : neither ? 10
-                                                         : options->every_n_secs,
-                                       .steps = in_place ? 0 : options->every_n_steps,
-                                       .trigger = in_place ? NULL : options->trigger,
-                                       .first = true};
-    return hs__timing_init(to, &timing, env, err);
-}
+static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "progress", HS__SCALAR_ROWS_CALLBACKS);
 
 static hs_code check(const hs_progress_options *options, hs_error *err)
 {
@@ -238,21 +138,38 @@ static hs_code check(const hs_progress_options *options, hs_error *err)
     return HS_OK;
 }
 
+/* On a terminal the line is rewritten as often as may be; the schedule is that of plain lines. */
+static hs__timing_options timing_of(const hs_progress_options *options, bool in_place)
+{
+    double often = options->times_a_second != 0 ? options->times_a_second : 5;
+    bool neither = !options->every_n_steps && options->every_n_secs == 0 && !options->trigger;
+    if (in_place)
+        return (hs__timing_options){.secs = 1 / often};
+    return (hs__timing_options){
+        .secs = neither ? 10 : options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger};
+}
+
+/* Options for plain lines must be valid on a terminal, too. */
+static hs_code check_plain(const hs_progress_options *options, const hs_env *env, hs_error *err)
+{
+    const hs__timing_options timing = timing_of(options, false);
+    hs__timing plain = {0};
+    hs_code code = hs__timing_init(&plain, &timing, env, err);
+    hs_timer_free(plain.timer);
+    return code;
+}
+
 static hs_code fill(progress *hook, const hs_progress_options *options, hs_error *err)
 {
     hs__progress_line_init(&hook->line, options->descriptor ? (int)options->descriptor : STDERR_FILENO, options->plain);
     hook->last_step = options->last_step;
-    hs__timing plain; /* what is given for plain lines is to make sense on a terminal, too */
-    hs_code code = set_timer(&plain, options, false, &hook->base.env, err);
-    if (code)
-        return code;
-    hs_timer_free(plain.timer);
-    if ((code = set_timer(&hook->timing, options, hook->line.in_place, &hook->base.env, err)))
-        return code;
-    if (options->tensors && options->tensors[0] && !(hook->tensors = hs__hook_names(hook, options->tensors, err)))
-        return HS_RESOURCE_EXHAUSTED;
-    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = hook->tensors);
-    return HS_OK;
+    hook->begin_step = hook->begin_ns = -1;
+    const hs__scalar_rows_options rows = {.tensors = options->tensors,
+                                          .timing = timing_of(options, hook->line.in_place),
+                                          .sink = {&sink, hook},
+                                          .for_people = true};
+    hs_code code = check_plain(options, &hook->rows.base.env, err);
+    return code ? code : hs__scalar_rows_init(&hook->rows, &rows, err);
 }
 
 hs_hook hs_progress_hook(const hs_progress_options *given)
@@ -263,7 +180,7 @@ hs_hook hs_progress_hook(const hs_progress_options *given)
     if (!HS_STRUCT_TAKE(hs_progress_options, env, &options, given, &error) && !check(&options, &error))
         hook = hs__hook_new(options.env, sizeof *hook, &error);
     if (hook && fill(hook, &options, &error)) {
-        destroy(hook);
+        hs__scalar_rows_destroy(hook);
         hook = NULL;
     }
     return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);

@@ -3,34 +3,25 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "hooks/make.h"
-#include "hooks/timing.h"
-
-static const int64_t MOST_PER_RUN = INT64_MAX / 2;
+#include "hooks/sampler.h"
 
 typedef struct {
     hs__hook_base base;
-    hs__timing timing;
+    hs__sampler sampler;
     char *summary_dir;
     hs_summary_writer *given_writer, *writer;
     hs_scaffold *scaffold;
     const char *const *summary_ops; /* copies; NULL: the scaffold's */
     const char *scaffold_op[2];     /* the list of the scaffold's one */
-    int64_t step;                   /* the global step after the last run */
-    int64_t per_run;                /* what the last run that moved it added */
-    bool has_step, started, has_ops, wants_now;
-    bool wrote; /* in the last run */
-    hs_run_args args;
-    const hs_env *session_env;
+    bool started, has_ops;
 } summary_saver;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
 {
     summary_saver *hook = self;
-    hook->started = hook->has_step = hook->wrote = false;
+    hook->started = false;
     hook->writer = NULL;
-    hook->session_env = hs_backend_env(backend);
-    hook->per_run = 1;
-    hs_timer_reset(hook->timing.timer);
+    hs__sampler_reset(&hook->sampler);
     return hs_backend_check_global_step(backend, err);
 }
 
@@ -38,7 +29,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
 {
     summary_saver *hook = self;
     (void)session, (void)coordinator, (void)err;
-    hook->started = hook->has_step = false; /* after a recovery the step may be another */
+    hook->started = false;
+    hs__sampler_restart(&hook->sampler); /* after a recovery the step may be another */
     return HS_OK;
 }
 
@@ -50,7 +42,7 @@ static bool find_ops(summary_saver *hook)
         hook->scaffold_op[0] = hs_scaffold_summary_op(hook->scaffold);
         names = hook->scaffold_op;
     }
-    hook->args = (hs_run_args)HS_INIT(hs_run_args, .names = names);
+    hook->sampler.args = (hs_run_args)HS_INIT(hs_run_args, .names = names);
     return names[0];
 }
 
@@ -67,31 +59,16 @@ static hs_code before_run(void *self, hs_run_context *run, const hs_run_args **a
 {
     summary_saver *hook = self;
     hs_code code = hook->started ? HS_OK : start(hook, hs_run_context_session(run), err);
-    if (code || !hook->has_ops)
-        return code;
-    if (!hook->has_step) {
-        int64_t step = hs_run_context_global_step(run, err);
-        if (step < 0)
-            return err->code;
-        hook->step = step;
-        hook->has_step = true;
-        hs_timer_start(hook->timing.timer, step);
-        hs_timer_begin(hook->timing.timer, run, step);
-    }
-    hook->wants_now = hs_timer_due(hook->timing.timer, run, hook->step + hook->per_run);
-    if (hook->wants_now)
-        *args = &hook->args;
-    return HS_OK;
+    return code || !hook->has_ops ? code : hs__sampler_before(&hook->sampler, run, args, err);
 }
 
 static hs_code write_summary(const summary_saver *hook, const hs_tensor *value, size_t index, hs_error *err)
 {
-    const char *name = hook->args.names[index];
     if (!value || value->dtype != HS_STRING || value->memory || value->bytes < sizeof(hs_string))
         return hs_error_set(err, HS_INVALID_ARGUMENT, "the summary op '%s' does not give a string, a serialized Summary",
-                            name);
+                            hook->sampler.args.names[index]);
     const hs_string *summary = value->data;
-    return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->step, err) : HS_OK;
+    return summary->bytes ? hs_summary_writer_summary(hook->writer, *summary, hook->sampler.step, err) : HS_OK;
 }
 
 static hs_code write_summaries(const summary_saver *hook, const hs_run_values *values, hs_error *err)
@@ -105,21 +82,14 @@ static hs_code write_summaries(const summary_saver *hook, const hs_run_values *v
 static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err)
 {
     summary_saver *hook = self;
+    bool samples;
     if (!hook->has_ops)
         return HS_OK;
-    int64_t step = hs_run_context_global_step(run, err);
-    if (step < 0)
-        return err->code;
-    if (step > hook->step)
-        hook->per_run = step - hook->step;
-    hook->step = step;
-    hook->wrote = hook->wants_now;
-    if (!hook->wants_now)
-        return HS_OK;
-    hs_timer_mark(hook->timing.timer, run, step, NULL, NULL);
-    hs_code code = write_summaries(hook, values, err);
-    if (code)
-        hook->has_step = false; /* it may be left alone for some steps */
+    hs_code code = hs__sampler_after(&hook->sampler, run, &samples, err);
+    if (code || !samples)
+        return code;
+    if ((code = write_summaries(hook, values, err)))
+        hook->sampler.has_step = false; /* it may be left alone for some steps */
     return code;
 }
 
@@ -127,13 +97,11 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 static hs_code write_last(summary_saver *hook, hs_raw_session *session, hs_error *err)
 {
     const hs_run_values *values;
-    if (!hook->timing.last || !hook->has_step || hook->wrote)
+    bool samples;
+    if (!hook->sampler.begun)
         return HS_OK;
-    hook->step = hs_raw_session_global_step(session, err);
-    if (hook->step < 0)
-        return err->code;
-    hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
-    return code ? code : write_summaries(hook, values, err);
+    hs_code code = hs__sampler_end(&hook->sampler, session, &values, &samples, err);
+    return code || !samples ? code : write_summaries(hook, values, err);
 }
 
 static hs_code end(void *self, hs_raw_session *session, hs_error *err)
@@ -145,29 +113,18 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
 
 static hs_code save_state(void *self, hs_state_writer *out, hs_error *err)
 {
-    const summary_saver *hook = self;
-    hs_code code = hs_state_writer_write(out, &hook->per_run, sizeof hook->per_run, err);
-    return code ? code : hs_timer_save(hook->timing.timer, out, err);
+    return hs__sampler_save(&((const summary_saver *)self)->sampler, out, err);
 }
 
 static hs_code load_state(void *self, hs_state_reader *in, hs_error *err)
 {
-    summary_saver *hook = self;
-    int64_t per_run;
-    hs_code code = hs_state_reader_read(in, &per_run, sizeof per_run, err);
-    if (code)
-        return code;
-    if (per_run < 1 || per_run > MOST_PER_RUN)
-        return hs_error_set(err, HS_DATA_LOSS, "its runs make %lld steps", (long long)per_run);
-    hook->per_run = per_run;
-    hook->has_step = false;
-    return hs_timer_load(hook->timing.timer, in, err);
+    return hs__sampler_load(&((summary_saver *)self)->sampler, in, err);
 }
 
 static void destroy(void *self)
 {
     summary_saver *hook = self;
-    hs_timer_free(hook->timing.timer);
+    hs_timer_free(hook->sampler.timing.timer);
     hs_env_free(&hook->base.env, hook->summary_dir);
     hs_env_free(&hook->base.env, (void *)hook->summary_ops);
     hs__hook_free(hook);
@@ -197,7 +154,7 @@ static hs_code set_timer(summary_saver *hook, const hs_summary_saver_options *op
 {
     const hs__timing_options timing = {
         .secs = options->every_n_secs, .steps = options->every_n_steps, .trigger = options->trigger, .first = true};
-    return hs__timing_init(&hook->timing, &timing, &hook->base.env, err);
+    return hs__timing_init(&hook->sampler.timing, &timing, &hook->base.env, err);
 }
 
 static hs_code fill(summary_saver *hook, const hs_summary_saver_options *options, hs_error *err)

@@ -183,6 +183,7 @@ void hs__session_free(hs_session *session)
     hs__free(&env, session->spans);
     hs__free(&env, session->creation.checkpoint_dir);
     hs__free(&env, session->creation.checkpoint_prefix);
+    hs__free(&env, session->creation.summary_dir);
     hs__free(&env, session->hooks);
     hs__free(&env, session->rests);
     hs__free(&env, session->given_hooks);

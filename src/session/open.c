@@ -116,6 +116,7 @@ static hs_code take_creation(hs_session *session, const hs_session_options *opti
                             grace);
     if ((code = take_path(session, &creation->checkpoint_dir, options->checkpoint_dir, err)) ||
         (code = take_path(session, &creation->checkpoint_prefix, options->checkpoint_prefix, err)) ||
+        (code = take_path(session, &creation->summary_dir, options->summary_dir, err)) ||
         (code = hs__seconds(&creation->max_wait_secs, options->max_wait_secs, 1800, "hs_session_options.max_wait_secs",
                             err)) ||
         (code = hs__seconds(&creation->recovery_wait_secs, options->recovery_wait_secs, 30,

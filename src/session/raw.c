@@ -115,6 +115,14 @@ const char *hs_raw_session_restored_from(const hs_raw_session *raw)
     return raw ? raw->restored_from : NULL;
 }
 
+const char *hs_raw_session_summary_dir(const hs_raw_session *raw)
+{
+    const hs__creation *creation = raw ? &raw->owner->creation : NULL;
+    if (!creation)
+        return NULL;
+    return creation->summary_dir ? creation->summary_dir : creation->checkpoint_dir;
+}
+
 int64_t hs_raw_session_restores(const hs_raw_session *session)
 {
     return session ? session->restores : 0;

@@ -96,7 +96,7 @@ struct hs_run_context {
 
 /* What a session is created from, again after it was lost. */
 typedef struct hs__creation {
-    char *checkpoint_dir, *checkpoint_prefix; /* NULL: none */
+    char *checkpoint_dir, *checkpoint_prefix, *summary_dir; /* NULL: none */
     hs_restore_policy restore;
     hs_restore_options restore_options;
     bool is_worker;

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Nodes of summaries have it before their names, so that a summary may be called as what it shows. */
+#define HS__SUMMARY_SCOPE "summary/"
+
 static void free_op(void *self)
 {
     hs__summary_op *op = self;
@@ -45,9 +48,7 @@ static hs_code run_summary(void *self, hs_op *op, hs_error *err)
 static hs_code check(const hs_graph *graph, const hs__summary_maker *maker, const hs_graph_summary_def *def, hs_error *err)
 {
     const char *tag = def->tag ? def->tag : def->name;
-    hs_code code = hs__graph_check_name(graph, "summary", def->name, err);
-    if (code)
-        return code;
+    hs_code code;
     if (!maker)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "summary '%s': no such kind (hs_summary_kind)", def->name);
     if (!def->tensor || !*def->tensor)
@@ -90,19 +91,39 @@ static hs__summary_op *new_op(const hs_graph *graph, const hs__summary_maker *ma
     return NULL;
 }
 
-static hs_code add_op(hs_graph *graph, hs__summary_op *made, const hs_graph_summary_def *def, hs_error *err)
+static hs_code add_op(hs_graph *graph, hs__summary_op *made, const char *name, const hs_graph_summary_def *def,
+                      hs_error *err)
 {
     static const char *const none[] = {NULL};
     static const hs_output_def string[] = {{.dtype = HS_STRING}, {.dtype = HS_DTYPE_NONE}};
-    const hs_op_def op = HS_INIT(hs_op_def, .name = def->name, .type = made->maker->type, .run = run_summary, .user = made,
+    const hs_op_def op = HS_INIT(hs_op_def, .name = name, .type = made->maker->type, .run = run_summary, .user = made,
                                  .inputs = (const char *const[]){def->tensor, NULL}, .control_inputs = def->control_inputs,
                                  .outputs = string, .writes = none);
     hs_code code = hs__graph_add_op(graph, &op, err);
-    if (code)
+    if (code) {
         free_op(made);
-    else
-        hs__graph_node_of(graph, def->name)->free_self = free_op;
-    return code;
+        return code;
+    }
+    hs__graph_node *node = hs__graph_node_of(graph, name);
+    node->free_self = free_op;
+    node->is_summary = true;
+    return HS_OK;
+}
+
+/* Under the name of its node. */
+static hs_code add_named(hs_graph *graph, const hs__summary_maker *maker, const char *name, const hs_graph_summary_def *def,
+                         hs_error *err)
+{
+    hs_code code = hs__graph_check_name(graph, "summary", name, err);
+    if (code || (code = check(graph, maker, def, err)))
+        return code;
+    hs__summary_op *made = new_op(graph, maker, def);
+    if (!made)
+        return hs__no_memory(err, sizeof *made, "a summary op");
+    const char *key = def->collection ? def->collection : HS_SUMMARIES;
+    if ((code = add_op(graph, made, name, def, err)) || !*key)
+        return code;
+    return hs__graph_collect(graph, key, name, true, NULL, err);
 }
 
 static hs_code add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph_summary_def *given, hs_error *err)
@@ -112,16 +133,16 @@ static hs_code add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_summary: the definition is NULL");
-    if ((code = HS_STRUCT_TAKE(hs_graph_summary_def, sample_rate, &def, given, err)) ||
-        (code = check(graph, maker, &def, err)))
+    if ((code = HS_STRUCT_TAKE(hs_graph_summary_def, sample_rate, &def, given, err)))
         return code;
-    hs__summary_op *made = new_op(graph, maker, &def);
-    if (!made)
-        return hs__no_memory(err, sizeof *made, "a summary op");
-    const char *key = def.collection ? def.collection : HS_SUMMARIES;
-    if ((code = add_op(graph, made, &def, err)) || !*key)
-        return code;
-    return hs__graph_collect(graph, key, def.name, true, NULL, err);
+    if (!def.name || !*def.name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a new summary has no name");
+    char *name = hs__format(&graph->env, HS__SUMMARY_SCOPE "%s", def.name);
+    if (!name)
+        return hs__no_memory(err, strlen(def.name), "the name of a summary");
+    code = add_named(graph, maker, name, &def, err);
+    hs__free(&graph->env, name);
+    return code;
 }
 
 hs_code hs_graph_add_summary(hs_graph *graph, hs_summary_kind kind, const hs_graph_summary_def *def)

@@ -30,10 +30,24 @@ static void make_step(model *m)
     }
 }
 
+/* A sink of the program's own. */
+
+static hs_code note_row(void *self, const hs_scalar_row *row, hs_error *err)
+{
+    (void)err;
+    for (const hs_scalar *scalar = row->scalars; scalar->name; scalar++)
+        if (scalar->known)
+            *(double *)self = scalar->value;
+    return HS_OK;
+}
+
+static const hs_scalar_sink_ops noting = HS_INIT(hs_scalar_sink_ops, .name = "noting", .write = note_row);
+
 /* A loop that stays the program's, until the given step; how it ended. */
 static int own_loop(const char *directory, int64_t last_step, model *m)
 {
     int64_t step = 0;
+    double noted = 0;
     memset(m, 0, sizeof *m);
     hs_graph *g = hs_graph_new(NULL);
     hs_graph_variable(g, "weights", HS_FLOAT, HS_SHAPE(2, 5), m->weights);
@@ -44,7 +58,7 @@ static int own_loop(const char *directory, int64_t last_step, model *m)
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .save_checkpoint_steps = 2, .log_step_count_steps = HS_NEVER,
-                            .signals = true,
+                            .signals = true, .scalars = HS_NAMES("loss"),
                             .hooks =
                                 HS_HOOKS(hs_stop_at_step(.last_step = last_step), hs_nan_tensor(.tensor = "loss"),
                                          hs_finite_guard(.losses = HS_NAMES("loss"), .policy = HS_GUARD_WARN),
@@ -52,6 +66,8 @@ static int own_loop(const char *directory, int64_t last_step, model *m)
                                          hs_step_counter(.summary_dir = directory, .units_per_step = 5, .unit = "points"),
                                          hs_schedule(.value = "learning_rate", .warmup_steps = 2, .decay = HS_DECAY_COSINE,
                                                      .from = 0.1, .to = 0.01, .decay_steps = 4),
+                                         hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 1,
+                                                    .sink = {.ops = &noting, .self = &noted}),
                                          hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 100))),
         NULL);
     while (hs_step_begin(s)) {
@@ -60,7 +76,7 @@ static int own_loop(const char *directory, int64_t last_step, model *m)
     }
     hs_outcome outcome = hs_session_close(s, NULL);
     hs_graph_free(g);
-    CHECK(outcome.step == last_step);
+    CHECK(outcome.step == last_step && noted == (double)m->loss);
     return hs_outcome_exit_code(&outcome);
 }
 

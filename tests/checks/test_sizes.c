@@ -187,12 +187,14 @@ static void of_hooks(void **state)
     SHORTER(hs_profiler_options, begin(hs_profiler_hook(&o)));
     SHORTER(hs_progress_options, begin(hs_progress_hook(&o)));
     SHORTER(hs_run_status_options, begin(hs_run_status_hook(&o)));
+    SHORTER(hs_scalars_options, begin(hs_scalars_hook(&o)));
     SHORTER(hs_step_counter_options, begin(hs_step_counter_hook(&o)));
     SHORTER(hs_schedule_options, begin(hs_schedule_hook(&o)));
     SHORTER(hs_stop_after_options, begin(hs_stop_after_hook(&o)));
     SHORTER(hs_stop_at_step_options, begin(hs_stop_at_step_hook(&o)));
     SHORTER(hs_summary_saver_options, begin(hs_summary_saver_hook(&o)));
     SHORTER(hs_watchdog_options, begin(hs_watchdog_hook(&o)));
+    SHORTER(hs_scalar_sink_ops, begin(hs_scalars(.tensors = HS_NAMES("x"), .sink = {.ops = &o})));
     SHORTER(hs_trigger, begin(hs_step_counter(.trigger = &o)));
     SHORTER(hs_saver_listener_ops, begin(hs_checkpoint_saver(.checkpoint_dir = "none", .every_n_steps = 1,
                                                              .listeners = HS_LISTENERS({.ops = &o}))));

@@ -293,6 +293,34 @@ void a_hook_that_throws_fails(const std::string &directory)
     CHECK(outcome.get().error.code == HS_DATA_LOSS && std::strcmp(outcome.get().hook, "throwing") == 0);
 }
 
+void a_sink_is_a_lambda(const std::string &directory)
+{
+    const std::string place = directory + "/sink";
+    std::vector<double> losses;
+    hs_scalars_options scalars{};
+    const char *const names[] = {"loss", nullptr};
+    scalars.size = sizeof scalars;
+    scalars.tensors = names;
+    scalars.every_n_steps = 2;
+    scalars.sink = hs::scalar_sink("losses", [&](const hs_scalar_row &row) {
+        losses.push_back(row.scalars[0].value);
+        if (row.step == 3)
+            throw std::runtime_error("no room"); /* ends no training */
+    });
+    model m;
+    hs::graph g;
+    describe(g, m);
+    const hs_hook hooks[] = {stop_at(5), hs_scalars_hook(&scalars), {}};
+    const hs_training_options options = options_for(place, hooks);
+    hs::session s = hs::training_session(g, &options);
+    while (s.step_begin()) {
+        m.make_step();
+        s.step_end();
+    }
+    CHECK(s.close().exit_code() == 0);
+    CHECK(losses.size() == 3 && losses[2] == static_cast<double>(m.loss));
+}
+
 void inputs_and_outputs()
 {
     hs::graph g;
@@ -363,6 +391,7 @@ int main(int argc, char **argv)
     an_exception_in_the_loop_saves_nothing(argv[1]);
     hooks_are_lambdas(argv[1]);
     a_hook_that_throws_fails(argv[1]);
+    a_sink_is_a_lambda(argv[1]);
     inputs_and_outputs();
     what_cannot_be_built_throws();
     return 0;

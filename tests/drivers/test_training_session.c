@@ -543,6 +543,91 @@ static void summaries_are_saved_every_hundred_steps_by_default(void **state)
     hs_summary_free(summary);
 }
 
+/* Scalars. */
+
+static void scalars_are_written_when_summaries_are(void **state)
+{
+    stage *s = *state;
+    static const double half = 0.5;
+    const hs_tensor loss = hs_tensor_of(HS_DOUBLE, HS_SCALAR, &half);
+    const hs_training_options options[] = {
+        HS_INIT(hs_training_options, .summary_dir = s->directory, .scalars = HS_NAMES("loss")),
+        HS_INIT(hs_training_options, .summary_dir = s->directory, .save_summaries_steps = 3, .scalars = HS_NAMES("loss")),
+        HS_INIT(hs_training_options, .summary_dir = s->directory, .save_summaries_trigger = HS_TRIGGER(.every_n_steps = 50),
+                .scalars = HS_NAMES("loss")),
+    };
+    static const char *const written[] = {"version start@1 loss=0.5@1", "version start@1 loss=0.5@1 loss=0.5@4",
+                                          "version start@1 loss=0.5@50"};
+    static const int runs[] = {5, 5, 60};
+    assert_ok(hs_script_constant(s->script, "loss", &loss), &s->err);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        s->session = hs_training_session_open(hs_script_backend(s->script), &options[i], &s->err);
+        assert_non_null(s->session);
+        stage_run(s, "train", runs[i], 0);
+        stage_close(s);
+        assert_string_equal(events_text(s->directory), written[i]);
+        events_remove(s->directory);
+        hs_script_set_step(s->script, 0);
+    }
+}
+
+static void scalars_need_a_directory_and_an_interval(void **state)
+{
+    stage *s = *state;
+    const hs_training_options nowhere = HS_INIT(hs_training_options, .scalars = HS_NAMES("loss"));
+    const hs_training_options never = HS_INIT(hs_training_options, .checkpoint_dir = s->directory,
+                                              .save_summaries_steps = HS_NEVER, .scalars = HS_NAMES("loss"));
+    assert_null(hs_training_session_open(hs_script_backend(s->script), &nowhere, &s->err));
+    assert_says(&s->err, HS_INVALID_ARGUMENT, "scalars are named, and there is no directory for them");
+    assert_null(hs_training_session_open(hs_script_backend(s->script), &never, &s->err));
+    assert_says(&s->err, HS_INVALID_ARGUMENT, "scalars are named, and save_summaries_* is HS_NEVER");
+}
+
+/* A loop that computes its steps itself, in a graph that has summaries, but no ops of the program's own. */
+static void summaries_are_no_ops_of_the_program(void **state)
+{
+    stage *s = *state;
+    double loss = 0;
+    hs_graph *g = hs_graph_new(&s->t.env);
+    hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &loss);
+    hs_graph_summary_scalar(g, "loss", "loss");
+    hs_graph_merge_all_summaries(g, NULL);
+    s->session = hs_training_session_open(hs_graph_backend(g),
+                                          HS_TRAINING_OPTIONS(.summary_dir = s->directory, .save_summaries_steps = 2,
+                                                              .log_step_count_steps = HS_NEVER,
+                                                              .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 4))),
+                                          &s->err);
+    if (!s->session)
+        fail_msg("%s", s->err.message);
+    while (hs_step_begin(s->session)) {
+        loss += 0.5;
+        hs_step_end(s->session);
+    }
+    stage_close(s);
+    assert_int_equal(s->outcome.step, 4);
+    assert_string_equal(events_text(s->directory), "version start@1 loss=0.5@1 loss=1.5@3");
+    hs_graph_free(g);
+}
+
+static hs_code do_nothing(void *self, hs_op *op, hs_error *err)
+{
+    (void)self, (void)op, (void)err;
+    return HS_OK;
+}
+
+static void with_an_op_of_the_program_there_is_no_global_step(void **state)
+{
+    stage *s = *state;
+    double loss = 0;
+    hs_graph *g = hs_graph_new(&s->t.env);
+    hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &loss);
+    hs_graph_summary_scalar(g, "loss", "loss");
+    hs_graph_op(g, .name = "evaluate", .run = do_nothing);
+    assert_null(hs_training_session_open(hs_graph_backend(g), HS_TRAINING_OPTIONS(.summary_dir = s->directory), &s->err));
+    assert_says(&s->err, HS_FAILED_PRECONDITION, "global step");
+    hs_graph_free(g);
+}
+
 static void summaries_have_a_directory_of_their_own(void **state)
 {
     stage *s = *state;
@@ -786,6 +871,10 @@ int main(void)
         with_stage(a_worker_may_have_the_chiefs_options),
         with_stage(checkpoints_are_saved_every_ten_minutes_by_default),
         with_stage(summaries_are_saved_every_hundred_steps_by_default),
+        with_stage(scalars_are_written_when_summaries_are),
+        with_stage(scalars_need_a_directory_and_an_interval),
+        with_stage(summaries_are_no_ops_of_the_program),
+        with_stage(with_an_op_of_the_program_there_is_no_global_step),
         with_stage(summaries_have_a_directory_of_their_own),
         with_stage(the_programs_hooks_come_first_the_chiefs_before_the_others),
         with_stage(the_step_counter_comes_first_and_the_checkpoint_saver_last),

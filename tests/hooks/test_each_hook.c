@@ -45,6 +45,8 @@ static size_t make_hooks(stage *s, hs_hook hooks[MOST_HOOKS])
     hooks[n++] = hs_evaluation(.metrics = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory, .env = env);
     hooks[n++] = hs_metrics_file(.path = test_path(directory, "rows.csv"), .tensors = HS_NAMES("loss"), .every_n_steps = 2,
                                  .env = env);
+    hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 2, .summary_dir = directory, .env = env);
+    hooks[n++] = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_secs = 2, .summary_dir = directory, .env = env);
     hooks[n++] = hs_finite_guard(.gradients = HS_NAMES("loss"), .every_n_steps = 2, .env = env);
     hooks[n++] = hs_finite_guard(.losses = HS_NAMES("loss"), .spike_window = 3, .policy = HS_GUARD_WARN, .env = env);
     hooks[n++] = hs_control(.path = test_path(directory, "control"), .knobs = HS_KNOBS(knob), .poll_secs = 1, .env = env);
@@ -109,7 +111,7 @@ static void a_state_is_saved_and_loaded_as_a_whole(void **state)
         s->session = NULL;
         hs_hook_free(hook);
     }
-    assert_int_equal(states, 18);
+    assert_int_equal(states, 20);
 }
 
 /* A backend whose global step cannot be read the k-th time. */

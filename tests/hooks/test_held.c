@@ -70,6 +70,7 @@ static void each_hook_with_a_trigger(void **state)
     begins_anew(s, hs_evaluation(.metrics = HS_NAMES("loss"), .at_end = true, .trigger = HS_TRIGGER(.every_n_secs = 1000)));
     begins_anew(s, hs_finite_guard(.gradients = HS_NAMES("loss"), EVERY_10_SECS));
     begins_anew(s, hs_metrics_file(.path = test_path(s->directory, "x.csv"), .tensors = HS_NAMES("loss"), EVERY_10_SECS));
+    begins_anew(s, hs_scalars(.tensors = HS_NAMES("loss"), EVERY_10_SECS, .summary_dir = s->directory));
     begins_anew(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, EVERY_10_SECS));
     close(null);
 }

@@ -61,7 +61,7 @@ static void a_summary_op_that_is_named_is_all_there_is(void **state)
     stage *s = *state;
     model m;
     build(&m, &s->t.env);
-    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.summary_op = "s/loss", .env = &s->t.env), NULL);
+    hs_scaffold *scaffold = hs_scaffold_new(HS_SCAFFOLD_OPTIONS(.summary_op = "summary/s/loss", .env = &s->t.env), NULL);
     open_training(s, &m, (hs_training_options)HS_INIT(hs_training_options, .scaffold = scaffold));
     stage_run(s, "train", 1, 0);
     stage_close(s);
@@ -76,7 +76,7 @@ static hs_code add_summary(void *self, hs_backend backend, hs_error *err)
 {
     (void)self, (void)err;
     hs_graph *graph = hs_graph_of(backend);
-    return hs_graph_has(graph, "s/hook") ? HS_OK : hs_graph_summary_scalar(graph, "s/hook", "loss");
+    return hs_graph_has(graph, "summary/s/hook") ? HS_OK : hs_graph_summary_scalar(graph, "s/hook", "loss");
 }
 
 static const hs_hook_ops adds_summary = HS_INIT(hs_hook_ops, .name = "adds_summary", .begin = add_summary);
@@ -126,7 +126,7 @@ static void a_summary_that_cannot_be_made_is_named(void **state)
     hs_graph_placeholder(m.graph, "x", HS_FLOAT, HS_SCALAR);
     hs_graph_summary_scalar(m.graph, "s/x", "x");
     open_training(s, &m, (hs_training_options)HS_INIT(hs_training_options));
-    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'s/x' needs it");
+    assert_fails(stage_run_once(s, "train"), HS_INVALID_ARGUMENT, &s->err, "'summary/s/x' needs it");
     hs_session_close(s->session, NULL);
     s->session = NULL;
     hs_graph_free(m.graph);

@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "hooks/metrics_row.h"
+#include "hooks/scalar_rows.h"
 
 #include <math.h>
 
@@ -15,10 +16,12 @@ static const char *const two[] = {"step", "x", NULL};
 static const char *written(own_row *o, bool json, hs_dtype dtype, const void *value)
 {
     hs_tensor tensor = hs_tensor_of(dtype, HS_SCALAR, value);
+    hs_scalar scalar = {.name = "x"};
+    assert_true(hs__scalar_read(&scalar, &tensor));
     o->row = (hs__metrics_row){.json = json, .names = two, .text = o->text, .scratch = o->scratch};
     hs__metrics_row_begin(&o->row);
     hs__metrics_row_integer(&o->row, 1);
-    assert_true(hs__metrics_row_tensor(&o->row, &tensor));
+    hs__metrics_row_scalar(&o->row, &scalar);
     return o->text + (json ? strlen("{\"step\":1,\"x\":") : strlen("1,"));
 }
 
@@ -91,7 +94,7 @@ static void names_are_quoted(void **state)
     row.json = true;
     hs__metrics_row_begin(&row);
     for (int i = 0; i < 8; i++)
-        hs__metrics_row_nothing(&row);
+        hs__metrics_row_scalar(&row, &(hs_scalar){.known = false});
     hs__metrics_row_end(&row);
     assert_string_equal(text, "{\"step\":null,\"a,b\":null,\"say \\\"x\\\"\":null,\"plain\":null,\"tab\\u0009here\":null,"
                               "\" first\":null,\"last \":null,\"mid dle\":null}\n");

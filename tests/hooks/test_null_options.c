@@ -2,7 +2,7 @@
 /* Hooks that are made of no options at all. */
 #include "hooks/stage.h"
 
-#define HOOKS 14
+#define HOOKS 15
 
 static hs_hook of_null(size_t which)
 {
@@ -33,6 +33,8 @@ static hs_hook of_null(size_t which)
         return hs_finite_guard_hook(NULL);
     case 12:
         return hs_watchdog_hook(NULL);
+    case 13:
+        return hs_scalars_hook(NULL);
     default:
         return hs_control_hook(NULL);
     }
@@ -54,6 +56,7 @@ static void its_begin_says_so(void **state)
         "hook 'run_status', begin: hs_run_status_options: the pointer is NULL",
         "hook 'finite_guard', begin: hs_finite_guard_options: the pointer is NULL",
         "hook 'watchdog', begin: hs_watchdog_options: the pointer is NULL",
+        "hook 'scalars', begin: hs_scalars_options: the pointer is NULL",
         "hook 'control', begin: hs_control_options: the pointer is NULL",
     };
     for (size_t i = 0; i < HOOKS; i++)

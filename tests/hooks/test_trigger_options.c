@@ -7,11 +7,11 @@
 /* Refusals. */
 
 /* Each hook that has a trigger, with its pair, and the names of the two. */
-enum { HOOKS = 7 };
+enum { HOOKS = 8 };
 static const char *const pair_names[HOOKS][2] = {
     {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
     {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
-    {"every_n_steps", "every_n_secs"},
+    {"every_n_steps", "every_n_secs"}, {"every_n_steps", "every_n_secs"},
 };
 
 static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trigger *trigger)
@@ -31,6 +31,8 @@ static hs_hook hook_with(size_t which, int64_t steps, double secs, const hs_trig
                                 .trigger = trigger);
     case 5:
         return hs_nan_tensor(.tensor = "global_step", .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
+    case 6:
+        return hs_scalars(.tensors = names, .every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
     default:
         return hs_step_counter(.every_n_steps = steps, .every_n_secs = secs, .trigger = trigger);
     }
@@ -109,6 +111,7 @@ static hs_code make_one(test_env *t, void *user)
         hs_nan_tensor(.tensor = "global_step", .trigger = trigger, .env = &t->env),
         hs_profiler(.trace_dir = s->directory, .trigger = trigger, .env = &t->env),
         hs_summary_saver(.summary_ops = HS_NAMES("x"), .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
+        hs_scalars(.tensors = names, .summary_dir = s->directory, .trigger = trigger, .env = &t->env),
         hs_checkpoint_saver(.checkpoint_dir = s->directory, .trigger = trigger, .env = &t->env),
         {.ops = NULL},
     };

@@ -32,6 +32,12 @@ try "read_ahead, build" cmake --build "$work/ahead"
 try "read_ahead, run" "$work/ahead/read_ahead" "$work/line"
 grep -q "is restored" "$work/log" || { echo "FAILED: read_ahead did not end with the best"; cat "$work/log"; exit 1; }
 
+textfile=$source/examples/prometheus
+try "prometheus, configure" cmake -S "$textfile" -B "$work/textfile" -DCMAKE_PREFIX_PATH="$prefix"
+try "prometheus, build" cmake --build "$work/textfile"
+try "prometheus, run" "$work/textfile/prometheus" "$work/training.prom"
+grep -q "^training_train_loss " "$work/training.prom" || { echo "FAILED: prometheus wrote no loss"; exit 1; }
+
 adopt=$source/examples/adopt
 mkdir "$work/adopted"
 try "adopt, configure" cmake -S "$adopt" -B "$work/adopt" -DCMAKE_PREFIX_PATH="$prefix"

@@ -90,7 +90,7 @@ class Plugin(GraphCase):
     def test_summaries_are_drawn_at_the_side(self):
         merged = self.nodes["Merge/MergeSummary"]
         self.assertTrue(AT_THE_SIDE.match(merged.op))
-        self.assertTrue({"summaries/loss", "summaries/scale", "summaries/rate"} <= set(merged.input))
+        self.assertTrue({"summary/loss", "summary/scale", "summary/rate"} <= set(merged.input))
         for name in merged.input:
             self.assertTrue(AT_THE_SIDE.match(self.nodes[name].op))
 
@@ -103,7 +103,7 @@ class Plugin(GraphCase):
 
     def test_each_executed_op_has_a_time_that_can_be_shown(self):
         stats = self.stats("step_2")
-        executed = {"model/split", "check", "train/update", "input/dequeue", "summaries/loss", "Merge/MergeSummary"}
+        executed = {"model/split", "check", "train/update", "input/dequeue", "summary/loss", "Merge/MergeSummary"}
         for name in executed:
             self.assertGreaterEqual(stats[name].all_end_rel_micros, 1, name)
             self.assertGreater(stats[name].all_start_micros, 10**15, name)
@@ -165,17 +165,17 @@ class Summaries(GraphCase):
         return [(event.step, event.value) for event in self.reader.Scalars(tag)]
 
     def test_nobody_has_to_name_them(self):
-        losses = self.points("summaries/loss")
+        losses = self.points("loss")
         self.assertEqual([step for step, _ in losses], list(range(1, LAST + 1)))
         for step, value in losses:
             self.assertAlmostEqual(value, 1 / step)  # after the op that trains
 
     def test_tags_of_their_own(self):
         self.assertEqual(self.points("scale/größe"), [(step, 0.25) for step in range(1, LAST + 1)])
-        self.assertNotIn("summaries/scale", self.reader.Tags()["scalars"])
+        self.assertNotIn("scale", self.reader.Tags()["scalars"])
 
     def test_a_histogram_of_a_variable(self):
-        events = self.reader.Histograms("summaries/weights")
+        events = self.reader.Histograms("weights")
         self.assertEqual([event.step for event in events], list(range(1, LAST + 1)))
         self.assertEqual(events[0].histogram_value.max, 4)  # check and train/update have both added 2
         self.assertEqual(events[0].histogram_value.num, 3)

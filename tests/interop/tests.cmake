@@ -3,7 +3,7 @@
 # the public headers alone, and the tests, in Python.
 set(interop_programs)
 foreach(program IN ITEMS save_checkpoint save_large dump_checkpoint read_slices merge_checkpoints restore_variables safetensors train_model
-                         write_events write_values records average train_graph)
+                         write_events write_values records average scalars train_graph)
   add_executable(interop_${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.c)
   hooksess_compile_options(interop_${program})
   set_target_properties(interop_${program} PROPERTIES OUTPUT_NAME ${program}

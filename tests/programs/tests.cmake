@@ -30,3 +30,9 @@ if(TARGET trainer)
   add_test(NAME programs/full_disk COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_full_disk.py -v)
   set_tests_properties(programs/full_disk PROPERTIES TIMEOUT 300 ENVIRONMENT "TRAINER=$<TARGET_FILE:trainer>;PYTHONDONTWRITEBYTECODE=1")
 endif()
+
+if(TARGET prometheus)
+  add_test(NAME programs/prometheus COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_prometheus.py -v)
+  set_tests_properties(programs/prometheus PROPERTIES TIMEOUT 300
+                                                      ENVIRONMENT "PROMETHEUS=$<TARGET_FILE:prometheus>;PYTHONDONTWRITEBYTECODE=1")
+endif()

@@ -57,7 +57,7 @@ static void those_that_come_later_are_merged_too(void **state)
     bare_open(b);
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5,c=0.5");
     bare_close(b);
-    hs_graph_collect(b->graph, HS_SUMMARIES, "d");
+    hs_graph_collect(b->graph, HS_SUMMARIES, "summary/d");
     bare_open(b);
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5,c=0.5,d=0.5");
 }
@@ -76,9 +76,9 @@ static void one_that_is_collected_twice_is_merged_once(void **state)
     bare *b = *state;
     const char *merged;
     add_two(b);
-    hs_graph_collect(b->graph, HS_SUMMARIES, "a");
+    hs_graph_collect(b->graph, HS_SUMMARIES, "summary/a");
     hs_graph_merge_all_summaries(b->graph, &merged);
-    hs_graph_collect(b->graph, HS_SUMMARIES, "b");
+    hs_graph_collect(b->graph, HS_SUMMARIES, "summary/b");
     bare_open(b);
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5");
 }
@@ -95,7 +95,7 @@ static void one_in_no_collection_is_not_merged(void **state)
     hs_graph_merge_all_summaries(b->graph, &merged);
     bare_open(b);
     assert_string_equal(shown_by(b, merged), "a=0.5,b=0.5");
-    assert_string_equal(shown_by(b, "c"), "c=0.5");
+    assert_string_equal(shown_by(b, "summary/c"), "c=0.5");
     assert_int_equal(shown_collected(b, "rare"), 1);
 }
 
@@ -150,9 +150,9 @@ static void where_the_program_has_a_summary_op_there_is_no_other(void **state)
 {
     bare *b = *state;
     add_two(b);
-    hs_graph_collect(b->graph, HS_SUMMARY_OP, "a");
+    hs_graph_collect(b->graph, HS_SUMMARY_OP, "summary/a");
     assert_int_equal(hs_graph_merge_all_summaries(b->graph, NULL), HS_ALREADY_EXISTS);
-    assert_contains(test_graph_error(b->graph)->message, "'a'");
+    assert_contains(test_graph_error(b->graph)->message, "'summary/a'");
 }
 
 static void its_name_gives_way(void **state)
@@ -237,8 +237,8 @@ static void a_scaffold_takes_the_programs_own(void **state)
     bare *b = *state;
     hs_scaffold *scaffold;
     add_two(b);
-    hs_graph_collect(b->graph, HS_SUMMARY_OP, "b");
-    assert_string_equal(default_op(b, &scaffold), "b");
+    hs_graph_collect(b->graph, HS_SUMMARY_OP, "summary/b");
+    assert_string_equal(default_op(b, &scaffold), "summary/b");
     assert_null(b->graph->merge_summaries);
     hs_scaffold_free(scaffold);
 }

@@ -13,9 +13,9 @@ static void a_scalar_shows_what_its_tensor_is(void **state)
     shown_add_loss(b);
     assert_int_equal(hs_graph_summary_scalar(b->graph, "metrics/loss", "loss"), HS_OK);
     bare_open(b);
-    assert_string_equal(shown_by(b, "metrics/loss"), "metrics/loss=0.5");
+    assert_string_equal(shown_by(b, "summary/metrics/loss"), "metrics/loss=0.5");
     shown_loss = -3;
-    assert_string_equal(shown_by(b, "metrics/loss"), "metrics/loss=-3");
+    assert_string_equal(shown_by(b, "summary/metrics/loss"), "metrics/loss=-3");
 }
 
 static void the_tag_may_be_another_than_the_name(void **state)
@@ -25,7 +25,17 @@ static void the_tag_may_be_another_than_the_name(void **state)
     hs_graph_add_summary(b->graph, HS_SUMMARY_SCALAR,
                          HS_GRAPH_SUMMARY_DEF(.name = "s", .tensor = "loss", .tag = "größe of it"));
     bare_open(b);
-    assert_string_equal(shown_by(b, "s"), "größe of it=0.5");
+    assert_string_equal(shown_by(b, "summary/s"), "größe of it=0.5");
+}
+
+/* Whichever is defined first. */
+static void a_summary_may_be_called_as_what_it_shows(void **state)
+{
+    bare *b = *state;
+    assert_int_equal(hs_graph_summary_scalar(b->graph, "loss", "loss"), HS_OK);
+    shown_add_loss(b);
+    bare_open(b);
+    assert_string_equal(shown_by(b, "summary/loss"), "loss=0.5");
 }
 
 static hs_code make_pair(void *self, hs_op *op, hs_error *err)
@@ -50,7 +60,7 @@ static void variables_feeds_and_outputs_are_shown(void **state)
     hs_graph_summary_scalar(b->graph, "s/second", "pair:1");
     bare_open(b);
     const hs_feed feeds[] = {{.name = "x", .value = hs_tensor_of(HS_FLOAT, HS_SHAPE(1, 1), &fed)}, {.name = NULL}};
-    assert_ok(bare_run(b, HS_NAMES("s/on", "s/x", "s/second"), feeds, NULL), &b->err);
+    assert_ok(bare_run(b, HS_NAMES("summary/s/on", "summary/s/x", "summary/s/second"), feeds, NULL), &b->err);
     assert_string_equal(shown_text(&b->values[0]), "s/on=1");
     assert_string_equal(shown_text(&b->values[1]), "s/x=9");
     assert_string_equal(shown_text(&b->values[2]), "s/second=1.5");
@@ -65,11 +75,11 @@ static void what_is_no_number_is_no_scalar(void **state)
     hs_graph_summary_scalar(b->graph, "s", "two");
     hs_graph_summary_scalar(b->graph, "t", "x");
     bare_open(b);
-    assert_fails(bare_run(b, HS_NAMES("s"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 's'");
+    assert_fails(bare_run(b, HS_NAMES("summary/s"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 'summary/s'");
     assert_contains(b->err.message, "float [2]");
     const hs_string word = {"1", 1};
     const hs_feed feeds[] = {{.name = "x", .value = hs_tensor_of(HS_STRING, HS_SCALAR, &word)}, {.name = NULL}};
-    assert_fails(bare_run(b, HS_NAMES("t"), feeds, NULL), HS_INVALID_ARGUMENT, &b->err, "string []");
+    assert_fails(bare_run(b, HS_NAMES("summary/t"), feeds, NULL), HS_INVALID_ARGUMENT, &b->err, "string []");
 }
 
 static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
@@ -97,7 +107,7 @@ static void a_scalar_may_lie_on_a_device(void **state)
         b->graph, HS_VARIABLE_DEF(.name = "v", .dtype = HS_DOUBLE, .shape = HS_SCALAR, .data = &value, .memory = &memory));
     hs_graph_summary_scalar(b->graph, "s", "v");
     bare_open(b);
-    assert_string_equal(shown_by(b, "s"), "s=4");
+    assert_string_equal(shown_by(b, "summary/s"), "s=4");
     assert_int_equal(copies, 1);
 }
 
@@ -112,7 +122,7 @@ static void it_waits_for_its_control_inputs(void **state)
     hs_graph_variable(b->graph, "w", HS_DOUBLE, HS_SCALAR, &w);
     hs_graph_op(b->graph, .name = "bump", .run = bare_bump, .writes = HS_NAMES("w"));
     bare_open(b);
-    assert_ok(bare_run(b, HS_NAMES("bump", "early", "late"), NULL, NULL), &b->err);
+    assert_ok(bare_run(b, HS_NAMES("bump", "summary/early", "summary/late"), NULL, NULL), &b->err);
     assert_string_equal(shown_text(&b->values[1]), "early=0");
     assert_string_equal(shown_text(&b->values[2]), "late=1");
 }
@@ -296,7 +306,7 @@ static void a_fork_runs_it_beside_the_session(void **state)
     hs_backend b = hs_graph_backend(graph);
     runner mine = {.ops = b.ops, .expected = hs_summary_serialized(summary).data}, other;
     assert_ok(b.ops->open(graph, "", (hs_bytes){NULL, 0}, &mine.session, &err), &err);
-    assert_ok(hs_backend_find(b, "s", &mine.node, &err), &err);
+    assert_ok(hs_backend_find(b, "summary/s", &mine.node, &err), &err);
     other = mine;
     assert_ok(b.ops->fork(mine.session, &other.session, &err), &err);
     assert_int_equal(pthread_create(&thread, NULL, run_often, &other), 0);
@@ -316,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_scalar_shows_what_its_tensor_is),
         test(the_tag_may_be_another_than_the_name),
+        test(a_summary_may_be_called_as_what_it_shows),
         test(variables_feeds_and_outputs_are_shown),
         test(what_is_no_number_is_no_scalar),
         test(a_scalar_may_lie_on_a_device),

@@ -30,7 +30,7 @@ static void a_histogram(void **state)
     hs_tensor value = add_value(b, HS_FLOAT, HS_SHAPE(2, 2), data);
     hs_graph_summary_histogram(b->graph, "weights", "value");
     assert_ok(hs_summary_histogram(expected, "weights", &value, &b->err), &b->err);
-    assert_gives(b, "weights", expected);
+    assert_gives(b, "summary/weights", expected);
 }
 
 static void an_image(void **state)
@@ -42,7 +42,7 @@ static void an_image(void **state)
     hs_graph_summary_image(b->graph, "input", "value", 2);
     const hs_image_options options = HS_INIT(hs_image_options, .max_outputs = 2);
     assert_ok(hs_summary_image(expected, "input", &value, &options, &b->err), &b->err);
-    assert_gives(b, "input", expected);
+    assert_gives(b, "summary/input", expected);
 }
 
 static void sound(void **state)
@@ -54,7 +54,7 @@ static void sound(void **state)
     hs_graph_summary_audio(b->graph, "voice", "value", 1, 8000);
     const hs_audio_options options = HS_INIT(hs_audio_options, .max_outputs = 1, .sample_rate = 8000);
     assert_ok(hs_summary_audio(expected, "voice", &value, &options, &b->err), &b->err);
-    assert_gives(b, "voice", expected);
+    assert_gives(b, "summary/voice", expected);
 }
 
 static void text(void **state)
@@ -65,7 +65,7 @@ static void text(void **state)
     hs_tensor value = add_value(b, HS_STRING, HS_SHAPE(2), words);
     hs_graph_summary_text(b->graph, "words", "value");
     assert_ok(hs_summary_text_tensor(expected, "words", &value, &b->err), &b->err);
-    assert_gives(b, "words", expected);
+    assert_gives(b, "summary/words", expected);
 }
 
 static void a_tensor(void **state)
@@ -76,7 +76,7 @@ static void a_tensor(void **state)
     hs_tensor value = add_value(b, HS_INT64, HS_SHAPE(3), data);
     hs_graph_summary_tensor(b->graph, "numbers", "value");
     assert_ok(hs_summary_tensor(expected, "numbers", &value, NULL, &b->err), &b->err);
-    assert_gives(b, "numbers", expected);
+    assert_gives(b, "summary/numbers", expected);
 }
 
 static void what_does_not_fit_is_told_with_the_ops_name(void **state)
@@ -86,7 +86,7 @@ static void what_does_not_fit_is_told_with_the_ops_name(void **state)
     add_value(b, HS_DOUBLE, HS_SCALAR, &number);
     hs_graph_summary_image(b->graph, "input", "value", 0);
     bare_open(b);
-    assert_fails(bare_run(b, HS_NAMES("input"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 'input'");
+    assert_fails(bare_run(b, HS_NAMES("summary/input"), NULL, NULL), HS_INVALID_ARGUMENT, &b->err, "op 'summary/input'");
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, bare_setup, bare_teardown)

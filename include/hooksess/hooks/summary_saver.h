@@ -10,7 +10,7 @@
  * checkpoint: a resumed run has the points that the run that it resumes would have had. TensorFlow: SummarySaverHook.
  *
  * A summary op gives a serialized Summary as a string: in the embedded graph a function that fills an hs_summary and sets
- * it as its output. For single numbers hs_evaluation (its metrics, a summary_dir) needs none.
+ * it as its output. For single numbers hs_scalars (hooks/scalars.h) needs none.
  *
  * The first run writes a session log START at its step, so that TensorBoard drops what a run that crashed has written
  * beyond the checkpoint. The end flushes the file.

@@ -233,7 +233,7 @@ hs_code hs_graph_global_step(hs_graph *graph, const char *name, int64_t *data)
 void hs__graph_ensure_step(hs_graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++)
-        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->builtin)
+        if (graph->nodes[i]->kind == HS__OP && !graph->nodes[i]->builtin && !graph->nodes[i]->is_summary)
             return;
     if (!graph->global_step && !graph->finalized && !graph->error.code && !hs__graph_node_of(graph, "global_step"))
         hs_graph_global_step(graph, NULL, NULL);

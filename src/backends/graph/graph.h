@@ -55,6 +55,7 @@ struct hs__graph_node {
     bool sets_views, reads_views; /* outputs without memory of their own; inputs that are such */
     bool lends;                   /* a dequeue: its outputs are the memory of what it took */
     bool builtin;                 /* one of those below: all variables are its business */
+    bool is_summary;              /* made by hs_graph_add_summary, or merges summaries */
 };
 
 /* The ops that every graph has (init.c). */
@@ -150,8 +151,8 @@ hs_code hs__graph_add_unique(hs_graph *graph, const hs_op_def *def, hs__graph_no
 hs_code hs__graph_add_builtin(hs_graph *graph, const char *name, hs_op_fn run, const hs_output_def *outputs,
                               const char **given, hs_error *err);
 
-/* A graph without ops is one of a program that computes its steps itself: makes the global step for it, if it has none. An
- * error is kept. */
+/* A graph without ops of the program's own (summaries are not) is one of a program that computes its steps itself: makes
+ * the global step for it, if it has none. An error is kept. */
 void hs__graph_ensure_step(hs_graph *graph);
 
 /* Adds an item to a collection; a name is copied. */

@@ -122,6 +122,7 @@ static hs_code make_merge(hs_graph *graph, hs_error *err)
     hs_code code = hs__graph_add_unique(graph, &def, &made, err);
     if (code)
         return code;
+    made->is_summary = true;
     graph->merge_summaries = made;
     return HS_OK;
 }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_HOOKS_SAMPLER_H
+#define HS_HOOKS_SAMPLER_H
+
+#include "hooks/timing.h"
+
+/* For hooks that fetch names in some runs: decides before each run whether its values are fetched, and when it fires again
+ * after a resume. */
+typedef struct hs__sampler {
+    hs__timing timing;
+    hs_run_args args;     /* the names that are fetched; none: the schedule alone */
+    bool unsaved;         /* nothing is saved: `first` of the trigger fires after each restart */
+    int64_t step;         /* the global step after the last run */
+    int64_t per_run;      /* steps that the last run that advanced it made */
+    int64_t sampled_step; /* of the last sample; -1: none */
+    /* Before the first run since the creation of the session, a restore, or a step that went back */
+    int64_t begin_step, begin_ns;
+    bool begun, has_step, fires_first, samples_now;
+} hs__sampler;
+
+/* For begin. */
+void hs__sampler_reset(hs__sampler *sampler);
+/* For after_create_session, and after a restore: the step is another. */
+void hs__sampler_restart(hs__sampler *sampler);
+/* For before_run: sets *args if this run is sampled. The errors are those of hs_run_context_global_step. */
+static inline hs_code hs__sampler_before(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args,
+                                         hs_error *err);
+/* For after_run: true in *samples if this run was sampled. A hook that was not called for some runs, or may not be, sets
+ * has_step to false. */
+static inline hs_code hs__sampler_after(hs__sampler *sampler, hs_run_context *run, bool *samples, hs_error *err);
+/* For end: if the trigger has `last` and this step was not sampled, fetches in a separate run. */
+hs_code hs__sampler_end(hs__sampler *sampler, hs_raw_session *session, const hs_run_values **values, bool *samples,
+                        hs_error *err);
+
+/* 24 bytes. HS_DATA_LOSS for numbers that no run can have saved. */
+hs_code hs__sampler_save(const hs__sampler *sampler, hs_state_writer *out, hs_error *err);
+hs_code hs__sampler_load(hs__sampler *sampler, hs_state_reader *in, hs_error *err);
+
+/* Inside: a run that is not sampled costs no call more than that of the timer. */
+
+hs_code hs__sampler_find_step(hs__sampler *sampler, hs_run_context *run, hs_error *err);
+void hs__sampler_begin_sample(hs__sampler *sampler, hs_run_context *run, const hs_run_args **args);
+void hs__sampler_end_sample(hs__sampler *sampler, hs_run_context *run, bool *samples);
+void hs__sampler_go_back(hs__sampler *sampler, hs_run_context *run, int64_t step);
+
+static inline hs_code hs__sampler_before(hs__sampler *s, hs_run_context *run, const hs_run_args **args, hs_error *err)
+{
+    hs_code code = s->has_step ? HS_OK : hs__sampler_find_step(s, run, err);
+    if (code)
+        return code;
+    s->samples_now = hs_timer_due(s->timing.timer, run, s->step + s->per_run) || s->fires_first;
+    if (s->samples_now)
+        hs__sampler_begin_sample(s, run, args);
+    return HS_OK;
+}
+
+/* By seconds, the step is read only when it is time. */
+static inline hs_code hs__sampler_after(hs__sampler *s, hs_run_context *run, bool *samples, hs_error *err)
+{
+    *samples = false;
+    if (!s->samples_now && !s->timing.by_steps)
+        return HS_OK;
+    int64_t step = hs_run_context_global_step(run, err), before = s->step;
+    bool sampled = s->samples_now;
+    if (step < 0)
+        return err->code;
+    s->step = step;
+    if (step < before)
+        hs__sampler_go_back(s, run, step);
+    else if (s->timing.by_steps && step > before)
+        s->per_run = step - before;
+    if (sampled)
+        hs__sampler_end_sample(s, run, samples);
+    return HS_OK;
+}
+
+#endif

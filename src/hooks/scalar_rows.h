@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_HOOKS_SCALAR_ROWS_H
+#define HS_HOOKS_SCALAR_ROWS_H
+
+#include <hooksess/scalar_sink.h>
+
+#include "hooks/make.h"
+#include "hooks/metrics_board.h"
+#include "hooks/sampler.h"
+
+/* What hs_scalars, hs_metrics_file and hs_progress share: fetches numbers on a schedule and gives them to a sink, row by
+ * row. */
+
+/* The state of such a hook begins with this. The sinks of the three have the hook as their `self`. */
+typedef struct hs__scalar_rows {
+    hs__hook_base base;
+    hs__sampler sampler;
+    hs_scalar_sink_ops sink;
+    void *sink_self;
+    bool for_people;
+    const char *const *tensors, *const *labels, *const *metrics; /* copies; NULL: none */
+    size_t n_tensors, n_metrics;
+    hs_scalar *scalars; /* of a row: the tensors', the metrics', the end */
+    hs__metrics_board board;
+    hs_host_copy copy;
+    const hs_env *session_env;
+    hs_raw_session *session; /* NULL: not created yet, or closed */
+    int64_t restores;        /* of the session, when the sink was opened last */
+    bool opened, is_open;    /* opened: at least once since begin */
+    bool full;               /* the sink takes no more rows */
+    bool failing;            /* the last row could not be written; it was logged */
+} hs__scalar_rows;
+
+typedef struct hs__scalar_rows_options {
+    const char *const *tensors, *const *labels, *const *metrics;
+    hs__timing_options timing; /* nothing is set: 100 steps */
+    hs_scalar_sink sink;
+    /* No name is required, of larger tensors the first element is shown, and the schedule is not saved */
+    bool for_people;
+} hs__scalar_rows_options;
+
+/* Fills a hook that hs__hook_new made. The hook owns the sink, also after an error, unless the size of its ops is refused:
+ * hs__scalar_rows_destroy frees all. */
+hs_code hs__scalar_rows_init(hs__scalar_rows *rows, const hs__scalar_rows_options *options, hs_error *err);
+
+/* The callbacks of the hook. */
+hs_code hs__scalar_rows_begin(void *self, hs_backend backend, hs_error *err);
+hs_code hs__scalar_rows_create(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);
+hs_code hs__scalar_rows_before(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
+hs_code hs__scalar_rows_after(void *self, hs_run_context *run, const hs_run_values *values, hs_error *err);
+hs_code hs__scalar_rows_end(void *self, hs_raw_session *session, hs_error *err);
+void hs__scalar_rows_close(void *self, const hs_outcome *outcome);
+hs_code hs__scalar_rows_save(void *self, hs_state_writer *out, hs_error *err);
+hs_code hs__scalar_rows_load(void *self, hs_state_reader *in, hs_error *err);
+void hs__scalar_rows_destroy(void *self);
+
+#define HS__SCALAR_ROWS_CALLBACKS                                                                                          \
+    .begin = hs__scalar_rows_begin, .after_create_session = hs__scalar_rows_create, .before_run = hs__scalar_rows_before,  \
+    .after_run = hs__scalar_rows_after, .end = hs__scalar_rows_end, .close = hs__scalar_rows_close,                        \
+    .destroy = hs__scalar_rows_destroy
+#define HS__SCALAR_ROWS_STATE .save_state = hs__scalar_rows_save, .load_state = hs__scalar_rows_load
+
+/* The number of a tensor in host memory; of several the first. False: it is not a single real number. */
+bool hs__scalar_read(hs_scalar *scalar, const hs_tensor *value);
+/* Does `integer` of a scalar of this type have its value? */
+bool hs__is_integer(hs_dtype dtype);
+
+#endif
