@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scalar sink of one's own: the loss as a text file for Prometheus, whose node exporter reads the files *.prom of a
+/* A scalar sink of your own: the loss as a text file for Prometheus, whose node exporter reads the files *.prom of a
  * directory (--collector.textfile.directory). */
 #include <hooksess/hooksess.h>
 

@@ -44,7 +44,7 @@ typedef struct hs_scalar_row {
     const hs_scalar *scalars; /* tensors, then metrics; ended by a scalar without a name. The same names in each row */
     int64_t unix_ns;          /* the time: nanoseconds since 1970, UTC */
     int64_t now_ns;           /* the time by the monotonic clock */
-    /* Step and monotonic time at which the session began to run: after its creation, a restore, or when the step went back.
+    /* Step and monotonic time at which the session began to run: after its creation, a restore, or a step that decreased.
      * (step - begin_step) * 1e9 / (now_ns - begin_ns) are the steps per second since then */
     int64_t begin_step;
     int64_t begin_ns;

@@ -13,7 +13,7 @@ typedef struct hs__sampler {
     int64_t step;         /* the global step after the last run */
     int64_t per_run;      /* steps that the last run that advanced it made */
     int64_t sampled_step; /* of the last sample; -1: none */
-    /* Before the first run since the creation of the session, a restore, or a step that went back */
+    /* Before the first run since the creation of the session, a restore, or a step that decreased */
     int64_t begin_step, begin_ns;
     bool begun, has_step, fires_first, samples_now;
 } hs__sampler;

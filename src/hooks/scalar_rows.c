@@ -250,7 +250,7 @@ hs_code hs__scalar_rows_save(void *self, hs_state_writer *out, hs_error *err)
     return save_sink(rows, out, err);
 }
 
-/* The state of another sink is left alone: the program has changed its hooks. */
+/* The state of another sink is skipped: the program has changed its hooks. */
 static hs_code load_sink(const hs__scalar_rows *rows, hs_state_reader *in, hs_error *err)
 {
     char name[SINK_NAME], rest[SINK_NAME];

@@ -473,7 +473,7 @@ static hs_code load_into(hs_hook hook, const hs_state_writer *from, hs_error *er
     return code;
 }
 
-static void the_state_of_another_sink_is_left_alone(void **state)
+static void the_state_of_another_sink_is_skipped(void **state)
 {
     stage *s = *state;
     noted n = {.saved = 7};
@@ -569,7 +569,7 @@ int main(void)
         with_stage(flush_and_end_may_fail),
         with_stage(a_mistake_ends_the_training),
         with_stage(a_sink_that_is_full_gets_no_more_rows),
-        with_stage(the_state_of_another_sink_is_left_alone),
+        with_stage(the_state_of_another_sink_is_skipped),
         with_stage(options_that_make_no_sense),
         with_stage(each_allocation),
     };
