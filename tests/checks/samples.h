@@ -39,6 +39,7 @@ extern struct { int position; } reader, my_engine, first_batch, test;
 
 void train_step(void *model);
 void save_model(void);
+bool is_good_enough(const struct model *model);
 void use(const void *data, size_t size);
 
 hs_code before_run(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
