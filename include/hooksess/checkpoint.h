@@ -168,6 +168,9 @@ HS_API void hs_saver_wait(hs_saver *saver);
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
 /* The prefix of the last one that was saved or restored; the saver's, until its next save. NULL: none. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
+/* The size of that checkpoint: the bytes of its variables and states, about as large as its files. 0: it has none, or the
+ * size is not known. Waits for a save in the background. Beyond TensorFlow. */
+HS_API int64_t hs_saver_last_bytes(const hs_saver *saver);
 /* Pins a checkpoint that the saver keeps, so that it is never deleted, or lets it go again. Written down in the state file.
  * HS_NOT_FOUND if it keeps none of that prefix. With max_to_keep HS_NEVER, a saver that has saved or restored keeps every
  * checkpoint that exists in the same directory. */

@@ -202,6 +202,7 @@ static void destroy(void *self)
     progress *hook = self;
     hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, (void *)hook->tensors);
+    hs__progress_line_free(&hook->line);
     hs__hook_free(hook);
 }
 
@@ -267,6 +268,12 @@ hs_hook hs_progress_hook(const hs_progress_options *given)
         hook = NULL;
     }
     return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+}
+
+void hs_progress_print(hs_hook hook, const char *text)
+{
+    if (hook.ops == &ops && text)
+        hs__progress_line_print(&((progress *)hook.self)->line, text);
 }
 
 void hs_progress_clear(hs_hook hook)

@@ -8,6 +8,9 @@
 
 enum { TAG = 512, DEFAULT_STEPS = 100 };
 
+/* Log lines of a fast training are at least so far apart. */
+static const int64_t LINE_NS = 1000000000;
+
 typedef struct {
     hs__hook_base base;
     hs__timing timing;
@@ -19,6 +22,7 @@ typedef struct {
     bool stands;                /* it was told of */
     int64_t last_step;          /* when it was last looked for a standstill; -1: not yet */
     int64_t from_step, from_ns; /* where the rate is counted from */
+    int64_t logged_ns;          /* when the last line was logged, or the session began */
 } step_counter;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -30,6 +34,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     snprintf(hook->tag, sizeof hook->tag, "%s/sec", hs_backend_global_step_name(backend));
     hook->session_env = hs_backend_env(backend);
     hook->started = hook->stands = false;
+    hook->logged_ns = hs_env_monotonic_ns(hook->session_env);
     hook->writer = NULL;
     hs_timer_reset(hook->timing.timer);
     return HS_OK;
@@ -69,10 +74,10 @@ static void look_for_standstill(step_counter *hook, int64_t step)
 {
     bool stands = step == hook->last_step;
     if (stands && !hook->stands)
-        hs_log(hook->session_env, HS_LOG_WARNING,
-               "the global step stands at %lld, though runs are made: is it the training op that they fetch, and does it "
-               "advance the step?",
-               (long long)step);
+        hs_log(
+            hook->session_env, HS_LOG_WARNING,
+            "step %lld: the global step does not advance: do the runs fetch the training op, and does it advance the step?",
+            (long long)step);
     hook->stands = stands;
     hook->last_step = step;
 }
@@ -83,7 +88,10 @@ static hs_code tell_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_er
     if (!(secs > 0)) /* a clock too coarse for the rate */
         return HS_OK;
     double rate = (double)(step - hook->from_step) / secs;
-    hs_log(hook->session_env, HS_LOG_INFO, "%s: %g", hook->tag, rate);
+    if (now_ns - hook->logged_ns >= LINE_NS) {
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %.4g steps/s", (long long)step, rate);
+        hook->logged_ns = now_ns;
+    }
     return hook->writer ? hs_summary_writer_scalar(hook->writer, hook->tag, rate, step, err) : HS_OK;
 }
 

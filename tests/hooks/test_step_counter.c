@@ -11,7 +11,7 @@ static hs_hook every(const stage *s, int64_t steps)
     return hs_step_counter(.every_n_steps = steps, .summary_dir = s->directory);
 }
 
-static const char stands[] = "WARNING: the global step stands at";
+static const char stands[] = ": the global step does not advance";
 
 /* How often it was warned since the last time. */
 static size_t warned(stage *s)
@@ -116,9 +116,20 @@ static void bh_096s_without_a_writer_it_only_logs(void **state)
     stage *s = *state;
     stage_open(s, hs_step_counter(.every_n_steps = 2));
     stage_run(s, "train", 3, 0.5);
-    assert_string_equal(s->t.log, "INFO: global_step/sec: 2\n");
+    assert_string_equal(s->t.log, "INFO: step 3: 2 steps/s\n");
     stage_close(s);
     assert_int_equal(test_count_files(s->directory, "events"), 0);
+}
+
+/* The event file has all rates. */
+static void lines_of_a_fast_training_are_a_second_apart(void **state)
+{
+    stage *s = *state;
+    stage_open(s, hs_step_counter(.every_n_steps = 1, .summary_dir = s->directory));
+    stage_run(s, "train", 9, 0.25);
+    assert_string_equal(s->t.log, "INFO: step 5: 4 steps/s\nINFO: step 9: 4 steps/s\n");
+    stage_close(s);
+    assert_int_equal(count_of(events_text(s->directory), "global_step/sec=4@"), 8);
 }
 
 static void bh_096s_a_given_writer_stays_open(void **state)
@@ -249,7 +260,7 @@ static hs_code count_twice(test_env *t, void *user)
 {
     hs_error err = {0};
     const stage *s = user;
-    test_tolerate(t, "the event file of "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is tried again */
     test_tolerate(t, "'summary writer' failed ");
     events_remove(s->directory);
     hs_script *script = hs_script_new(&t->env);
@@ -285,6 +296,7 @@ int main(void)
         with_stage(a_clock_that_stands_gives_no_rate),
         with_stage(by_seconds_the_step_is_read_only_when_it_is_time),
         with_stage(bh_096s_without_a_writer_it_only_logs),
+        with_stage(lines_of_a_fast_training_are_a_second_apart),
         with_stage(bh_096s_a_given_writer_stays_open),
         with_stage(bh_042_the_tag_has_the_steps_name),
         with_stage(bh_040_a_resumed_run_goes_on_in_the_rhythm),
