@@ -92,16 +92,15 @@ int main(int argc, char **argv)
 
     early_stop h = {.decay = 0.9, .patience = 5, .seen = {.average = NAN, .best = INFINITY}};
     hs_hook hook = {.ops = &early_stop_ops, .self = &h};
-    hs_error err = {0};
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = argc > 1 ? argv[1] : NULL,
                             .hooks = HS_HOOKS(hs_nan_tensor(.tensor = "loss"), hook, hs_stop_at_step(.last_step = 100000))),
-        &err);
+        NULL);
     while (!hs_session_should_stop(s))
-        if (hs_session_run(s, "train", &err) != HS_OK)
+        if (hs_session_run(s, "train", NULL) != HS_OK)
             break;
-    hs_outcome outcome = hs_session_close(s, &err);
+    hs_outcome outcome = hs_session_close(s, NULL);
     if (hs_outcome_exit_code(&outcome) == 0)
         printf("%s at step %lld, x = %f\n", hs_reason_name(outcome.reason), (long long)outcome.step, m.x);
     hs_graph_free(g);

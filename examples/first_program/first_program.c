@@ -53,17 +53,16 @@ int main(void)
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &m.loss);
     hs_graph_op(g, .name = "train", .run = train, .user = &m, .writes = HS_NAMES("weights", "loss"), .advances_step = true);
 
-    hs_error err = {0};
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss"),
                             .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 1000), hs_nan_tensor(.tensor = "loss"),
                                               hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = 100))),
-        &err);
+        NULL);
     while (!hs_session_should_stop(s))
-        if (hs_session_run(s, "train", &err) != HS_OK)
+        if (hs_session_run(s, "train", NULL) != HS_OK)
             break;
-    hs_outcome outcome = hs_session_close(s, &err);
+    hs_outcome outcome = hs_session_close(s, NULL);
     if (hs_outcome_exit_code(&outcome) == 0)
         model_save(&m); /* skipped if the run failed, was interrupted or never began */
     hs_graph_free(g);

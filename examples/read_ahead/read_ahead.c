@@ -106,7 +106,6 @@ int main(int argc, char **argv)
     line m = {{0, 0}, 0};
     reader r = {0};
     hs_graph *g = make_graph(&m, &r);
-    hs_error err = {0};
     hs_session *s = hs_training_session_open(
         hs_graph_backend(g),
         HS_TRAINING_OPTIONS(.checkpoint_dir = argc > 1 ? argv[1] : NULL, .save_checkpoint_steps = 100,
@@ -115,11 +114,11 @@ int main(int argc, char **argv)
                                 HS_HOOKS(hs_nan_tensor(.tensor = "loss"),
                                          hs_evaluation(.metrics = HS_NAMES("error"), .every_n_steps = 100),
                                          hs_early_stopping(.metric = "eval/error", .patience = 5, .restore_best = true))),
-        &err);
+        NULL);
     while (!hs_session_should_stop(s))
-        if (hs_session_run(s, "train", &err) != HS_OK)
+        if (hs_session_run(s, "train", NULL) != HS_OK)
             break;
-    hs_outcome outcome = hs_session_close(s, &err);
+    hs_outcome outcome = hs_session_close(s, NULL);
     if (hs_outcome_exit_code(&outcome) == 0)
         printf("%s at step %lld: y = %.3f x %+.3f\n", hs_reason_name(outcome.reason), (long long)outcome.step,
                (double)m.weights[0], (double)m.weights[1]);

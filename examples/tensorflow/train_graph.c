@@ -92,10 +92,8 @@ static hs_code prepare(struct run *run, hs_error *err)
 
 static hs_outcome train(struct run *run, hs_error *err)
 {
-    if (prepare(run, err) != HS_OK) { /* what happens to a session is logged */
-        fprintf(stderr, "train_graph: %s\n", err->message);
-        return (hs_outcome){.reason = HS_REASON_FAILED};
-    }
+    if (prepare(run, err) != HS_OK)
+        return hs_outcome_from_error(err);
     const hs_tensorflow_options where =
         HS_INIT(hs_tensorflow_options, .target = run->options.target, .server = run->place.server);
     hs_backend tf = hs_tensorflow_open(run->options.meta_graph, &where, err);
@@ -111,7 +109,9 @@ static hs_outcome train(struct run *run, hs_error *err)
 static int report(const hs_outcome *outcome)
 {
     int status = hs_outcome_exit_code(outcome);
-    if (outcome->reason != HS_REASON_FAILED)
+    if (outcome->reason == HS_REASON_FAILED)
+        fprintf(stderr, "train_graph: %s\n", outcome->error.message);
+    else
         printf("%s at step %lld\n", hs_reason_name(outcome->reason), (long long)outcome->step);
     return fflush(stdout) == 0 || status ? status : 1;
 }

@@ -9,8 +9,13 @@ static void write_line(void *user, hs_log_level level, const char *text)
     struct log *log = user;
     if (level < HS_LOG_INFO)
         return;
-    hs_progress_clear(log->progress);
-    fprintf(stderr, "%s%s\n", marks[level], text);
+    char line[4096];
+    if (snprintf(line, sizeof line, "%s%s", marks[level], text) < 0)
+        return;
+    if (log->progress.ops)
+        hs_progress_print(log->progress, line);
+    else
+        fprintf(stderr, "%s\n", line);
 }
 
 void log_init(struct log *log)

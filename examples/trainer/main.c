@@ -52,13 +52,13 @@ static hs_outcome train(struct run *run, double *accuracy, hs_error *err)
     hs_session *session = NULL;
     if (run_prepare(run, err) == HS_OK)
         session = open_session(run, err);
-    else /* what happens to a session is logged */
-        fprintf(stderr, "trainer: %s\n", err->message);
     while (!hs_session_should_stop(session))
         if (hs_session_run(session, "train", err) != HS_OK)
             break;
     *accuracy = err->code == HS_OK || err->code == HS_STOP ? measure(session) : 0;
     hs_outcome outcome = hs_session_close(session, err);
+    if (outcome.reason == HS_REASON_FAILED)
+        fprintf(stderr, "trainer: %s\n", outcome.error.message);
     run_free(run);
     return outcome;
 }

@@ -95,8 +95,7 @@ static size_t show(struct run *run, hs_hook *hooks)
     const struct options *options = &run->options;
     size_t n = 0;
     if (options->log_steps) {
-        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("global_step", "loss"), .labels = HS_NAMES("step", "loss"),
-                                       .every_n_steps = options->log_steps);
+        hooks[n++] = hs_logging_tensor(.tensors = HS_NAMES("loss"), .every_n_steps = options->log_steps);
         hooks[n++] = metrics(run);
     }
     if (options->eval_steps)

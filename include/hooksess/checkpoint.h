@@ -187,6 +187,9 @@ HS_API void hs_saver_wait(hs_saver *saver);
 HS_API hs_code hs_saver_hold(hs_saver *saver, const char *prefix, hs_error *err);
 /* The prefix that was saved or restored last; NULL: none. Valid until the next save or restore. */
 HS_API const char *hs_saver_last_path(const hs_saver *saver);
+/* The size of that checkpoint in bytes: its variables and states, about as large as its files. 0: there is none, or the
+ * size is not known. Waits for a background save. */
+HS_API int64_t hs_saver_last_bytes(const hs_saver *saver);
 /* The kept checkpoints, oldest first: the newest max_to_keep, the best keep_best and the pinned ones. With HS_NEVER: the
  * newest and the pinned ones; nothing is deleted. NULL after the last. Valid until the next save. */
 HS_API const char *hs_saver_checkpoint(const hs_saver *saver, size_t index);

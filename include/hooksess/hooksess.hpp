@@ -567,7 +567,8 @@ class session
     /* Not from a callback of the session: it stays open then, and the outcome is HS_FAILED_PRECONDITION. */
     outcome close()
     {
-        const hs_outcome ended = hs_session_close(c_, &err_);
+        const hs_outcome ended = c_ ? hs_session_close(c_, nullptr) : hs_outcome_from_error(&err_);
+        err_ = ended.error;
         if (!calling_)
             c_ = nullptr;
         return outcome(ended);
@@ -595,12 +596,15 @@ class session
     int unwinding_;
 };
 
-/* Opens a training session, and a plain one. They throw nothing: see session's constructor. Hooks are freed in any case. */
+/* Opens a training session, and a plain one. They throw nothing: see session's constructor. The log says why a session was not
+ * opened, or failed: no caller has to look. Hooks are freed in any case. */
 inline session training_session(const graph &g, const hs_training_options *options)
 {
     hs_error err;
     hs_error_clear(&err);
     hs_session *c = hs_training_session_open(g.backend(), options, &err);
+    if (!c)
+        hs_log(hs_backend_env(g.backend()), HS_LOG_ERROR, "session not opened: %s", err.message);
     return session(c, err);
 }
 
@@ -609,6 +613,8 @@ inline session hooked_session(const graph &g, const hs_session_options *options)
     hs_error err;
     hs_error_clear(&err);
     hs_session *c = hs_session_open(g.backend(), options, &err);
+    if (!c)
+        hs_log(hs_backend_env(g.backend()), HS_LOG_ERROR, "session not opened: %s", err.message);
     return session(c, err);
 }
 

@@ -11,7 +11,8 @@
  * Functions that take a session take NULL: it is a session that could not be opened, stopped already, and the calls that
  * run it fail with HS_FAILED_PRECONDITION.
  *
- * Whoever looks only at the log learns why a session was not opened, or failed: both are logged as errors, once. */
+ * Why a session was not opened, or failed, is reported once: in `err` of the call that opens or closes it, or in the log if
+ * that `err` is NULL. */
 
 HS_BEGIN_DECLS
 
@@ -179,12 +180,11 @@ HS_API hs_code hs_step_end(hs_session *session);
  * (hs_outcome.interrupted), unless a hook says at the same step that it is done. Any thread, any signal handler.
  *
  * With hs_session_options.signals the session does so itself, from its opening to its closing:
- *   SIGTERM, SIGINT   the first asks it to stop, and closing it saves; it has signal_grace_secs for that, and the log says
- *                     when saving takes longer than that, as soon as it is known (savers then save more often). After a
- *                     second one of these, closing saves nothing any more; a third finds the signals as they were before.
- *                     What comes within half a second of the first is one with it: timeout, for one, signals a process
- *                     and then its group.
- *   SIGUSR1           has it saved (hs_session_request_save).
+ *   SIGTERM, SIGINT   the first asks it to stop, and closing it saves: "SIGTERM: stopping after step 31" and "saved step
+ * 31; start again to continue" are in the log. It has signal_grace_secs for that, and the log says when saving takes longer
+ * than that, as soon as it is known (savers then save more often). After a second one of these, closing saves nothing any
+ * more; a third finds the signals as they were before. What comes within half a second of the first is one with it:
+ * timeout, for one, signals a process and then its group. SIGUSR1           has it saved (hs_session_request_save).
  * Handlers that were there before are called too, and are back when the last session with signals is closed. A signal that
  * was ignored (SIGINT of a background job) stays so. The handlers do nothing but note the signal in memory; system calls
  * are restarted. In a process that is forked they do what they did before the session. At most 16 sessions of a process at

@@ -297,3 +297,10 @@ void hs_log(const hs_env *env, hs_log_level level, const char *format, ...)
     write_line(env, level, whole ? whole : length < 0 ? "" : text, length >= LINE && !whole);
     hs_env_free(env, whole);
 }
+
+void hs__report_error(const hs_env *env, const char *what, const hs_error *error, hs_error *err)
+{
+    if (!err && error->code)
+        hs_log(env, HS_LOG_ERROR, "%s: %s", what, error->message);
+    hs__error_copy(err, error);
+}

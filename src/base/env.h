@@ -21,6 +21,8 @@ void *hs__realloc(const hs_env *env, void *block, size_t n, size_t size);
 void hs__free(const hs_env *env, void *block);
 char *hs__strdup(const hs_env *env, const char *text);
 char *hs__strndup(const hs_env *env, const char *text, size_t bytes);
+/* Reports a failure once: copies it to `err`, or logs it as "WHAT: MESSAGE" if `err` is NULL. */
+void hs__report_error(const hs_env *env, const char *what, const hs_error *error, hs_error *err);
 /* As sprintf, into a new block. */
 char *hs__format(const hs_env *env, const char *format, ...) HS_PRINTF(2, 3);
 

@@ -64,3 +64,21 @@ size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut)
         to[used] = '\0';
     return used;
 }
+
+const char *hs__secs_text(char to[HS__NUMBER_TEXT], double secs)
+{
+    int decimals = secs >= 100 ? 0 : secs >= 10 ? 1 : secs >= 0.1 ? 2 : 3;
+    snprintf(to, HS__NUMBER_TEXT, secs < 1e9 ? "%.*f s" : "%.*g s", decimals, secs);
+    return to;
+}
+
+const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double number = (double)bytes;
+    size_t unit = 0;
+    for (; number >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        number /= 1024;
+    snprintf(to, HS__NUMBER_TEXT, "%.*f %s", unit ? 1 : 0, number, units[unit]);
+    return to;
+}

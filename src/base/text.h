@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Text of others: names and messages may have any bytes in them. */
 
@@ -14,5 +15,10 @@ size_t hs__utf8_length(const char *text, size_t bytes);
  * does not fit in `room` bytes, or `is_cut` already, ends in "...". Returns the length of the whole line. `to` does not
  * overlap `text`, and `room` is at least 4. */
 size_t hs__one_line(char *to, size_t room, const char *text, bool is_cut);
+
+/* Numbers for log lines, in `to`, which is returned: "0.18 s", "12.3 s", "1234 s"; "512 bytes", "1.2 MiB". */
+enum { HS__NUMBER_TEXT = 32 };
+const char *hs__secs_text(char to[HS__NUMBER_TEXT], double secs);
+const char *hs__bytes_text(char to[HS__NUMBER_TEXT], uint64_t bytes);
 
 #endif

@@ -180,6 +180,12 @@ hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *e
     return archive->ops->verify(archive->reader, index, err);
 }
 
+void hs__archive_watch(const hs__archive *archive, hs__read_progress *progress)
+{
+    if (archive->ops == &bundle_ops)
+        ((hs__bundle_reader *)archive->reader)->progress = progress;
+}
+
 void hs__archive_fork_begin(const hs__archive *archive, hs__archive_fork *fork)
 {
     fork->archive = *archive;

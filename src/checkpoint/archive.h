@@ -51,6 +51,9 @@ hs_code hs__archive_read_part(const hs__archive *archive, size_t index, const hs
 /* Reads it only to verify it, if there is something to verify it by. */
 hs_code hs__archive_verify(const hs__archive *archive, size_t index, hs_error *err);
 
+/* Counts what is read of a bundle from now on; those of safetensors files are not counted. Borrowed. */
+void hs__archive_watch(const hs__archive *archive, hs__read_progress *progress);
+
 /* The same archive for another thread, if it forks. To be ended before the archive is closed. */
 typedef struct hs__archive_fork {
     hs__archive archive;

@@ -243,8 +243,7 @@ void hs__finish_deleting(hs__held_directory *held, const hs_env *env, const char
         return; /* restoring has told why */
     for (size_t i = 0; i < state.n_leaving; i++)
         if (!is_no_checkpoint(env, state.leaving[i]) && !is_wanted(held, &state, state.leaving[i])) {
-            hs_log(env, HS_LOG_INFO, "deleting '%s', which was to be deleted when the process before this one ended",
-                   state.leaving[i]);
+            hs_log(env, HS_LOG_INFO, "deleting '%s', which an earlier process was about to delete", state.leaving[i]);
             hs__delete_checkpoint(env, state.leaving[i]);
         }
     hs__checkpoint_state_free(&state);
@@ -278,7 +277,7 @@ static void sweep_directory(const hs__held_directory *held, const hs_env *env, c
     if (hs__list(env, directory, note_orphan, &s, &error))
         hs_log(env, HS_LOG_WARNING, "%s", error.message);
     if (s.n)
-        hs_log(env, HS_LOG_INFO, "%s: removing %zu files of saves that were cut short", directory, s.n);
+        hs_log(env, HS_LOG_INFO, "%s: removing %zu files of interrupted saves", directory, s.n);
     for (size_t i = 0; i < s.n; i++) {
         clear(&s, s.orphans[i]);
         hs__free(env, s.orphans[i]);
@@ -355,7 +354,7 @@ static hs_code rename_rest(const hs_env *env, const char *directory, const char 
     renaming r = {.env = env, .directory = directory, .base = hs__path_base(prefix), .err = err};
     hs_code code = hs__list(env, directory, rename_part, &r, err);
     if (!code && !(code = r.code))
-        hs_log(env, HS_LOG_WARNING, "checkpoint '%s' is later than what is saved now, and is kept as '%s" HS__ABANDONED "'",
+        hs_log(env, HS_LOG_WARNING, "checkpoint '%s' is later than the step saved now; renamed to '%s" HS__ABANDONED "'",
                prefix, r.base);
     return code;
 }
@@ -375,7 +374,7 @@ static hs_code make_room(const later *l, hs_error *err)
         if (!prefix)
             return hs__no_memory(err, strlen(l->paths[i]), "a path");
         if (!hs__checkpoint_missing(l->env, prefix)) {
-            hs_log(l->env, HS_LOG_WARNING, "deleting '%s', to keep a later one under that name", prefix);
+            hs_log(l->env, HS_LOG_WARNING, "deleting '%s' to reuse its name", prefix);
             hs__delete_checkpoint(l->env, prefix);
             changed = true;
         }
@@ -431,7 +430,7 @@ static hs_code take_lock(hs__held_directory *held, const hs_env *env, const char
     hs_code code = hs__lock(env, path, &held->lock, &cause);
     if (code == HS_UNIMPLEMENTED) {
         if (!held->path)
-            hs_log(env, HS_LOG_WARNING, "%s; nothing keeps another process from saving there too", cause.message);
+            hs_log(env, HS_LOG_WARNING, "%s; other processes are not kept from saving there", cause.message);
         code = HS_OK;
     } else if (code == HS_FAILED_PRECONDITION && !cause.os_error) {
         hs_error_set(err, code,
@@ -455,7 +454,7 @@ static hs_code settle_names(const hs_env *env, const char *directory, hs_error *
         return hs__no_memory(err, strlen(directory), "a path");
     hs_code code = hs__sync_directory(env, parent, &cause);
     if (code && code != HS_PERMISSION_DENIED) /* one that may not be read is not ours */
-        hs_log(env, HS_LOG_WARNING, "%s; a power cut may take '%s' away", cause.message, directory);
+        hs_log(env, HS_LOG_WARNING, "%s; a power failure may lose '%s'", cause.message, directory);
     hs__free(env, parent);
     return hs__sync_directory(env, directory, err);
 }

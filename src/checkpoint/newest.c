@@ -115,7 +115,7 @@ static hs_code gather(candidates *all, const char *state_file, hs__checkpoint_st
     hs_code code = hs__checkpoint_state_read(state, all->env, all->directory, state_file, &cause);
     bool damaged = code == HS_DATA_LOSS || code == HS_INVALID_ARGUMENT;
     if (damaged) {
-        hs_log(all->env, HS_LOG_WARNING, "%s; looking through the directory", cause.message);
+        hs_log(all->env, HS_LOG_WARNING, "%s; searching the directory", cause.message);
     } else if (code && code != HS_NOT_FOUND) {
         hs__error_copy(err, &cause);
         return code;
@@ -166,7 +166,7 @@ static hs_code try_each(hs_saver *saver, hs_raw_session *session, const candidat
             return code;
         }
         hs__tell(options, HS_RESTORE_EVENT_REJECTED, all->paths[i], cause.message);
-        hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' is passed over: %s", all->paths[i], cause.message);
+        hs_log(&saver->env, HS_LOG_WARNING, "checkpoint '%s' skipped: %s", all->paths[i], cause.message);
         if (!first.code)
             first = cause;
     }

@@ -28,6 +28,7 @@ typedef struct hs__plan {
     uint64_t bytes;      /* of all of them, or UINT64_MAX */
     unsigned char *data; /* NULL: they are read twice */
     unsigned char *copy; /* of one of those that are */
+    hs__read_progress progress;
 } hs__plan;
 
 /* Finds its tensor for each variable that is to be restored. Those that have not their like there are an error, and all

@@ -85,6 +85,8 @@ hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
         code = place(plan, archive, &plan->items[i], err);
     if (code)
         return code;
+    hs__read_progress_begin(&plan->progress, plan->env, archive->path, plan->bytes, plan->bytes <= KEPT_BYTES ? 1 : 2);
+    hs__archive_watch(archive, &plan->progress);
     reading r = {.plan = plan, .archive = archive, .do_item = verify_item};
     if (plan->bytes <= KEPT_BYTES) {
         r.do_item = read_item;

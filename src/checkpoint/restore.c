@@ -153,6 +153,7 @@ static char *swap(char **place, char *with)
 static void note_whereabouts(whereabouts *now, hs_saver *saver, hs_raw_session *session)
 {
     now->last_path = swap(&saver->last_path, now->last_path);
+    saver->last_bytes = hs__expected_bytes(saver, session);
     saver->restored = true;
     saver->went_back = session->went_back = false;
     saver->returned = NULL;

@@ -72,7 +72,7 @@ static hs_code keep_aside(const save *s, hs_error *err)
         !(code = hs__rename(s->env, s->files.index_aside, index, err)) &&
         !(code = hs__sync_directory(s->env, s->files.directory, err))) {
         hs__delete_stale_data(s->env, prefix, s->files.names); /* of one that was kept under that name before */
-        hs_log(s->env, HS_LOG_WARNING, "'%s' is kept to be looked at", prefix);
+        hs_log(s->env, HS_LOG_WARNING, "kept '%s' for inspection", prefix);
     } else if (data && index && hs__file_exists(s->env, s->files.index_aside)) {
         remove_moved(s, s->files.data_aside, data);
     }
@@ -375,6 +375,7 @@ static hs_code save_all(save *s, int64_t step, const hs_save_options *options, h
     }
     if (code || (code = hs__saver_set_last(s->saver, s->files.prefix, err)))
         return code;
+    s->saver->last_bytes = s->needed;
     if (options->no_state_file || (code = leave_other_history(s, step, err)))
         return code;
     return make_newest(s, options, err);

@@ -162,6 +162,14 @@ const char *hs_saver_last_path(const hs_saver *saver)
     return saver ? saver->last_path : NULL;
 }
 
+int64_t hs_saver_last_bytes(const hs_saver *saver)
+{
+    if (!saver)
+        return 0;
+    hs__background_wait(saver);
+    return saver->last_bytes < INT64_MAX ? (int64_t)saver->last_bytes : 0;
+}
+
 const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
 {
     if (saver)

@@ -48,6 +48,7 @@ struct hs_saver {
     hs__kept_checkpoint *kept; /* oldest first */
     size_t n_kept, kept_capacity;
     char *last_path;
+    uint64_t last_bytes;               /* of it */
     bool restored;                     /* it is what was restored; nothing was saved since */
     const hs_raw_session *returned;    /* the session whose going back in memory was noticed last, */
     int64_t returned_at;               /* as this one of its restores */

@@ -189,25 +189,24 @@ static void tell_identities(const hs__stored_states *from, const hs__stored_stat
                             const hs_env *env)
 {
     if (differ(state, slot))
-        hs_log(env, HS_LOG_INFO, "checkpoint '%s': the state '%s' belongs to '%s', and is taken for '%s' on request",
+        hs_log(env, HS_LOG_INFO, "checkpoint '%s': the state '%s' belongs to '%s' and is restored for '%s' (any_identity)",
                from->path, state->key, state->identity, slot->identity);
     else if (state->identity && !slot->identity)
-        hs_log(
-            env, HS_LOG_WARNING,
-            "checkpoint '%s': the state '%s' belongs to '%s'; its provider, which takes it, names nothing that it is for",
-            from->path, state->key, state->identity);
+        hs_log(env, HS_LOG_WARNING,
+               "checkpoint '%s': the state '%s' belongs to '%s'; it is restored to a provider without an identity",
+               from->path, state->key, state->identity);
     else if (!state->identity && slot->identity)
-        hs_log(
-            env, HS_LOG_WARNING,
-            "checkpoint '%s': the state '%s' names nothing that it belongs to; its provider, which takes it, is for '%s'",
-            from->path, state->key, slot->identity);
+        hs_log(env, HS_LOG_WARNING,
+               "checkpoint '%s': the state '%s' has no identity; it is restored to a provider with the identity '%s'",
+               from->path, state->key, slot->identity);
 }
 
 static hs_code load_state(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
                           hs_raw_session *session, hs_error *err)
 {
     if (!is_there(state)) {
-        hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", from->path, slot->key);
+        hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path,
+               slot->key);
         return HS_OK;
     }
     hs_state_reader reader = {state->data, state->bytes, state->version};
@@ -318,7 +317,7 @@ void hs__tell_waiting_states(hs_raw_session *session)
     waiting->untold = false;
     for (size_t i = 0; i < waiting->n; i++)
         hs_log(&session->env, HS_LOG_WARNING,
-               "checkpoint '%s' has the state '%s', which nobody takes; later checkpoints lack it", waiting->path,
+               "checkpoint '%s' has the state '%s', which no provider loads; later checkpoints lack it", waiting->path,
                waiting->items[i].key);
 }
 

@@ -115,7 +115,7 @@ hs_outcome hs_estimator_train_loop(hs_backend backend, const hs_estimator_train_
             hs__clear(&error); /* the batch is to be made anew (hs_recovery.return_aborted) */
     }
     hs_outcome outcome = hs_session_close(session, &error);
-    hs__error_copy(err, &error);
+    hs__report_error(hs_backend_env(backend), "training failed", &error, err);
     return outcome;
 }
 
@@ -176,7 +176,7 @@ hs_outcome hs_estimator_train(hs_estimator *estimator, const hs_estimator_train_
                   check_train(&built, &options, &error);
     hs_outcome outcome = failed ? hs_outcome_from_error(&error) : run_training(&built, &options, &error);
     hs__release(&built);
-    hs__error_copy(err, &error);
+    hs__report_error(&estimator->env, "training failed", &error, err);
     return outcome;
 }
 

@@ -79,7 +79,7 @@ bool hs__is_gone(const hs_env *env, const char *path)
 {
     if (hs_checkpoint_exists(env, path))
         return false;
-    hs_log(env, HS_LOG_INFO, "%s was deleted before it was restored; it is passed over", path);
+    hs_log(env, HS_LOG_INFO, "%s was deleted before it was restored; skipped", path);
     return true;
 }
 
@@ -177,13 +177,14 @@ static hs_code publish(const hs_evaluation_result *metrics, hs_session *session,
         if (writer)
             code = hs_summary_writer_scalar(writer, name, metrics->values[i], metrics->step, err);
         if (used < sizeof line)
-            used += (size_t)snprintf(line + used, sizeof line - used, ", %s = %.6g", name, metrics->values[i]);
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = %.6g", used ? ", " : ": ", name,
+                                     metrics->values[i]);
     }
     if (!code && writer)
         code = hs_raw_session_flush_writer(hs_session_raw(session), writer, false, err);
     if (!code)
-        hs_log(&metrics->env, HS_LOG_INFO, "evaluated %s: step %lld, %lld batch%s%s", metrics->checkpoint,
-               (long long)metrics->step, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);
+        hs_log(&metrics->env, HS_LOG_INFO, "step %lld: evaluated %s, %lld batch%s%s", (long long)metrics->step,
+               metrics->checkpoint, (long long)metrics->batches, metrics->batches == 1 ? "" : "es", line);
     return code;
 }
 

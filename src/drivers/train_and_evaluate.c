@@ -131,6 +131,6 @@ hs_outcome hs_estimator_train_and_evaluate(hs_estimator *estimator, const hs_est
     hs_hooks_free(hooks);
     hs__free(&estimator->env, c.held);
     hs__free(&estimator->env, c.listeners);
-    hs__error_copy(err, &error);
+    hs__report_error(&estimator->env, "training failed", &error, err);
     return outcome;
 }

@@ -209,11 +209,9 @@ static void destroy_all(const hs_training_options *options)
     hs_hooks_free(options->hooks);
 }
 
-/* As hs_session_open does: what kept a session from starting is in the log, too. */
 static hs_session *not_opened(const hs_env *env, const hs_error *error, hs_error *err)
 {
-    hs_log(env, HS_LOG_ERROR, "the session was not opened: %s", error->message);
-    hs__error_copy(err, error);
+    hs__report_error(env, "session not opened", error, err);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "base/tensor.h"
 #include "formats/box.h"
 #include "formats/check.h"
+#include "formats/read_progress.h"
 
 /* TensorFlow's V2 tensor bundle: PREFIX.index, a table of entries, and data files PREFIX.data-SHARD-of-SHARDS with the
  * bytes.
@@ -107,6 +108,7 @@ typedef struct hs__bundle_reader {
     int32_t file_shard;
     char *file_path;
     uint64_t file_bytes;
+    hs__read_progress *progress; /* of what is read; NULL: nobody watches */
 } hs__bundle_reader;
 
 /* Reads the index. NOT_FOUND: there is none; DATA_LOSS (also if tensors share bytes of a data file), INVALID_ARGUMENT

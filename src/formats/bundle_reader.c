@@ -183,6 +183,7 @@ hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry
         hs_code code = hs__file_read(&reader->file, entry->offset + done, at, n, reader->file_path, err);
         if (code)
             return code;
+        hs__read_progress_add(reader->progress, n);
         crc = hs__crc32c(crc, at, n);
         if (take && (code = take(user, at, done, n, err)))
             return code;

@@ -3,6 +3,7 @@
 #include <hooksess/tf1/scaffold.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "hooks/graph_events.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
@@ -147,6 +148,14 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     return code;
 }
 
+static void log_saved(const checkpoint_saver *hook, const hs_saver *saver, int64_t step)
+{
+    char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT];
+    hs_log(hook->log, HS_LOG_INFO, "step %lld: saved %s (%s, %s)", (long long)step, hs_saver_last_path(saver),
+           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)),
+           hs__secs_text(secs, hs__save_time_last(&hook->time)));
+}
+
 /* A checkpoint is durable. */
 static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver *saver, int64_t step, hs_error *err)
 {
@@ -155,6 +164,7 @@ static hs_code saved(checkpoint_saver *hook, hs_run_context *run, const hs_saver
     hook->left = false;
     hook->policy.tries = 0;
     hs__save_time_end(&hook->time, run);
+    log_saved(hook, saver, step);
     hs_raw_session_record_save(hs_run_context_session(run), step);
     hs_code code =
         hs_summary_writer_session_log(hook->writer, HS_SESSION_LOG_CHECKPOINT, hs_saver_last_path(saver), NULL, step, err);
@@ -170,7 +180,7 @@ static void read_board(checkpoint_saver *hook, const hs_raw_session *session, in
     hook->was_missed |= !said;
     options->has_metric = said && of == step;
     if (!options->has_metric)
-        hs_log(hook->log, HS_LOG_DEBUG, "step %lld is saved as none of the best: nobody has said '%s' of it",
+        hs_log(hook->log, HS_LOG_DEBUG, "step %lld: saved without the metric '%s', which is not set at this step",
                (long long)step, hook->metric);
 }
 
@@ -205,8 +215,7 @@ static hs_code save(checkpoint_saver *hook, hs_run_context *run, int64_t step, b
     if (code)
         return code;
     if (background && hook->busy == HS_BUSY_SKIP && hs_saver_busy(saver)) {
-        hs_log(hook->log, HS_LOG_INFO, "step %lld is not saved: the save before it is still being written",
-               (long long)step);
+        hs_log(hook->log, HS_LOG_INFO, "step %lld: not saved: the previous save is still being written", (long long)step);
         return HS_OK;
     }
     if ((code = open_writer(hook, session, err)) ||
@@ -371,8 +380,7 @@ static hs_code save_at_end(checkpoint_saver *hook, hs_run_context *run, int64_t 
     hs_code code = step != hook->saved_step ? save_or_go_on(hook, run, step, err) : HS_OK;
     if (hook->was_missed && !hook->was_said)
         hs_log(hook->log, HS_LOG_WARNING,
-               "'%s' is no tensor, and nobody has set a metric of that name: no checkpoint of "
-               "this session is one of the best",
+               "metric '%s' is not a tensor and was never set: keep_best ignores the checkpoints of this session",
                hook->metric);
     return code ? code : hs__listeners_end(&hook->listeners, hs_run_context_session(run), step, err);
 }
@@ -384,7 +392,7 @@ static bool is_refused(const hs_run_context *run, int64_t step)
     hs_error why;
     if (!hs_raw_session_save_refusal(session, &why))
         return false;
-    hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING, "step %lld is not saved: %s", (long long)step,
+    hs_log(hs_backend_env(hs_raw_session_backend(session)), HS_LOG_WARNING, "step %lld: not saved: %s", (long long)step,
            why.message);
     return true;
 }
@@ -437,7 +445,7 @@ static void close_hook(void *self, const hs_outcome *outcome)
         return;
     hs_saver_wait(hook->pending);
     if (hs_saver_poll(hook->pending, &result) && result.error.code)
-        hs_log(hook->log, HS_LOG_ERROR, "step %lld was not saved: %s", (long long)result.step, result.error.message);
+        hs_log(hook->log, HS_LOG_ERROR, "step %lld: not saved: %s", (long long)result.step, result.error.message);
     hook->pending = NULL;
 }
 

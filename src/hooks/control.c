@@ -63,7 +63,8 @@ static void add_event(const control *hook, const hs__knob *knob, int64_t step)
         return;
     snprintf(tag, sizeof tag, "control/%s", knob->name);
     if (hs_summary_writer_scalar(hook->writer, tag, knob->now, step < 0 ? 0 : step, &error))
-        hs_log(hook->session_env, HS_LOG_WARNING, "%s is not in the event file: %s", tag, error.message);
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s not written to the event file: %s", (long long)step, tag,
+               error.message);
 }
 
 static void set_knob(control *hook, hs__knob *knob, const char *value, const char *order)
@@ -77,8 +78,8 @@ static void set_knob(control *hook, hs__knob *knob, const char *value, const cha
         return;
     }
     hs__knob_text(knob, now, sizeof now);
-    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: the knob '%s' is set from %s to %s, as %s says", (long long)step,
-           knob->name, before, now, hook->path);
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: '%s' set from %s to %s by %s", (long long)step, knob->name, before,
+           now, hook->path);
     add_event(hook, knob, step);
 }
 
@@ -115,10 +116,11 @@ static void obey(void *user, const char *text)
     control *hook = user;
     const char *order = text + strspn(text, SPACES);
     if (is_word(order, "save")) {
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, as %s says", (long long)step_of(hook->run), hook->path);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: saving, requested by %s", (long long)step_of(hook->run),
+               hook->path);
         hs_raw_session_request_save(hs_run_context_session(hook->run));
     } else if (is_word(order, "stop")) {
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping, as %s says", (long long)step_of(hook->run),
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping, requested by %s", (long long)step_of(hook->run),
                hook->path);
         hs_run_context_interrupt(hook->run);
     } else if (strncmp(order, "set", 3) == 0 && (order[3] == ' ' || order[3] == '\t')) {

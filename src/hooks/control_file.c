@@ -38,7 +38,7 @@ void hs__control_refuse(hs__control_file *file, const char *text, size_t bytes, 
 static void tell_refusals(const hs__control_file *file)
 {
     if (file->refusals > MOST_TOLD)
-        hs_log(file->env, HS_LOG_WARNING, "%s: %llu lines more are refused", file->path,
+        hs_log(file->env, HS_LOG_WARNING, "%s: %llu more lines are refused", file->path,
                (unsigned long long)(file->refusals - MOST_TOLD));
 }
 
@@ -184,7 +184,7 @@ static void read_file(hs__control_file *file, const struct stat *found)
     int descriptor = open_safely(file, file->aside, S_IFREG);
     if (descriptor >= 0) {
         if (!read_some(file, descriptor))
-            hs_log(file->env, HS_LOG_WARNING, "%s: what is behind its first 64 KiB, or cannot be read, is left out",
+            hs_log(file->env, HS_LOG_WARNING, "%s: lines after the first 64 KiB, or that cannot be read, are ignored",
                    file->path);
         end_text(file);
         close(descriptor);

@@ -220,13 +220,12 @@ static void restore(hs__knob *knob, double value, const hs_env *env)
     hs_error error = {0};
     hs__knob_text(knob, before, sizeof before);
     if (set(knob, value, &error)) {
-        hs_log(env, HS_LOG_WARNING, "the knob '%s' stays %s, as the checkpoint's %.16g is refused: %s", knob->name, before,
-               value, error.message);
+        hs_log(env, HS_LOG_WARNING, "control: '%s' not changed (still %s): the checkpoint's %.16g is refused: %s",
+               knob->name, before, value, error.message);
         return;
     }
     hs__knob_text(knob, now, sizeof now);
-    hs_log(env, HS_LOG_INFO, "the knob '%s' is set to %s, as it was in the checkpoint (it was %s)", knob->name, now,
-           before);
+    hs_log(env, HS_LOG_INFO, "control: '%s' set from %s to %s, the checkpoint's value", knob->name, before, now);
 }
 
 /* It was set after the checkpoint was saved. */
@@ -238,13 +237,12 @@ static void undo(hs__knob *knob, const hs_env *env)
         return;
     hs__knob_text(knob, before, sizeof before);
     if (put(knob, knob->before, &error)) {
-        hs_log(env, HS_LOG_WARNING, "the knob '%s' stays %s: %s", knob->name, before, error.message);
+        hs_log(env, HS_LOG_WARNING, "control: '%s' not changed (still %s): %s", knob->name, before, error.message);
         return;
     }
     knob->is_set = false;
     hs__knob_text(knob, now, sizeof now);
-    hs_log(env, HS_LOG_WARNING, "the knob '%s' is back at %s, as it was in the checkpoint (it was %s)", knob->name, now,
-           before);
+    hs_log(env, HS_LOG_WARNING, "control: '%s' set back from %s to %s", knob->name, before, now);
 }
 
 hs_code hs__knobs_load(hs__knobs *knobs, const hs_env *env, hs_state_reader *in, hs_error *err)
@@ -262,7 +260,8 @@ hs_code hs__knobs_load(hs__knobs *knobs, const hs_env *env, hs_state_reader *in,
             return code;
         hs__knob *knob = hs__knob_find(knobs, name);
         if (!knob) {
-            hs_log(env, HS_LOG_INFO, "the checkpoint has %s=%.16g, which is no knob here; it is skipped", name, value);
+            hs_log(env, HS_LOG_INFO, "control: the checkpoint has %s=%.16g, which is not a knob of this program; ignored",
+                   name, value);
             continue;
         }
         restore(knob, value, env);

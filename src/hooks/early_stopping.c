@@ -70,8 +70,8 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
         return HS_OK;
     }
     hs_log(hook->session_env, HS_LOG_INFO,
-           "training was stopped, as %s was not better than %.6g, of step %lld, %lld times in a row; nothing is left to do",
-           name_of(hook), known->best, (long long)known->best_step, (long long)known->gave_up);
+           "training is already done: %s was not better than %.6g (step %lld) %lld times in a row", name_of(hook),
+           known->best, (long long)known->best_step, (long long)known->gave_up);
     hs_coordinator_request_stop(coordinator, NULL);
     return HS_OK;
 }
@@ -122,11 +122,11 @@ static void stop_if_over(early_stopping *hook, hs_run_context *run)
         return;
     known->gave_up = known->bad;
     if (known->best_step == NO_STEP)
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s was no number %lld times; stopping",
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: stopping: %s was not a number %lld times",
                (long long)known->seen_step, name_of(hook), (long long)known->bad);
     else
         hs_log(hook->session_env, HS_LOG_INFO,
-               "step %lld: %s was not better than %.6g, of step %lld, %lld times in a row; stopping",
+               "step %lld: stopping: %s was not better than %.6g (step %lld) %lld times in a row",
                (long long)known->seen_step, name_of(hook), known->best, (long long)known->best_step, (long long)known->bad);
     hs_run_context_request_stop(run);
 }
@@ -195,8 +195,8 @@ static void tell_lost(const early_stopping *hook, const hs_raw_session *session,
             snprintf(where, sizeof where, "; it is in '%s'", path);
     }
     hs_log(hook->session_env, HS_LOG_WARNING,
-           "the best state, of step %lld (%s = %.6g), is not in memory and cannot be restored: step %lld stays%s",
-           (long long)hook->known.best_step, name_of(hook), hook->known.best, (long long)step, where);
+           "step %lld: the best state, of step %lld (%s = %.6g), is not in memory and is not restored%s", (long long)step,
+           (long long)hook->known.best_step, name_of(hook), hook->known.best, where);
 }
 
 /* What the copy has of this hook is of the moment of the copy: that it has stopped since is to be known to whoever resumes.
@@ -209,8 +209,8 @@ static hs_code restore(early_stopping *hook, hs_raw_session *session, hs_error *
         return code;
     hook->known.gave_up = gave_up;
     const record *known = &hook->known;
-    hs_log(hook->session_env, HS_LOG_INFO, "the best state, of step %lld (%s = %.6g), is restored",
-           (long long)known->best_step, name_of(hook), known->best);
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: restored the best state (%s = %.6g)", (long long)known->best_step,
+           name_of(hook), known->best);
     return hook->metric ? hs_raw_session_set_metric(session, hook->metric, known->best, known->best_step, err) : HS_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <hooksess/hooks/moving_average.h>
 
+#include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
 
@@ -119,7 +120,7 @@ static hs_code publish(const pass *p, hs_error *err)
 static void tell(const pass *p)
 {
     const evaluation *hook = p->hook;
-    char line[LINE], batches[64] = "";
+    char line[LINE], batches[64] = "", secs[HS__NUMBER_TEXT];
     size_t used = 0;
     line[0] = '\0';
     for (size_t i = 0; hook->metrics[i] && used < sizeof line; i++)
@@ -127,8 +128,8 @@ static void tell(const pass *p)
                                  hook->values[i]);
     if (hook->eval_op)
         snprintf(batches, sizeof batches, "%lld batch%s, ", (long long)p->batches, p->batches == 1 ? "" : "es");
-    hs_log(hook->session_env, HS_LOG_INFO, "%s at step %lld: %s (%s%.1f s)", hook->name, (long long)p->step, line, batches,
-           (double)(hs_env_monotonic_ns(hook->session_env) - p->begin_ns) / 1e9);
+    hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s: %s (%s%s)", (long long)p->step, hook->name, line, batches,
+           hs__secs_text(secs, (double)(hs_env_monotonic_ns(hook->session_env) - p->begin_ns) / 1e9));
 }
 
 static hs_code run_all(pass *p, hs_error *err)
@@ -142,8 +143,7 @@ static hs_code run_all(pass *p, hs_error *err)
     if (code || (code = run_batches(p, err)) || p->abandoned)
         return code;
     if (hook->eval_op && !p->batches) {
-        hs_log(hook->session_env, HS_LOG_WARNING, "%s at step %lld: there is no batch to evaluate", hook->name,
-               (long long)p->step);
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s: no batch to evaluate", (long long)p->step, hook->name);
         return HS_OK;
     }
     if ((code = fetch(p, err)) || (code = publish(p, err)))
@@ -185,8 +185,8 @@ static hs_code evaluate(evaluation *hook, hs_raw_session *session, int64_t step,
     if (code) {
         hs_error_prefix(err, "'%s'", hook->name);
     } else if (p.abandoned) {
-        hs_log(hook->session_env, HS_LOG_INFO, "%s at step %lld is abandoned: a stop was asked for", hook->name,
-               (long long)step);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s abandoned: a stop was requested", (long long)step,
+               hook->name);
     } else {
         hook->evaluated_step = step;
         hook->restores = hs_raw_session_restores(session);

@@ -109,7 +109,7 @@ static hs_code save(const hs__dump *dump, const loan *l, hs_raw_session *session
     if (code)
         return code;
     const hs_env *env = hs_backend_env(hs_raw_session_backend(session));
-    hs_log(env, HS_LOG_INFO, "what was watched at step %s is in '%s'", step, path);
+    hs_log(env, HS_LOG_INFO, "step %s: dumped the watched tensors to %s", step, path);
     options.names = NULL;
     find_path(path, dump, found->step, number, ".variables");
     return hs_safetensors_save(session, path, &options, err);
@@ -131,5 +131,5 @@ void hs__dump_make(hs__dump *dump, const hs__watched *watched, hs_raw_session *s
         code = save(dump, &l, session, found, number, &error);
     take_back(&l, env);
     if (code)
-        hs_log(env, HS_LOG_WARNING, "step %lld is not dumped, or not whole: %s", (long long)found->step, error.message);
+        hs_log(env, HS_LOG_WARNING, "step %lld: dump failed: %s", (long long)found->step, error.message);
 }

@@ -115,7 +115,8 @@ static hs_code fail(const finite_guard *hook, hs_run_context *run, const char *w
 static hs_code stop(const finite_guard *hook, hs_run_context *run)
 {
     refuse_saves(hook, run);
-    hs_log(hook->session_env, HS_LOG_WARNING, "%s; stopping, and the state is not saved", hook->found.first);
+    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; stopping without a save", (long long)hook->found.step,
+           hook->found.first);
     hs_run_context_request_stop(run);
     return HS_OK;
 }
@@ -143,8 +144,8 @@ static hs_code leave_out(finite_guard *hook, hs_run_context *run, hs_error *err)
         return hs_error_set(err, fail(hook, run, "", err), "%s; %lld updates in a row were left out before",
                             hook->found.first, (long long)hook->skips);
     hook->skips++;
-    hs_log(hook->session_env, HS_LOG_WARNING, "%s; the update is left out, %lld in a row", hook->found.first,
-           (long long)hook->skips);
+    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s; update skipped, %lld in a row", (long long)hook->found.step,
+           hook->found.first, (long long)hook->skips);
     hs_raw_session_set_metric(session, "finite_guard/skipped_in_a_row", (double)hook->skips, hook->found.step, NULL);
     return HS_OK;
 }

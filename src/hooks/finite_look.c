@@ -95,8 +95,8 @@ static void describe(hs__finding *found, const hs__watched *watched, size_t inde
     char shape[HS_SHAPE_TEXT_SIZE];
     hs_shape of = hs_tensor_shape(host);
     text t = {found->first, sizeof found->first, 0};
-    say(&t, "%s '%.256s', %s %s, is not finite at step %lld: first at ", stages[found->first_stage], watched->names[index],
-        hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape), (long long)found->step);
+    say(&t, "%s '%.256s', %s %s, is not finite: first at ", stages[found->first_stage], watched->names[index],
+        hs_dtype_name(host->dtype), hs_shape_text(&of, shape, sizeof shape));
     say_index(&t, host, bad->first_index);
     say(&t, "; %llu NaN, %llu +infinity, %llu -infinity of %zu", (unsigned long long)bad->nan,
         (unsigned long long)bad->positive_infinity, (unsigned long long)bad->negative_infinity,

@@ -87,8 +87,7 @@ hs_code hs__rollback_prepare(hs__rollback *rollback, hs_raw_session *session, hs
         return hs_raw_session_copy_state(session, &rollback->copy, err);
     hs_log(
         env_of(session), HS_LOG_WARNING,
-        "the state, of %llu bytes, is not copied (snapshot_limit is %lld): until there is a checkpoint, there is nothing to "
-        "go back to",
+        "state of %llu bytes is not copied (snapshot_limit is %lld): no rollback is possible until a checkpoint is saved",
         (unsigned long long)bytes, (long long)rollback->snapshot_limit);
     return HS_OK;
 }
@@ -115,7 +114,7 @@ static hs_code try_checkpoint(hs_saver *saver, hs_raw_session *session, const ch
     hs_code code = hs_saver_restore(saver, session, prefix, NULL, err);
     if (code != HS_DATA_LOSS && code != HS_NOT_FOUND)
         return code;
-    hs_log(env_of(session), HS_LOG_WARNING, "not going back to '%s': %s", prefix, err->message);
+    hs_log(env_of(session), HS_LOG_WARNING, "checkpoint '%s' skipped: %s", prefix, err->message);
     return HS_NOT_FOUND;
 }
 
@@ -175,7 +174,7 @@ static hs_code skip(hs__rollback *rollback, hs_run_context *run, int64_t batches
     for (int64_t i = 0; i < batches && !hs_raw_session_stop_requested(session); i++) {
         hs_code code = hs_raw_session_run(session, &args, NULL, err);
         if (code == HS_OUT_OF_RANGE) {
-            hs_log(env_of(session), HS_LOG_WARNING, "the data ended while batches were skipped; stopping");
+            hs_log(env_of(session), HS_LOG_WARNING, "end of the input while skipping batches; stopping");
             hs_run_context_request_stop(run);
             return HS_OK;
         }
@@ -203,15 +202,16 @@ static void remember(hs__rollback *rollback, int64_t from, int64_t to)
              (long long)from, (long long)to);
 }
 
-static void tell(const hs__rollback *rollback, hs_raw_session *session, int64_t step, int64_t skipped, const char *rate,
-                 const char *why)
+static void tell(const hs__rollback *rollback, hs_raw_session *session, int64_t bad_step, int64_t step, int64_t skipped,
+                 const char *rate, const char *why)
 {
     const char *from = hs_raw_session_restored_from(session);
     char most[32] = "";
     if (rollback->most != HS_NEVER)
         snprintf(most, sizeof most, " of at most %lld", (long long)rollback->most);
-    hs_log(env_of(session), HS_LOG_WARNING, "%s; rollback %lld%s: back at step %lld (%s)%s; %lld batches skipped", why,
-           (long long)rollback->count.rollbacks, most, (long long)step, from ? from : "the copy in memory", rate,
+    hs_log(env_of(session), HS_LOG_WARNING,
+           "step %lld: %s; rolled back to step %lld (%s), rollback %lld%s%s; %lld batches skipped", (long long)bad_step,
+           why, (long long)step, from ? from : "the copy in memory", (long long)rollback->count.rollbacks, most, rate,
            (long long)skipped);
     hs_raw_session_set_metric(session, "finite_guard/rollbacks", (double)rollback->count.rollbacks, step, NULL);
 }
@@ -238,7 +238,7 @@ static hs_code change_course(hs__rollback *rollback, hs_run_context *run, int64_
         return hs_error_set(err, HS_FAILED_PRECONDITION,
                             "skip_op '%s' advances the global step; name the op that draws a batch", rollback->skip_op);
     remember(rollback, bad_step, step);
-    tell(rollback, session, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
+    tell(rollback, session, bad_step, step, rollback->count.skipped - rollback->restored.skipped, rate, why);
     return HS_OK;
 }
 
@@ -253,7 +253,7 @@ hs_code hs__rollback_make(hs__rollback *rollback, hs_run_context *run, int64_t b
         code = change_course(rollback, run, skipped_before, bad_step, why, &error);
     if (!code)
         return HS_OK;
-    hs_error_set(err, code, "%s; going back failed: %s", why, error.message);
+    hs_error_set(err, code, "%s; rolling back step %lld failed: %s", why, (long long)bad_step, error.message);
     hs_raw_session_refuse_saves(session, err); /* what is in memory is not known */
     return code;
 }

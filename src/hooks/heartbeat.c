@@ -142,6 +142,6 @@ void hs__heartbeat_end(hs__heartbeat *h)
         hs_env_free(&env, h);
         return;
     }
-    hs_log(&env, HS_LOG_WARNING, "watchdog: writing '%s' hangs, and is left behind", h->path);
+    hs_log(&env, HS_LOG_WARNING, "watchdog: writing '%s' hangs; its thread is abandoned", h->path);
     atomic_store(&h->left, true);
 }

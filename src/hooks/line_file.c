@@ -197,8 +197,8 @@ static hs_code put_aside(hs__line_file *file, hs_error *err)
         if (!aside)
             return hs__no_memory(err, strlen(file->path), "a path");
         if (hs__file_missing(file->env, aside) && !(code = hs__rename(file->env, file->path, aside, err)))
-            hs_log(file->env, HS_LOG_INFO, "%s: the training begins anew; what an earlier one wrote is now in %s",
-                   file->path, aside);
+            hs_log(file->env, HS_LOG_INFO,
+                   "%s: training starts from the beginning; the rows of the earlier one are now in %s", file->path, aside);
         hs__free(file->env, aside);
     }
     if (code == HS_ALREADY_EXISTS)
@@ -264,8 +264,8 @@ static void warn_if_short(const hs__line_file *file, const hs__line_keep *keep)
 {
     if (keep->kind == HS__KEEP_BYTES && file->bytes < keep->bytes)
         hs_log(file->env, HS_LOG_WARNING,
-               "%s: has %llu bytes of rows, where the checkpoint knows of %llu, up to step %lld; rows are missing",
-               file->path, (unsigned long long)file->bytes, (unsigned long long)keep->bytes, (long long)keep->step);
+               "%s: has %llu bytes of rows, but the checkpoint expects %llu, up to step %lld; rows are missing", file->path,
+               (unsigned long long)file->bytes, (unsigned long long)keep->bytes, (long long)keep->step);
 }
 
 static hs_code keep_what(hs__line_file *file, const hs__line_keep *keep, hs_error *err)
@@ -339,7 +339,7 @@ static hs_code reopen(hs__line_file *file, hs_error *err)
 {
     uint64_t bytes = file->bytes;
     const hs__line_keep rest = {.kind = HS__KEEP_BYTES, .bytes = bytes, .step = -1};
-    hs_log(file->env, HS_LOG_WARNING, "%s: was changed by somebody else", file->path);
+    hs_log(file->env, HS_LOG_WARNING, "%s: was changed by another process", file->path);
     hs_code code = hs__line_file_open(file, file->env, &rest, err);
     if (code) {
         file->bytes = bytes; /* to be tried again */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <hooksess/hooks/logging_tensor.h>
 
+#include "base/text.h"
 #include "hooks/make.h"
 #include "hooks/timing.h"
 
@@ -20,7 +21,7 @@ typedef struct {
     hs__timing timing;
     int64_t runs;   /* what the timer counts */
     int64_t logged; /* after which of them there was a line */
-    bool started, logs_now;
+    bool started, logs_now, has_step;
     hs_run_args args;
     const hs_env *session_env;
 } logging_tensor;
@@ -30,6 +31,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     logging_tensor *hook = self;
     hs_code code = HS_OK;
     hook->session_env = hs_backend_env(backend);
+    hook->has_step = hs_backend_global_step_name(backend) != NULL;
     hook->runs = 0;
     hook->logged = NOT_LOGGED;
     hook->started = hook->logs_now = false;
@@ -65,9 +67,10 @@ static void append_value(char *line, size_t *used, const hs_tensor *value)
     hs_host_copy_free(&copy);
 }
 
-static void log_values(const logging_tensor *hook, const hs_run_values *values, const double *elapsed)
+/* A graph may have no global step. `elapsed` is NULL in the first line. */
+static void log_values(const logging_tensor *hook, const hs_run_values *values, int64_t step, const double *elapsed)
 {
-    char line[LINE];
+    char line[LINE], secs[HS__NUMBER_TEXT];
     size_t used = 0;
     line[0] = '\0';
     if (hook->formatter) {
@@ -75,13 +78,15 @@ static void log_values(const logging_tensor *hook, const hs_run_values *values, 
         hs_log(hook->session_env, HS_LOG_INFO, "%s", line);
         return;
     }
+    if (step >= 0)
+        used = (size_t)snprintf(line, sizeof line, "step %lld: ", (long long)step);
     for (size_t i = 0; hook->labels[i] && used < sizeof line; i++) {
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%s = ", i ? ", " : "", hook->labels[i]);
         if (used < sizeof line)
             append_value(line, &used, hs_run_values_tensor(values, i));
     }
     if (elapsed)
-        hs_log(hook->session_env, HS_LOG_INFO, "%s (%.3f sec)", line, *elapsed);
+        hs_log(hook->session_env, HS_LOG_INFO, "%s (%s)", line, hs__secs_text(secs, *elapsed));
     else
         hs_log(hook->session_env, HS_LOG_INFO, "%s", line);
 }
@@ -105,11 +110,13 @@ static hs_code after_run(void *self, hs_run_context *run, const hs_run_values *v
 {
     logging_tensor *hook = self;
     double elapsed;
-    (void)err;
     hook->runs++;
     if (hook->logs_now) {
+        int64_t step = hook->has_step ? hs_run_context_global_step(run, err) : -1;
+        if (hook->has_step && step < 0)
+            return err->code;
         bool before = hs_timer_mark(hook->timing.timer, run, hook->runs, &elapsed, NULL);
-        log_values(hook, values, before ? &elapsed : NULL);
+        log_values(hook, values, step, before ? &elapsed : NULL);
         hook->logged = hook->runs;
     }
     return HS_OK;
@@ -123,7 +130,7 @@ static hs_code end(void *self, hs_raw_session *session, hs_error *err)
         return HS_OK;
     hs_code code = hs_raw_session_run(session, &hook->args, &values, err);
     if (!code)
-        log_values(hook, values, NULL);
+        log_values(hook, values, hook->has_step ? hs_raw_session_global_step(session, NULL) : -1, NULL);
     return code;
 }
 

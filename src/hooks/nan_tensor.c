@@ -5,6 +5,7 @@
 #include "hooks/timing.h"
 
 #include <math.h>
+#include <stdio.h>
 
 typedef struct {
     hs__hook_base base;
@@ -52,16 +53,18 @@ static hs_code report(const nan_tensor *hook, hs_run_context *run, const hs_tens
     hs_shape of = hs_tensor_shape(value);
     int64_t step = hs_run_context_global_step(run, NULL);
     hs_error message;
-    hs_error_set(
-        &message, HS_FAILED_PRECONDITION,
-        "tensor '%s', %s %s, is not finite at step %lld: first at index %lld; %llu NaN, %llu +infinity, %llu -infinity",
-        hook->tensor, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), (long long)step,
-        (long long)found->first_index, (unsigned long long)found->nan, (unsigned long long)found->positive_infinity,
-        (unsigned long long)found->negative_infinity);
+    hs_error_set(&message, HS_FAILED_PRECONDITION,
+                 "tensor '%s', %s %s, is not finite: first at index %lld; %llu NaN, %llu +infinity, %llu -infinity",
+                 hook->tensor, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape),
+                 (long long)found->first_index, (unsigned long long)found->nan,
+                 (unsigned long long)found->positive_infinity, (unsigned long long)found->negative_infinity);
     hs_raw_session_refuse_saves(hs_run_context_session(run), &message);
     if (!hook->stop)
         return hs_error_set(err, message.code, "%s", message.message);
-    hs_log(hook->session_env, HS_LOG_WARNING, "%s; stopping", message.message);
+    char at[48] = ""; /* a graph may have no global step */
+    if (step >= 0)
+        snprintf(at, sizeof at, "step %lld: ", (long long)step);
+    hs_log(hook->session_env, HS_LOG_WARNING, "%s%s; stopping", at, message.message);
     hs_run_context_request_stop(run);
     return HS_OK;
 }

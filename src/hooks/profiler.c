@@ -72,7 +72,7 @@ static void drop_metadata(profiler *hook)
 
 static void skip_profile(const profiler *hook, const char *why)
 {
-    hs_log(hook->session_env, HS_LOG_WARNING, "the profile of step %lld is not written: %s", (long long)hook->step, why);
+    hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: profile not written: %s", (long long)hook->step, why);
 }
 
 /* Keeps what the boundary needs. */

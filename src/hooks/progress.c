@@ -118,8 +118,13 @@ static void end_line(void *self)
     hs__progress_line_end(&((progress *)self)->line);
 }
 
-static const hs_scalar_sink_ops sink =
-    HS_INIT(hs_scalar_sink_ops, .name = "progress", .write = show, .end = show_end, .close = end_line);
+static void free_line(void *self)
+{
+    hs__progress_line_free(&((progress *)self)->line);
+}
+
+static const hs_scalar_sink_ops sink = HS_INIT(hs_scalar_sink_ops, .name = "progress", .write = show, .end = show_end,
+                                               .close = end_line, .destroy = free_line);
 
 static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "progress", HS__SCALAR_ROWS_CALLBACKS);
 
@@ -184,6 +189,12 @@ hs_hook hs_progress_hook(const hs_progress_options *given)
         hook = NULL;
     }
     return hook ? (hs_hook){.ops = &ops, .self = hook} : hs_hook_broken(ops.name, &error);
+}
+
+void hs_progress_print(hs_hook hook, const char *text)
+{
+    if (hook.ops == &ops && text)
+        hs__progress_line_print(&((progress *)hook.self)->line, text);
 }
 
 void hs_progress_clear(hs_hook hook)

@@ -7,8 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* As wide as any terminal that is looked at; what is longer is cut. */
-enum { MOST_COLUMNS = 500, USUAL_COLUMNS = 80, UTF8 = 4 };
+enum { MOST_COLUMNS = HS__PROGRESS_COLUMNS, USUAL_COLUMNS = 80, UTF8 = 4 };
 
 void hs__progress_line_init(hs__progress_line *line, int descriptor, bool plain)
 {
@@ -16,6 +15,13 @@ void hs__progress_line_init(hs__progress_line *line, int descriptor, bool plain)
     line->in_place = !plain && isatty(descriptor) == 1;
     atomic_init(&line->dead, false);
     atomic_init(&line->shown, 0);
+    pthread_mutex_init(&line->lock, NULL);
+    line->bytes = 0;
+}
+
+void hs__progress_line_free(hs__progress_line *line)
+{
+    pthread_mutex_destroy(&line->lock);
 }
 
 static void write_once(hs__progress_line *line, const char *text, size_t bytes)
@@ -97,10 +103,14 @@ void hs__progress_line_show(hs__progress_line *line, const char *text)
     int width = columns(line) - 1; /* a line that is full is wrapped by some */
     out[n++] = '\r';
     n += copy(out + n, text, width, &used);
+    pthread_mutex_lock(&line->lock);
+    memcpy(line->text, out, n);
+    line->bytes = n;
     int before = atomic_exchange(&line->shown, used);
     for (int i = used; i < before && i < width; i++)
         out[n++] = ' ';
     put(line, out, n);
+    pthread_mutex_unlock(&line->lock);
 }
 
 void hs__progress_line_clear(hs__progress_line *line)
@@ -114,6 +124,20 @@ void hs__progress_line_clear(hs__progress_line *line)
     memset(out + 1, ' ', (size_t)n);
     out[n + 1] = '\r';
     put(line, out, (size_t)n + 2);
+}
+
+void hs__progress_line_print(hs__progress_line *line, const char *text)
+{
+    pthread_mutex_lock(&line->lock);
+    int shown = atomic_load(&line->shown);
+    hs__progress_line_clear(line);
+    put(line, text, strlen(text));
+    put(line, "\n", 1);
+    if (shown) {
+        put(line, line->text, line->bytes);
+        atomic_store(&line->shown, shown);
+    }
+    pthread_mutex_unlock(&line->lock);
 }
 
 void hs__progress_line_end(hs__progress_line *line)

@@ -27,7 +27,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     hook->is_others = hs__status_is_others(hook->session_env, hook->directory);
     if (hook->is_others) {
         hs_log(hook->session_env, HS_LOG_WARNING,
-               "another process saves to '%s': its status.json and outcome.json are left alone", hook->directory);
+               "another process saves to '%s': status.json and outcome.json are not written", hook->directory);
     } else if (hs__status_directory_exists(hook->session_env, hook->directory)) {
         hook->earlier_save_secs = hs__status_save_secs(hook->session_env, hook->directory);
         hs__outcome_remove(hook->session_env, hook->directory);

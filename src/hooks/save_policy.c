@@ -33,7 +33,7 @@ bool hs__save_again(const hs__save_policy *policy, hs_run_context *run, hs_code 
     if (pauses ? stops : !(ends && policy->on_failure == HS_SAVE_FAILURE_RETRY && policy->tries < MOST_TRIES))
         return false;
     if (policy->tries == 1)
-        hs_log(hs__env_of_run(run), HS_LOG_WARNING, "%s; trying again", error->message);
+        hs_log(hs__env_of_run(run), HS_LOG_WARNING, "%s; retrying", error->message);
     hs_env_sleep_ns(hs__env_of_run(run), pauses ? 1000000000 : backoff_ns(policy));
     return true;
 }
@@ -47,7 +47,7 @@ void hs__go_on_unsaved(hs__save_policy *policy, hs_run_context *run, int64_t ste
 {
     policy->retry_ns = hs_run_context_now(run) + backoff_ns(policy);
     hs_raw_session_report_failure(hs_run_context_session(run), "checkpoint_saver", error);
-    hs_log(hs__env_of_run(run), HS_LOG_WARNING, "step %lld is not saved, and training goes on: %s", (long long)step,
+    hs_log(hs__env_of_run(run), HS_LOG_WARNING, "step %lld: not saved, training continues: %s", (long long)step,
            error->message);
 }
 

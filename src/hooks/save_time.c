@@ -13,11 +13,16 @@ void hs__save_time_begin(hs__save_time *time, const hs_run_context *run)
     time->began_ns = time->last_ns = hs_env_monotonic_ns(hs__env_of_run(run)); /* also where it fails */
 }
 
+double hs__save_time_last(const hs__save_time *time)
+{
+    return (double)(time->last_ns - time->began_ns) / 1e9;
+}
+
 void hs__save_time_end(hs__save_time *time, const hs_run_context *run)
 {
     hs_raw_session *session = hs_run_context_session(run);
     time->last_ns = hs_env_monotonic_ns(hs__env_of_run(run));
-    double secs = (double)(time->last_ns - time->began_ns) / 1e9, before = hs_raw_session_save_secs(session) * KEPT;
+    double secs = hs__save_time_last(time), before = hs_raw_session_save_secs(session) * KEPT;
     hs_raw_session_set_save_secs(session, secs > before ? secs : before);
     hs__save_time_tell(time, run);
 }
@@ -30,19 +35,19 @@ void hs__save_time_tell(hs__save_time *time, const hs_run_context *run)
         return;
     bool fits = secs * MARGIN <= grace;
     time->often_ns = fits ? 0 : (int64_t)(secs * SHARE * 1e9);
-    if (time->told && fits == time->fits)
+    if (time->told ? fits == time->fits : secs * 2 < grace)
         return;
     time->told = true;
     time->fits = fits;
-    if (fits)
-        hs_log(hs__env_of_run(run), HS_LOG_INFO, "saving takes %.3g s; after a signal there are %.3g s for the step and it",
-               secs, grace);
+    if (!fits)
+        hs_log(
+            hs__env_of_run(run), HS_LOG_WARNING,
+            "a save takes %.3g s, but %.3g s after a signal the process may be killed (signal_grace_secs): the last steps "
+            "may be lost. Until this changes, a checkpoint is saved every %.3g s at least",
+            secs, grace, secs * SHARE);
     else
-        hs_log(hs__env_of_run(run), HS_LOG_WARNING,
-               "saving takes %.3g s, and after a signal there are %.3g s: the end may come before it is saved. Until this "
-               "changes, a checkpoint is made every %.3g s at least; give the process more time, and say so "
-               "(signal_grace_secs)",
-               secs, grace, secs * SHARE);
+        hs_log(hs__env_of_run(run), HS_LOG_INFO,
+               "a save takes %.3g s of the %.3g s that the process has after a signal (signal_grace_secs)", secs, grace);
 }
 
 bool hs__save_time_due(const hs__save_time *time, hs_run_context *run)

@@ -16,7 +16,9 @@ typedef struct hs__save_time {
 void hs__save_time_begin(hs__save_time *time, const hs_run_context *run);
 /* It succeeded. */
 void hs__save_time_end(hs__save_time *time, const hs_run_context *run);
-/* Says whether it fits, the first time that it is known, and when that changes. */
+/* How long the last save took, in seconds. */
+double hs__save_time_last(const hs__save_time *time);
+/* Logs that a save takes half of the time or more, that it does not fit, and that it fits again. */
 void hs__save_time_tell(hs__save_time *time, const hs_run_context *run);
 /* Is a save due only because one at the end would not fit? */
 bool hs__save_time_due(const hs__save_time *time, hs_run_context *run);

@@ -9,6 +9,9 @@
 
 enum { TAG = 512, DEFAULT_STEPS = 100 };
 
+/* Log lines of a fast training are at least so far apart. */
+static const int64_t LINE_NS = 1000000000;
+
 typedef struct {
     hs__hook_base base;
     hs__timing timing;
@@ -21,6 +24,7 @@ typedef struct {
     bool stands;                /* it was told of */
     int64_t last_step;          /* when it was last looked for a standstill; -1: not yet */
     int64_t from_step, from_ns; /* where the rate is counted from */
+    int64_t logged_ns;          /* when the last line was logged, or the session began */
 } step_counter;
 
 static hs_code begin(void *self, hs_backend backend, hs_error *err)
@@ -32,6 +36,7 @@ static hs_code begin(void *self, hs_backend backend, hs_error *err)
     snprintf(hook->tag, sizeof hook->tag, "%s/sec", hs_backend_global_step_name(backend));
     hook->session_env = hs_backend_env(backend);
     hook->started = hook->stands = false;
+    hook->logged_ns = hs_env_monotonic_ns(hook->session_env);
     hook->writer = NULL;
     hs_timer_reset(hook->timing.timer);
     return HS_OK;
@@ -71,23 +76,24 @@ static void look_for_standstill(step_counter *hook, int64_t step)
 {
     bool stands = step == hook->last_step;
     if (stands && !hook->stands)
-        hs_log(hook->session_env, HS_LOG_WARNING,
-               "the global step stands at %lld, though runs are made: is it the training op that they fetch, and does it "
-               "advance the step?",
-               (long long)step);
+        hs_log(
+            hook->session_env, HS_LOG_WARNING,
+            "step %lld: the global step does not advance: do the runs fetch the training op, and does it advance the step?",
+            (long long)step);
     hook->stands = stands;
     hook->last_step = step;
 }
 
-/* ", tokens/sec: 1000, MFU: 40 %" */
+/* ", 1000 tokens/s, MFU 40 %" */
 static void format_units(const step_counter *hook, double rate, char *text, size_t size)
 {
     int used = 0;
     text[0] = '\0';
     if (hook->unit_tag)
-        used = snprintf(text, size, ", %s: %g", hook->unit_tag, rate * hook->units_per_step);
+        used = snprintf(text, size, ", %.4g %.*s", rate * hook->units_per_step, (int)strlen(hook->unit_tag) - 2,
+                        hook->unit_tag) /* "tokens/sec" without "ec" */;
     if (hook->flops_per_step > 0 && used >= 0 && (size_t)used < size)
-        snprintf(text + used, size - (size_t)used, ", MFU: %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
+        snprintf(text + used, size - (size_t)used, ", MFU %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
 }
 
 static hs_code chart(const step_counter *hook, double rate, int64_t step, hs_error *err)
@@ -106,9 +112,12 @@ static hs_code tell_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_er
     if (!(secs > 0)) /* a clock too coarse for the rate */
         return HS_OK;
     double rate = (double)(step - hook->from_step) / secs;
-    char units[TAG];
-    format_units(hook, rate, units, sizeof units);
-    hs_log(hook->session_env, HS_LOG_INFO, "%s: %g%s", hook->tag, rate, units);
+    if (now_ns - hook->logged_ns >= LINE_NS) {
+        char units[TAG];
+        format_units(hook, rate, units, sizeof units);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %.4g steps/s%s", (long long)step, rate, units);
+        hook->logged_ns = now_ns;
+    }
     return hook->writer ? chart(hook, rate, step, err) : HS_OK;
 }
 

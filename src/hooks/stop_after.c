@@ -107,8 +107,7 @@ static hs_code after_create_session(void *self, hs_raw_session *session, hs_coor
     if (!first || !is_used_up(hook, now_ns))
         return HS_OK;
     hs_log(hook->session_env, HS_LOG_INFO,
-           "total_secs: %.6g of %.6g s are used, and a step (%.3g s) and a save (%.3g s) may not fit any more; nothing is "
-           "left to do",
+           "training is already done: %.6g s of total_secs %.6g are used; a step (%.3g s) and a save (%.3g s) may not fit",
            (double)used_ns(hook, now_ns) / 1e9, hook->limits[TOTAL], (double)hook->resumed.longest_ns / 1e9,
            hook->resumed.save_secs);
     hook->told = true;
@@ -120,8 +119,7 @@ static void tell(stop_after *hook, hs_run_context *run, double left, double save
 {
     int64_t step = hs_run_context_global_step(run, NULL);
     hs_log(hook->session_env, HS_LOG_INFO,
-           "step %lld: %.3g s are left of %s %.13g; a step may take %.3g s and a save %.3g s, and %.3g s are kept besides; "
-           "stopping",
+           "step %lld: stopping: %.3g s remain of %s %.13g; a step may take %.3g s, a save %.3g s, margin_secs is %.3g",
            (long long)step, left, limit_names[hook->ends_by], hook->limits[hook->ends_by], (double)hook->longest_ns / 1e9,
            save_secs, hook->margin_secs);
     hook->told = true;

@@ -84,10 +84,9 @@ static void warn(watchdog *w, double secs)
     size_t n = hs_coordinator_live_threads(atomic_load(&w->coordinator), threads, sizeof threads);
     describe_limit(w, w->now.phase, limit, sizeof limit);
     if (*w->now.hook)
-        snprintf(hook, sizeof hook, " hook '%s' is being called;", w->now.hook);
-    hs_log(w->env, HS_LOG_WARNING,
-           "watchdog: no sign of life for %.4g s in phase '%s';%s the limit is %s; threads that are alive: %s", secs,
-           hs_phase_name(w->now.phase), hook, limit, n ? threads : "none");
+        snprintf(hook, sizeof hook, " in hook '%s';", w->now.hook);
+    hs_log(w->env, HS_LOG_WARNING, "watchdog: no progress for %.4g s in phase '%s';%s the limit is %s; running threads: %s",
+           secs, hs_phase_name(w->now.phase), hook, limit, n ? threads : "none");
 }
 
 /* Saves, and what else an end is for, are left to themselves. */
@@ -99,8 +98,7 @@ static bool may_abort(const watchdog *w)
 
 static void abort_run(watchdog *w, double secs)
 {
-    hs_error_set(&w->abort, HS_DEADLINE_EXCEEDED,
-                 "watchdog: the run was ended: no sign of life for %.4g s in phase '%s'%s%s%s", secs,
+    hs_error_set(&w->abort, HS_DEADLINE_EXCEEDED, "watchdog: run ended: no progress for %.4g s in phase '%s'%s%s%s", secs,
                  hs_phase_name(w->now.phase), *w->now.hook ? ", hook '" : "", w->now.hook, *w->now.hook ? "'" : "");
     atomic_store(&w->aborting, true);
     hs_coordinator_request_stop(atomic_load(&w->coordinator), &w->abort); /* the cause is there before anybody leaves */
@@ -132,8 +130,8 @@ static void end_stay(watchdog *w, int64_t now)
 {
     int64_t ns = now - w->now.since_ns;
     if (w->now.told)
-        hs_log(w->env, HS_LOG_WARNING, "watchdog: there is life again: phase '%s' stood still for %.4g s",
-               hs_phase_name(w->now.phase), (double)ns / NS);
+        hs_log(w->env, HS_LOG_WARNING, "watchdog: progress again in phase '%s' after %.4g s", hs_phase_name(w->now.phase),
+               (double)ns / NS);
     if (counts(w, w->now.phase, ns))
         learn(w, w->now.phase, ns);
 }

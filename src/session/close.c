@@ -4,6 +4,8 @@
 
 #include "threads/coordinator.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 static void call_ends(hs_session *session, hs_error *first)
@@ -106,7 +108,7 @@ static bool is_late_loss(const hs_session *session, hs_code code)
 
 static void log_late_loss(const hs_session *session, const hs_error *error)
 {
-    hs_log(&session->env, HS_LOG_WARNING, "the session was lost after the training had ended: %s", error->message);
+    hs_log(&session->env, HS_LOG_WARNING, "session lost after training had ended: %s", error->message);
 }
 
 static void threads_error(const hs_session *session, hs_error *error)
@@ -242,12 +244,37 @@ hs_outcome hs_session_outcome(hs_session *session)
     return make_outcome(session, last, &error);
 }
 
-static void tell_failure(const hs_env *env, const hs_outcome *outcome)
+/* For a caller without `err`. A hook's error names its step. */
+static void log_failure(const hs_env *env, const hs_outcome *outcome)
 {
-    if (outcome->step >= 0)
-        hs_log(env, HS_LOG_ERROR, "the session failed at step %lld: %s", (long long)outcome->step, outcome->error.message);
+    char at[48] = "";
+    if (outcome->step >= 0 && !outcome->hook[0])
+        snprintf(at, sizeof at, "step %lld: ", (long long)outcome->step);
+    hs_log(env, HS_LOG_ERROR, "%ssession failed: %s", at, outcome->error.message);
+}
+
+/* Once, when it is closed: a signal handler logs nothing. */
+static void log_signal(const hs_session *session)
+{
+    int number = session->asked ? atomic_load(&((hs_session *)session)->signal) : 0;
+    if (number)
+        hs_log(&session->env, HS_LOG_INFO, "%s: stopping after step %lld",
+               number == SIGTERM  ? "SIGTERM"
+               : number == SIGINT ? "SIGINT"
+                                  : "signal",
+               (long long)hs_session_global_step((hs_session *)session, NULL));
+}
+
+/* Where it continues if it is started again. */
+static void log_interruption(const hs_env *env, const hs_outcome *outcome)
+{
+    if (outcome->last_saved_step < 0)
+        return;
+    if (outcome->last_saved_step == outcome->step)
+        hs_log(env, HS_LOG_INFO, "saved step %lld; start again to continue", (long long)outcome->step);
     else
-        hs_log(env, HS_LOG_ERROR, "the session failed: %s", outcome->error.message);
+        hs_log(env, HS_LOG_WARNING, "step %lld is not saved; start again to continue from step %lld",
+               (long long)outcome->step, (long long)outcome->last_saved_step);
 }
 
 hs_outcome hs_session_close(hs_session *session, hs_error *err)
@@ -284,6 +311,7 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
         if (session->threads_failed_first || own)
             session->failed_hook[0] = '\0'; /* it is no hook's error */
     } else {
+        log_signal(session);
         session->failed_hook[0] = '\0'; /* a good run has made up for it */
         threads_error(session, &threads);
         error = threads;
@@ -295,8 +323,10 @@ hs_outcome hs_session_close(hs_session *session, hs_error *err)
     hs_env env = session->env;
     hs_outcome outcome = hs__shut(session, last, &error);
     call = NULL; /* it is freed */
-    if (outcome.reason == HS_REASON_FAILED)
-        tell_failure(&env, &outcome);
+    if (outcome.reason != HS_REASON_FAILED && outcome.interrupted)
+        log_interruption(&env, &outcome);
+    if (outcome.reason == HS_REASON_FAILED && !err)
+        log_failure(&env, &outcome);
     hs__error_copy(err, &outcome.error);
     return outcome;
 }

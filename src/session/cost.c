@@ -105,7 +105,7 @@ void hs__tell_costs(const struct hs_session *session)
             cost.total_ns = all;
         if (cost.total_ns > 1000000000 && cost.total_ns > all / TELLING_SHARE)
             hs_log(&session->env, HS_LOG_INFO,
-                   "hook '%s' took %.0f %% of the session's %.1f s: %.1f s in %lld runs, the longest %.3f s, in %s%s",
+                   "hook '%s' took %.0f %% of the session's %.1f s: %.1f s in %lld runs, the longest %.3f s in %s%s",
                    cost.name, 100.0 * (double)cost.total_ns / (double)all, (double)all * 1e-9, (double)cost.total_ns * 1e-9,
                    (long long)cost.runs, (double)cost.largest_ns * 1e-9, cost.slowest, at_step(&cost, text, sizeof text));
     }

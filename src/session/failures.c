@@ -93,10 +93,10 @@ hs_code hs__mute(struct hs_session *session, hs__hook *hook, const char *callbac
     if (for_good) {
         session->n_slow -= hook->slow > 0; /* it is not timed any more */
         hook->slow = 0;
-        hs_log(&session->env, HS_LOG_WARNING, "%s; the training goes on without this hook", err->message);
+        hs_log(&session->env, HS_LOG_WARNING, "%s; training continues without this hook", err->message);
     } else {
         hs_log(&session->env, hook->rest->in_a_row == 1 ? HS_LOG_WARNING : HS_LOG_INFO,
-               "%s; the training goes on, and the hook is called again in %lld s", err->message,
+               "%s; training continues, and the hook is called again in %lld s", err->message,
                (long long)(quiet_ns(hook->rest->in_a_row) / 1000000000));
     }
     hs__clear(err);
@@ -146,7 +146,7 @@ void hs__tell_failures(const struct hs_session *session)
 {
     for (size_t i = 0; i < session->n_failures; i++) {
         const hs__failure *failure = &session->failures[i];
-        hs_log(&session->env, HS_LOG_WARNING, "'%s' failed %lld time%s, and the training went on; the last time: %s",
+        hs_log(&session->env, HS_LOG_WARNING, "'%s' failed %lld time%s, and training continued; last error: %s",
                failure->hook, (long long)failure->failures, failure->failures == 1 ? "" : "s", failure->last.message);
     }
 }

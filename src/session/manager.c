@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/manager.h"
 
+#include "base/text.h"
 #include "checkpoint/saver.h"
 #include "session/session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 hs_code hs__seconds(double *secs, double given, double standard, const char *what, hs_error *err)
@@ -39,13 +41,15 @@ static bool wait_on(const hs_raw_session *session, const hs__startup *startup, d
 
 /* Restoring. */
 
-static void tell_restored(const hs_raw_session *session, const char *path)
+static void log_restored(hs_raw_session *session, const hs_saver *saver, const char *path, int64_t began_ns)
 {
-    int64_t step = hs_raw_session_global_step((hs_raw_session *)session, NULL);
+    char bytes[HS__NUMBER_TEXT], secs[HS__NUMBER_TEXT], at[48] = "";
+    int64_t step = hs_raw_session_global_step(session, NULL);
     if (step >= 0)
-        hs_log(&session->env, HS_LOG_INFO, "restored '%s', step %lld", path, (long long)step);
-    else
-        hs_log(&session->env, HS_LOG_INFO, "restored '%s'", path);
+        snprintf(at, sizeof at, "step %lld: ", (long long)step);
+    hs_log(&session->env, HS_LOG_INFO, "%srestored %s (%s, %s)", at, path,
+           hs__bytes_text(bytes, (uint64_t)hs_saver_last_bytes(saver)),
+           hs__secs_text(secs, (double)(hs_env_monotonic_ns(&session->env) - began_ns) / 1e9));
 }
 
 static hs_code restore_path(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
@@ -53,12 +57,15 @@ static hs_code restore_path(hs_raw_session *session, const hs__startup *startup,
     char *copy = hs__strdup(&session->env, startup->checkpoint_prefix);
     if (!copy)
         return hs__no_memory(err, strlen(startup->checkpoint_prefix), "a path");
+    int64_t began_ns = hs_env_monotonic_ns(&session->env);
     hs_code code = hs_saver_restore(startup->saver, session, startup->checkpoint_prefix, startup->restore_options, err);
-    if (code)
+    if (code) {
         hs__free(&session->env, copy);
-    else
-        *path = copy;
-    return code;
+        return code;
+    }
+    log_restored(session, startup->saver, copy, began_ns);
+    *path = copy;
+    return HS_OK;
 }
 
 static hs_code restore_newest(hs_raw_session *session, const hs__startup *startup, char **path, hs_error *err)
@@ -67,11 +74,13 @@ static hs_code restore_newest(hs_raw_session *session, const hs__startup *startu
     const hs_restore_options *options = startup->restore_options ? startup->restore_options : &everything;
     hs_code code;
     double waited = 0;
-    do
+    int64_t began_ns;
+    do {
+        began_ns = hs_env_monotonic_ns(&session->env);
         code = hs__restore_newest(startup->saver, session, startup->checkpoint_dir, options, path, err);
-    while (!code && !*path && startup->wait_for_checkpoint && wait_on(session, startup, &waited));
+    } while (!code && !*path && startup->wait_for_checkpoint && wait_on(session, startup, &waited));
     if (*path)
-        tell_restored(session, *path);
+        log_restored(session, startup->saver, *path, began_ns);
     else if (!code && startup->restore == HS_RESTORE_REQUIRE)
         code = hs_error_set(err, HS_NOT_FOUND, "%s: there is no checkpoint, and one is required", startup->checkpoint_dir);
     return code;
@@ -199,7 +208,7 @@ hs_code hs__startup_recover(hs_raw_session *session, const hs__startup *startup,
     code = path ? try_finish(session, startup, &ready, &why) : try_local_init(session, startup, &ready, &why);
     *initialized = !code && path && ready;
     if (!code && !ready)
-        hs_log(&session->env, HS_LOG_INFO, "the session is not ready%s%s: %s", path ? ", though restored from " : "",
+        hs_log(&session->env, HS_LOG_INFO, "session not ready%s%s: %s", path ? ", though restored from " : "",
                path ? path : "", why.message);
     hs__free(&session->env, path);
     return hs__error_copy(err, &why), code;
@@ -238,7 +247,7 @@ hs_code hs__startup_wait(struct hs_session *session, const hs__startup *startup,
         if (code && code != HS_UNAVAILABLE) /* what is not there yet may come */
             return hs__error_copy(err, &why), code;
         if (waited >= told) { /* once a minute is enough */
-            hs_log(&raw->env, HS_LOG_INFO, "waiting for the session to become ready: %s", why.message);
+            hs_log(&raw->env, HS_LOG_INFO, "waiting until the session is ready: %s", why.message);
             told = waited + 60;
         }
         if (!wait_on(raw, startup, &waited))

@@ -194,11 +194,9 @@ hs_session *hs__session_new(hs_backend backend, const hs_backend_ops *ops, hs_er
     return session;
 }
 
-/* Many a program shows no error of its own: what kept a session from starting is in the log, too. */
 static hs_session *not_opened(hs_backend backend, const hs_error *error, hs_error *err)
 {
-    hs_log(hs_backend_env(backend), HS_LOG_ERROR, "the session was not opened: %s", error->message);
-    hs__error_copy(err, error);
+    hs__report_error(hs_backend_env(backend), "session not opened", error, err);
     return NULL;
 }
 

@@ -83,12 +83,11 @@ static void copy_opening(struct hs_session *session)
         return;
     if (!within_limit(session))
         hs_log(&session->env, HS_LOG_WARNING,
-               "the state is larger than hs_recovery.snapshot_limit, %lld bytes, and is not copied: until a checkpoint is "
-               "saved there is nothing to recover from",
+               "state larger than hs_recovery.snapshot_limit (%lld bytes) is not copied: no recovery is possible until a "
+               "checkpoint is saved",
                (long long)session->recovery.snapshot_limit);
     else if (hs_raw_session_copy_state(raw, &session->opening, &error))
-        hs_log(&session->env, HS_LOG_WARNING,
-               "the state could not be copied, and until a checkpoint is saved there is nothing to recover from: %s",
+        hs_log(&session->env, HS_LOG_WARNING, "state not copied; no recovery is possible until a checkpoint is saved: %s",
                error.message);
 }
 
@@ -183,15 +182,15 @@ hs_code hs__open_created(struct hs_session *session, hs_error *err)
 static void tell_recovery(struct hs_session *session, int64_t lost)
 {
     const char *from = session->raw.restored_from;
-    char before[48] = ""; /* who has died with the step in it does not tell it any more */
+    char before[48] = ""; /* a lost backend may not know its step */
     if (lost >= 0)
-        snprintf(before, sizeof before, ", from step %lld", (long long)lost);
-    hs_log(&session->env, HS_LOG_INFO, "recovered%s to step %lld, %s%s", before,
-           (long long)hs_session_global_step(session, NULL),
+        snprintf(before, sizeof before, " from step %lld", (long long)lost);
+    hs_log(&session->env, HS_LOG_INFO, "step %lld: recovered%s, %s%s", (long long)hs_session_global_step(session, NULL),
+           before,
            from                          ? "restored from "
-           : session->opening            ? "as it was at the opening"
-           : session->creation.is_worker ? "as the chief has it"
-                                         : "initialized anew",
+           : session->opening            ? "with the state of the opening"
+           : session->creation.is_worker ? "with the chief's state"
+                                         : "initialized",
            from ? from : "");
 }
 

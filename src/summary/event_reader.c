@@ -88,7 +88,7 @@ static void report(hs_event_reader *reader, uint64_t offset, uint64_t bytes, boo
     if (reader->options.damaged)
         reader->options.damaged(reader->options.user, &damage);
     else
-        hs_log(&reader->env, HS_LOG_WARNING, "%s; %llu bytes were passed over", message, (unsigned long long)bytes);
+        hs_log(&reader->env, HS_LOG_WARNING, "%s; %llu bytes skipped", message, (unsigned long long)bytes);
 }
 
 /* How many bytes there are from the offset on. */
@@ -235,7 +235,7 @@ hs_code hs_event_reader_next(hs_event_reader *reader, const hs_event **event, hs
         if (!reader->is_open && reader->current < reader->files.n && (code = open_file(reader, err))) {
             if (code != HS_NOT_FOUND || !reader->files.directory)
                 return code;
-            hs_log(&reader->env, HS_LOG_WARNING, "%s: is gone", reader->files.paths[reader->current++]);
+            hs_log(&reader->env, HS_LOG_WARNING, "%s: was deleted", reader->files.paths[reader->current++]);
             continue;
         }
         if (reader->is_open && (code = read_event(reader, err)) == HS_OK) {

@@ -39,8 +39,7 @@ static void count_dropped(hs_summary_writer *writer)
     writer->status.dropped++;
     pthread_mutex_unlock(&writer->lock);
     if (first)
-        hs_log(&writer->env, HS_LOG_WARNING, "the queue of the event file of %s is full: events are lost, and counted",
-               writer->directory);
+        hs_log(&writer->env, HS_LOG_WARNING, "event file in %s: the queue is full; events are lost", writer->directory);
 }
 
 /* If it succeeds and nothing is dropped, the lock is held, and a record is begun. */

@@ -126,13 +126,14 @@ static void tell(hs_summary_writer *writer, const turn *now)
         return;
     if (now->error.code && !writer->status.failing && !now->closing)
         hs_log(env, HS_LOG_WARNING,
-               "the event file of %s: %s; the training goes on, it is tried again, and what does not fit into the queue "
-               "until then is lost",
+               "event file in %s: %s; training continues and the write is retried; events that do not fit into the queue "
+               "are lost",
                writer->directory, now->error.message);
     if (!now->error.code && writer->status.failing)
-        hs_log(env, HS_LOG_INFO, "events of %s are written again, to %s", writer->directory, writer->path);
+        hs_log(env, HS_LOG_INFO, "event file in %s: the writer has recovered, writing to %s", writer->directory,
+               writer->path);
     if (now->gone && now->began)
-        hs_log(env, HS_LOG_WARNING, "%s is gone; its events go on in %s", now->gone, writer->path);
+        hs_log(env, HS_LOG_WARNING, "%s was deleted; later events are in %s", now->gone, writer->path);
 }
 
 /* The rest of the buffer moves to its beginning. */

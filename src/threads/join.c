@@ -114,7 +114,7 @@ static void tell_waiting(const joining *j)
     if (j->options.stop_grace_secs < 1e9)
         snprintf(limit, sizeof limit, " up to %g seconds", j->options.stop_grace_secs);
     if (name_stragglers(j, names, sizeof names))
-        hs_log(&j->coordinator->env, HS_LOG_INFO, "the stop was requested; waiting%s for: %s", limit, names);
+        hs_log(&j->coordinator->env, HS_LOG_INFO, "stop requested; waiting%s for: %s", limit, names);
 }
 
 static void wait_for_stragglers(const joining *j)
@@ -146,8 +146,8 @@ static hs_code tell_stragglers(const joining *j, hs_code failed, hs_error *err)
     if (!n)
         return failed;
     if (failed || j->options.ignore_live_threads) {
-        hs_log(&j->coordinator->env, HS_LOG_WARNING,
-               "the stop was requested, and these threads still run, and are left behind: %s", names);
+        hs_log(&j->coordinator->env, HS_LOG_WARNING, "stop requested, but these threads still run and are abandoned: %s",
+               names);
         return failed;
     }
     return hs_error_set(err, HS_FAILED_PRECONDITION,

@@ -16,7 +16,7 @@ static void on_damage(void *user, const hs_event_damage *damage)
     if (of->damaged)
         of->damaged(of->user, damage);
     else
-        say("%s; %llu bytes were passed over", damage->message, (unsigned long long)damage->bytes);
+        say("%s; %llu bytes skipped", damage->message, (unsigned long long)damage->bytes);
 }
 
 bool open_events(events *opened, const char *path)

@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "base/env.h"
+#include "base/text.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -429,6 +430,39 @@ static void by_default_stderr_gets_info_and_above(void **state)
     }
 }
 
+static void numbers_of_log_lines_are_short(void **state)
+{
+    char text[HS__NUMBER_TEXT];
+    (void)state;
+    const struct {
+        double secs;
+        const char *says;
+    } times[] = {{0, "0.000 s"},    {0.0213, "0.021 s"}, {0.1834, "0.18 s"},
+                 {1.204, "1.20 s"}, {12.34, "12.3 s"},   {1234.5, "1234 s"}};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        assert_string_equal(hs__secs_text(text, times[i].secs), times[i].says);
+    assert_string_equal(hs__secs_text(text, 1e300), "1e+300 s");
+    const struct {
+        uint64_t bytes;
+        const char *says;
+    } sizes[] = {
+        {0, "0 bytes"}, {1023, "1023 bytes"}, {1024, "1.0 KiB"}, {1258291, "1.2 MiB"}, {UINT64_MAX, "16384.0 PiB"}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        assert_string_equal(hs__bytes_text(text, sizes[i].bytes), sizes[i].says);
+}
+
+static void a_failure_is_returned_or_logged(void **state)
+{
+    hs_error error, err = {0};
+    (void)state;
+    hs_error_set(&error, HS_INTERNAL, "it broke");
+    hs__report_error(&t.env, "training failed", &error, &err);
+    assert_says(&err, HS_INTERNAL, "it broke");
+    assert_string_equal(t.log, "");
+    hs__report_error(&t.env, "training failed", &error, NULL);
+    assert_string_equal(t.log, "ERROR: training failed: it broke\n");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -463,6 +497,8 @@ int main(void)
         TEST(escaped_log_lines_of_any_length_are_whole),
         TEST(without_memory_lines_are_cut_between_characters),
         TEST(by_default_stderr_gets_info_and_above),
+        TEST(numbers_of_log_lines_are_short),
+        TEST(a_failure_is_returned_or_logged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,7 +151,7 @@ static hs_code convert_identity(test_env *t, void *user)
     hs_error err;
     test_tolerate_harmless(t);                                  /* looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate(t, "; a power cut may take '");               /* the directory was not made here */
+    test_tolerate(t, "; a power failure may lose '");           /* the directory was not made here */
     hs_code code = hs_checkpoint_convert(&t->env, in(f, "s"), in(f, "s.safetensors"), &err);
     return code ? code : hs_checkpoint_convert(&t->env, in(f, "s.safetensors"), in(f, "back"), &err);
 }
@@ -320,7 +320,7 @@ static hs_code converting(test_env *t, void *user)
     const route *r = user;
     test_tolerate_harmless(t);                                  /* looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate(t, "; a power cut may take '");               /* the directory was not made here */
+    test_tolerate(t, "; a power failure may lose '");           /* the directory was not made here */
     return hs_checkpoint_convert(&t->env, in(r->f, r->from), in(r->f, r->to), &r->f->err);
 }
 

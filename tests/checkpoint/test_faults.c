@@ -45,8 +45,8 @@ static hs_code saving(test_env *t, void *user)
 {
     scene *s = user;
     model m = {.step = 0};
-    test_tolerate_harmless(t);                    /* looking for leftovers */
-    test_tolerate(t, "; a power cut may take '"); /* the directory was not made here */
+    test_tolerate_harmless(t);                        /* looking for leftovers */
+    test_tolerate(t, "; a power failure may lose '"); /* the directory was not made here */
     begin_scene(s);
     model_set(&m, s->content);
     hs_code code = model_open(&m, &t->env, NULL);

@@ -150,7 +150,7 @@ static hs_code save_over(test_env *t, void *user)
     fixture *f = user;
     test_tolerate_harmless(t); /* looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path");
-    test_tolerate(t, "; a power cut may take '"); /* the directory was not made here */
+    test_tolerate(t, "; a power failure may lose '"); /* the directory was not made here */
     test_empty_directory(f->directory);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
     save_at(f, 1);

@@ -79,7 +79,7 @@ static void assert_older_one_is_taken(fixture *f, const char *name, const claim 
     assert_ok(restore_newest(f), &f->err);
     assert_true(model_is(&f->m, 9));
     assert_string_equal(f->restored, file_of(f, 9, NULL));
-    assert_contains(f->t.log, "/b' is passed over: ");
+    assert_contains(f->t.log, "/b' skipped: ");
     assert_contains(f->t.log, lie->why);
     assert_in_range(m.bytes, 0, ENOUGH);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));

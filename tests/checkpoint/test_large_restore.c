@@ -5,6 +5,7 @@
 #include "base/env.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 /* Some 72 MiB: two variables of the program's, one of the session's, one of a device. */
 enum { LARGE = 6 << 20, VARIABLES = 3, OWN = 1, DEVICE = 2, SMALL = 1000 };
@@ -24,10 +25,35 @@ typedef struct {
 
 static size_t reads, fail_read_at;
 
+/* A clock that only reads move, and the log. Several threads read. */
+static int64_t now_ns, read_ns;
+static char lines[4096];
+static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int64_t read_clock(void *user)
+{
+    (void)user;
+    return __atomic_load_n(&now_ns, __ATOMIC_RELAXED);
+}
+
+static void do_not_sleep(void *user, int64_t ns)
+{
+    (void)user, (void)ns;
+}
+
+static void keep_line(void *user, hs_log_level level, const char *text)
+{
+    (void)user, (void)level;
+    pthread_mutex_lock(&lines_lock);
+    snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "%s\n", text);
+    pthread_mutex_unlock(&lines_lock);
+}
+
 /* Called by several threads, but only one of them is to fail. */
 static hs_code counted_read(void *user, void *file, uint64_t offset, void *data, size_t bytes, size_t *got, hs_error *err)
 {
     (void)user;
+    __atomic_add_fetch(&now_ns, read_ns, __ATOMIC_RELAXED);
     if (__atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED) == fail_read_at)
         return hs_error_set_errno(err, EIO, "the disk is sick");
     return hs_env_default()->files.ops->read(NULL, file, offset, data, bytes, got, err);
@@ -111,7 +137,10 @@ static int setup(void **state)
 {
     large *l = calloc(1, sizeof *l);
     no_room = false;
-    l->env = (hs_env)HS_INIT(hs_env, .allocator = {some_alloc, some_realloc, some_free, NULL});
+    l->env = (hs_env)HS_INIT(hs_env, .allocator = {some_alloc, some_realloc, some_free, NULL},
+                             .clock = {read_clock, read_clock, do_not_sleep, NULL}, .logger = {keep_line, NULL});
+    read_ns = 0;
+    lines[0] = '\0';
     l->files = *hs_env_default()->files.ops;
     l->files.read = counted_read;
     l->env.files = (hs_file_system){&l->files, NULL};
@@ -155,6 +184,26 @@ static void all_of_it_is_restored(void **state)
     assert_ok(restore(l), &l->err);
     assert_true(is_filled(l, 1));
     assert_int_equal(l->copied, 1);
+}
+
+static size_t count(const char *part)
+{
+    size_t n = 0;
+    for (const char *at = lines; (at = strstr(at, part)); at++)
+        n++;
+    return n;
+}
+
+static void a_restore_of_a_second_is_logged_with_its_progress(void **state)
+{
+    large *l = *state;
+    assert_ok(restore(l), &l->err);
+    assert_int_equal(count("restoring"), 0);
+    read_ns = 3 * (int64_t)10000000000 / (int64_t)reads; /* half a minute in all */
+    assert_ok(restore(l), &l->err);
+    assert_contains(lines, "restoring ");
+    assert_contains(lines, "/large (72.0 MiB): ");
+    assert_in_range(count(" %\n"), 2, 3);
 }
 
 /* Its memory is lent before it has a value. */
@@ -218,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_model(all_of_it_is_restored),
+        with_model(a_restore_of_a_second_is_logged_with_its_progress),
         with_model(a_variable_of_the_sessions_own_has_its_value_afterwards),
         with_model(damage_anywhere_changes_nothing),
         with_model(without_memory_for_a_value_nothing_is_changed),

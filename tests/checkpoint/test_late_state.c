@@ -72,7 +72,7 @@ static void a_checkpoint_that_lacks_it_lets_it_start_anew(void **state)
     hs_state_provider provider = cell_provider(&c, "generator");
     assert_ok(add(f, &provider), &f->err);
     assert_int_equal(c.value, 7);
-    assert_contains(f->t.log, "model.ckpt-1' has no state 'hooksess/state/generator'; it starts anew");
+    assert_contains(f->t.log, "model.ckpt-1' has no state 'hooksess/state/generator'; it keeps its initial value");
 }
 
 /* A later restore finds it among the others. */
@@ -88,7 +88,7 @@ static void it_is_restored_like_any_other(void **state)
     assert_int_equal(c.value, 5);
     assert_int_equal(c.loads, 2);
     train(f);
-    assert_lacks(f->t.log, "nobody takes");
+    assert_lacks(f->t.log, "no provider loads");
 }
 
 static void what_was_left_by_one_restore_is_not_left_by_the_next(void **state)
@@ -104,8 +104,8 @@ static void what_was_left_by_one_restore_is_not_left_by_the_next(void **state)
     assert_ok(add(f, &provider), &f->err);
     assert_int_equal(c.loads, 0);
     train(f);
-    assert_contains(f->t.log, "model.ckpt-2' has the state 'hooksess/state/generator', which nobody takes");
-    assert_int_equal(times_logged(f, "nobody takes"), 1);
+    assert_contains(f->t.log, "model.ckpt-2' has the state 'hooksess/state/generator', which no provider loads");
+    assert_int_equal(times_logged(f, "no provider loads"), 1);
 }
 
 /* The warning. */
@@ -115,12 +115,12 @@ static void it_comes_after_the_first_training_run_once(void **state)
     fixture *f = *state;
     begin(f, 0, NULL);
     assert_ok(hs_session_run_args(f->m.session, HS_RUN_ARGS(.kind = HS_RUN_EVAL), NULL, &f->err), &f->err);
-    assert_lacks(f->t.log, "nobody takes");
+    assert_lacks(f->t.log, "no provider loads");
     train(f);
     assert_contains(f->t.log, "WARNING: checkpoint '");
-    assert_contains(f->t.log, "has the state 'hooksess/state/loader', which nobody takes; later checkpoints lack it");
+    assert_contains(f->t.log, "has the state 'hooksess/state/loader', which no provider loads; later checkpoints lack it");
     train(f);
-    assert_int_equal(times_logged(f, "nobody takes"), 1);
+    assert_int_equal(times_logged(f, "no provider loads"), 1);
 }
 
 static void after_it_the_state_goes_on_waiting(void **state)
@@ -175,7 +175,7 @@ static void hooks_may_add_state_in_their_callbacks(void **state)
         assert_int_equal(l.cell.loads, i);
         train(f);
         assert_int_equal(l.cell.value, 5);
-        assert_lacks(f->t.log, "nobody takes");
+        assert_lacks(f->t.log, "no provider loads");
     }
 }
 
@@ -206,7 +206,7 @@ static void an_op_may_add_state_in_the_first_run(void **state)
     f->m.session = hs_session_open(hs_graph_backend(f->m.graph), &options, &f->err);
     assert_ok(hs_session_run(f->m.session, "allocate", &f->err), &f->err);
     assert_int_equal(c.value, 5);
-    assert_lacks(f->t.log, "nobody takes");
+    assert_lacks(f->t.log, "no provider loads");
 }
 
 /* Refusals: it is not added, and what waits goes on waiting. */
@@ -419,8 +419,8 @@ static void what_is_no_state_is_nobodys(void **state)
     write_checkpoint_with(f, 1, "hooksess/somebody's", hs_tensor_of(HS_FLOAT, HS_SCALAR, &number));
     assert_ok(open_with_state(f, NULL), &f->err);
     train(f);
-    assert_int_equal(times_logged(f, "nobody takes"), 1);
-    assert_contains(f->t.log, "'hooksess/state/loader', which nobody takes");
+    assert_int_equal(times_logged(f, "no provider loads"), 1);
+    assert_contains(f->t.log, "'hooksess/state/loader', which no provider loads");
 }
 
 /* Until it is known that nobody comes, what waits is saved with the rest: it is of this very step. */

@@ -239,7 +239,7 @@ static hs_code merge_or_not(test_env *env, void *user)
     (void)user;
     test_tolerate_harmless(env);                                  /* looking for leftovers */
     test_tolerate(env, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate(env, "; a power cut may take '");               /* the directory was not made here */
+    test_tolerate(env, "; a power failure may lose '");           /* the directory was not made here */
     begin_again();
     hs_code code = merge_in(&env->env, "merged", inputs);
     if (!is_merged())
@@ -271,7 +271,7 @@ static void look_like_a_crash(void)
 
 static hs_code crash_and_go_on(test_env *env, void *user)
 {
-    test_tolerate(env, "; a power cut may take '"); /* the directory was not made here */
+    test_tolerate(env, "; a power failure may lose '"); /* the directory was not made here */
     begin_again();
     hs_code code = merge_in(&env->env, "merged", inputs);
     assert_true(is_merged() || (HAS("part/one", "o", "p") && HAS("two", "t") && HAS("three", "h")));
@@ -331,7 +331,7 @@ static void a_merge_that_left_the_others_is_cleared_up_by_another(void **state)
 static hs_code clear_up(test_env *env, void *user)
 {
     (void)user;
-    test_tolerate(env, "; a power cut may take '"); /* the directory was not made here */
+    test_tolerate(env, "; a power failure may lose '"); /* the directory was not made here */
     merge_without_removing();
     hs_code code = merge_in(&env->env, "merged", inputs);
     assert_true(is_merged());

@@ -71,7 +71,7 @@ static void assert_passes_over(fixture *f, const char *why)
 {
     assert_restores(f, 9);
     assert_contains(f->t.log, "WARNING: checkpoint '");
-    assert_contains(f->t.log, "model.ckpt-10' is passed over: ");
+    assert_contains(f->t.log, "model.ckpt-10' skipped: ");
     assert_contains(f->t.log, why);
 }
 
@@ -123,8 +123,8 @@ static void two_damaged_ones(void **state)
     truncate_to(file_of(f, 10, DATA), 0);
     flip_bit(file_of(f, 9, DATA), 5);
     assert_restores(f, 8);
-    assert_contains(f->t.log, "model.ckpt-10' is passed over");
-    assert_contains(f->t.log, "model.ckpt-9' is passed over");
+    assert_contains(f->t.log, "model.ckpt-10' skipped");
+    assert_contains(f->t.log, "model.ckpt-9' skipped");
 }
 
 static void damage_everything(fixture *f)
@@ -173,7 +173,7 @@ static void one_that_does_not_fit_is_not_passed_over(void **state)
     assert_null(hs_session_open(hs_graph_backend(graph), &options, &f->err));
     hs_graph_free(graph);
     assert_says(&f->err, HS_INVALID_ARGUMENT, "model.ckpt-10");
-    assert_lacks(f->t.log, "passed over");
+    assert_lacks(f->t.log, "skipped");
 }
 
 /* Damage to the state file: the directory is looked through, by step. */
@@ -182,7 +182,7 @@ static void assert_scans(fixture *f, const char *text)
 {
     write_state(f, text);
     assert_restores(f, 10);
-    assert_contains(f->t.log, "looking through the directory");
+    assert_contains(f->t.log, "searching the directory");
 }
 
 static void a_damaged_state_file(void **state)
@@ -212,7 +212,7 @@ static void a_state_file_that_names_what_is_gone(void **state)
     fixture *f = with_three(state);
     write_state(f, "model_checkpoint_path: \"model.ckpt-99\"\n");
     assert_restores(f, 10);
-    assert_contains(f->t.log, "model.ckpt-99' is passed over");
+    assert_contains(f->t.log, "model.ckpt-99' skipped");
 }
 
 static void a_moved_directory(void **state)

@@ -45,7 +45,7 @@ static void it_may_be_kept_aside(void **state)
     save_at(f, 1);
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .nonfinite = HS_NONFINITE_ASIDE));
     assert_fails(save_poisoned(f, 2, HUGE_VAL), HS_FAILED_PRECONDITION, &f->err, "'weights' is not finite");
-    assert_contains(f->t.log, "model.ckpt-2.nonfinite' is kept to be looked at");
+    assert_contains(f->t.log, "model.ckpt-2.nonfinite' for inspection");
     assert_int_equal(test_count_files(f->directory, ".tmp"), 0);
     float weights[6];
     hs_checkpoint_reader *reader = hs_checkpoint_open(NULL, file_of(f, 2, "nonfinite"), &f->err);

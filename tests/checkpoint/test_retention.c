@@ -52,7 +52,7 @@ static void sa_022_the_newest_stay(void **state)
     for (int i = 0; i < 5; i++) {
         save_at(f, steps[i]);
         if (i == 3) /* again, which is no other history */
-            assert_lacks(f->t.log, "later than what is saved now");
+            assert_lacks(f->t.log, "later than the step saved now");
         assert_string_equal(in_list(f), lists[i]);
     }
     assert_string_equal(on_disk(f), "1 2");

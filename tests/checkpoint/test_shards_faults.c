@@ -62,7 +62,7 @@ static hs_code save_anew(test_env *t, void *user)
     hs_error err = {0};
     test_tolerate_harmless(t);                                  /* the copy grows instead; looking for leftovers */
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate(t, "; a power cut may take '");               /* the directory was not made here */
+    test_tolerate(t, "; a power failure may lose '");           /* the directory was not made here */
     hs_code code = wall_open(&w, &t->env, (wall_kind){.on_device[3] = true});
     wall_set(&w, 2);
     for (int64_t shards = 2; shards <= 3 && !code; shards++) {

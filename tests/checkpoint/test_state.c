@@ -100,7 +100,7 @@ static void state_may_be_empty(void **state)
     save_at(f, 1);
     assert_ok(open_with(f, &loaded, NULL, 0), &f->err);
     assert_int_equal(loaded.value, 6);
-    assert_lacks(f->t.log, "starts anew");
+    assert_lacks(f->t.log, "keeps its initial value");
 }
 
 /* One line of the log warns of this, in the checkpoint of step 1. */
@@ -123,7 +123,7 @@ static void a_checkpoint_without_it_is_restored_all_the_same(void **state)
     assert_ok(open_with(f, &c, NULL, 0), &f->err);
     assert_true(model_is(&f->m, 1));
     assert_int_equal(c.value, 5);
-    assert_warns(f, "has no state 'hooksess/state/loader'; it starts anew");
+    assert_warns(f, "has no state 'hooksess/state/loader'; it keeps its initial value");
 }
 
 static void state_that_nobody_takes_is_told_and_passed_over(void **state)
@@ -134,10 +134,10 @@ static void state_that_nobody_takes_is_told_and_passed_over(void **state)
     save_at(f, 1);
     assert_ok(open_with(f, NULL, NULL, 0), &f->err);
     assert_true(model_is(&f->m, 1));
-    assert_lacks(f->t.log, "nobody takes"); /* somebody may still come */
+    assert_lacks(f->t.log, "no provider loads"); /* somebody may still come */
     assert_ok(model_train(&f->m, 2), &f->m.err);
-    assert_warns(f, "has the state 'hooksess/state/loader', which nobody takes; later checkpoints lack it");
-    assert_warns(f, "has the state 'hooksess/hook/counter', which nobody takes; later checkpoints lack it");
+    assert_warns(f, "has the state 'hooksess/state/loader', which no provider loads; later checkpoints lack it");
+    assert_warns(f, "has the state 'hooksess/hook/counter', which no provider loads; later checkpoints lack it");
 }
 
 /* Two hooks of that name were there, and now there is one. */
@@ -149,7 +149,7 @@ static void what_is_taken_is_not_warned_of(void **state)
     save_at(f, 1);
     assert_ok(open_with(f, &c, hooks, 1), &f->err);
     assert_ok(model_train(&f->m, 1), &f->m.err);
-    assert_warns(f, "has the state 'hooksess/hook/counter_1', which nobody takes; later checkpoints lack it");
+    assert_warns(f, "has the state 'hooksess/hook/counter_1', which no provider loads; later checkpoints lack it");
     assert_lacks(f->t.log, "'hooksess/state/loader'");
     assert_lacks(f->t.log, "'hooksess/hook/counter'");
 }

@@ -133,7 +133,7 @@ static void another_identity_is_taken_on_request(void **state)
     assert_ok(load_any(f, &c, "fashion"), &f->err);
     assert_int_equal(c.value, 5);
     assert_contains(f->t.log, "INFO: checkpoint '");
-    assert_contains(f->t.log, "belongs to 'digits', and is taken for 'fashion' on request");
+    assert_contains(f->t.log, "belongs to 'digits' and is restored for 'fashion' (any_identity)");
     save_at(f, 2);
     c.loads = 0;
     assert_ok(load_loader(f, &c, 0, "fashion"), &f->err); /* whose it is from then on */
@@ -148,7 +148,7 @@ static void an_identity_on_one_side_alone_is_a_warning(void **state)
     assert_ok(load_loader(f, &c, 0, NULL), &f->err);
     assert_int_equal(c.value, 5);
     assert_int_equal(times_logged(f, "WARNING"), 1);
-    assert_contains(f->t.log, "belongs to 'digits'; its provider, which takes it, names nothing that it is for");
+    assert_contains(f->t.log, "belongs to 'digits'; it is restored to a provider without an identity");
     test_env_clear_log(&f->t);
     test_remove_directory(strdup(f->directory));
     save_loader(f, 0, NULL);
@@ -156,7 +156,7 @@ static void an_identity_on_one_side_alone_is_a_warning(void **state)
     assert_ok(load_loader(f, &c, 0, "fashion"), &f->err);
     assert_int_equal(c.value, 5);
     assert_int_equal(times_logged(f, "WARNING"), 1);
-    assert_contains(f->t.log, "names nothing that it belongs to; its provider, which takes it, is for 'fashion'");
+    assert_contains(f->t.log, "has no identity; it is restored to a provider with the identity 'fashion'");
 }
 
 /* The message has room for a part of them. */

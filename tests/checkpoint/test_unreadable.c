@@ -25,7 +25,7 @@ static void assert_newest_or(fixture *f, hs_code code, hs_code reason, size_t n)
     if (!newest && !refused)
         fail_msg("with call %zu failing with %s: %s, and the model is at %lld, of '%s'", n, hs_code_name(reason),
                  hs_code_name(code), (long long)f->m.step, f->restored);
-    assert_lacks(f->t.log, "passed over");
+    assert_lacks(f->t.log, "skipped");
 }
 
 /* Restores the newest with the 1st, 2nd, ... call of the file system failing. */
@@ -89,7 +89,7 @@ static void an_index_nor_data_that_may_not_be_read(void **state)
         use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .env = &spy.env));
         assert_fails(restore_newest(f), reasons[i / 2], &f->err, files[i % 2]);
         assert_true(model_is(&f->m, -7));
-        assert_lacks(f->t.log, "passed over");
+        assert_lacks(f->t.log, "skipped");
     }
     use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options));
 }
@@ -122,7 +122,7 @@ static void without_memory_no_older_one_is_taken(void **state)
         f->t.fail_alloc_at = 0;
         assert_true(code == HS_OK || code == HS_RESOURCE_EXHAUSTED);
         assert_true(model_is(&f->m, 10) || (code && model_is(&f->m, -7)));
-        assert_lacks(f->t.log, "passed over");
+        assert_lacks(f->t.log, "skipped");
     } while (f->t.allocations >= before + n);
     assert_true(n > 20);
 }

@@ -237,7 +237,7 @@ static void values_of_the_device_are_logged_and_drawn(void **state)
     open_it(t, &chart);
     loop(t, 1);
     close_it(t);
-    assert_contains(t->t.log, "train at step 1: loss = 2");
+    assert_contains(t->t.log, "step 1: train: loss = 2");
     assert_int_not_equal(test_count_files(t->directory, "tfevents"), 0);
 }
 

@@ -108,7 +108,7 @@ static void a_checkpoint_that_is_deleted_while_it_is_evaluated(void **state)
                                                                      .max_evaluations = HS_NEVER),
                                  thief_hook(&t)),
                  HS_DEADLINE_EXCEEDED, &h->s->err, "in 3 seconds");
-    assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; it is passed over");
+    assert_contains(h->s->t.log, "model.ckpt-4 was deleted before it was restored; skipped");
 }
 
 /* Another process trains on when the first evaluation is told of, and takes back what it has saved before that is restored:
@@ -507,7 +507,7 @@ static hs_code all_of_it(test_env *t, void *user)
     hs_error err = {0};
     test_tolerate(t, "status.json is not written: ");
     test_tolerate(t, "outcome.json is not written: ");
-    test_tolerate(t, "the outcome.json of an earlier run is not removed: ");
+    test_tolerate(t, "outcome.json of an earlier run is not removed: ");
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
     test_tolerate_harmless(t); /* looking for leftovers, and for a checkpoint to recover from */
     h->e = NULL;

@@ -174,7 +174,7 @@ static hs_code record_with(test_env *env, void *user)
 {
     trial *t = user;
     test_tolerate(env, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate(env, "; a power cut may take '");               /* the directory was not made here */
+    test_tolerate(env, "; a power failure may lose '");           /* the directory was not made here */
     test_tolerate_harmless(env);                                  /* looking for leftovers */
     test_empty_directory(t->f->directory);
     return record(&env->env, t);

@@ -99,7 +99,7 @@ static void a_failing_session_tells_of_a_save_that_failed(void **state)
     hs_session_close(s->session, NULL);
     s->session = NULL;
     s->t.fail_file_at = 0;
-    assert_contains(s->t.log, "step 1 was not saved");
+    assert_contains(s->t.log, "step 1: not saved");
 }
 
 /* The session went back to step 2: step 4, which it comes to again, is another one than was saved. */
@@ -155,7 +155,7 @@ static void training_goes_on_after_a_full_disk(void **state)
     hs_saver_wait(saver);
     s->t.fail_file_at = 0;
     stage_run(s, "train", 2, 0);
-    assert_contains(s->t.log, "WARNING: step 2 is not saved, and training goes on");
+    assert_contains(s->t.log, "WARNING: step 2: not saved, training continues");
     assert_int_equal(latest_step(s->directory), 4); /* in the foreground, as the last one failed */
     stage_close(s);
     hs_saver_free(saver);
@@ -197,13 +197,13 @@ static void the_best_by_the_board_stay(void **state)
         hs_evaluation(.every_n_steps = 1, .evaluate = say_in_boundary),
         hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .saver = saver, .metric = "eval/loss")};
     assert_ok(stage_try(s, hs_script_backend(s->script), hooks, 2), &s->err);
-    assert_contains(s->t.log, "DEBUG: step 0 is saved as none of the best: nobody has said 'eval/loss' of it");
+    assert_contains(s->t.log, "DEBUG: step 0: saved without the metric 'eval/loss'");
     stage_run(s, "train", 4, 0);
     stage_close(s);
     assert_true(test_exists(s->directory, "model.ckpt-2.index"));
     assert_true(test_exists(s->directory, "model.ckpt-4.index"));
     assert_int_equal(test_count_files(s->directory, ".index"), 2);
-    assert_contains(s->t.log, "DEBUG: step 4 is saved as none of the best");
+    assert_contains(s->t.log, "DEBUG: step 4: saved without the metric");
     assert_lacks(s->t.log, "WARNING");
     hs_saver_free(saver);
 }
@@ -231,7 +231,7 @@ static void a_metric_that_there_is_not(void **state)
                   HS_INVALID_ARGUMENT, "'train' is an op");
     stage_open(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .metric = "lost"));
     stage_close(s); /* somebody might have said it */
-    assert_contains(s->t.log, "WARNING: 'lost' is no tensor, and nobody has set a metric of that name");
+    assert_contains(s->t.log, "WARNING: metric 'lost' is not a tensor and was never set");
     stage_refuses(s, hs_checkpoint_saver(.checkpoint_dir = s->directory, .every_n_steps = 1, .busy = 9),
                   HS_INVALID_ARGUMENT, "hs_busy_policy");
 }
@@ -276,7 +276,7 @@ static void a_requested_save_waits_where_others_are_skipped(void **state)
     while (!atomic_load(&at_gate))
         sched_yield();
     stage_run(s, "train", 1, 0); /* skipped */
-    assert_contains(s->t.log, "INFO: step 2 is not saved: the save before it is still being written");
+    assert_contains(s->t.log, "INFO: step 2: not saved: the previous save is still being written");
     hs_session_request_save(s->session);
     assert_int_equal(pthread_create(&opener, NULL, open_gate, NULL), 0);
     stage_run(s, "train", 1, 0);

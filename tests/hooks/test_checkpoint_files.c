@@ -286,11 +286,11 @@ static hs_code train_and_save(test_env *t, void *user)
     failing_run *f = user;
     model m = {.step = 0};
     hs_error err = {0};
-    test_tolerate(t, " is not saved, and training goes on: ");
-    test_tolerate(t, "the event file of "); /* it is tried again */
+    test_tolerate(t, ": not saved, training continues: ");
+    test_tolerate(t, "event file in "); /* it is tried again */
     test_tolerate(t, "'summary writer' failed ");
     test_tolerate(t, "' is not deleted: no memory for a path"); /* old data */
-    test_tolerate(t, "; a power cut may take '");
+    test_tolerate(t, "; a power failure may lose '");
     test_tolerate_harmless(t); /* looking for leftovers */
     test_remove_directory(strdup(f->directory));
     hs_hook hook = hs_checkpoint_saver(.checkpoint_dir = f->directory, .every_n_steps = 1, .env = &t->env);

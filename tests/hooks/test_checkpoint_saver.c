@@ -184,7 +184,7 @@ static void what_was_due_when_the_session_was_lost_is_not(void **state)
     s->session = hs_session_open(hs_graph_backend(graph), &options, &s->err);
     assert_non_null(s->session);
     stage_run(s, "train", 3, 0);
-    assert_contains(s->t.log, "recovered, from step 3 to step 0");
+    assert_contains(s->t.log, "step 0: recovered from step 3");
     assert_int_equal(hs_session_global_step(s->session, NULL), 1);
     assert_int_equal(latest_step(s->directory), 0);
     stage_close(s);
@@ -371,7 +371,7 @@ static void bh_087s_a_save_that_failed_waits_for_the_next_interval(void **state)
     stage_run(s, "train", 2, 0);
     fill_the_disk(s);
     assert_int_equal(saved_after_run(s, 0), 0);
-    assert_contains(s->t.log, "WARNING: step 3 is not saved, and training goes on: ");
+    assert_contains(s->t.log, "WARNING: step 3: not saved, training continues: ");
     s->t.fail_file_at = 0;
     assert_int_equal(saved_after_run(s, 0), 0);
     assert_int_equal(saved_after_run(s, 0), 0);
@@ -379,7 +379,7 @@ static void bh_087s_a_save_that_failed_waits_for_the_next_interval(void **state)
     assert_int_equal(test_count_files(s->directory, ".tmp"), 0);
     stage_close(s);
     assert_int_equal(s->outcome.failures, 1);
-    assert_contains(s->t.log, "'checkpoint_saver' failed 1 time, and the training went on");
+    assert_contains(s->t.log, "'checkpoint_saver' failed 1 time, and training continued");
 }
 
 static void a_failure_may_fail_the_run(void **state)
@@ -443,7 +443,7 @@ static void a_failure_may_pause_the_training(void **state)
     rounds = 3;
     assert_int_equal(saved_after_run(s, 0), 3);
     assert_int_equal(s->t.now_ns - before, 3000000000);
-    assert_contains(s->t.log, "; trying again");
+    assert_contains(s->t.log, "; retrying");
 }
 
 static void a_pause_ends_with_a_stop(void **state)

@@ -88,8 +88,8 @@ static void each_kind_is_set(void **state)
     assert_int_equal(p.batch, 64);
     assert_true(p.augment);
     assert_true(p.told == 7);
-    assert_contains(p.s->t.log, "the knob 'augment' is set from false to true");
-    assert_contains(p.s->t.log, "the knob 'told' is set from unknown to 7");
+    assert_contains(p.s->t.log, "'augment' set from false to true");
+    assert_contains(p.s->t.log, "'told' set from unknown to 7");
     order(&p, "set augment=0\nset batch=1e2\n");
     assert_false(p.augment);
     assert_int_equal(p.batch, 100);
@@ -195,7 +195,7 @@ static void a_resumed_run_has_what_was_set(void **state)
     assert_true(p.lr == 2);
     assert_int_equal(p.batch, 64);
     assert_true(p.told == 7);
-    assert_contains(p.s->t.log, "INFO: the knob 'lr' is set to 2, as it was in the checkpoint (it was 0.5)");
+    assert_contains(p.s->t.log, "INFO: control: 'lr' set from 0.5 to 2, the checkpoint's value");
     finish(&p);
     begin(&p, *state, 4); /* nothing was set in the run before */
     assert_true(p.lr == 2);
@@ -240,7 +240,7 @@ static void what_is_no_knob_any_more_is_skipped(void **state)
     finish(&p);
     begin(&p, *state, 1);
     assert_true(p.lr == 2);
-    assert_contains(p.s->t.log, "the checkpoint has batch=64, which is no knob here; it is skipped");
+    assert_contains(p.s->t.log, "the checkpoint has batch=64, which is not a knob of this program; ignored");
     finish(&p);
 }
 
@@ -259,7 +259,7 @@ static void what_does_not_fit_any_more_is_skipped(void **state)
     assert_non_null(p.m.session = hs_session_open(hs_graph_backend(p.m.graph), &options, &p.m.err));
     model_close(&p.m);
     assert_true(lr == 0.5);
-    assert_contains(s->t.log, "WARNING: the knob 'lr' stays 0.5, as the checkpoint's 2 is refused: ");
+    assert_contains(s->t.log, "WARNING: control: 'lr' not changed (still 0.5): the checkpoint's 2 is refused: ");
 }
 
 static void going_back_undoes_what_was_set_since(void **state)
@@ -274,7 +274,7 @@ static void going_back_undoes_what_was_set_since(void **state)
     hs_state_copy_free(copy);
     assert_true(p.lr == 0.5);
     assert_int_equal(p.batch, 64);
-    assert_contains(p.s->t.log, "WARNING: the knob 'lr' is back at 0.5, as it was in the checkpoint (it was 2)");
+    assert_contains(p.s->t.log, "WARNING: control: 'lr' set back from 2 to 0.5");
     order(&p, "set lr=3\n");
     assert_true(p.lr == 3);
     finish(&p);

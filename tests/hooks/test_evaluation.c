@@ -168,7 +168,7 @@ static void it_tells_log_board_and_events(void **state)
     assert_true(is_silent(&x, "eval/accuracy"));
     stage_run(x.s, "train", 1, 0);
     assert_true(has_metric(&x, "eval/accuracy", 0.91, 2) && has_metric(&x, "eval/loss", 0.3, 2));
-    assert_contains(x.s->t.log, "INFO: eval at step 2: accuracy = 0.91, loss = 0.3 (2 batches, 0.0 s)\n");
+    assert_contains(x.s->t.log, "INFO: step 2: eval: accuracy = 0.91, loss = 0.3 (2 batches, 0.000 s)\n");
     stage_close(x.s);
     assert_contains(events_text(x.s->directory), "start@1 eval/accuracy=0.91@2 eval/loss=0.3@2");
     finish(&x);
@@ -180,7 +180,7 @@ static void without_a_batch_op_the_metrics_are_all(void **state)
     build(&x, *state);
     open_one(&x, hs_evaluation(.every_n_steps = 1, .metrics = HS_NAMES("loss")));
     stage_run(x.s, "train", 1, 0);
-    assert_contains(x.s->t.log, "eval at step 1: loss = 0.3 (0.0 s)");
+    assert_contains(x.s->t.log, "step 1: eval: loss = 0.3 (0.000 s)");
     finish(&x);
 }
 
@@ -191,9 +191,9 @@ static void every_so_many_seconds(void **state)
     open_one(&x, hs_evaluation(.every_n_secs = 10, .metrics = HS_NAMES("loss")));
     stage_run(x.s, "train", 5, 6); /* at 0, 6, 12, 18 and 24 seconds */
     finish(&x);
-    assert_int_equal(count_of(x.s->t.log, "INFO: eval at step"), 2);
-    assert_contains(x.s->t.log, "eval at step 3");
-    assert_contains(x.s->t.log, "eval at step 5");
+    assert_int_equal(count_of(x.s->t.log, ": eval: "), 2);
+    assert_contains(x.s->t.log, "step 3: eval: ");
+    assert_contains(x.s->t.log, "step 5: eval: ");
 }
 
 static void several_data_sets_are_several_hooks(void **state)
@@ -215,13 +215,13 @@ static void at_the_end_but_no_step_twice(void **state)
     open_one(&x, hs_evaluation(.every_n_steps = 2, .at_end = true, .metrics = HS_NAMES("loss")));
     stage_run(x.s, "train", 3, 0);
     stage_close(x.s);
-    assert_int_equal(count_of(x.s->t.log, "INFO: eval at step"), 2);
-    assert_contains(x.s->t.log, "eval at step 3");
+    assert_int_equal(count_of(x.s->t.log, ": eval: "), 2);
+    assert_contains(x.s->t.log, "step 3: eval: ");
     test_env_clear_log(&x.s->t);
     open_one(&x, hs_evaluation(.every_n_steps = 2, .at_end = true, .metrics = HS_NAMES("loss")));
     stage_run(x.s, "train", 2, 0);
     stage_close(x.s);
-    assert_int_equal(count_of(x.s->t.log, "INFO: eval at step 5"), 1);
+    assert_int_equal(count_of(x.s->t.log, "INFO: step 5: eval: "), 1);
     finish(&x);
 }
 
@@ -247,11 +247,11 @@ static void the_end_of_its_data_ends_the_evaluation(void **state)
     x.left = 3;
     open_one(&x, hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .n_batches = HS_NEVER, .metrics = HS_NAMES("loss")));
     stage_run(x.s, "train", 1, 0);
-    assert_contains(x.s->t.log, "eval at step 1: loss = 0.3 (3 batches, 0.0 s)");
+    assert_contains(x.s->t.log, "step 1: eval: loss = 0.3 (3 batches, 0.000 s)");
     assert_false(hs_session_should_stop(x.s->session));
     x.left = 1;
     stage_run(x.s, "train", 1, 0);
-    assert_contains(x.s->t.log, "eval at step 2: loss = 0.3 (1 batch, 0.0 s)");
+    assert_contains(x.s->t.log, "step 2: eval: loss = 0.3 (1 batch, 0.000 s)");
     finish(&x);
 }
 
@@ -262,7 +262,7 @@ static void of_no_batch_nothing_is_told(void **state)
     x.left = 0;
     open_one(&x, hs_evaluation(.every_n_steps = 1, .eval_op = "batch", .metrics = HS_NAMES("loss")));
     stage_run(x.s, "train", 1, 0);
-    assert_contains(x.s->t.log, "WARNING: eval at step 1: there is no batch to evaluate");
+    assert_contains(x.s->t.log, "WARNING: step 1: eval: no batch to evaluate");
     assert_true(is_silent(&x, "eval/loss"));
     finish(&x);
 }
@@ -305,10 +305,10 @@ static void what_was_due_when_the_session_was_lost_is_not(void **state)
     x.s->session = hs_session_open(hs_graph_backend(x.graph), &options, &x.s->err);
     assert_non_null(x.s->session);
     stage_run(x.s, "train", 5, 0);
-    assert_contains(x.s->t.log, "recovered, from step 3 to step 0");
+    assert_contains(x.s->t.log, "step 0: recovered from step 3");
     finish(&x);
-    assert_int_equal(count_of(x.s->t.log, "INFO: eval at step"), 1);
-    assert_contains(x.s->t.log, "INFO: eval at step 3");
+    assert_int_equal(count_of(x.s->t.log, ": eval: "), 1);
+    assert_contains(x.s->t.log, "INFO: step 3: eval: ");
 }
 
 /* Stops. */
@@ -327,7 +327,7 @@ static void a_stop_between_batches_abandons_it(void **state)
     open_stopping(&x, *state, "batch", 2);
     stage_run(x.s, "train", 1, 0);
     assert_string_equal(x.told, "train batch batch");
-    assert_contains(x.s->t.log, "INFO: eval at step 1 is abandoned: a stop was asked for");
+    assert_contains(x.s->t.log, "INFO: step 1: eval abandoned: a stop was requested");
     assert_true(is_silent(&x, "eval/loss"));
     assert_true(hs_session_should_stop(x.s->session));
     finish(&x);
@@ -408,9 +408,9 @@ static void a_resumed_run_goes_on_in_its_rhythm(void **state)
     stage *s = *state;
     train_to(s, 6);
     train_to(s, 9);
-    assert_int_equal(count_of(s->t.log, "INFO: eval at step"), 2);
-    assert_contains(s->t.log, "eval at step 4");
-    assert_contains(s->t.log, "eval at step 8");
+    assert_int_equal(count_of(s->t.log, ": eval: "), 2);
+    assert_contains(s->t.log, "step 4: eval: ");
+    assert_contains(s->t.log, "step 8: eval: ");
 }
 
 /* Failing. */

@@ -137,7 +137,7 @@ static void the_end_of_the_input_is_a_warning_and_a_failure(void **state)
     stage_run(s, "train", 1, 0);
     close_badly(s);
     assert_says(&s->err, HS_OUT_OF_RANGE, "hook 'final_ops', end at step 1: no more");
-    assert_contains(s->t.log, "WARNING: final_ops: the final ops came to the end of the input");
+    assert_contains(s->t.log, "WARNING: final_ops: the final ops reached the end of the input");
     assert_int_equal(r.calls, 0);
 }
 

@@ -12,7 +12,7 @@ static int setup(void **state)
 }
 #define with_answer(test) cmocka_unit_test_setup_teardown(test, setup, stage_teardown)
 
-static const char line[] = "INFO: answer = 42";
+static const char line[] = ": answer = 42";
 
 /* How many lines were logged since the last time. */
 static size_t logged(stage *s)
@@ -95,7 +95,7 @@ static void bh_014_the_first_line_has_no_seconds(void **state)
     stage *s = *state;
     stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 1));
     stage_run(s, "train", 1, 0);
-    assert_string_equal(s->t.log, "INFO: answer = 42\n");
+    assert_string_equal(s->t.log, "INFO: step 1: answer = 42\n");
 }
 
 static void bh_015_every_second(void **state)
@@ -169,7 +169,8 @@ static void bh_078s_later_lines_have_the_seconds_since(void **state)
     stage *s = *state;
     stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer"), .every_n_steps = 2));
     stage_run(s, "train", 5, 0.602);
-    assert_string_equal(s->t.log, "INFO: answer = 42\nINFO: answer = 42 (1.204 sec)\nINFO: answer = 42 (1.204 sec)\n");
+    assert_string_equal(
+        s->t.log, "INFO: step 1: answer = 42\nINFO: step 3: answer = 42 (1.20 s)\nINFO: step 5: answer = 42 (1.20 s)\n");
 }
 
 /* TensorFlow sorts the tags of a map. */
@@ -180,7 +181,7 @@ static void bh_078s_labels_stand_in_their_order(void **state)
     stage_open(s,
                hs_logging_tensor(.tensors = HS_NAMES("loss", "answer"), .labels = HS_NAMES("z", "a"), .every_n_steps = 1));
     stage_run(s, "train", 1, 0);
-    assert_string_equal(s->t.log, "INFO: z = 0.25, a = 42\n");
+    assert_string_equal(s->t.log, "INFO: step 1: z = 0.25, a = 42\n");
 }
 
 static void bh_080s_the_tensors_are_fetched_only_in_runs_that_log(void **state)
@@ -248,6 +249,7 @@ static void bh_081s_one_of_several_outputs(void **state)
 static void assert_logs(stage *s, const hs_tensor *value, const char *text)
 {
     test_env_clear_log(&s->t);
+    hs_script_set_step(s->script, 0);
     hs_script_constant(s->script, "value", value);
     stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("value"), .every_n_steps = 1));
     stage_run(s, "train", 1, 0);
@@ -259,11 +261,11 @@ static void vectors_and_matrices(void **state)
 {
     const int32_t numbers[20] = {1, 2, 3, 4};
     hs_tensor value = hs_tensor_of(HS_INT32, HS_SHAPE(2, 2), numbers);
-    assert_logs(*state, &value, "INFO: value = [1 2 3 4]\n");
+    assert_logs(*state, &value, "INFO: step 1: value = [1 2 3 4]\n");
     value = hs_tensor_of(HS_INT32, HS_SHAPE(20), numbers);
-    assert_logs(*state, &value, "INFO: value = [1 2 3 4 0 0 0 0 0 0 0 0 0 0 0 0 ...]\n");
+    assert_logs(*state, &value, "INFO: step 1: value = [1 2 3 4 0 0 0 0 0 0 0 0 0 0 0 0 ...]\n");
     value = hs_tensor_of(HS_INT32, HS_SHAPE(0), NULL);
-    assert_logs(*state, &value, "INFO: value = []\n");
+    assert_logs(*state, &value, "INFO: step 1: value = []\n");
 }
 
 static void what_is_no_number_is_shown_by_type_and_shape(void **state)
@@ -271,9 +273,9 @@ static void what_is_no_number_is_shown_by_type_and_shape(void **state)
     const hs_string words[2] = {{"a", 1}, {"b", 1}};
     const float parts[2] = {1, 2};
     hs_tensor value = hs_tensor_of(HS_STRING, HS_SHAPE(2), words);
-    assert_logs(*state, &value, "INFO: value = string [2]\n");
+    assert_logs(*state, &value, "INFO: step 1: value = string [2]\n");
     value = hs_tensor_of(HS_COMPLEX64, HS_SCALAR, parts);
-    assert_logs(*state, &value, "INFO: value = complex64 []\n");
+    assert_logs(*state, &value, "INFO: step 1: value = complex64 []\n");
 }
 
 static hs_code to_host(void *user, void *host, const void *device, size_t bytes, hs_error *err)
@@ -288,9 +290,9 @@ static void memory_of_a_device_is_brought_to_the_host(void **state)
     hs_memory memory = HS_INIT(hs_memory, .to_host = to_host);
     hs_tensor value = hs_tensor_of(HS_FLOAT, HS_SCALAR, &number);
     value.memory = &memory;
-    assert_logs(*state, &value, "INFO: value = 2.5\n");
+    assert_logs(*state, &value, "INFO: step 1: value = 2.5\n");
     memory.user = &memory; /* fails from now on: that is no reason to stop training */
-    assert_logs(*state, &value, "INFO: value = float []\n");
+    assert_logs(*state, &value, "INFO: step 1: value = float []\n");
 }
 
 static void a_long_line_is_cut(void **state)
@@ -302,7 +304,7 @@ static void a_long_line_is_cut(void **state)
     stage_open(s, hs_logging_tensor(.tensors = HS_NAMES("answer", "answer", "answer"),
                                     .labels = HS_NAMES("short", label, "last"), .every_n_steps = 1));
     stage_run(s, "train", 2, 1);
-    assert_contains(s->t.log, "INFO: short = 42, xxxx");
+    assert_contains(s->t.log, "INFO: step 1: short = 42, xxxx");
     assert_lacks(s->t.log, "last");
 }
 

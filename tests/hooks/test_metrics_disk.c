@@ -426,7 +426,7 @@ static hs_code run_and_resume(test_env *t, void *user)
     hs_error err = {0};
     char *directory = user;
     test_tolerate(t, "; its last lines may be missing"); /* a close has no result */
-    test_tolerate(t, "'metrics_file' failed 1 time, and the training went on");
+    test_tolerate(t, "'metrics_file' failed 1 time, and training continued");
     unlink(test_path(directory, "x.csv"));
     for (int round = 0; round < 2 && !err.code; round++) {
         hs_script *script = hs_script_new(&t->env);

@@ -237,7 +237,7 @@ static void a_file_that_is_too_short_is_a_warning(void **state)
     trainer t = ten_steps(state, "log.csv");
     put_text(&t, "log.csv", "step,loss,accuracy\n1,1,\n4,0.2");
     train_to(&t, 13);
-    assert_contains(t.s->t.log, "log.csv: has 24 bytes of rows, where the checkpoint knows of 58, up to step 10");
+    assert_contains(t.s->t.log, "log.csv: has 24 bytes of rows, but the checkpoint expects 58, up to step 10");
     assert_file(&t, "step,loss,accuracy\n1,1,\n13,0.07692308,0.1\n");
 }
 
@@ -425,7 +425,7 @@ static void an_earlier_file_is_kept_aside(void **state)
     put_text(&t, "log.csv", "something\nelse\n");
     train_to(&t, 3);
     assert_string_equal(text_of(t.s->directory, "log.csv.1"), "something\nelse\n");
-    assert_contains(t.s->t.log, "an earlier one wrote is now in ");
+    assert_contains(t.s->t.log, "the rows of the earlier one are now in ");
     train_to(&t, 11);
     assert_string_equal(text_of(t.s->directory, "log.csv.2"), "step,loss,accuracy\n1,1,\n");
     assert_file(&t, upto_10);

@@ -302,7 +302,7 @@ static void a_disk_that_is_full_is_a_warning(void **state)
     s->t.fail_file_on = true;
     s->t.fail_file_errno = ENOSPC;
     stage_run(s, "train", 1, 0);
-    assert_contains(s->t.log, "WARNING: the profile of step 2 is not written: ");
+    assert_contains(s->t.log, "WARNING: step 2: profile not written: ");
     s->t.fail_file_at = 0;
     stage_run(s, "train", 1, 0);
     assert_int_equal(timelines(s), 1);
@@ -315,7 +315,7 @@ static void metadata_that_are_none_are_a_warning(void **state)
     hs_script_metadata_at(s->script, 2, (hs_bytes){"\x0a\x7f?", 3});
     stage_open(s, every(s, 1));
     stage_run(s, "train", 2, 0);
-    assert_contains(s->t.log, "WARNING: the profile of step 2 is not written: what the backend gave");
+    assert_contains(s->t.log, "WARNING: step 2: profile not written: what the backend gave");
     assert_int_equal(timelines(s), 0);
 }
 
@@ -323,9 +323,9 @@ static hs_code profile_twice(test_env *t, void *user)
 {
     hs_error err = {0};
     const stage *s = user;
-    test_tolerate(t, "the profile of step ");
+    test_tolerate(t, ": profile not written: ");
     test_tolerate(t, ": its span is not recorded: ");
-    test_tolerate(t, "the event file of "); /* it is tried again */
+    test_tolerate(t, "event file in "); /* it is tried again */
     test_tolerate(t, "'summary writer' failed ");
     test_empty_directory(s->directory);
     hs_script *script = hs_script_new(&t->env);

@@ -109,6 +109,43 @@ static void a_terminal_has_one_line_that_is_rewritten(void **state)
     close_output(&o);
 }
 
+static void other_lines_pass_above_it(void **state)
+{
+    stage *s = *state;
+    output o = open_terminal(80);
+    pace p = {.secs = 1};
+    hs_hook hook = hs_hook_hold(hs_progress(.descriptor = o.to, .last_step = 100));
+    open_paced(s, &p, hook);
+    hs_progress_print(hook, "before");
+    stage_run(s, "train", 1, 0);
+    assert_string_equal(written(&o), "before\r\n\rstep 1/100 1.0%, 1 steps/s, 1:39 left");
+    hs_progress_print(hook, "step 1: saved");
+    assert_string_equal(written(&o), "\r                                     \rstep 1: saved\r\n"
+                                     "\rstep 1/100 1.0%, 1 steps/s, 1:39 left");
+    stage_close(s);
+    written(&o);
+    hs_progress_print(hook, "after");
+    assert_string_equal(written(&o), "after\r\n");
+    hs_hook_free(hook);
+    hs_progress_print((hs_hook){.ops = NULL}, "nothing");
+    close_output(&o);
+}
+
+static void elsewhere_they_are_just_printed(void **state)
+{
+    stage *s = *state;
+    output o = open_pipe();
+    hs_hook hook = hs_hook_hold(hs_progress(.descriptor = o.to, .every_n_steps = 1));
+    stage_open(s, hook);
+    stage_run(s, "train", 1, 0);
+    written(&o);
+    hs_progress_print(hook, "step 1: saved");
+    assert_string_equal(written(&o), "step 1: saved\n");
+    stage_close(s);
+    hs_hook_free(hook);
+    close_output(&o);
+}
+
 static void it_is_cut_to_the_terminals_width(void **state)
 {
     stage *s = *state;
@@ -420,6 +457,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_stage(a_terminal_has_one_line_that_is_rewritten),
+        with_stage(other_lines_pass_above_it),
+        with_stage(elsewhere_they_are_just_printed),
         with_stage(it_is_cut_to_the_terminals_width),
         with_stage(characters_are_cut_as_a_whole),
         with_stage(control_characters_are_not_for_the_terminal),

@@ -92,8 +92,8 @@ static const char *losses_logged(const trainer *t)
     static char text[256];
     size_t used = 0;
     double loss;
-    for (const char *at = t->s->t.log; (at = strstr(at, "INFO: loss = ")); at++)
-        if (sscanf(at, "INFO: loss = %lf", &loss) == 1)
+    for (const char *at = t->s->t.log; (at = strstr(at, ": loss = ")); at++)
+        if (sscanf(at, ": loss = %lf", &loss) == 1)
             used += (size_t)snprintf(text + used, sizeof text - used, " %g", loss);
     return text;
 }

@@ -178,7 +178,7 @@ static void without_memory_for_json_the_earlier_status_is_not_read(void **state)
         stage_close(s);
         json_set_alloc_funcs(malloc, free);
         if (secs == 0)
-            assert_contains(s->t.log, "WARNING: the status.json of an earlier run is not read: no memory for ");
+            assert_contains(s->t.log, "WARNING: status.json of an earlier run is not read: no memory for ");
     }
     assert_true(json_fail_at > 3);
     assert_lacks(s->t.log, "is not read");
@@ -382,8 +382,8 @@ static hs_code each_scenario(test_env *t, void *user)
     hs_error err = {0};
     test_tolerate(t, "status.json is not written: ");
     test_tolerate(t, "outcome.json is not written: ");
-    test_tolerate(t, "the outcome.json of an earlier run is not removed: ");
-    test_tolerate(t, "the status.json of an earlier run is not read: ");
+    test_tolerate(t, "outcome.json of an earlier run is not removed: ");
+    test_tolerate(t, "status.json of an earlier run is not read: ");
     test_tolerate_harmless(t); /* what an earlier run knew */
     test_write_file(test_path(s->directory, "outcome.json"), "{}", 2);
     hs_script *script = hs_script_new(&t->env);

@@ -413,7 +413,7 @@ static void the_number_is_logged_and_charted(void **state)
     own_open(o, NULL,
              HS_HOOKS(hs_schedule(.value = "rate", .from = 1, .points = HS_SCHEDULE_POINTS({1, 0.5}, {2, 0.25})),
                       hs_logging_tensor(.tensors = HS_NAMES("rate"), .every_n_steps = 1),
-                      hs_summary_saver(.summary_ops = HS_NAMES("learning_rate"), .summary_dir = o->directory,
+                      hs_summary_saver(.summary_ops = HS_NAMES("summary/learning_rate"), .summary_dir = o->directory,
                                        .every_n_steps = 1)),
              3);
     own_loop(o, 3);

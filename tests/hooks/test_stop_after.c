@@ -48,8 +48,8 @@ static void it_leaves_time_to_save(void **state)
     stage_open(s, hs_stop_after(.this_run_secs = 20));
     hs_raw_session_set_save_secs(hs_session_raw(s->session), 4);
     assert_int_equal(train(s, 2, 99), 7);
-    assert_contains(s->t.log, "INFO: step 7: 6 s are left of this_run_secs 20; a step may take 2 s and a save 4 s, and 0 s "
-                              "are kept besides; stopping");
+    assert_contains(s->t.log, "INFO: step 7: stopping: 6 s remain of this_run_secs 20; a step may take 2 s, a save 4 s, "
+                              "margin_secs is 0");
 }
 
 static void it_leaves_a_margin(void **state)
@@ -86,7 +86,7 @@ static void a_deadline_is_a_time_of_day(void **state)
     double now = (double)hs_env_realtime_ns(&s->t.env) / 1e9;
     stage_open(s, hs_stop_after(.deadline_unix_secs = now + 100, .this_run_secs = 1e300));
     assert_int_equal(train(s, 10, 99), 10);
-    assert_contains(s->t.log, "s are left of deadline_unix_secs 17000");
+    assert_contains(s->t.log, "s remain of deadline_unix_secs 17000");
 }
 
 static int64_t ahead_ns;
@@ -138,7 +138,7 @@ static void it_is_told_of_once(void **state)
         test_env_advance(&s->t, 1);
         hs_session_run(s->session, "train", NULL);
     }
-    assert_int_equal(count_of(s->t.log, "; stopping"), 1);
+    assert_int_equal(count_of(s->t.log, ": stopping: "), 1);
 }
 
 static void it_needs_no_global_step(void **state)
@@ -191,7 +191,7 @@ static void time_that_is_used_up_leaves_nothing_to_do(void **state)
     assert_int_equal(s->outcome.reason, HS_REASON_ALREADY_DONE);
     assert_string_equal(s->outcome.hook, "stop_after");
     assert_int_equal(hs_outcome_exit_code(&s->outcome), 0);
-    assert_contains(s->t.log, "INFO: total_secs: 100 of 100 s are used");
+    assert_contains(s->t.log, "INFO: training is already done: 100 s of total_secs 100 are used");
 }
 
 /* Looking does not use it up, nor does it forget. */

@@ -246,7 +246,7 @@ static void train_with(trainer *t, const hs_trigger *trigger, int64_t last)
 /* Where each of them has fired so far; then it is forgotten, but for what was saved. */
 static void assert_fired(trainer *t, const char *expected)
 {
-    assert_string_equal(losses(t->s->t.log, "INFO: loss = "), expected);
+    assert_string_equal(losses(t->s->t.log, ": loss = "), expected);
     assert_string_equal(losses(events_text(t->s->directory), " loss="), expected);
     assert_string_equal(t->evaluated, expected);
 }

@@ -231,10 +231,10 @@ static void a_stalled_op_is_told_with_its_limit(void **state)
     room r;
     build(&r, *state, false);
     open_one(&r, hs_watchdog(WATCH));
-    r.waits_for = "in phase 'step'; the limit is 0.1 s, the floor of this phase; threads that are alive: none";
+    r.waits_for = "in phase 'step'; the limit is 0.1 s, the floor of this phase; running threads: none";
     r.in_op = op_waits;
     train(&r);
-    await_log(r.s, "there is life again: phase 'step' stood still for");
+    await_log(r.s, "progress again in phase 'step' after");
     finish(&r);
 }
 
@@ -243,7 +243,7 @@ static void a_stall_is_told_again_when_it_has_doubled(void **state)
     room r;
     build(&r, *state, false);
     open_one(&r, hs_watchdog(WATCH));
-    r.waits_for = "no sign of life";
+    r.waits_for = "no progress";
     r.in_op = op_waits_thrice;
     train(&r);
     finish(&r);
@@ -251,7 +251,7 @@ static void a_stall_is_told_again_when_it_has_doubled(void **state)
 
 static void a_stalled_hook_is_named(void **state)
 {
-    a_slow_hook(*state, "after_run", "in phase 'step'; hook 'slow' is being called;");
+    a_slow_hook(*state, "after_run", "in phase 'step'; in hook 'slow';");
 }
 
 static void a_begin_that_stalls_is_seen(void **state)
@@ -271,7 +271,7 @@ static void opening_a_session_may_take_three_times_as_long(void **state)
 
 static void a_close_that_stalls_is_seen(void **state)
 {
-    a_slow_hook(*state, "close", "in phase 'end'; hook 'slow' is being called;");
+    a_slow_hook(*state, "close", "in phase 'end'; in hook 'slow';");
 }
 
 static void stalled_data_are_no_stalled_step(void **state)
@@ -279,7 +279,7 @@ static void stalled_data_are_no_stalled_step(void **state)
     room r;
     build(&r, *state, true);
     r.in_produce = producer_waits;
-    r.waits_for = "in phase 'data'; the limit is 0.1 s, the floor of this phase; threads that are alive: "
+    r.waits_for = "in phase 'data'; the limit is 0.1 s, the floor of this phase; running threads: "
                   "'QueueRunnerThread-in-in/enqueue'";
     open_one(&r, hs_watchdog(WATCH));
     assert_ok(hs_session_run(r.s->session, "in/dequeue", &r.s->err), &r.s->err);
@@ -290,7 +290,7 @@ static hs_code lazy(void *user, hs_coordinator *coordinator, hs_error *err)
 {
     (void)err;
     hs_coordinator_wait_for_stop(coordinator, 1e9);
-    stand_still_until(user, "in phase 'end'; the limit is 0.1 s, the floor of this phase; threads that are alive: 'lazy'");
+    stand_still_until(user, "in phase 'end'; the limit is 0.1 s, the floor of this phase; running threads: 'lazy'");
     return HS_OK;
 }
 
@@ -308,7 +308,7 @@ static void threads_that_do_not_end_are_named(void **state)
 static hs_code evaluate(void *user, hs_raw_session *session, int64_t step, hs_error *err)
 {
     (void)session, (void)step, (void)err;
-    stand_still_until(user, "in phase 'eval'; hook 'evaluation' is being called;");
+    stand_still_until(user, "in phase 'eval'; in hook 'evaluation';");
     return HS_OK;
 }
 
@@ -327,7 +327,7 @@ static hs_code slow_save(void *self, hs_raw_session *session, int64_t step, hs_e
     room *r = self;
     (void)session, (void)err;
     if (step == 1)
-        stand_still_until(r->s, "in phase 'save'; hook 'checkpoint_saver' is being called;");
+        stand_still_until(r->s, "in phase 'save'; in hook 'checkpoint_saver';");
     return HS_OK;
 }
 
@@ -374,7 +374,7 @@ static void who_polls_is_alive(void **state)
     open_room(&r, (hs_hook[]){hs_watchdog(WATCH), slow_hook(&x)}, 2, NULL);
     train(&r);
     finish(&r);
-    assert_lacks(s->t.log, "no sign of life");
+    assert_lacks(s->t.log, "no progress");
 }
 
 static hs_code op_takes_its_time(room *r, hs_op *op, hs_error *err)
@@ -399,7 +399,7 @@ static void runs_of_hooks_are_signs_of_life(void **state)
     r.in_op = op_takes_its_time;
     finish(&r);
     assert_int_equal(r.step, 500);
-    assert_lacks(r.s->t.log, "no sign of life");
+    assert_lacks(r.s->t.log, "no progress");
 }
 
 static void a_phase_can_be_left_unwatched(void **state)
@@ -417,7 +417,7 @@ static void a_phase_can_be_left_unwatched(void **state)
         real_pause();
     }
     finish(&r);
-    assert_lacks(r.s->t.log, "no sign of life");
+    assert_lacks(r.s->t.log, "no progress");
 }
 
 /* What is learned. */
@@ -436,7 +436,7 @@ static void limits_are_learned(void **state)
     build(&r, *state, false);
     open_one(&r, hs_watchdog(WATCH, .factor = 4));
     stall_once(&r, "the floor of this phase");
-    await_log(r.s, "there is life again");
+    await_log(r.s, "progress again");
     stall_once(&r, "4 times the longest so far");
     finish(&r);
 }
@@ -447,7 +447,7 @@ static void nothing_is_learned_where_that_is_not_wanted(void **state)
     build(&r, *state, false);
     open_one(&r, hs_watchdog(WATCH, .factor = HS_NEVER));
     stall_once(&r, "the floor of this phase");
-    await_log(r.s, "there is life again");
+    await_log(r.s, "progress again");
     test_env_clear_log(&r.s->t);
     stall_once(&r, "the floor of this phase");
     finish(&r);
@@ -462,7 +462,7 @@ static void limits_are_resumed(void **state)
         open_room(&r, (hs_hook[]){hs_watchdog(WATCH, .factor = 2), saver(&r, NULL)}, 2, r.s->directory);
         stall_once(&r, i ? "in phase 'step'; the limit is 2 s, 2 times the longest so far" : "in phase 'step'");
         if (i == 0)
-            await_log(r.s, "there is life again: phase 'step'");
+            await_log(r.s, "progress again in phase 'step'");
         train(&r);
         stage_close(r.s);
     }
@@ -550,7 +550,7 @@ static hs_code op_stalls_and_is_lost(room *r, hs_op *op, hs_error *err)
     (void)op;
     if (r->lost-- <= 0)
         return HS_OK;
-    stand_still_until(r->s, "the run was ended");
+    stand_still_until(r->s, "run ended");
     return hs_error_set(err, HS_ABORTED, "lost");
 }
 
@@ -582,7 +582,7 @@ static void each_session_has_its_own(void **state)
     finish(&r);
     assert_false(hs_session_should_stop(quiet.s->session));
     finish(&quiet);
-    assert_lacks(quiet.s->t.log, "no sign of life");
+    assert_lacks(quiet.s->t.log, "no progress");
 }
 
 /* The heartbeat. */
@@ -687,7 +687,7 @@ static void time_in_which_nobody_ran_is_no_stall(void **state)
     r.in_op = op_is_suspended;
     train(&r);
     finish(&r);
-    assert_lacks(r.s->t.log, "no sign of life");
+    assert_lacks(r.s->t.log, "no progress");
 }
 
 static bool beat_names(const char *path, const char *hook)

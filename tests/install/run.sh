@@ -30,7 +30,7 @@ ahead=$source/examples/read_ahead
 try "read_ahead, configure" cmake -S "$ahead" -B "$work/ahead" -DCMAKE_PREFIX_PATH="$prefix"
 try "read_ahead, build" cmake --build "$work/ahead"
 try "read_ahead, run" "$work/ahead/read_ahead" "$work/line"
-grep -q "is restored" "$work/log" || { echo "FAILED: read_ahead did not end with the best"; cat "$work/log"; exit 1; }
+grep -q "restored the best state" "$work/log" || { echo "FAILED: read_ahead did not end with the best"; cat "$work/log"; exit 1; }
 
 textfile=$source/examples/prometheus
 try "prometheus, configure" cmake -S "$textfile" -B "$work/textfile" -DCMAKE_PREFIX_PATH="$prefix"

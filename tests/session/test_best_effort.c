@@ -49,9 +49,8 @@ static void the_training_goes_on_without_it(void **state)
     assert_string_equal(play_calls(p), "a.before b.before c.before run a.after b.after c.after");
     assert_int_equal(play_train(p), 2);
     assert_string_equal(play_calls(p), "a.before c.before run a.after c.after");
-    assert_contains(p->t.log,
-                    "hook 'b', after_run at step 1: the disk is full; the training goes on, and the hook is called "
-                    "again in 1 s");
+    assert_contains(p->t.log, "hook 'b', after_run at step 1: the disk is full; training continues, and the hook is called "
+                              "again in 1 s");
 }
 
 static void one_that_fails_before_the_run_is_left_out_of_it(void **state)
@@ -139,7 +138,7 @@ static void after_the_last_failure_that_it_may_have_it_is_left_alone(void **stat
     play_train(p);
     hs_script_advance(p->script, 1);
     play_train(p);
-    assert_contains(p->t.log, "the disk is full; the training goes on without this hook");
+    assert_contains(p->t.log, "the disk is full; training continues without this hook");
     sick.fails = false;
     hs_script_advance(p->script, 1e6);
     play_train(p);
@@ -221,7 +220,7 @@ static void the_outcome_counts_and_the_log_tells(void **state)
     assert_int_equal(p->outcome.failing_hooks, 2);
     assert_int_equal(p->outcome.failures, 5);
     assert_int_equal(p->a.outcome.failures, 5); /* the hooks' close has it, too */
-    assert_contains(p->t.log, "'b' failed 3 times, and the training went on; the last time: hook 'b', after_run at step 3");
+    assert_contains(p->t.log, "'b' failed 3 times, and training continued; last error: hook 'b', after_run at step 3");
 }
 
 static void other_hooks_fail_the_run_as_ever(void **state)
@@ -261,7 +260,7 @@ static void its_state_fails_no_copy_of_the_rest(void **state)
     play_open(p, &hook, 1);
     play_train(p);
     assert_ok(hs_raw_session_copy_state(hs_session_raw(p->session), &copy, &p->err), &p->err);
-    assert_contains(p->t.log, "hook 'b', save_state at step 1: its file is full; the training goes on");
+    assert_contains(p->t.log, "hook 'b', save_state at step 1: its file is full; training continues");
     play_train(p);
     assert_ok(hs_raw_session_restore_copy(hs_session_raw(p->session), copy, &p->err), &p->err);
     assert_int_equal(hs_session_global_step(p->session, NULL), 1);
@@ -311,7 +310,7 @@ static void what_it_has_asked_for_before_it_failed_is_left_out(void **state)
     play_probe(p, b, .wants = &wants);
     open_with_b(p, 0);
     assert_ok(play_run(p, (const char *const[]){"a", NULL}, given), &p->err);
-    assert_contains(p->t.log, "'a' is fed twice: by the caller and by b; the training goes on");
+    assert_contains(p->t.log, "'a' is fed twice: by the caller and by b; training continues");
     assert_string_equal(hs_script_last_run(p->script), "fetch a; feed a");
     assert_true(hs_run_values_number(p->values, 0) == 2);
 }

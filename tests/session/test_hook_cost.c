@@ -49,7 +49,7 @@ static void a_hook_that_takes_long_is_timed_and_named(void **state)
     assert_int_equal(cost_of(p, 2).largest_ns, 0);
     play_close(p);
     assert_contains(p->t.log, "hook 'b' took ");
-    assert_contains(p->t.log, "in 100 runs, the longest 0.250 s, in after_run");
+    assert_contains(p->t.log, "in 100 runs, the longest 0.250 s in after_run");
     assert_lacks(p->t.log, "hook 'a' took");
 }
 

@@ -27,7 +27,7 @@ static void fails_with(void **state, hs_code code)
     assert_int_equal(lost_inc(l), 2);
     assert_int_equal(hs_session_recoveries(l->session), 1);
     assert_contains(l->t.log, "recovering, attempt 1 of 10: ");
-    assert_contains(l->t.log, "recovered, from step 2 to step 0, as it was at the opening");
+    assert_contains(l->t.log, "step 0: recovered from step 2, with the state of the opening");
 }
 
 static void ms_059_aborted_begins_anew(void **state)
@@ -51,7 +51,7 @@ static void ms_061_the_newest_checkpoint_is_where_it_goes_on(void **state)
     assert_int_equal(lost_inc(l), 3);
     assert_false(hs_session_should_stop(l->session));
     assert_int_equal(lost_inc(l), 4);
-    assert_contains(l->t.log, "to step 2, restored from ");
+    assert_contains(l->t.log, "step 2: recovered from step 2, restored from ");
 }
 
 /* Beginning anew would throw the training away. */
@@ -479,7 +479,7 @@ static void what_was_not_copied_cannot_be_recovered(void **state)
     hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE(4), v);
     l->recovery.snapshot_limit = 39; /* a byte less than there is */
     lost_open(l, NULL);
-    assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit, 39 bytes");
+    assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit (39 bytes)");
     l->fails_left = 1;
     l->fails_with = HS_ABORTED;
     assert_fails(lost_run(l, "fail"), HS_FAILED_PRECONDITION, &l->err, "there is nothing to recover from");
@@ -495,7 +495,7 @@ static void more_than_a_gib_is_not_copied_by_default(void **state)
     assert_non_null(v);
     hs_graph_variable(l->graph, "v", HS_DOUBLE, HS_SHAPE((int64_t)(gib / sizeof(double))), v); /* the step is the rest */
     lost_open(l, NULL);
-    assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit, 1073741824 bytes");
+    assert_contains(l->t.log, "larger than hs_recovery.snapshot_limit (1073741824 bytes)");
     lost_close(l);
     free(v);
 }
@@ -518,7 +518,7 @@ static void what_was_not_copied_is_initialized_anew(void **state)
     assert_int_equal(lost_step(l), 0);
     assert_int_equal(hs_raw_session_restores(raw), restores + 1);
     assert_false(hs_raw_session_metric(raw, "m", NULL, NULL));
-    assert_contains(l->t.log, "to step 0, initialized anew");
+    assert_contains(l->t.log, "step 0: recovered from step 1, initialized");
 }
 
 static void the_copy_goes_when_there_is_a_checkpoint(void **state)
@@ -769,7 +769,7 @@ static hs_code lose_and_recover(test_env *t, void *user)
     lost l = {.fails_left = 1, .fails_with = HS_ABORTED};
     (void)user;
     test_tolerate_harmless(t); /* the copy grows instead */
-    test_tolerate(t, "until a checkpoint is saved there is nothing to recover from: ");
+    test_tolerate(t, "no recovery is possible until a checkpoint is saved: ");
     if (!graph)
         return HS_RESOURCE_EXHAUSTED;
     hs_graph_global_step(graph, NULL, NULL);

@@ -19,7 +19,7 @@ static void is_skipped(lost *l, int64_t step)
     char text[64];
     test_env_clear_log(&l->t);
     assert_int_equal(lost_inc(l), step);
-    snprintf(text, sizeof text, "WARNING: step %lld is not saved", (long long)step);
+    snprintf(text, sizeof text, "WARNING: step %lld: not saved", (long long)step);
     assert_contains(l->t.log, text);
     assert_int_equal(hs_session_recoveries(l->session), 0);
 }

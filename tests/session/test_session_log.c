@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever looks only at the log learns why a session was not opened, or failed: once. */
+/* Why a session was not opened, or failed, is reported once: in the returned error, or in the log if there is none. */
 #include "session/probe.h"
+
+#include <signal.h>
 
 static size_t lines_of(const play *p, const char *level)
 {
@@ -19,13 +21,13 @@ static void assert_logged(const play *p, const char *says, const char *message)
     assert_int_equal(lines_of(p, "ERROR: "), 1);
 }
 
-/* Opening has failed. Closing what is not there, as every program does, says nothing more. */
+/* Opening has failed, with an error. Closing what is not there, as every program does, logs nothing either. */
 static void assert_not_opened(play *p)
 {
     assert_null(p->session);
     assert_true(p->err.message[0]);
     play_close(p);
-    assert_logged(p, "the session was not opened", p->err.message);
+    assert_int_equal(lines_of(p, "ERROR: "), 0);
     test_env_clear_log(&p->t);
 }
 
@@ -71,21 +73,34 @@ static void a_backend_that_keeps_a_session_from_opening(void **state)
     assert_not_opened(p);
 }
 
-/* Who asks for no error finds it in the log all the same. */
-static void it_is_logged_for_who_asks_for_no_error(void **state)
+static void a_caller_without_an_error_finds_it_in_the_log(void **state)
 {
     play *p = *state;
     assert_null(hs_session_open(p->backend, HS_SESSION_OPTIONS(.config = {NULL, 1}), NULL));
-    assert_int_equal(lines_of(p, "ERROR: the session was not opened: "), 1);
+    assert_int_equal(lines_of(p, "ERROR: session not opened: "), 1);
+    assert_int_equal(hs_session_close(NULL, NULL).reason, HS_REASON_FAILED);
+    assert_int_equal(lines_of(p, "ERROR: "), 1);
 }
 
 /* What the session failed of. */
 
 static void assert_failure_logged(play *p, const char *says)
 {
-    assert_int_equal(lines_of(p, "ERROR: "), 0); /* a run that fails is its caller's business, who may go on */
-    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_int_equal(lines_of(p, "ERROR: "), 0); /* a failed run is its caller's business, who may continue */
+    p->outcome = hs_session_close(p->session, NULL);
+    p->session = NULL;
+    assert_int_equal(p->outcome.reason, HS_REASON_FAILED);
     assert_logged(p, says, p->outcome.error.message);
+}
+
+static void a_failure_that_is_returned_is_not_logged(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "as told");
+    play_open_probes(p, 1);
+    assert_int_equal(play_close(p)->reason, HS_REASON_FAILED);
+    assert_contains(p->err.message, "as told");
+    assert_string_equal(p->t.log, "");
 }
 
 static void a_run_that_failed(void **state)
@@ -95,7 +110,7 @@ static void a_run_that_failed(void **state)
     play_open_probes(p, 1);
     play_train(p);
     assert_int_equal(hs_session_run(p->session, "train", &p->err), HS_INTERNAL);
-    assert_failure_logged(p, "the session failed at step 2");
+    assert_failure_logged(p, "session failed");
 }
 
 static void the_callers_own_error(void **state)
@@ -103,7 +118,7 @@ static void the_callers_own_error(void **state)
     play *p = *state;
     play_open_probes(p, 1);
     hs_session_fail(p->session, test_error(HS_USER, "no batches any more"));
-    assert_failure_logged(p, "the session failed at step 0");
+    assert_failure_logged(p, "step 0: session failed");
 }
 
 static void a_threads_error(void **state)
@@ -111,7 +126,7 @@ static void a_threads_error(void **state)
     play *p = *state;
     play_open_probes(p, 1);
     hs_coordinator_request_stop(hs_session_coordinator(p->session), &(hs_error){.code = HS_UNKNOWN, .message = "lost"});
-    assert_failure_logged(p, "the session failed at step 0");
+    assert_failure_logged(p, "step 0: session failed");
 }
 
 static void an_end_that_failed(void **state)
@@ -119,7 +134,7 @@ static void an_end_that_failed(void **state)
     play *p = *state;
     play_probe(p, a, .fails_in = PROBE_END, .fails_at = 1, .message = "as told");
     play_open_probes(p, 1);
-    assert_failure_logged(p, "the session failed at step 0");
+    assert_failure_logged(p, "session failed");
 }
 
 static hs_code fail_to_close(void *session, hs_error *err)
@@ -135,7 +150,64 @@ static void a_backend_that_failed_to_close(void **state)
     p->spied.close = fail_to_close;
     p->backend.ops = &p->spied;
     play_open_probes(p, 1);
-    assert_failure_logged(p, "the session failed at step 0");
+    assert_failure_logged(p, "step 0: session failed");
+}
+
+/* Stops before the end. */
+
+static hs_code save_each_boundary(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->point == PROBE_BOUNDARY)
+        hs_raw_session_record_save(hs_run_context_session(call->run), hs_run_context_global_step(call->run, NULL));
+    return HS_OK;
+}
+
+static hs_code save_at_the_creation(probe *p, const probe_call *call)
+{
+    (void)p;
+    if (call->point == PROBE_CREATE)
+        hs_raw_session_record_save(call->raw, 0);
+    return HS_OK;
+}
+
+/* The log of a session of one step that a signal stops. */
+static const char *log_of_signal(play *p, int number, hs_code (*act)(probe *p, const probe_call *call), bool done)
+{
+    test_env_clear_log(&p->t);
+    play_probe(p, a, .act = act);
+    p->session =
+        hs_session_open(p->backend, HS_SESSION_OPTIONS(.signals = true, .hooks = HS_HOOKS(probe_hook(&p->a))), &p->err);
+    play_train(p);
+    raise(number);
+    if (done)
+        hs_session_request_done(p->session);
+    play_close(p);
+    return p->t.log;
+}
+
+static void a_signal_and_where_to_continue(void **state)
+{
+    play *p = *state;
+    assert_string_equal(log_of_signal(p, SIGTERM, save_each_boundary, false),
+                        "INFO: SIGTERM: stopping after step 1\nINFO: saved step 1; start again to continue\n");
+    hs_script_set_step(p->script, 0);
+    assert_string_equal(log_of_signal(p, SIGINT, save_at_the_creation, false),
+                        "INFO: SIGINT: stopping after step 1\n"
+                        "WARNING: step 1 is not saved; start again to continue from step 0\n");
+    assert_string_equal(log_of_signal(p, SIGINT, NULL, false), "INFO: SIGINT: stopping after step 2\n");
+    assert_string_equal(log_of_signal(p, SIGTERM, save_each_boundary, true), "INFO: SIGTERM: stopping after step 3\n");
+}
+
+static void a_request_and_where_to_continue(void **state)
+{
+    play *p = *state;
+    play_probe(p, a, .act = save_each_boundary);
+    play_open_probes(p, 1);
+    play_train(p);
+    hs_session_request_stop(p->session);
+    play_close(p);
+    assert_string_equal(p->t.log, "INFO: saved step 1; start again to continue\n");
 }
 
 /* Good ends. */
@@ -198,12 +270,15 @@ int main(void)
         play_test(options_that_keep_a_session_from_opening),
         play_test(hooks_that_keep_a_session_from_opening),
         play_test(a_backend_that_keeps_a_session_from_opening),
-        play_test(it_is_logged_for_who_asks_for_no_error),
+        play_test(a_caller_without_an_error_finds_it_in_the_log),
+        play_test(a_failure_that_is_returned_is_not_logged),
         play_test(a_run_that_failed),
         play_test(the_callers_own_error),
         play_test(a_threads_error),
         play_test(an_end_that_failed),
         play_test(a_backend_that_failed_to_close),
+        play_test(a_signal_and_where_to_continue),
+        play_test(a_request_and_where_to_continue),
         play_test(a_good_end_logs_nothing),
         play_test(a_run_that_a_good_one_made_up_for_is_not_logged),
         play_test(no_hooks_are_no_reason_for_a_warning),

@@ -147,7 +147,7 @@ static void a_file_that_is_gone_is_left_out(void **state)
     hs_event_reader *reader = open_reader(false);
     remove(name(1));
     assert_step(reader, 2);
-    assert_contains(t.log, "is gone");
+    assert_contains(t.log, "was deleted");
     hs_event_reader_close(reader);
 }
 

@@ -176,7 +176,7 @@ static void wr_017s_a_full_queue_may_drop(void **state)
     assert_int_equal(status.events, EVENTS);
     assert_in_range(EVENTS - status.dropped, QUEUE / MOST, 2 * (QUEUE / LEAST + 1));
     close_writer(f, w);
-    assert_contains(f->t.log, "is full: events are lost, and counted");
+    assert_contains(f->t.log, "the queue is full; events are lost");
     assert_contains(f->t.log, "of 1000 events of ");
 }
 

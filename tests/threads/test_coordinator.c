@@ -373,7 +373,7 @@ static void after_a_second_it_is_told_for_whom_it_waits(void **state)
     env.logger = t->env.logger;
     hs_coordinator *made = hs_coordinator_new(HS_COORDINATOR_OPTIONS(.env = &env), &err);
     assert_ok(join_with_straggler(made, &go_on, 1.1, true, &err), &err);
-    assert_contains(t->log, "INFO: the stop was requested; waiting up to 1.1 seconds for: 'stays'");
+    assert_contains(t->log, "INFO: stop requested; waiting up to 1.1 seconds for: 'stays'");
     hs_coordinator_free(made);
     free(t);
 }

@@ -133,7 +133,7 @@ class Cat(EventsCase):
         self.write(FIRST, scalars(1, loss=1) + damaged + scalars(3, loss=3))
         output, said = self.tool("events", "cat", "--json", "run", status=1)
         self.assertEqual([json.loads(line)["step"] for line in output.splitlines()], [1, 3])
-        self.assertIn(f"the record at byte {len(damaged)}; {len(damaged)} bytes were passed over", said)
+        self.assertIn(f"the record at byte {len(damaged)}; {len(damaged)} bytes skipped", said)
 
 
 class Check(EventsCase):

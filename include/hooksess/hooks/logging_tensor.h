@@ -5,8 +5,8 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Logs the values of tensors: "loss = 0.25, accuracy = 0.91 (1.204 sec)", the seconds since the line before. TensorFlow:
- * LoggingTensorHook.
+/* Logs the values of tensors: "step 1200: loss = 0.25, accuracy = 0.91 (0.18 s)". The step is the global step after the
+ * run, and is left out if the graph has none. The seconds are those since the previous line. TensorFlow: LoggingTensorHook.
  *
  * It counts its own runs, not the global step, and logs in the first. The tensors are fetched only in the runs that log. By
  * runs, the rhythm rides in the checkpoint: a resumed run logs when the run that it resumes would have.
@@ -16,8 +16,8 @@
 
 HS_BEGIN_DECLS
 
-/* Writes a line's text, without its end, into `text` (cut at `bytes`); the values are in the order of the tensors. The text
- * stands in the log as it is. */
+/* Writes a whole log line, without its end, into `text` (cut at `bytes`). The values are in the order of the tensors. The
+ * library adds nothing to it, not even the step. */
 typedef void (*hs_logging_format_fn)(void *user, const hs_run_values *values, char *text, size_t bytes);
 
 typedef struct hs_logging_tensor_options {

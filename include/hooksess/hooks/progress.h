@@ -17,9 +17,9 @@
  * whoever lists this hook has asked for. A write that fails is never the training's failure, and raises no SIGPIPE: what a
  * descriptor cannot take now is left out, and one that is closed or broken is not written to again.
  *
- * Who writes lines of his own to the same terminal calls hs_progress_clear before; else they begin where the line ends. So
- * does the standard log: give an environment with a logger that clears the line first (examples/trainer/log.c). Nothing of
- * this hook rides in the checkpoint. */
+ * A program that writes to the same terminal prints its lines by hs_progress_print, or calls hs_progress_clear before. So
+ * must its log: without a logger of the program's, log lines begin where the progress line ends (examples/trainer/log.c).
+ * Nothing of this hook is saved in checkpoints. */
 
 HS_BEGIN_DECLS
 
@@ -42,6 +42,16 @@ typedef struct hs_progress_options {
 /* Threads: any. The graph needs a global step. */
 HS_API hs_hook hs_progress_hook(const hs_progress_options *options);
 #define hs_progress(...) hs_progress_hook(HS_OPTIONS(hs_progress_options, __VA_ARGS__))
+
+/* Prints a line above the progress line, which stays the last line of its terminal. If the hook shows nothing now, or not
+ * on a terminal, it is just printed. For loggers: give the environment one that calls this (examples/trainer/log.c).
+ *
+ * hook  one of hs_progress_hook; otherwise nothing is printed
+ * text  without the end of the line
+ *
+ * Write errors are ignored, as the hook does. Any thread, as long as the hook lives: with the session, or longer
+ * (hs_hook_hold). Beyond TensorFlow. */
+HS_API void hs_progress_print(hs_hook hook, const char *text);
 
 /* Takes the line off its terminal; it comes again when it is due. Without effect where none is shown. Works as long as
  * the hook lives: with the session, or longer (hs_hook_hold). The hook must be one of hs_progress_hook. */

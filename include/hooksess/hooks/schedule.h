@@ -29,7 +29,7 @@
  * overwrites it. hs_finite_guard changes variables only: with its learning_rate, give the schedule a variable.
  *
  * The number is logged and charted as any other: hs_logging_tensor(.tensors = HS_NAMES("loss", "learning_rate")) logs it,
- * and hs_graph_summary_scalar(g, "lr", "learning_rate") charts it. Both show the value that the step used.
+ * and .scalars = HS_NAMES("loss", "learning_rate") charts it. Both show the value that the step used.
  *
  * TensorFlow: tf.train.cosine_decay, piecewise_constant and others.
  *

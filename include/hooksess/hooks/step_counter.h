@@ -5,8 +5,9 @@
 #include <hooksess/hook.h>
 #include <hooksess/trigger.h>
 
-/* Measures how many global steps a second are made: a line in the log, and a scalar "global_step/sec" (the tag has the name
- * of the step's variable) in an event file, where it is given one. TensorFlow: StepCounterHook.
+/* Measures how many global steps a second are made: a log line "step 1200: 85.3 steps/s", and a scalar "global_step/sec"
+ * (the tag has the name of the step's variable) in an event file, where it is given one. Log lines are at least a second
+ * apart: in a fast training only some rates get one. The event file has all of them. TensorFlow: StepCounterHook.
  *
  * The first run begins the count; what it took itself is not in it. By steps, the rhythm rides in the checkpoint: a resumed
  * run has its points where the run that it resumes would have had them, and the first rate is that of the steps since the
@@ -23,7 +24,7 @@
  *     hs_hook hook = hs_step_counter(.summary_dir = "run", .units_per_step = 524288, .unit = "tokens",
  *                                    .flops_per_step = 6.0 * 124e6 * 524288, .peak_flops = 8 * 989e12);
  *
- * logs "global_step/sec: 1.9, tokens/sec: 996147, MFU: 9.4 %", and charts "tokens/sec" and "mfu" (0.094). A training
+ * logs "step 1200: 1.9 steps/s, 9.961e+05 tokens/s, MFU 9.4 %", and charts "tokens/sec" and "mfu" (0.094). A training
  * session has a step counter without units: switch it off there with .log_step_count_steps = HS_NEVER. */
 
 HS_BEGIN_DECLS

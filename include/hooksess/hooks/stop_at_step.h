@@ -19,7 +19,8 @@ HS_BEGIN_DECLS
 
 typedef struct hs_stop_at_step_options {
     size_t size;
-    int64_t num_steps; /* steps to make in this session. 0: last_step counts */
+    /* Steps from the session's creation on, where the step may have been restored. 0: last_step counts */
+    int64_t num_steps;
     int64_t last_step; /* the step at which training is done. Not together with num_steps. 0: no run is made */
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_stop_at_step_options;

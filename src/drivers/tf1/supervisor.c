@@ -67,7 +67,7 @@ static const void *given_or_first(const hs_supervisor *sv, const void *given, co
         return given;
     size_t n = hs__collection_size(sv->backend, key);
     if (n > 1)
-        hs_log(&sv->env, HS_LOG_INFO, "the graph's collection '%s' has %zu items; the first is taken", key, n);
+        hs_log(&sv->env, HS_LOG_INFO, "the graph's collection '%s' has %zu items; the first is used", key, n);
     hs_backend_collection_item(sv->backend, key, 0, &item);
     return item;
 }
@@ -115,7 +115,7 @@ static hs_code take_step(hs_supervisor *sv, const char *given, hs_error *err)
                             "of one int32 or int64",
                             name, (long long)hs_shape_elements(&v.shape), hs_dtype_name(v.dtype));
     if (is_variable && !counts)
-        hs_log(&sv->env, HS_LOG_WARNING, "the variable '%s' is no integer, and is not taken for the global step", name);
+        hs_log(&sv->env, HS_LOG_WARNING, "variable '%s' is not an integer; it is not used as the global step", name);
     if (!*name || (!given && (is_variable ? !counts : !own)))
         return HS_OK;
     hs_code code = hs_backend_find(sv->backend, name, &node, err);

@@ -200,7 +200,7 @@ static hs_code count_steps(void *user, hs_error *err)
     sv->rate_step = step;
     sv->rate_ns = now;
     snprintf(tag, sizeof tag, "%s/sec", sv->global_step);
-    hs_log(&sv->env, HS_LOG_INFO, "%s: %g", tag, steps / secs);
+    hs_log(&sv->env, HS_LOG_INFO, "step %lld: %.4g steps/s", (long long)step, steps / secs);
     hs_summary_writer *writer = begin_event(sv);
     if (writer)
         code = hs_summary_writer_scalar(writer, tag, steps / secs, step, err);
@@ -278,7 +278,7 @@ hs_code hs_supervisor_start_standard_services(hs_supervisor *sv, hs_raw_session 
                             "the standard services run already: end them by hs_supervisor_stop first");
     hs__supervisor_await_services(sv); /* they have ended */
     if (!sv->checkpoint_dir) {
-        hs_log(&sv->env, HS_LOG_WARNING, "the standard services need a checkpoint_dir: none of them is started");
+        hs_log(&sv->env, HS_LOG_WARNING, "standard services not started: they need checkpoint_dir");
         return hs__error_copy(err, NULL);
     }
     sv->session = session;

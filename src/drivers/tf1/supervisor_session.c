@@ -85,10 +85,9 @@ hs_raw_session *hs_supervisor_prepare_or_wait_for_session(hs_supervisor *sv, con
             hs_error why = error;
             hs_supervisor_leave(sv, session, error.code, NULL, &why);
             session = NULL;
-            hs_log(&sv->env, HS_LOG_ERROR, "the session was not opened: %s", error.message);
         }
     }
-    hs__error_copy(err, &error);
+    hs__report_error(sv ? &sv->env : NULL, "session not opened", &error, err);
     return session;
 }
 
@@ -173,7 +172,7 @@ hs_code hs_supervisor_leave(hs_supervisor *sv, hs_raw_session *session, hs_code 
     hs__supervisor_await_services(sv);
     if (left && session) { /* somebody may still run it */
         sv->left_open = true;
-        hs_log(&sv->env, HS_LOG_WARNING, "the session stays open, as threads did not stop: close it when they have ended");
+        hs_log(&sv->env, HS_LOG_WARNING, "session stays open because threads did not stop: close it when they have ended");
         if (error.code)
             hs_error_prefix(&error, "the session stays open, as threads did not stop (%zu)", left);
     } else if (hs_raw_session_close(session, &late))

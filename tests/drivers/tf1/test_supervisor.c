@@ -89,7 +89,7 @@ static void sv_047s_the_first_of_a_collection_is_taken(void **state)
     hs_graph_collect(f->graph, HS_INIT_OP, "other");
     supervise(f, OPTIONS(0));
     assert_string_equal(hs_supervisor_init_op(f->sv), "one");
-    assert_contains(f->t.log, "INFO: the graph's collection 'init_op' has 2 items; the first is taken");
+    assert_contains(f->t.log, "INFO: the graph's collection 'init_op' has 2 items; the first is used");
 }
 
 static void sv_027_the_variable_named_global_step_is_it(void **state)

@@ -83,7 +83,7 @@ static void who_is_ignored_is_counted(void **state)
     assert_ok(hs_supervisor_leave(f->sv, f->session, HS_OK, &options, &f->err), &f->err);
     assert_string_equal(f->err.message, "");
     assert_int_equal(left, 1);
-    assert_contains(f->t.log, "WARNING: the session stays open");
+    assert_contains(f->t.log, "WARNING: session stays open");
     close_later(f, thread);
 }
 

@@ -146,10 +146,10 @@ hs_code hs__tf_link_close(hs__tf_link *link, hs_error *err)
         return close_session(link, err);
     bool answers = hs__tf_reach(&link->peers, &error) != HS_UNAVAILABLE;
     if (!answers)
-        hs_log(env, HS_LOG_WARNING, "a session is left as it is, its cluster cannot close it: %s", error.message);
+        hs_log(env, HS_LOG_WARNING, "session abandoned: its cluster cannot close it: %s", error.message);
     job *j = start_job(link, close_session, NULL, &error);
     if (j && !await_job(j, answers ? CLOSING_SECS * 1000 : 0, &error) && answers)
-        hs_log(env, HS_LOG_WARNING, "the session's cluster has not closed it within %d seconds", CLOSING_SECS);
+        hs_log(env, HS_LOG_WARNING, "session abandoned: its cluster has not closed it within %d seconds", CLOSING_SECS);
     else if (answers && error.code)
         hs_log(env, HS_LOG_WARNING, "closing the session: %s", error.message);
     hs__clear(err);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HS_FORMATS_READ_PROGRESS_H
+#define HS_FORMATS_READ_PROGRESS_H
+
+#include "base/env.h"
+
+#include <stdatomic.h>
+
+/* Logs how far a long read has come: nothing in the first second, then a line, and another one every ten seconds. Any
+ * thread may add bytes. */
+typedef struct hs__read_progress {
+    const hs_env *env; /* NULL: nothing is logged */
+    const char *path;
+    uint64_t bytes;  /* of the checkpoint */
+    uint64_t passes; /* how often they are read */
+    atomic_uint_fast64_t read;
+    atomic_int_fast64_t next_ns; /* when the next line is logged */
+} hs__read_progress;
+
+/* `path` is borrowed. */
+void hs__read_progress_begin(hs__read_progress *progress, const hs_env *env, const char *path, uint64_t bytes,
+                             uint64_t passes);
+void hs__read_progress_add(hs__read_progress *progress, uint64_t bytes);
+
+#endif
