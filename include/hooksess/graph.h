@@ -159,6 +159,18 @@ HS_API hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *prov
 /* The usual case: of version 0, and belonging to nothing in particular. */
 HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self);
 
+/* State that is plain bytes of the program: a position, a random number generator.
+ *
+ *     hs_graph_bytes(g, "rng", &rng, sizeof rng);
+ *
+ * name   as in hs_graph_add_state
+ * data   without pointers or files in it, for they mean nothing in another process; it must outlive the session
+ * bytes  at least 1
+ *
+ * HS_INVALID_ARGUMENT if data is NULL or bytes is 0. A restore fails with HS_INVALID_ARGUMENT if the checkpoint has another
+ * number of bytes. */
+HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes);
+
 /* A queue: what threads of the session's produce ahead of the steps that consume it. TensorFlow: FIFOQueue, QueueRunner.
  *
  *     hs_graph_queue(g, .name = "input", .capacity = 4, .produce = read_batch, .user = &reader,

@@ -222,12 +222,11 @@ class graph
         check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), hs_shape_of(0, nullptr), &scalar));
     }
 
-    /* A variable of bytes, for what has neither pointers nor files in it: the position in the data, say. */
+    /* State that is plain bytes, with neither pointers nor files in it: the position in the data, say. See hs_graph_bytes. */
     template <class T> void bytes(const std::string &name, T &plain)
     {
         static_assert(std::is_trivially_copyable_v<T>, "its bytes are not all of it");
-        const int64_t size = sizeof plain;
-        check(hs_graph_variable(get(), name.c_str(), HS_UINT8, hs_shape_of(1, &size), &plain));
+        check(hs_graph_bytes(get(), name.c_str(), &plain, sizeof plain));
     }
 
     /* A value: memory that ops write and hooks read. Not saved. */

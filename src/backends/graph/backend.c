@@ -129,7 +129,7 @@ static bool graph_variable(void *self, size_t index, hs_variable *out)
 static const hs_state_provider *graph_state(void *self, size_t index)
 {
     const hs_graph *graph = self;
-    return index < graph->n_states ? &graph->states[index] : NULL;
+    return index < graph->n_states ? &graph->states[index].provider : NULL;
 }
 
 static hs_code graph_graph_def(void *self, hs_bytes *out, hs_error *err)

@@ -362,18 +362,20 @@ hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *given, hs_
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "state '%s': a name is letters, digits and _ . / -, and begins with none of / -", state.name);
     for (size_t i = 0; i < graph->n_states; i++)
-        if (strcmp(graph->states[i].name, state.name) == 0)
+        if (strcmp(graph->states[i].provider.name, state.name) == 0)
             return hs_error_set(err, HS_ALREADY_EXISTS, "state '%s': the graph has one of that name already", state.name);
-    if ((code = hs__reserve(&graph->env, &graph->states, &graph->states_capacity, graph->n_states + 1, sizeof state, err)))
+    if ((code = hs__reserve(&graph->env, &graph->states, &graph->states_capacity, graph->n_states + 1,
+                            sizeof *graph->states, err)))
         return code;
     const char *identity = state.identity;
     state.name = hs__strdup(&graph->env, state.name);
     state.identity = identity ? hs__strdup(&graph->env, identity) : NULL;
+    hs__graph_state added = {.provider = state};
     if (!state.name || (identity && !state.identity)) {
-        hs__graph_free_state(&graph->env, &state);
+        hs__graph_free_state(&graph->env, &added);
         return hs__no_memory(err, strlen(given->name), "a name");
     }
-    graph->states[graph->n_states++] = state;
+    graph->states[graph->n_states++] = added;
     return HS_OK;
 }
 
@@ -390,6 +392,55 @@ hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider)
 hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self)
 {
     return hs_graph_add_state(graph, HS_STATE_PROVIDER(.name = name, .save = save, .load = load, .self = self));
+}
+
+/* State that is bytes of the program's. */
+typedef struct {
+    void *data;
+    size_t size;
+} plain_bytes;
+
+static hs_code save_bytes(void *self, hs_state_writer *out, hs_error *err)
+{
+    const plain_bytes *bytes = self;
+    return hs_state_writer_write(out, bytes->data, bytes->size, err);
+}
+
+static hs_code load_bytes(void *self, hs_state_reader *in, hs_error *err)
+{
+    const plain_bytes *bytes = self;
+    if (hs_state_reader_remaining(in) != bytes->size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "it has %zu bytes there and %zu in the program (hs_graph_bytes)",
+                            hs_state_reader_remaining(in), bytes->size);
+    return hs_state_reader_read(in, bytes->data, bytes->size, err);
+}
+
+static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t size, hs_error *err)
+{
+    if (!data || !size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "state '%s': %s", name ? name : "?",
+                            data ? "it has 0 bytes" : "its data is NULL");
+    plain_bytes *bytes = hs__alloc(&graph->env, 1, sizeof *bytes);
+    if (!bytes)
+        return hs__no_memory(err, sizeof *bytes, "state");
+    *bytes = (plain_bytes){data, size};
+    hs_code code = hs__graph_add_state(
+        graph, HS_STATE_PROVIDER(.name = name, .save = save_bytes, .load = load_bytes, .self = bytes, .bytes = size), err);
+    if (code)
+        hs__free(&graph->env, bytes);
+    else
+        graph->states[graph->n_states - 1].owned = bytes;
+    return code;
+}
+
+hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes)
+{
+    hs_code code = hs__graph_check_open(graph, "state", name);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_bytes(graph, name, data, bytes, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),

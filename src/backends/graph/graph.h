@@ -66,6 +66,12 @@ enum {
     HS__BUILTINS,
 };
 
+/* A piece of state. */
+typedef struct {
+    hs_state_provider provider; /* its name and identity are copies */
+    void *owned;                /* its self, if that is the graph's; NULL: the program's */
+} hs__graph_state;
+
 /* An item of a collection. */
 typedef struct {
     char *key;
@@ -87,7 +93,7 @@ struct hs_graph {
     size_t n_nodes, nodes_capacity;
     hs__collected *collected;
     size_t n_collected, collected_capacity;
-    hs_state_provider *states;
+    hs__graph_state *states;
     size_t n_states, states_capacity;
     hs__graph_node *global_step;
     hs__graph_node *merge_summaries;    /* NULL: not made yet */
@@ -122,7 +128,7 @@ struct hs_op {
 /* graph.c. Lets go of the graph; with the last one it is freed. */
 void hs__graph_release(hs_graph *graph);
 void hs__graph_free_node(const hs_env *env, hs__graph_node *node);
-void hs__graph_free_state(const hs_env *env, const hs_state_provider *state);
+void hs__graph_free_state(const hs_env *env, const hs__graph_state *state);
 
 /* build.c */
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);
