@@ -22,8 +22,9 @@ typedef struct hs_node {
 
 /* A variable: memory that lives as long as a session and is saved with checkpoints. Frozen. */
 enum {
-    HS_VARIABLE_LOCAL = 1,   /* not saved: a metric's accumulator, say */
-    HS_VARIABLE_OUTLIVES = 2 /* it outlives the session, and the init op leaves it as it is: the program's memory */
+    HS_VARIABLE_LOCAL = 1,    /* not saved: a metric's accumulator, say */
+    HS_VARIABLE_OUTLIVES = 2, /* it outlives the session, and the init op leaves it as it is: the program's memory */
+    HS_VARIABLE_MOVES = 4     /* its memory may move between two calls of the backend, or be missing (read_variable) */
 };
 typedef struct hs_variable {
     const char *name;
@@ -142,9 +143,12 @@ typedef struct hs_backend_ops {
     /* (required) Frees the session, also when it fails. */
     hs_code (*close)(void *session, hs_error *err);
     /* A variable's value by its index: a view, until the next call with this session (HS_BACKEND_KEEPS_VIEWS).
-     * HS_FAILED_PRECONDITION if it has not been initialized. */
+     * HS_FAILED_PRECONDITION if it has not been initialized. With HS_VARIABLE_MOVES, value->data is NULL as long as the
+     * variable has no memory: checkpoints then record that, and not a value. */
     hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
-    /* Sets a variable to a host tensor of its dtype and shape (checked by the caller). */
+    /* Sets a variable to a host tensor of its dtype and shape (checked by the caller). With HS_VARIABLE_MOVES, a variable
+     * without memory gets some first. value->data NULL restores a variable that had no memory when it was saved: the
+     * backend sets it to its first value, or does nothing if it still has no memory. */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
     hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
     /* Sets the session's guard. From then on, views of variables in host memory that read_variable gave stay good until
@@ -153,7 +157,8 @@ typedef struct hs_backend_ops {
     void (*guard)(void *session, hs_write_guard guard);
     /* Lends the host memory that a variable is in, also before it has been initialized, to be filled with a value; then
      * write_variable is called with that very memory. Until then the variable must not be used. Any failure: it is set by
-     * a copy. */
+     * a copy. With HS_VARIABLE_MOVES, a variable without memory gets some, of zeros; any failure but HS_UNIMPLEMENTED then
+     * makes the restore fail, before anything is changed. */
     hs_code (*lend_variable)(void *session, size_t index, hs_tensor *memory, hs_error *err);
     /* Another handle on a session, for `run` and `close` alone: with it one more thread can run ops while others do. Such
      * ops read and write no variables (else HS_FAILED_PRECONDITION); what they give is the handle's own. Called by the

@@ -144,7 +144,8 @@ HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const cha
  * session runs on. An op that has a list of what it writes (hs_op_def.writes) waits for what it is about to change, one
  * that has none waits for all. For programs in which nothing but ops of the session changes variables: what the program or
  * a hook writes to their memory itself, while it is being copied, is in the checkpoint in part. A hook changes a variable
- * by an op (hook.h). Backends that cannot tell what an op changes copy all at once. */
+ * by an op (hook.h). Backends that cannot tell what an op changes copy all at once. Variables whose memory may move
+ * (hs_graph_variable_at) are copied when the save is asked for, so the program may move or free it at any time. */
 
 /* What became of a save in the background. Frozen. */
 typedef struct hs_save_result {
@@ -190,7 +191,8 @@ typedef enum hs_restore_event {
     HS_RESTORE_EVENT_MISSING = 2,    /* the checkpoint has no tensor `name` */
     HS_RESTORE_EVENT_MISMATCHED = 3, /* the tensor `name` has another dtype or shape, which `detail` tells */
     HS_RESTORE_EVENT_EXTRA = 4,      /* no variable takes the tensor `name` */
-    HS_RESTORE_EVENT_REJECTED = 5    /* the checkpoint `name` is damaged, as `detail` tells; the one before it is tried */
+    HS_RESTORE_EVENT_REJECTED = 5,   /* the checkpoint `name` is damaged, as `detail` tells; the one before it is tried */
+    HS_RESTORE_EVENT_WITHOUT_MEMORY = 6 /* the variable `name` had no memory when it was saved (hs_graph_variable_at) */
 } hs_restore_event;
 typedef void (*hs_restore_report_fn)(void *user, hs_restore_event event, const char *name, const char *detail);
 

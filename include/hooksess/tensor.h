@@ -60,7 +60,7 @@ typedef struct hs_shape {
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
-/* Memory that is not the host's: how to bring bytes to the host and back. `user` is passed to both functions. It must
+/* Memory that is not the host's: how to bring bytes to the host and back. `user` is passed to all functions. It must
  * outlive the tensors that point at it. Both copies are finished when the function returns. They are made by the thread
  * that reads or sets the tensor: of a session's, by the one that runs it, also for a save in the background. What else has
  * gone wrong on the device by then may be their error, too. */
@@ -70,6 +70,9 @@ typedef struct hs_memory {
     int32_t device_id;
     hs_code (*to_host)(void *user, void *host, const void *device, size_t bytes, hs_error *err);
     hs_code (*from_host)(void *user, void *device, const void *host, size_t bytes, hs_error *err);
+    /* Allocates `bytes` for a variable whose pointer is NULL when it is restored (hs_graph_variable_at). The program frees
+     * it. NULL: such a restore fails with HS_FAILED_PRECONDITION */
+    hs_code (*allocate)(void *user, size_t bytes, void **device, hs_error *err);
     void *user;
 } hs_memory;
 

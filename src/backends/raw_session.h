@@ -61,6 +61,7 @@ struct hs_raw_session {
     size_t n_states, states_capacity;
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
     bool loading_states;       /* a provider is loading: none can be added */
+    bool told_without_memory;  /* the log has named variables without memory */
     char *restored_from;
     int64_t restores;       /* how many there were */
     hs_error saves_refused; /* why; HS_OK: they are not */

@@ -124,7 +124,7 @@ static hs_code add(void *user, const hs__saved *saved, hs_error *err)
     hs_code code = hs__reserve(image->env, &image->items, &image->capacity, image->n + 1, sizeof *image->items, err);
     if (code || (code = put(image, saved->name, strlen(saved->name) + 1, &item.name, err)))
         return code;
-    if (t->overlap && saved->lent && value->bytes >= LARGE) {
+    if (t->overlap && saved->lent && !saved->moves && value->bytes >= LARGE) {
         item.state = LEFT;
         if ((code = make_room(image, value->bytes, &item.data, err)) || (code = leave(image, saved, err)))
             return code;
@@ -289,7 +289,11 @@ static hs_code each(const hs__image *image, size_t from, size_t to, hs__take_fn 
     for (size_t i = from; !code && i < to; i++) {
         const struct hs__image_item *item = &image->items[i];
         const char *name = (const char *)image->data + item->name;
-        hs__saved saved = {name, item->value, item->is_part ? &item->slice : NULL, HS__NONE, false, item->follows};
+        hs__saved saved = {.name = name,
+                           .value = item->value,
+                           .slice = item->is_part ? &item->slice : NULL,
+                           .variable = HS__NONE,
+                           .follows = item->follows};
         saved.value.data = image->data + item->data;
         saved.value.memory = NULL;
         if (saved.value.dtype == HS_STRING)

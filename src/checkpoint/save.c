@@ -436,6 +436,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
     notice_return(saver, session);
+    hs__tell_without_memory(saver, session);
     if (options.background)
         return hs__background_save(saver, session, prefix, step, &options, err);
     hs__background_wait(saver);

@@ -121,11 +121,40 @@ static int by_name(const void *name, const void *saved)
     return strcmp(name, ((const hs__saved *)saved)->name);
 }
 
+static size_t find_state(const restoring *r, const char *key)
+{
+    for (size_t i = 0; i < r->n_states; i++)
+        if (strcmp(r->states[i].name, key) == 0)
+            return i;
+    return HS__NONE;
+}
+
+/* Had the variable no memory when the copy was made? */
+static hs_code find_without(const restoring *r, const hs_variable *variable, bool *found, hs_error *err)
+{
+    *found = false;
+    if (!(variable->flags & HS_VARIABLE_MOVES))
+        return HS_OK;
+    char *key = hs__variable_key(r->env, variable->name, HS__VARIABLE_NULL);
+    if (!key)
+        return hs__no_memory(err, strlen(variable->name), "a name");
+    *found = find_state(r, key) != HS__NONE;
+    hs__free(r->env, key);
+    return HS_OK;
+}
+
 static hs_code match(const restoring *r, const hs_variable *variable, const hs__saved **out, hs_error *err)
 {
+    static const hs__saved without_memory = {.name = "a variable without memory"};
     const hs__saved *saved =
         r->n_variables ? bsearch(variable->name, r->variables, r->n_variables, sizeof *saved, by_name) : NULL;
     hs_shape shape = saved ? hs_tensor_shape(&saved->value) : HS_SCALAR;
+    bool without = false;
+    hs_code code = saved ? HS_OK : find_without(r, variable, &without, err);
+    if (without)
+        *out = &without_memory;
+    if (code || without)
+        return code;
     if (!saved)
         return hs_error_set(err, HS_NOT_FOUND, "%s has no variable '%s'; restore it into the graph that it was taken of",
                             r->source, variable->name);
@@ -142,14 +171,16 @@ static hs_code match_variables(restoring *r, const hs_raw_session *session, hs_e
     hs_saver all = plain_saver(r->env);
     hs_code code = HS_OK;
     bool done = false;
+    void *lent;
     while (!code && !done) {
         hs_variable variable;
         bool saved = hs__saver_variable(&all, session, r->n_of, &variable, &done);
         if (done || (code = hs__reserve(r->env, &r->of, &r->of_capacity, r->n_of + 1, sizeof *r->of, err)))
             break;
         r->of[r->n_of] = NULL;
-        if (saved)
-            code = match(r, &variable, &r->of[r->n_of], err);
+        if (saved && !(code = match(r, &variable, &r->of[r->n_of], err)) && r->of[r->n_of]->value.data &&
+            variable.flags & HS_VARIABLE_MOVES)
+            code = hs__session_lend(session, r->n_of, &variable, r->of[r->n_of]->value.bytes, &lent, err);
         r->n_of++;
     }
     return code;
@@ -205,14 +236,6 @@ static hs_code store(restoring *r, const char *key, size_t at, hs_error *err)
     return code ? code : copy_attributes(state, r, at + 1, err);
 }
 
-static size_t find_state(const restoring *r, const char *key)
-{
-    for (size_t i = 0; i < r->n_states; i++)
-        if (strcmp(r->states[i].name, key) == 0)
-            return i;
-    return HS__NONE;
-}
-
 static bool has_provider(const hs_raw_session *session, const char *key)
 {
     for (size_t i = 0; i < session->n_states; i++)
@@ -251,7 +274,7 @@ static hs_code write_variables(const restoring *r, const hs_raw_session *session
     for (size_t i = 0; !code && i < r->n_of; i++) {
         if (!r->of[i])
             continue;
-        code = hs__settle(session->ops.write_variable(session->handle, i, &r->of[i]->value, err), r->of[i]->name, err);
+        code = hs__session_write(session, i, r->of[i]->name, &r->of[i]->value, err);
         if (code)
             hs_error_prefix(err, "setting variable '%s' to what %s has", r->of[i]->name, r->source);
     }

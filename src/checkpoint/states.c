@@ -328,7 +328,7 @@ static hs_code take_attribute(const hs_env *env, const char *key, const char *wh
                               hs__take_fn take, void *user, hs_error *err)
 {
     char *name = hs__format(env, "%s%s", key, which);
-    hs_code code = name ? take(user, &(hs__saved){name, *value, NULL, HS__NONE, false, false}, err)
+    hs_code code = name ? take(user, &(hs__saved){.name = name, .value = *value, .variable = HS__NONE}, err)
                         : hs__no_memory(err, strlen(key), "a name");
     hs__free(env, name);
     return code;
@@ -340,7 +340,7 @@ hs_code hs__take_state(const hs_env *env, const hs__stored_state *state, hs__tak
     hs_tensor data = hs_tensor_of(HS_UINT8, (hs_shape){.rank = 1, .dims = {(int64_t)state->bytes}}, state->data);
     hs_tensor version = hs_tensor_of(HS_INT64, HS_SCALAR, &state->version);
     hs_tensor text = hs_tensor_of(HS_STRING, HS_SCALAR, &identity);
-    hs_code code = take(user, &(hs__saved){state->key, data, NULL, HS__NONE, false, false}, err);
+    hs_code code = take(user, &(hs__saved){.name = state->key, .value = data, .variable = HS__NONE}, err);
     if (!code && state->version)
         code = take_attribute(env, state->key, HS__STATE_VERSION, &version, take, user, err);
     if (!code && state->identity)

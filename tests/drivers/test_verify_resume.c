@@ -12,9 +12,9 @@ enum { STEPS = 8, MIDDLE = 4 };
 /* What is wrong with the program. */
 typedef struct {
     const char *name;
-    bool no_generator, lossy_input, lossy_hook, late_input, clock, swaps; /* of what is saved */
-    bool no_hook, no_directory, quiet, elsewhere, exits_late;             /* of the program */
-    int64_t kill_at, fail_at, exit_at, end_at;                            /* the step */
+    bool no_generator, lossy_input, lossy_hook, late_input, clock, swaps, points; /* of what is saved */
+    bool no_hook, no_directory, quiet, elsewhere, exits_late;                     /* of the program */
+    int64_t kill_at, fail_at, exit_at, end_at;                                    /* the step */
     bool ends_when_resumed, seldom_saved, looks_at_signals, looks_at_environment, verifies_again;
     const char *const *fetches, *const *ignore;
 } scenario;
@@ -28,6 +28,7 @@ static const scenario scenarios[] = {
     {.name = "late input", .late_input = true},
     {.name = "clock", .clock = true},
     {.name = "swapping", .swaps = true},
+    {.name = "swapping pointers", .points = true},
     {.name = "clock ignored", .clock = true, .ignore = HS_NAMES("hooksess/state/clock")},
     {.name = "killed", .kill_at = MIDDLE + 2},
     {.name = "killed at once", .kill_at = 1},
@@ -53,6 +54,8 @@ typedef struct {
     const scenario *what;
     double position, loss;
     double buffers[2]; /* of a program that swaps them, one of which is a variable */
+    double *newest;    /* of them, or of a program that allocates another one in its third step: */
+    double *moment;
     uint64_t generator;
     int64_t input;    /* where it is */
     int64_t produced; /* how much of it this process has seen */
@@ -78,6 +81,15 @@ static hs_code advance(void *self, hs_op *op, hs_error *err)
         int64_t from = w->produced % 2;
         w->buffers[1 - from] = w->buffers[from] + w->position;
         w->loss = w->buffers[1 - from];
+    }
+    if (w->what->points) {
+        double *next = w->newest == w->buffers ? w->buffers + 1 : w->buffers;
+        if (step > 2 && !w->moment)
+            w->moment = calloc(1, sizeof *w->moment);
+        *next = *w->newest / 2 + w->position + (w->moment ? *w->moment : 0);
+        w->newest = next;
+        if (w->moment)
+            *w->moment += w->position;
     }
     w->produced++;
     return HS_OK;
@@ -159,6 +171,10 @@ static hs_graph *make_graph(walk *w)
     hs_graph_value(g, "loss", HS_DOUBLE, HS_SCALAR, &w->loss);
     if (w->what->swaps)
         hs_graph_variable(g, "u", HS_DOUBLE, HS_SCALAR, &w->buffers[0]);
+    if (w->what->points) {
+        hs_graph_variable_at(g, "newest", HS_DOUBLE, HS_SCALAR, &w->newest);
+        hs_graph_variable_at(g, "moment", HS_DOUBLE, HS_SCALAR, &w->moment);
+    }
     if (!w->what->no_generator)
         hs_graph_state(g, "generator", save_number, load_number, &w->generator);
     if (!w->what->late_input)
@@ -201,7 +217,7 @@ static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
         return hs_verify_resume(
             HS_VERIFY_RESUME_OPTIONS(.argv = (char *[]){"false", NULL}, .program = "false", .steps = STEPS, .train = train),
             NULL, err);
-    walk w = {.what = what, .generator = 1};
+    walk w = {.what = what, .generator = 1, .newest = w.buffers};
     hs_graph *g = make_graph(&w);
     hs_hook hooks[] = {
         {.ops = &counter_ops, .self = &w}, what->no_hook ? (hs_hook){.ops = NULL} : trial->hook, {.ops = NULL}};
@@ -214,6 +230,7 @@ static hs_code train(void *user, const hs_resume_trial *trial, hs_error *err)
             break;
     hs_code code = hs_session_close(s, err).error.code;
     hs_graph_free(g);
+    free(w.moment);
     return what->quiet ? HS_OK : code;
 }
 
@@ -489,6 +506,15 @@ static void a_program_that_swaps_two_buffers(void **state)
     assert_ok(verify_as("swapping", (hs_verify_resume_options)HS_INIT(hs_verify_resume_options, .middle = MIDDLE)), &err);
 }
 
+/* At whichever of two steps in a row it is resumed; also before the third, which allocates memory. */
+static void a_program_that_swaps_two_pointers(void **state)
+{
+    (void)state;
+    assert_ok(verify("swapping pointers"), &err);
+    assert_ok(verify_as("swapping pointers", (hs_verify_resume_options)HS_INIT(hs_verify_resume_options, .middle = 1)),
+              &err);
+}
+
 static void another_middle(void **state)
 {
     (void)state;
@@ -624,6 +650,7 @@ int main(int argc, char **argv)
         with_scratch(where_the_status_is_gone_the_result_tells),
         with_scratch(a_relative_scratch_directory_that_begins_with_a_blank),
         with_scratch(a_program_that_swaps_two_buffers),
+        with_scratch(a_program_that_swaps_two_pointers),
         with_scratch(another_middle),
         with_scratch(a_program_that_is_not_there),
         with_scratch(a_scratch_directory_that_cannot_be),

@@ -121,8 +121,8 @@ static bool graph_variable(void *self, size_t index, hs_variable *out)
     }
     if (!node)
         return false;
-    uint64_t outlives = node->data && !node->initialize ? HS_VARIABLE_OUTLIVES : 0;
-    *out = (hs_variable){.name = node->name, .dtype = node->dtype, .shape = node->shape, .flags = node->flags | outlives};
+    *out = (hs_variable){
+        .name = node->name, .dtype = node->dtype, .shape = node->shape, .flags = hs__variable_flags(&node->def)};
     return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include <hooksess/graph.h>
 
+#include "backends/variable.h"
 #include "base/buffer.h"
 #include "base/map.h"
 #include "base/tensor.h"
@@ -32,11 +33,11 @@ struct hs__graph_node {
     hs_shape shape;
     void *data; /* the program's; NULL: the session's */
     const hs_memory *memory;
-    const void *initial;
-    hs_code (*initialize)(void *self, const hs_tensor *value, hs_error *err);
-    void *self;                    /* of initialize, or of run */
+    hs_variable_def def; /* of a variable; its name is the node's */
+    bool moves;          /* a variable whose memory may move; an op that reads or writes one */
+
+    void *self;                    /* of run */
     void (*free_self)(void *self); /* NULL: it is the program's */
-    uint64_t flags;
 
     /* an op */
     char *type; /* what viewers of the graph are told; NULL: nothing */
