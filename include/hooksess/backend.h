@@ -24,7 +24,8 @@ typedef struct hs_node {
 enum {
     HS_VARIABLE_LOCAL = 1,    /* not saved: a metric's accumulator, say */
     HS_VARIABLE_OUTLIVES = 2, /* it outlives the session, and the init op leaves it as it is: the program's memory */
-    HS_VARIABLE_MOVES = 4     /* its memory may move between two calls of the backend, or be missing (read_variable) */
+    HS_VARIABLE_MOVES = 4,    /* its memory may move between two calls of the backend, or be missing (read_variable) */
+    HS_VARIABLE_NONFINITE = 8 /* checkpoints may have NaN and infinity in it (hs_nonfinite_policy) */
 };
 typedef struct hs_variable {
     const char *name;

@@ -38,7 +38,7 @@ typedef struct hs_checkpoint_name {
 #define HS_CHECKPOINT_NAMES(...) HS__LIST(hs_checkpoint_name, __VA_ARGS__, {NULL, NULL})
 
 /* What is done about a state that has NaN or infinity in a variable. It never becomes the newest checkpoint unless it is
- * allowed to: the one before is what there is to go back to. */
+ * allowed to: the one before is what there is to go back to. Variables with hs_variable_def.nonfinite are not checked. */
 typedef enum hs_nonfinite_policy {
     HS_NONFINITE_FAIL = 0,  /* the save fails, naming the variable and the first index */
     HS_NONFINITE_ASIDE = 1, /* it fails, and the state is kept as PREFIX.nonfinite to be looked at, and never restored */

@@ -94,6 +94,8 @@ typedef struct hs_variable_def {
     void *user;              /* of both functions */
     const hs_memory *memory; /* of the program's memory, if that is not the host's; must outlive the graph */
     uint64_t flags;          /* HS_VARIABLE_LOCAL: not saved, set by the local init op */
+    bool nonfinite;          /* it is saved also with NaN or infinity in it (hs_nonfinite_policy): float best = INFINITY */
+    unsigned char reserved[7];
 } hs_variable_def;
 #define HS_VARIABLE_DEF(...) HS_OPTIONS(hs_variable_def, __VA_ARGS__)
 

@@ -56,6 +56,8 @@ uint64_t hs__variable_flags(const hs_variable_def *def)
         flags |= HS_VARIABLE_OUTLIVES;
     if (hs__variable_moves(def))
         flags |= HS_VARIABLE_MOVES;
+    if (def->nonfinite)
+        flags |= HS_VARIABLE_NONFINITE;
     return flags;
 }
 

@@ -15,7 +15,7 @@ typedef enum { LEFT, BEING_COPIED, COPIED } item_state;
 struct hs__image_item {
     size_t name, data, texts; /* where they are in the image's data; what strings point to lies together */
     hs_tensor value;          /* its data is the variable's memory, until it is copied */
-    bool is_part, follows;
+    bool is_part, follows, nonfinite;
     hs_variable_slice slice; /* its name is the image's */
     item_state state;
 };
@@ -117,8 +117,11 @@ static hs_code add(void *user, const hs__saved *saved, hs_error *err)
     const taking *t = user;
     hs__image *image = t->image;
     const hs_tensor *value = &saved->value;
-    struct hs__image_item item = {
-        .value = *value, .state = COPIED, .is_part = saved->slice != NULL, .follows = saved->follows};
+    struct hs__image_item item = {.value = *value,
+                                  .state = COPIED,
+                                  .is_part = saved->slice != NULL,
+                                  .follows = saved->follows,
+                                  .nonfinite = saved->nonfinite};
     if (saved->slice)
         item.slice = *saved->slice;
     hs_code code = hs__reserve(image->env, &image->items, &image->capacity, image->n + 1, sizeof *image->items, err);
@@ -293,7 +296,8 @@ static hs_code each(const hs__image *image, size_t from, size_t to, hs__take_fn 
                            .value = item->value,
                            .slice = item->is_part ? &item->slice : NULL,
                            .variable = HS__NONE,
-                           .follows = item->follows};
+                           .follows = item->follows,
+                           .nonfinite = item->nonfinite};
         saved.value.data = image->data + item->data;
         saved.value.memory = NULL;
         if (saved.value.dtype == HS_STRING)

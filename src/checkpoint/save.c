@@ -103,8 +103,8 @@ typedef struct {
 static hs_code add_variable(void *user, const hs__saved *saved, hs_error *err)
 {
     const writing *w = user;
-    return hs__shards_add(w->shards, saved->name, &saved->value, saved->slice, w->copied || (w->views_stay && saved->lent),
-                          err);
+    const hs__sharded tensor = {saved->name, saved->value, saved->slice, saved->nonfinite};
+    return hs__shards_add(w->shards, &tensor, w->copied || (w->views_stay && saved->lent), err);
 }
 
 static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)

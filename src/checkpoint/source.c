@@ -121,7 +121,8 @@ static hs_code take_variable(const hs_raw_session *session, const saved_variable
                        .variable = v->index,
                        .lent = host.data != copy->data,
                        .follows = v->follows,
-                       .moves = (v->flags & HS_VARIABLE_MOVES) != 0};
+                       .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
+                       .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
     return take(user, &saved, err);
 }
 

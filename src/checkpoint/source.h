@@ -17,6 +17,7 @@ typedef struct hs__saved {
     bool lent;                      /* the value is the variable's own memory, and no copy */
     bool follows;                   /* it is a part of the tensor that the one before is a part of */
     bool moves;                     /* the program may move the variable's memory at any time (HS_VARIABLE_MOVES) */
+    bool nonfinite;                 /* NaN and infinity may be in it */
 } hs__saved;
 
 /* Takes a tensor, which is good during the call. What it returns other than HS_OK ends it. */

@@ -53,6 +53,7 @@ typedef struct hs__bundle_writer {
     hs__map names;
     hs__bundle_slice *slices;
     size_t n_slices, slices_capacity;
+    bool ignores_nonfinite;     /* of the next tensor. To be set before it is added */
     size_t n_nonfinite;         /* tensors that have NaN or infinity in them, */
     const char *nonfinite_name; /* the first of them, */
     hs_nonfinite nonfinite;     /* and what it has */

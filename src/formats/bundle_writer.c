@@ -32,7 +32,7 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
 static void note_checked(hs__bundle_writer *writer, const hs__checked *checked, hs__bundle_entry *entry)
 {
     entry->crc = hs__crc32c_mask(checked->crc);
-    if (checked->nonfinite.first_index >= 0 && writer->n_nonfinite++ == 0) {
+    if (checked->nonfinite.first_index >= 0 && !writer->ignores_nonfinite && writer->n_nonfinite++ == 0) {
         writer->nonfinite = checked->nonfinite;
         writer->nonfinite_name = entry->name;
     }

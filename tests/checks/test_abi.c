@@ -67,7 +67,7 @@ FROZEN(hs_variable_slice, 144);
 ENDS(hs_hook_ops, state_bytes, 120);
 ENDS(hs_trace_options, reserved, 48);
 ENDS(hs_op_def, type, 80);
-ENDS(hs_variable_def, flags, 168);
+ENDS(hs_variable_def, reserved, 176);
 ENDS(hs_session_options, hooks, 120);
 ENDS(hs_training_options, chief_only_hooks, 208);
 ENDS(hs_scaffold_options, env, 104);

@@ -89,7 +89,7 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL");
-    if ((code = HS_STRUCT_TAKE(hs_variable_def, flags, &def, given, err)) ||
+    if ((code = HS_STRUCT_TAKE(hs_variable_def, reserved, &def, given, err)) ||
         (code = hs__graph_check_name(graph, "variable", def.name, err)) || (code = hs__variable_check(&def, err)))
         return code;
     if (needs_data && !def.data)
