@@ -214,8 +214,8 @@ typedef struct hs_restore_options {
 
 /* Restores the variables and every piece of state from `prefix`. All is read and checked before anything is written: on
  * failure the model is as it was, but for three that come later: a provider of state that refuses what it had saved, device
- * memory that cannot be written, and, of a model of more than 64 MiB, whose values are read once to be verified and again
- * to be taken, a disk that cannot read again what it just has; after these the session must not be trained on.
+ * memory that cannot be written, and, of a model or a state of more than 64 MiB, whose values are read once to be verified
+ * and again to be taken, a disk that cannot read again what it just has; after these the session must not be trained on.
  *
  * HS_NOT_FOUND: no such checkpoint, or variables that it lacks; HS_INVALID_ARGUMENT: dtypes or shapes that differ (all of
  * both are listed, and the tensors that no variable takes); HS_FAILED_PRECONDITION: state of another identity or a later

@@ -29,6 +29,7 @@ typedef struct hs__stored_state {
     unsigned char *data; /* NULL: it has none of that key, or too much to be kept in memory (bytes is not 0) */
     size_t bytes;
     uint32_t crc; /* of the data, as the checkpoint has it */
+    bool is_lent; /* the data belong to somebody else */
 } hs__stored_state;
 
 /* What a checkpoint has of them. */

@@ -79,6 +79,30 @@ static hs_code put(hs__image *image, const void *data, size_t bytes, size_t *at,
     return code;
 }
 
+/* Bytes that come piece by piece. */
+
+static hs_code append_piece(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    hs__image *image = user;
+    if (bytes > SIZE_MAX - image->bytes)
+        return hs__no_memory(err, bytes, "a copy of the state");
+    hs_code code = hs__reserve(image->env, &image->data, &image->data_capacity, image->bytes + bytes, 1, err);
+    if (!code && bytes)
+        memcpy(image->data + image->bytes, data, bytes);
+    image->bytes += code ? 0 : bytes;
+    return code;
+}
+
+static hs_code put_produced(hs__image *image, const hs__saved *saved, struct hs__image_item *item, hs_error *err)
+{
+    hs_code code = make_room(image, 0, &item->data, err);
+    if (!code)
+        code = saved->produce(saved->source, append_piece, image, err);
+    item->value.bytes = image->bytes - item->data;
+    item->value.dims[0] = (int64_t)item->value.bytes;
+    return code;
+}
+
 static hs_code put_texts(hs__image *image, const hs_tensor *value, size_t *at, hs_error *err)
 {
     const hs_string *strings = value->data;
@@ -130,6 +154,9 @@ static hs_code add(void *user, const hs__saved *saved, hs_error *err)
     if (t->overlap && saved->lent && !saved->moves && value->bytes >= LARGE) {
         item.state = LEFT;
         if ((code = make_room(image, value->bytes, &item.data, err)) || (code = leave(image, saved, err)))
+            return code;
+    } else if (saved->produce) {
+        if ((code = put_produced(image, saved, &item, err)))
             return code;
     } else if ((code = put(image, value->data, value->bytes, &item.data, err)) ||
                (value->dtype == HS_STRING && (code = put_texts(image, value, &item.texts, err)))) {

@@ -113,7 +113,7 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
     *whose = HS__FAULT_OF_THE_MODEL;
     r->states.any_identity = options->any_identity;
     if ((bundle && (code = hs__states_check(&r->states, session, err))) || (code = how->prepare(r, session, err)) ||
-        (bundle && (code = hs__states_load(&r->states, session, err))))
+        (bundle && (code = hs__states_load(&r->states, bundle, session, err))))
         return code;
     session->moves++;
     return how->write(r, saver, session, archive, err);

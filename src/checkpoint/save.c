@@ -111,7 +111,7 @@ static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)
 {
     const writing *w = user;
     hs_code code = check_wanted(w->s, err);
-    return code ? code : hs__bundle_writer_add(hs__shards_first(w->shards), saved->name, &saved->value, err);
+    return code ? code : hs__saved_write(saved, hs__shards_first(w->shards), err);
 }
 
 static hs_code deal_out(const writing *w, hs_error *err)

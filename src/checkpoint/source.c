@@ -27,6 +27,12 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
     return code;
 }
 
+hs_code hs__saved_write(const hs__saved *saved, hs__bundle_writer *writer, hs_error *err)
+{
+    return saved->produce ? hs__bundle_writer_add_bytes(writer, saved->name, saved->produce, saved->source, err)
+                          : hs__bundle_writer_add(writer, saved->name, &saved->value, err);
+}
+
 /* A variable that is saved. */
 typedef struct {
     const char *name;     /* in the checkpoint */
@@ -203,39 +209,33 @@ void hs__tell_without_memory(const hs_saver *saver, hs_raw_session *session)
     hs__buffer_free(&names);
 }
 
-static hs_code save_state(const hs__state_slot *slot, hs_state_writer *state, hs_error *err)
+/* A provider's state, while it is saved. */
+static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error *err)
 {
-    hs__buffer_clear(&state->buffer);
-    if (slot->bytes)
-        hs__buffer_room(&state->buffer, slot->bytes);
-    hs__buffer_clear(&state->buffer); /* it was a guess, which may fail */
-    hs__clear(err);                   /* what another one has got over */
-    hs_code code = slot->save(slot->self, state, err);
-    hs__settle(code, "it", err);
+    const hs__state_slot *slot = source;
+    hs_state_writer writer = {.put = put, .user = user};
+    hs__clear(err); /* what another one has got over */
+    hs_code code = hs__settle(slot->save(slot->self, &writer, err), "it", err);
+    if (writer.error.code)
+        code = hs__error_copy(err, &writer.error);
+    if (code)
+        hs_error_prefix(err, "saving the state '%s'", slot->key);
     return code;
 }
 
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
 {
-    hs_state_writer state;
-    hs__buffer_init(&state.buffer, &saver->env);
     hs_code code = each_record(saver, session, take, user, err);
     for (size_t i = 0; !code && i < session->n_states; i++) {
-        if ((code = save_state(&session->states[i], &state, err))) {
-            hs_error_prefix(err, "saving the state '%s'", session->states[i].key);
-            break;
-        }
-        const hs__state_slot *slot = &session->states[i]; /* not before: one that saves may add another one */
-        if (!(code = hs__buffer_check(&state.buffer, slot->key, err)))
-            code = hs__take_state(&saver->env,
-                                  &(hs__stored_state){.key = slot->key,
-                                                      .identity = slot->identity,
-                                                      .version = slot->version,
-                                                      .data = state.buffer.data,
-                                                      .bytes = state.buffer.size},
-                                  take, user, err);
+        hs__state_slot slot = session->states[i]; /* a copy: one that saves may add another one */
+        const hs__stored_state state = {.key = slot.key, .identity = slot.identity, .version = slot.version};
+        const hs__saved bytes = {.name = slot.key,
+                                 .value = {.dtype = HS_UINT8, .rank = 1},
+                                 .variable = HS__NONE,
+                                 .produce = produce_state,
+                                 .source = &slot};
+        code = hs__take_state(&saver->env, &state, &bytes, take, user, err);
     }
-    hs__buffer_free(&state.buffer);
     return code ? code : hs__each_waiting_state(session, take, user, err);
 }
 

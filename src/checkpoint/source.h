@@ -18,11 +18,16 @@ typedef struct hs__saved {
     bool follows;                   /* it is a part of the tensor that the one before is a part of */
     bool moves;                     /* the program may move the variable's memory at any time (HS_VARIABLE_MOVES) */
     bool nonfinite;                 /* NaN and infinity may be in it */
+    /* Not NULL: `value` is a vector of uint8 without data and without a length. This calls `put` with its bytes, once */
+    hs_code (*produce)(void *source, hs__put_fn put, void *user, hs_error *err);
+    void *source;
 } hs__saved;
 
 /* Takes a tensor, which is good during the call. What it returns other than HS_OK ends it. */
 typedef hs_code (*hs__take_fn)(void *user, const hs__saved *saved, hs_error *err);
 
+/* Adds it to a bundle. */
+hs_code hs__saved_write(const hs__saved *saved, hs__bundle_writer *writer, hs_error *err);
 /* Can what is saved of a variable be called `name`? INVALID_ARGUMENT: such names are the state's. */
 hs_code hs__check_saved_name(const char *name, hs_error *err);
 /* A variable's value in host memory, until the next call with the same `copy` or with the session. It has memory. */

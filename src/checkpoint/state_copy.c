@@ -194,12 +194,16 @@ static bool is_attribute(const char *name, const char *key, const char *which)
     return strncmp(name, key, length) == 0 && strcmp(name + length, which) == 0;
 }
 
-static hs_code copy_data(hs__stored_state *state, const hs_env *env, const hs_tensor *value, hs_error *err)
+/* What a provider loads now is lent by the copy; what may wait for one is copied. */
+static hs_code set_data(hs__stored_state *state, const hs_env *env, const hs_tensor *value, bool lent, hs_error *err)
 {
     state->bytes = value->bytes;
-    if (!(state->data = hs__alloc(env, value->bytes, 1)))
+    state->is_lent = lent;
+    if (lent)
+        state->data = value->data;
+    else if (!(state->data = hs__alloc(env, value->bytes, 1)))
         return hs__no_memory(err, value->bytes, state->key);
-    if (value->bytes)
+    else if (value->bytes)
         memcpy(state->data, value->data, value->bytes);
     return HS_OK;
 }
@@ -220,7 +224,7 @@ static hs_code copy_attributes(hs__stored_state *state, const restoring *r, size
 }
 
 /* Adds the piece of that key; `at` is where the copy has it, HS__NONE: nowhere. */
-static hs_code store(restoring *r, const char *key, size_t at, hs_error *err)
+static hs_code store(restoring *r, const char *key, size_t at, bool lent, hs_error *err)
 {
     hs__stored_states *stored = &r->stored;
     hs_code code = hs__reserve(r->env, &stored->items, &stored->capacity, stored->n + 1, sizeof *stored->items, err);
@@ -232,7 +236,7 @@ static hs_code store(restoring *r, const char *key, size_t at, hs_error *err)
         return hs__no_memory(err, strlen(key), "a name");
     if (at == HS__NONE)
         return HS_OK;
-    code = copy_data(state, r->env, &r->states[at].value, err);
+    code = set_data(state, r->env, &r->states[at].value, lent, err);
     return code ? code : copy_attributes(state, r, at + 1, err);
 }
 
@@ -251,10 +255,10 @@ static hs_code store_states(restoring *r, const hs_raw_session *session, hs_erro
     if (!(r->stored.path = hs__strdup(r->env, r->source)))
         return hs__no_memory(err, strlen(r->source), "a name");
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = store(r, session->states[i].key, find_state(r, session->states[i].key), err);
+        code = store(r, session->states[i].key, find_state(r, session->states[i].key), true, err);
     for (size_t i = 0; !code && i < r->n_states; i++)
         if (!strchr(r->states[i].name, ':') && !has_provider(session, r->states[i].name))
-            code = store(r, r->states[i].name, i, err);
+            code = store(r, r->states[i].name, i, false, err);
     return code;
 }
 
@@ -298,7 +302,7 @@ static hs_code restore(restoring *r, const hs_state_copy *copy, hs_raw_session *
     if (code)
         return code;
     session->moves++;
-    if ((code = hs__states_load(&r->stored, session, err)) || (code = write_variables(r, session, err)))
+    if ((code = hs__states_load(&r->stored, NULL, session, err)) || (code = write_variables(r, session, err)))
         return code;
     hs__states_leave(&r->stored, session);
     note_return(session, copy->step);

@@ -112,6 +112,13 @@ static hs_code read_state(hs__stored_states *states, const hs_env *env, const ch
     return code;
 }
 
+/* How much of the room it takes. */
+static size_t in_memory(const hs__stored_state *state, size_t room)
+{
+    size_t bytes = state->data ? state->bytes : 0;
+    return bytes < room ? bytes : room;
+}
+
 hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
 {
     const hs_env *env = &session->env;
@@ -120,14 +127,17 @@ hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session
     hs_code code = states->path ? HS_OK : hs__no_memory(err, strlen(reader->prefix), "a path");
     for (size_t i = 0; !code && i < session->n_states; i++) {
         const char *key = session->states[i].key;
-        code = read_state(states, env, key, reader, hs__bundle_find(reader, key), SIZE_MAX, err);
+        const hs__bundle_entry *entry = hs__bundle_find(reader, key);
+        size_t limit = entry && entry->slices ? SIZE_MAX : room; /* slices are put together in memory */
+        if (!(code = read_state(states, env, key, reader, entry, limit, err)))
+            room -= in_memory(&states->items[i], room);
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
         const hs__bundle_entry *entry = &reader->entries[i];
         if (!is_left(entry, session))
             continue;
-        if (!(code = read_state(states, env, entry->name, reader, entry, room, err)) && states->items[states->n - 1].data)
-            room -= states->items[states->n - 1].bytes;
+        if (!(code = read_state(states, env, entry->name, reader, entry, room, err)))
+            room -= in_memory(&states->items[states->n - 1], room);
     }
     return code;
 }
@@ -136,7 +146,8 @@ static void free_state(const hs__stored_state *state, const hs_env *env)
 {
     hs__free(env, state->key);
     hs__free(env, state->identity);
-    hs__free(env, state->data);
+    if (!state->is_lent)
+        hs__free(env, state->data);
 }
 
 void hs__states_free(hs__stored_states *states, const hs_env *env)
@@ -203,21 +214,78 @@ static void tell_identities(const hs__stored_states *from, const hs__stored_stat
             from->path, state->key, slot->identity);
 }
 
+/* A state that is too large for memory is read from its file as its provider asks for it. Small pieces come from a buffer.
+ */
+enum { READ_AHEAD = 1 << 16 };
+
+typedef struct {
+    hs__bundle_cursor cursor;
+    unsigned char buffer[READ_AHEAD];
+    size_t used, have;
+} reading;
+
+static size_t take_buffered(reading *r, unsigned char *to, size_t bytes)
+{
+    size_t n = bytes < r->have - r->used ? bytes : r->have - r->used;
+    memcpy(to, r->buffer + r->used, n);
+    r->used += n;
+    return n;
+}
+
+static hs_code read_next(void *user, void *to, size_t bytes, hs_error *err)
+{
+    reading *r = user;
+    size_t done = take_buffered(r, to, bytes);
+    if (bytes - done >= READ_AHEAD)
+        return hs__bundle_read_next(&r->cursor, (char *)to + done, bytes - done, err);
+    if (done == bytes)
+        return HS_OK;
+    uint64_t left = r->cursor.entry->bytes - r->cursor.done;
+    r->used = 0;
+    r->have = left < READ_AHEAD ? (size_t)left : READ_AHEAD;
+    hs_code code = hs__bundle_read_next(&r->cursor, r->buffer, r->have, err);
+    if (!code)
+        take_buffered(r, (unsigned char *)to + done, bytes - done);
+    return code;
+}
+
+static hs_code call_load(const hs__stored_state *state, const hs__state_slot *slot, hs_state_reader *reader,
+                         hs_raw_session *session, hs_error *err)
+{
+    hs__clear(err); /* what another one has got over */
+    session->loading_states = true;
+    hs_code code = hs__settle(slot->load(slot->self, reader, err), "it", err);
+    session->loading_states = false;
+    if (!code && reader->left)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", reader->left, state->bytes);
+    return code;
+}
+
+static hs_code load_from_file(const hs__stored_state *state, const hs__state_slot *slot, hs__bundle_reader *file,
+                              hs_raw_session *session, hs_error *err)
+{
+    const hs__bundle_entry *entry = hs__bundle_find(file, state->key);
+    reading *r = hs__alloc(&session->env, 1, sizeof *r);
+    if (!r)
+        return hs__no_memory(err, sizeof *r, state->key);
+    r->cursor = (hs__bundle_cursor){.reader = file, .entry = entry};
+    hs_state_reader reader = {.left = state->bytes, .version = state->version, .next = read_next, .user = r};
+    hs_code code = call_load(state, slot, &reader, session, err);
+    hs__free(&session->env, r);
+    return code;
+}
+
+/* `file` is where it is if it is not in memory. */
 static hs_code load_state(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
-                          hs_raw_session *session, hs_error *err)
+                          hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
 {
     if (!is_there(state)) {
         hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it starts anew", from->path, slot->key);
         return HS_OK;
     }
-    hs_state_reader reader = {state->data, state->bytes, state->version};
-    hs__clear(err); /* what another one has got over */
-    session->loading_states = true;
-    hs_code code = slot->load(slot->self, &reader, err);
-    session->loading_states = false;
-    hs__settle(code, "it", err);
-    if (!code && reader.left)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", reader.left, state->bytes);
+    hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};
+    hs_code code = state->data || !state->bytes ? call_load(state, slot, &reader, session, err)
+                                                : load_from_file(state, slot, file, session, err);
     if (code)
         hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", from->path, slot->key);
     else
@@ -233,11 +301,11 @@ hs_code hs__states_check(const hs__stored_states *states, const hs_raw_session *
     return code;
 }
 
-hs_code hs__states_load(const hs__stored_states *states, hs_raw_session *session, hs_error *err)
+hs_code hs__states_load(const hs__stored_states *states, hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = load_state(states, &states->items[i], &session->states[i], session, err);
+        code = load_state(states, &states->items[i], &session->states[i], file, session, err);
     return code;
 }
 
@@ -261,21 +329,39 @@ void hs__states_leave(hs__stored_states *states, hs_raw_session *session)
     *states = (hs__stored_states){.path = NULL};
 }
 
-/* The data of what was not kept. */
-static hs_code read_again(const hs__stored_states *from, hs__stored_state *state, const hs_env *env, hs_error *err)
+/* Opens the checkpoint again for what was not kept in memory. */
+static hs_code open_again(hs__bundle_reader *reader, const hs__stored_states *from, const hs__stored_state *state,
+                          const hs_env *env, hs_error *err)
 {
-    hs__bundle_reader reader;
-    hs_code code = hs__bundle_reader_open(&reader, env, from->path, err);
+    hs_code code = hs__bundle_reader_open(reader, env, from->path, err);
     if (!code) {
-        const hs__bundle_entry *entry = hs__bundle_find(&reader, state->key);
+        const hs__bundle_entry *entry = hs__bundle_find(reader, state->key);
         if (!entry || !is_state(entry) || entry->bytes != state->bytes || entry->crc != state->crc)
             code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
-        else if (!(code = hs__bundle_locate(&reader, entry, err)))
-            code = read_data(&reader, entry, state, env, err);
-        hs__bundle_reader_close(&reader);
+        else
+            code = hs__bundle_verify(reader, entry, err);
+        if (code)
+            hs__bundle_reader_close(reader);
     }
     if (code)
         hs_error_prefix(err, "reading the state '%s', which was too large to be kept", state->key);
+    return code;
+}
+
+/* Is its data only in the checkpoint? */
+static bool is_in_file(const hs__stored_state *state)
+{
+    return !state->data && state->bytes;
+}
+
+static hs_code read_again(const hs__stored_states *from, hs__stored_state *state, const hs_env *env, hs_error *err)
+{
+    hs__bundle_reader reader;
+    hs_code code = open_again(&reader, from, state, env, err);
+    if (code)
+        return code;
+    code = read_data(&reader, hs__bundle_find(&reader, state->key), state, env, err);
+    hs__bundle_reader_close(&reader);
     return code;
 }
 
@@ -283,7 +369,7 @@ static hs_code read_again(const hs__stored_states *from, hs__stored_state *state
 static hs_code lend(const hs__stored_states *from, size_t index, const hs_env *env, hs__stored_state *lent, hs_error *err)
 {
     *lent = from->items[index];
-    return lent->data || !lent->bytes ? HS_OK : read_again(from, lent, env, err);
+    return is_in_file(lent) ? read_again(from, lent, env, err) : HS_OK;
 }
 
 static void release(const hs__stored_states *from, size_t index, const hs_env *env, const hs__stored_state *lent)
@@ -292,22 +378,31 @@ static void release(const hs__stored_states *from, size_t index, const hs_env *e
         hs__free(env, lent->data);
 }
 
+static hs_code claim(const hs__stored_states *waiting, const hs__stored_state *state, const hs__state_slot *slot,
+                     hs_raw_session *session, hs_error *err)
+{
+    hs__bundle_reader reader;
+    if (!is_in_file(state))
+        return load_state(waiting, state, slot, NULL, session, err);
+    hs_code code = open_again(&reader, waiting, state, &session->env, err);
+    if (code)
+        return code;
+    code = load_state(waiting, state, slot, &reader, session, err);
+    hs__bundle_reader_close(&reader);
+    return code;
+}
+
 hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err)
 {
     hs__stored_states *waiting = &session->waiting;
-    hs__stored_state state = {.key = slot->key};
+    const hs__stored_state nothing = {.key = slot->key};
     size_t at = 0;
     while (at < waiting->n && strcmp(waiting->items[at].key, slot->key) != 0)
         at++;
     if (at == waiting->n)
-        return waiting->path ? load_state(waiting, &state, slot, session, err) : HS_OK;
+        return waiting->path ? load_state(waiting, &nothing, slot, NULL, session, err) : HS_OK;
     hs_code code = check_state(waiting, &waiting->items[at], slot, &session->env, err);
-    if (code)
-        return code;
-    if (!(code = lend(waiting, at, &session->env, &state, err)))
-        code = load_state(waiting, &state, slot, session, err);
-    release(waiting, at, &session->env, &state);
-    if (!code)
+    if (!code && !(code = claim(waiting, &waiting->items[at], slot, session, err)))
         remove_states(waiting, at, 1, &session->env);
     return code;
 }
@@ -334,18 +429,26 @@ static hs_code take_attribute(const hs_env *env, const char *key, const char *wh
     return code;
 }
 
-hs_code hs__take_state(const hs_env *env, const hs__stored_state *state, hs__take_fn take, void *user, hs_error *err)
+hs_code hs__take_state(const hs_env *env, const hs__stored_state *state, const hs__saved *bytes, hs__take_fn take,
+                       void *user, hs_error *err)
 {
     hs_string identity = {state->identity, state->identity ? strlen(state->identity) : 0};
-    hs_tensor data = hs_tensor_of(HS_UINT8, (hs_shape){.rank = 1, .dims = {(int64_t)state->bytes}}, state->data);
     hs_tensor version = hs_tensor_of(HS_INT64, HS_SCALAR, &state->version);
     hs_tensor text = hs_tensor_of(HS_STRING, HS_SCALAR, &identity);
-    hs_code code = take(user, &(hs__saved){.name = state->key, .value = data, .variable = HS__NONE}, err);
+    hs_code code = take(user, bytes, err);
     if (!code && state->version)
         code = take_attribute(env, state->key, HS__STATE_VERSION, &version, take, user, err);
     if (!code && state->identity)
         code = take_attribute(env, state->key, HS__STATE_IDENTITY, &text, take, user, err);
     return code;
+}
+
+static hs_code take_waiting(const hs_env *env, const hs__stored_state *state, hs__take_fn take, void *user, hs_error *err)
+{
+    hs_shape shape = {.rank = 1, .dims = {(int64_t)state->bytes}};
+    const hs__saved bytes = {
+        .name = state->key, .value = hs_tensor_of(HS_UINT8, shape, state->data), .variable = HS__NONE};
+    return hs__take_state(env, state, &bytes, take, user, err);
 }
 
 hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
@@ -358,7 +461,7 @@ hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, 
         if (lend(waiting, i, &session->env, &state, &cause)) /* which is nothing to fail a save for */
             hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint lacks it", cause.message);
         else
-            code = hs__take_state(&session->env, &state, take, user, err);
+            code = take_waiting(&session->env, &state, take, user, err);
         release(waiting, i, &session->env, &state);
     }
     return code;

@@ -94,10 +94,16 @@ static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
 {
     hs__hook *hook = self;
     hs_error error = {0};
-    hs_code code = is_left_alone(hook) ? HS_OK : hook->rest->ops.save_state(hook->self, out, &error);
+    hs__buffer kept; /* nothing is written of a state that cannot be saved as a whole */
+    hs__buffer_init(&kept, &hook->rest->session->env);
+    hs_state_writer writer = hs__state_writer_to(&kept);
+    hs_code code = is_left_alone(hook) ? HS_OK : hook->rest->ops.save_state(hook->self, &writer, &error);
     if (!code)
-        return HS_OK;
-    hs__buffer_clear(&out->buffer);
+        code = hs__error_copy(&error, &writer.error);
+    hs_code written = code ? HS_OK : hs_state_writer_write(out, kept.data, kept.size, err);
+    hs__buffer_free(&kept);
+    if (!code)
+        return written;
     hs__clear(err);
     hs__hook_failed(hook->rest->session, hook, "save_state", code, &error);
     return hs__mute(hook->rest->session, hook, "save_state", &error);
