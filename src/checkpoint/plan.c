@@ -152,12 +152,17 @@ static const char *find_tensor(const source *from, hs__planned *item, hs_variabl
     return name;
 }
 
-/* Does the checkpoint say that the variable had no memory? `name` is its name there. */
+/* Does the checkpoint say that the variable had no memory? `name` is its name there. A variable that was added late may
+ * not have been there at all when the checkpoint was saved. */
 static hs_code find_without(const source *from, const hs__planned *item, const char *name, bool *found, hs_error *err)
 {
     *found = false;
     if (item->tensor != HS__NONE || !(item->variable.flags & HS_VARIABLE_MOVES))
         return HS_OK;
+    if (hs__session_is_late(from->session, item->index) && from->archive->is_checkpoint && !from->options->allow_missing) {
+        *found = true;
+        return HS_OK;
+    }
     char *key = hs__variable_key(&from->saver->env, name, HS__VARIABLE_NULL);
     if (!key)
         return hs__no_memory(err, strlen(name), "a name");

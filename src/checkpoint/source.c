@@ -160,8 +160,7 @@ hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session,
     return code;
 }
 
-static hs_code take_record(const hs_env *env, const char *name, const char *which, hs__take_fn take, void *user,
-                           hs_error *err)
+hs_code hs__take_record(const hs_env *env, const char *name, const char *which, hs__take_fn take, void *user, hs_error *err)
 {
     static const bool yes = true;
     char *key = hs__variable_key(env, name, which);
@@ -183,8 +182,10 @@ static hs_code each_record(const hs_saver *saver, const hs_raw_session *session,
         hs_variable variable;
         bool has_memory;
         if (hs__saver_variable(saver, session, i, &variable, &done) &&
-            !(code = hs__session_has_memory(session, i, &variable, &has_memory, err)) && !has_memory)
-            code = take_record(&saver->env, hs__saver_name(saver, variable.name), HS__VARIABLE_NULL, take, user, err);
+            !(code = hs__session_has_memory(session, i, &variable, &has_memory, err)) &&
+            (!has_memory || hs__session_is_late(session, i)))
+            code = hs__take_record(&saver->env, hs__saver_name(saver, variable.name),
+                                   has_memory ? HS__VARIABLE_LATE : HS__VARIABLE_NULL, take, user, err);
     }
     return code;
 }

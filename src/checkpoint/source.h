@@ -41,6 +41,9 @@ hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session,
                            hs_error *err);
 /* First what is recorded of variables, then state. */
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err);
+/* A record of a variable (variables.h). */
+hs_code hs__take_record(const hs_env *env, const char *name, const char *which, hs__take_fn take, void *user,
+                        hs_error *err);
 /* Logs which of them have no memory, once a session. */
 void hs__tell_without_memory(const hs_saver *saver, hs_raw_session *session);
 /* How many bytes that will be, or about: the variables', and what providers say of themselves. */

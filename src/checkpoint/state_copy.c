@@ -130,9 +130,12 @@ static size_t find_state(const restoring *r, const char *key)
 }
 
 /* Had the variable no memory when the copy was made? */
-static hs_code find_without(const restoring *r, const hs_variable *variable, bool *found, hs_error *err)
+static hs_code find_without(const restoring *r, const hs_raw_session *session, size_t index, const hs_variable *variable,
+                            bool *found, hs_error *err)
 {
-    *found = false;
+    *found = hs__session_is_late(session, index); /* it may have been added after that */
+    if (*found)
+        return HS_OK;
     if (!(variable->flags & HS_VARIABLE_MOVES))
         return HS_OK;
     char *key = hs__variable_key(r->env, variable->name, HS__VARIABLE_NULL);
@@ -143,14 +146,15 @@ static hs_code find_without(const restoring *r, const hs_variable *variable, boo
     return HS_OK;
 }
 
-static hs_code match(const restoring *r, const hs_variable *variable, const hs__saved **out, hs_error *err)
+static hs_code match(const restoring *r, const hs_raw_session *session, size_t index, const hs_variable *variable,
+                     const hs__saved **out, hs_error *err)
 {
     static const hs__saved without_memory = {.name = "a variable without memory"};
     const hs__saved *saved =
         r->n_variables ? bsearch(variable->name, r->variables, r->n_variables, sizeof *saved, by_name) : NULL;
     hs_shape shape = saved ? hs_tensor_shape(&saved->value) : HS_SCALAR;
     bool without = false;
-    hs_code code = saved ? HS_OK : find_without(r, variable, &without, err);
+    hs_code code = saved ? HS_OK : find_without(r, session, index, variable, &without, err);
     if (without)
         *out = &without_memory;
     if (code || without)
@@ -178,7 +182,7 @@ static hs_code match_variables(restoring *r, const hs_raw_session *session, hs_e
         if (done || (code = hs__reserve(r->env, &r->of, &r->of_capacity, r->n_of + 1, sizeof *r->of, err)))
             break;
         r->of[r->n_of] = NULL;
-        if (saved && !(code = match(r, &variable, &r->of[r->n_of], err)) && r->of[r->n_of]->value.data &&
+        if (saved && !(code = match(r, session, r->n_of, &variable, &r->of[r->n_of], err)) && r->of[r->n_of]->value.data &&
             variable.flags & HS_VARIABLE_MOVES)
             code = hs__session_lend(session, r->n_of, &variable, r->of[r->n_of]->value.bytes, &lent, err);
         r->n_of++;
@@ -199,6 +203,10 @@ static hs_code set_data(hs__stored_state *state, const hs_env *env, const hs_ten
 {
     state->bytes = value->bytes;
     state->is_lent = lent;
+    if (!hs__is_state_key(state->key)) {
+        state->dtype = value->dtype;
+        state->shape = hs_tensor_shape(value);
+    }
     if (lent)
         state->data = value->data;
     else if (!(state->data = hs__alloc(env, value->bytes, 1)))
@@ -223,8 +231,7 @@ static hs_code copy_attributes(hs__stored_state *state, const restoring *r, size
     return HS_OK;
 }
 
-/* Adds the piece of that key; `at` is where the copy has it, HS__NONE: nowhere. */
-static hs_code store(restoring *r, const char *key, size_t at, bool lent, hs_error *err)
+static hs_code add_stored(restoring *r, const char *key, hs__stored_state **out, hs_error *err)
 {
     hs__stored_states *stored = &r->stored;
     hs_code code = hs__reserve(r->env, &stored->items, &stored->capacity, stored->n + 1, sizeof *stored->items, err);
@@ -232,10 +239,17 @@ static hs_code store(restoring *r, const char *key, size_t at, bool lent, hs_err
         return code;
     hs__stored_state *state = &stored->items[stored->n++];
     *state = (hs__stored_state){.key = hs__strdup(r->env, key)};
-    if (!state->key)
-        return hs__no_memory(err, strlen(key), "a name");
-    if (at == HS__NONE)
-        return HS_OK;
+    *out = state;
+    return state->key ? HS_OK : hs__no_memory(err, strlen(key), "a name");
+}
+
+/* Adds the piece of that key; `at` is where the copy has it, HS__NONE: nowhere. */
+static hs_code store(restoring *r, const char *key, size_t at, bool lent, hs_error *err)
+{
+    hs__stored_state *state;
+    hs_code code = add_stored(r, key, &state, err);
+    if (code || at == HS__NONE)
+        return code;
     code = set_data(state, r->env, &r->states[at].value, lent, err);
     return code ? code : copy_attributes(state, r, at + 1, err);
 }
@@ -248,6 +262,19 @@ static bool has_provider(const hs_raw_session *session, const char *key)
     return false;
 }
 
+/* Variables that were added late when the copy was made, and are not now. */
+static hs_code store_late(restoring *r, const hs_raw_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < r->n_variables; i++) {
+        hs__stored_state *state;
+        const hs__saved *saved = &r->variables[i];
+        if (!hs__has_variable(session, saved->name) && !(code = add_stored(r, saved->name, &state, err)))
+            code = set_data(state, r->env, &saved->value, false, err);
+    }
+    return code;
+}
+
 /* As hs__states_read: those of the session's providers, then those that nobody takes. */
 static hs_code store_states(restoring *r, const hs_raw_session *session, hs_error *err)
 {
@@ -257,9 +284,10 @@ static hs_code store_states(restoring *r, const hs_raw_session *session, hs_erro
     for (size_t i = 0; !code && i < session->n_states; i++)
         code = store(r, session->states[i].key, find_state(r, session->states[i].key), true, err);
     for (size_t i = 0; !code && i < r->n_states; i++)
-        if (!strchr(r->states[i].name, ':') && !has_provider(session, r->states[i].name))
+        if (!strchr(r->states[i].name, ':') && !has_provider(session, r->states[i].name) &&
+            !hs__has_variable(session, r->states[i].name))
             code = store(r, r->states[i].name, i, false, err);
-    return code;
+    return code ? code : store_late(r, session, err);
 }
 
 static hs_code prepare(restoring *r, const hs_state_copy *copy, const hs_raw_session *session, hs_error *err)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/states.h"
 
+#include "backends/variable.h"
+#include "checkpoint/variables.h"
+
 #include <string.h>
 
 /* Reading. */
@@ -68,6 +71,42 @@ static bool is_left(const hs__bundle_entry *entry, const hs_raw_session *session
     return true;
 }
 
+bool hs__is_state_key(const char *key)
+{
+    return strncmp(key, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0;
+}
+
+/* The variable that this entry records to have been added late, if the session has none of that name now. NULL: it is no
+ * such record. */
+static hs_code find_late(const hs__bundle_reader *reader, const hs__bundle_entry *record, const hs_raw_session *session,
+                         const hs__bundle_entry **out, hs_error *err)
+{
+    static const char prefix[] = HS__STATE_PREFIX "variable/";
+    size_t length = strlen(record->name), before = sizeof prefix - 1, after = strlen(HS__VARIABLE_LATE);
+    *out = NULL;
+    if (length <= before + after || strncmp(record->name, prefix, before) != 0 ||
+        strcmp(record->name + length - after, HS__VARIABLE_LATE) != 0)
+        return HS_OK;
+    char *name = hs__strndup(&session->env, record->name + before, length - before - after);
+    if (!name)
+        return hs__no_memory(err, length, "a name");
+    const hs__bundle_entry *entry = hs__has_variable(session, name) ? NULL : hs__bundle_find(reader, name);
+    if (entry && !entry->slices && hs__dtype_valid(entry->dtype) && entry->dtype != HS_STRING && !hs__is_state_key(name))
+        *out = entry;
+    hs__free(&session->env, name);
+    return HS_OK;
+}
+
+/* What nobody takes of it: a piece of state, or a variable. NULL: nothing. */
+static hs_code find_left(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs_raw_session *session,
+                         const hs__bundle_entry **out, hs_error *err)
+{
+    hs_code code = find_late(reader, entry, session, out, err);
+    if (!code && is_left(entry, session))
+        *out = entry;
+    return code;
+}
+
 /* What an index says is believed only as far as its data file bears it out. */
 hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
 {
@@ -78,9 +117,11 @@ hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *read
             return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix, entry->name);
         code = entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
     }
-    for (size_t i = 0; !code && i < reader->n_entries; i++)
-        if (is_left(&reader->entries[i], session))
-            code = hs__bundle_locate(reader, &reader->entries[i], err);
+    for (size_t i = 0; !code && i < reader->n_entries; i++) {
+        const hs__bundle_entry *left;
+        if (!(code = find_left(reader, &reader->entries[i], session, &left, err)) && left)
+            code = hs__bundle_locate(reader, left, err);
+    }
     return code;
 }
 
@@ -107,6 +148,11 @@ static hs_code read_state(hs__stored_states *states, const hs_env *env, const ch
     state->bytes = (size_t)entry->bytes;
     state->crc = entry->crc;
     code = state->bytes <= room ? read_data(reader, entry, state, env, err) : hs__bundle_verify(reader, entry, err);
+    if (!hs__is_state_key(key)) {
+        state->dtype = (hs_dtype)entry->dtype;
+        state->shape = entry->shape;
+        return code;
+    }
     if (!code && !(code = read_version(reader, state, err)))
         code = read_identity(reader, state, env, err);
     return code;
@@ -133,8 +179,8 @@ hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session
             room -= in_memory(&states->items[i], room);
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
-        const hs__bundle_entry *entry = &reader->entries[i];
-        if (!is_left(entry, session))
+        const hs__bundle_entry *entry;
+        if ((code = find_left(reader, &reader->entries[i], session, &entry, err)) || !entry)
             continue;
         if (!(code = read_state(states, env, entry->name, reader, entry, room, err)))
             room -= in_memory(&states->items[states->n - 1], room);
@@ -329,6 +375,12 @@ void hs__states_leave(hs__stored_states *states, hs_raw_session *session)
     *states = (hs__stored_states){.path = NULL};
 }
 
+static bool is_like(const hs__bundle_entry *entry, const hs__stored_state *state)
+{
+    return state->dtype ? entry->dtype == (int32_t)state->dtype && hs_shape_equal(&entry->shape, &state->shape)
+                        : is_state(entry);
+}
+
 /* Opens the checkpoint again for what was not kept in memory. */
 static hs_code open_again(hs__bundle_reader *reader, const hs__stored_states *from, const hs__stored_state *state,
                           const hs_env *env, hs_error *err)
@@ -336,7 +388,7 @@ static hs_code open_again(hs__bundle_reader *reader, const hs__stored_states *fr
     hs_code code = hs__bundle_reader_open(reader, env, from->path, err);
     if (!code) {
         const hs__bundle_entry *entry = hs__bundle_find(reader, state->key);
-        if (!entry || !is_state(entry) || entry->bytes != state->bytes || entry->crc != state->crc)
+        if (!entry || !is_like(entry, state) || entry->bytes != state->bytes || entry->crc != state->crc)
             code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
         else
             code = hs__bundle_verify(reader, entry, err);
@@ -344,7 +396,8 @@ static hs_code open_again(hs__bundle_reader *reader, const hs__stored_states *fr
             hs__bundle_reader_close(reader);
     }
     if (code)
-        hs_error_prefix(err, "reading the state '%s', which was too large to be kept", state->key);
+        hs_error_prefix(err, "reading the %s '%s', which was too large to be kept", state->dtype ? "variable" : "state",
+                        state->key);
     return code;
 }
 
@@ -407,14 +460,76 @@ hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_
     return code;
 }
 
+/* Variables. */
+
+static hs_code read_variable(const hs__stored_states *from, const hs__stored_state *state, void *to, const hs_env *env,
+                             hs_error *err)
+{
+    hs__bundle_reader reader;
+    if (!is_in_file(state)) {
+        if (state->bytes)
+            memcpy(to, state->data, state->bytes);
+        return HS_OK;
+    }
+    hs_code code = open_again(&reader, from, state, env, err);
+    if (code)
+        return code;
+    code = hs__bundle_read(&reader, hs__bundle_find(&reader, state->key), to, err);
+    hs__bundle_reader_close(&reader);
+    return code;
+}
+
+/* Straight into its memory, if that is the host's. */
+static hs_code set_late(const hs__stored_states *from, const hs__stored_state *state, const hs_variable_def *def,
+                        const hs_env *env, hs_error *err)
+{
+    hs_tensor to;
+    hs_code code = hs__variable_place(def, true, &to, err);
+    if (code)
+        return code;
+    void *copy = to.memory ? hs__realloc(env, NULL, state->bytes, 1) : NULL;
+    if (to.memory && !copy)
+        return hs__no_memory(err, state->bytes, state->key);
+    const hs_tensor value = hs_tensor_of(def->dtype, def->shape, copy ? copy : to.data);
+    if (!(code = read_variable(from, state, copy ? copy : to.data, env, err)))
+        code = hs__variable_write(def, &to, &value, err);
+    hs__free(env, copy);
+    return code;
+}
+
+hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
+{
+    hs__stored_states *waiting = &session->waiting;
+    size_t at = 0;
+    while (at < waiting->n && (!waiting->items[at].dtype || strcmp(waiting->items[at].key, def->name) != 0))
+        at++;
+    if (at == waiting->n) {
+        if (waiting->path)
+            hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no variable '%s'; it starts anew", waiting->path,
+                   def->name);
+        return HS_OK;
+    }
+    const hs__stored_state *state = &waiting->items[at];
+    char there[HS_SHAPE_TEXT_SIZE], here[HS_SHAPE_TEXT_SIZE];
+    if (state->dtype != def->dtype || !hs_shape_equal(&state->shape, &def->shape))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint '%s': variable '%s' is %s %s there and %s %s here",
+                            waiting->path, def->name, hs_dtype_name(state->dtype),
+                            hs_shape_text(&state->shape, there, sizeof there), hs_dtype_name(def->dtype),
+                            hs_shape_text(&def->shape, here, sizeof here));
+    hs_code code = set_late(waiting, state, def, &session->env, err);
+    if (!code)
+        remove_states(waiting, at, 1, &session->env);
+    return code;
+}
+
 void hs__tell_waiting_states(hs_raw_session *session)
 {
     hs__stored_states *waiting = &session->waiting;
     waiting->untold = false;
     for (size_t i = 0; i < waiting->n; i++)
         hs_log(&session->env, HS_LOG_WARNING,
-               "checkpoint '%s' has the state '%s', which nobody takes; later checkpoints lack it", waiting->path,
-               waiting->items[i].key);
+               "checkpoint '%s' has the %s '%s', which nobody takes; later checkpoints lack it", waiting->path,
+               waiting->items[i].dtype ? "variable" : "state", waiting->items[i].key);
 }
 
 /* Saving. */
@@ -445,10 +560,15 @@ hs_code hs__take_state(const hs_env *env, const hs__stored_state *state, const h
 
 static hs_code take_waiting(const hs_env *env, const hs__stored_state *state, hs__take_fn take, void *user, hs_error *err)
 {
-    hs_shape shape = {.rank = 1, .dims = {(int64_t)state->bytes}};
-    const hs__saved bytes = {
-        .name = state->key, .value = hs_tensor_of(HS_UINT8, shape, state->data), .variable = HS__NONE};
-    return hs__take_state(env, state, &bytes, take, user, err);
+    hs_shape bytes = {.rank = 1, .dims = {(int64_t)state->bytes}};
+    const hs__saved saved = {.name = state->key,
+                             .value = state->dtype ? hs_tensor_of(state->dtype, state->shape, state->data)
+                                                   : hs_tensor_of(HS_UINT8, bytes, state->data),
+                             .variable = HS__NONE};
+    if (!state->dtype)
+        return hs__take_state(env, state, &saved, take, user, err);
+    hs_code code = take(user, &saved, err);
+    return code ? code : hs__take_record(env, state->key, HS__VARIABLE_LATE, take, user, err);
 }
 
 hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)

@@ -5,7 +5,8 @@
 #include "checkpoint/source.h"
 #include "formats/bundle.h"
 
-/* The pieces of state in a checkpoint: on their way to their providers, and while they wait for one. */
+/* The pieces of state in a checkpoint: on their way to their providers, and while they wait for one. Variables that are
+ * added late wait with them. */
 
 /* State is kept in memory between the reading and the loading as long as it is no more than this in all; the rest is read
  * again when it is loaded. */
@@ -27,6 +28,10 @@ void hs__states_free(hs__stored_states *states, const hs_env *env);
 
 /* Hands a provider that came late what waits for it, which then waits no more. */
 hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err);
+/* Gives a variable that was added late what waits for it, which then waits no more. Changes nothing on failure. */
+hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
+/* Is this the key of state, and not the name of a variable? */
+bool hs__is_state_key(const char *key);
 /* Warns of what waits, once. */
 void hs__tell_waiting_states(hs_raw_session *session);
 /* What waits and nobody was told of: it is saved as it was. */

@@ -20,9 +20,13 @@ hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_v
 hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
                                hs_error *err);
 
+/* Was it added while the session was open? */
+bool hs__session_is_late(const hs_raw_session *session, size_t index);
+
 /* What a checkpoint records of a variable besides its value: a scalar of type bool under the key "hooksess/variable/NAME"
- * with this behind it. */
+ * with one of these behind it. */
 #define HS__VARIABLE_NULL ":null" /* it had no memory when it was saved, and there is no value */
+#define HS__VARIABLE_LATE ":late" /* it was added while the session was open */
 /* The key, for hs__free. NULL without memory. */
 char *hs__variable_key(const hs_env *env, const char *name, const char *which);
 
