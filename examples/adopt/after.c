@@ -138,7 +138,7 @@ int main(void)
     hs_graph_variable(g, "parameters", HS_FLOAT, HS_SHAPE(PARAMETERS), model.parameters);
     hs_graph_variable(g, "adam/mean", HS_FLOAT, HS_SHAPE(PARAMETERS), model.mean);
     hs_graph_variable(g, "adam/square", HS_FLOAT, HS_SHAPE(PARAMETERS), model.square);
-    hs_graph_variable(g, "reader", HS_UINT8, HS_SHAPE(sizeof reader), &reader);
+    hs_graph_bytes(g, "reader", &reader, sizeof reader);
     hs_graph_global_step(g, NULL, &step);
     hs_graph_value(g, "loss", HS_FLOAT, HS_SCALAR, &loss);
     hs_session *s = hs_training_session_open(

@@ -26,8 +26,10 @@ typedef struct hs_node {
 } hs_node;
 
 enum {
-    HS_VARIABLE_LOCAL = 1,   /* not saved, such as the counter of a metric */
-    HS_VARIABLE_OUTLIVES = 2 /* the program's memory: outlives the session, and init_op does not change it */
+    HS_VARIABLE_LOCAL = 1,    /* not saved, such as the counter of a metric */
+    HS_VARIABLE_OUTLIVES = 2, /* the program's memory: outlives the session, and init_op does not change it */
+    HS_VARIABLE_MOVES = 4,    /* its memory may move between two calls of the backend, or be missing (read_variable) */
+    HS_VARIABLE_NONFINITE = 8 /* checkpoints may hold NaN and infinity in it (hs_nonfinite_policy) */
 };
 /* Memory that lives as long as a session and is saved in checkpoints. Frozen. */
 typedef struct hs_variable {
@@ -149,9 +151,12 @@ typedef struct hs_backend_ops {
     /* (required) Closes and frees the session, also on failure. */
     hs_code (*close)(void *session, hs_error *err);
     /* Sets *value to a view of a variable, valid until the next call with this session (HS_BACKEND_KEEPS_VIEWS).
-     * HS_FAILED_PRECONDITION: the variable is not initialized. */
+     * HS_FAILED_PRECONDITION: the variable is not initialized. With HS_VARIABLE_MOVES, value->data is NULL while the
+     * variable has no memory; checkpoints then record that instead of a value. */
     hs_code (*read_variable)(void *session, size_t index, hs_tensor *value, hs_error *err);
-    /* Sets a variable to a host tensor. The caller has checked dtype and shape. */
+    /* Sets a variable to a host tensor. The caller has checked dtype and shape. With HS_VARIABLE_MOVES, a variable without
+     * memory gets some first. value->data NULL restores a variable that had no memory when it was saved: the backend sets
+     * it to its first value, or does nothing if it still has no memory. */
     hs_code (*write_variable)(void *session, size_t index, const hs_tensor *value, hs_error *err);
     hs_code (*global_step)(void *session, int64_t *step, hs_error *err);
     /* Installs a guard. Views of variables in host memory then stay valid until before_write was called for them. Before a
@@ -159,7 +164,9 @@ typedef struct hs_backend_ops {
      * returned true. NULL: a save copies everything before the next run. */
     void (*guard)(void *session, hs_write_guard guard);
     /* Sets *memory to the variable's host memory, initialized or not. The caller fills it, then calls write_variable with
-     * that memory; until then nothing may use the variable. NULL or a failure: the value is copied. */
+     * that memory; until then nothing may use the variable. NULL or a failure: the value is copied. With HS_VARIABLE_MOVES,
+     * a variable without memory gets some, of zeros. Any failure but HS_UNIMPLEMENTED then fails the restore, before
+     * anything is changed. */
     hs_code (*lend_variable)(void *session, size_t index, hs_tensor *memory, hs_error *err);
     /* Creates a handle with which another thread can call `run` and `close` concurrently. Its ops must not access variables
      * (HS_FAILED_PRECONDITION) and have private outputs. The session's thread calls it. One thread at a time uses the

@@ -57,7 +57,7 @@ typedef struct hs_checkpoint_name {
 /* .names = HS_CHECKPOINT_NAMES({ "weights", "layer1/kernel" }, ...) */
 #define HS_CHECKPOINT_NAMES(...) HS__LIST(hs_checkpoint_name, __VA_ARGS__, {NULL, NULL})
 
-/* What a save does if a variable contains NaN or infinity. */
+/* What a save does if a variable contains NaN or infinity. Variables with hs_variable_def.nonfinite are not checked. */
 typedef enum hs_nonfinite_policy {
     HS_NONFINITE_FAIL = 0,  /* it fails. The message names the variable and the first index */
     HS_NONFINITE_ASIDE = 1, /* it fails, and writes the state to PREFIX.nonfinite */
@@ -156,6 +156,7 @@ typedef struct hs_save_options {
  * overlap      Returns earlier: variables of 64 KiB or more are copied while the session runs. An op waits for the
  *              variables in hs_op_def.writes, or without this list for all. Use it only if nothing but ops changes
  *              variables: other writes during the copy spoil the checkpoint. Ignored if the backend does not support it.
+ *              Variables of hs_graph_variable_at are always copied before the call returns.
  *
  * TensorFlow: Saver.save. */
 HS_API hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *prefix, int64_t step,
@@ -217,7 +218,8 @@ typedef enum hs_restore_event {
     HS_RESTORE_EVENT_MISMATCHED = 3, /* the tensor `name` has another dtype or shape; `detail` has both */
     HS_RESTORE_EVENT_EXTRA = 4,      /* no variable uses the tensor `name` */
     /* The checkpoint `name` is damaged (`detail`), and an older one is tried. Not by hs_saver_restore */
-    HS_RESTORE_EVENT_REJECTED = 5
+    HS_RESTORE_EVENT_REJECTED = 5,
+    HS_RESTORE_EVENT_WITHOUT_MEMORY = 6 /* the variable `name` had no memory when it was saved (hs_graph_variable_at) */
 } hs_restore_event;
 /* Called before values are read: the restore can still fail. Strings are valid during the call. */
 typedef void (*hs_restore_report_fn)(void *user, hs_restore_event event, const char *name, const char *detail);
@@ -246,7 +248,7 @@ typedef struct hs_restore_options {
  *   HS_DATA_LOSS             damage
  *
  * Three later failures can leave the model partly restored (do not train on; reopen): a state provider's load fails;
- * writing device memory fails; or the second read of a model over 64 MiB fails (such a model is read twice, to verify and
+ * writing device memory fails; or the second read of a model or a state over 64 MiB fails (it is read twice, to verify and
  * to load).
  *
  * State without a provider waits for hs_raw_session_add_state. The kept checkpoints do not change (hs_saver_take_over).

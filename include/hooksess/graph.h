@@ -49,12 +49,33 @@ HS_API hs_code hs_graph_error(const hs_graph *graph, hs_error *out);
 /* Is there a node of that name? */
 HS_API bool hs_graph_has(const hs_graph *graph, const char *name);
 
+/* clang-format off */
 /* A variable: saved in checkpoints, restored from them.
  *
- * With `data` it is the program's memory, which must stay until the session is closed; the program sets its first value
- * before opening, or by `initialize`. A graph with such a variable has one live session at a time.
- * Without, each session has its own, set by the init op: to `initial` (copied from there at that moment), by `initialize`,
- * or to zero. Until then, or until it is restored, reading it is HS_FAILED_PRECONDITION. */
+ *   field           where the variable is
+ *   data            in the program's memory, which stays until the session is closed. The program sets the first value
+ *                   before opening, or by `initialize`
+ *   HS_DATA_AT(&p)  in the program's memory that p points to. p is read at each save, restore and fetch, and before each
+ *                   op that reads or writes the variable. So the memory may move (realloc, a swap of two buffers), and p
+ *                   may be NULL until a step allocates the memory
+ *   locate          in the program's memory that this function finds: the general case of HS_DATA_AT
+ *   none of them    in memory of each session. The init op sets it to `initial` (copied from there at that moment), by
+ *                   `initialize`, or to zero. Until then, or until it is restored, reading it is HS_FAILED_PRECONDITION
+ *
+ * A graph with a variable in the program's memory has one live session at a time.
+ *
+ *   while p is NULL  what happens
+ *   save             the checkpoint records that there is no memory. The log says so, once a session
+ *   restore          p gets memory if the checkpoint has a value. The program frees it: with free(), or as the device needs
+ *                    it that allocated it (hs_memory.allocate). So test p before you allocate
+ *   fetch            HS_FAILED_PRECONDITION, as for an op that has the variable among its inputs
+ *   export           hs_safetensors_save leaves the variable out
+ *
+ * If a checkpoint without memory is restored and p is not NULL by then, as in a rollback, the variable gets its first
+ * value: `initial`, `initialize`, or zeros, which a program expects that uses calloc. A variable that the checkpoint lacks
+ * for another reason (its name has changed) stays HS_NOT_FOUND. A save that overlaps the runs (hs_save_options.overlap)
+ * copies memory that may move when the save is asked for. */
+/* clang-format on */
 typedef struct hs_variable_def {
     size_t size;
     const char *name; /* (required) */
@@ -62,19 +83,42 @@ typedef struct hs_variable_def {
     int32_t reserved_dtype;
     hs_shape shape;
     void *data;
+    void *data_at;        /* HS_DATA_AT: address of the program's pointer to the memory; it must outlive the session */
+    size_t element_bytes; /* HS_DATA_AT: size of what the pointer points to; must be the dtype's. 0: not compared */
+    /* Sets *data to where the memory is, NULL if there is none. With `allocate`, there must be `bytes` afterwards, or it
+     * fails: a value is about to be restored. */
+    hs_code (*locate)(void *user, size_t bytes, bool allocate, void **data, hs_error *err);
     const void *initial; /* bytes of the whole variable, host memory */
     /* Sets the first value in `value`, a view of the variable's memory. Run by the init op; not when it is restored. */
     hs_code (*initialize)(void *user, const hs_tensor *value, hs_error *err);
-    void *user;
-    const hs_memory *memory; /* of `data`, where that is not the host's; must outlive the graph */
+    void *user;              /* of both functions */
+    const hs_memory *memory; /* of the program's memory, if that is not the host's; must outlive the graph */
     uint64_t flags;          /* HS_VARIABLE_LOCAL: not saved, set by the local init op */
+    bool nonfinite;          /* it is saved also with NaN or infinity in it (hs_nonfinite_policy): float best = INFINITY */
+    unsigned char reserved[7];
 } hs_variable_def;
 #define HS_VARIABLE_DEF(...) HS_OPTIONS(hs_variable_def, __VA_ARGS__)
 
+/* Two fields of hs_variable_def: the address of the program's pointer, and the size of what it points to. It does not
+ * compile for a pointer without its `&`, or for an array. For a `void *` set data_at alone. */
+#define HS_DATA_AT(pointer) .data_at = HS__POINTER(pointer), .element_bytes = HS__POINTED_BYTES(pointer)
+
 HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def);
-/* The usual case: the program's host memory. HS_INVALID_ARGUMENT if `data` is NULL, as it is before the first step has
- * allocated it: the session's own memory would be saved, and the program's would not. */
+/* The usual case: the program's host memory. HS_INVALID_ARGUMENT if `data` is NULL: use hs_graph_variable_at for memory
+ * that the first step allocates. */
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
+/* Memory that moves, or that a step allocates:
+ *
+ *     hs_graph_variable_at(g, "adam_m", HS_FLOAT, HS_SHAPE(n), &model.m_memory);
+ *     hs_graph_variable_at(g, "w", HS_FLOAT, HS_SHAPE(n), &w, .memory = &cuda);
+ *
+ * pointer  address of the program's pointer. It must outlive the session. Further fields of hs_variable_def may follow it
+ *
+ * HS_INVALID_ARGUMENT if elements of the pointer do not have the size of `dtype`. */
+#define hs_graph_variable_at(graph, ...) HS__VARIABLE_AT(graph, __VA_ARGS__, )
+#define HS__VARIABLE_AT(graph, name_, dtype_, shape_, pointer, ...)                                                        \
+    hs_graph_add_variable(                                                                                                 \
+        (graph), HS_VARIABLE_DEF(.name = (name_), .dtype = (dtype_), .shape = (shape_), HS_DATA_AT(pointer), __VA_ARGS__))
 
 /* Memory that ops write and hooks read (a loss). It is not saved: a program that is started again when it is done already,
  * and makes no step, finds in it what it was initialized with. It must stay until the session is closed. It is the host's:
@@ -168,6 +212,18 @@ HS_API const char *hs_op_name(const hs_op *op);
 HS_API hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider);
 /* The usual case: of version 0, and belonging to nothing in particular. */
 HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self);
+
+/* State that is plain bytes of the program: a position, a random number generator.
+ *
+ *     hs_graph_bytes(g, "rng", &rng, sizeof rng);
+ *
+ * name   as in hs_graph_add_state
+ * data   without pointers or files in it, for they mean nothing in another process; it must outlive the session
+ * bytes  at least 1
+ *
+ * HS_INVALID_ARGUMENT if data is NULL or bytes is 0. A restore fails with HS_INVALID_ARGUMENT if the checkpoint has another
+ * number of bytes. */
+HS_API hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes);
 
 /* A queue: what threads of the session's produce ahead of the steps that consume it. TensorFlow: FIFOQueue, QueueRunner.
  *

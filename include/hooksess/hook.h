@@ -4,6 +4,7 @@
 
 #include <hooksess/backend.h>
 #include <hooksess/coordinator.h>
+#include <hooksess/graph.h>
 #include <hooksess/outcome.h>
 #include <hooksess/summary.h>
 
@@ -295,6 +296,29 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  * provider's load. HS_INVALID_ARGUMENT: a name that may not be, a function that is missing. HS_DATA_LOSS or HS_NOT_FOUND:
  * what is to be read again was damaged or deleted. Else what load returned. */
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
+/* Adds a variable while the session is open, for memory that exists only after the first step has begun:
+ *
+ *     while (hs_step_begin(session)) {
+ *         allocate_moments(&model);                      the first step's; then add them, before they are used
+ *         if (!added++)
+ *             hs_raw_session_add_variable(hs_session_raw(session),
+ *                                         HS_VARIABLE_DEF(.name = "adam_m", .dtype = HS_FLOAT, .shape = HS_SHAPE(n),
+ *                                                         .data = model.m), &err);
+ *         ...
+ *
+ * def  as for a graph, without flags; copied with its name. The memory is the program's, on the host or on a device (data,
+ *      HS_DATA_AT or locate), and must live as long as the session
+ *
+ * If the checkpoint that was restored has the variable, it is set at once; else it keeps its value, and the log has a
+ * warning if a checkpoint was restored. From then on it is saved and restored like the graph's variables. A restore of a
+ * checkpoint that was saved before it was added sets it to its first value: `initial`, `initialize`, or zeros. It is not in
+ * the graph, so it can be neither fetched nor an input. Call it when hs_raw_session_add_state may be called, and again
+ * after a recovery. What that comment says of state that waits holds for such variables, too.
+ *
+ * Returns HS_ALREADY_EXISTS if the session has a variable of this name, HS_FAILED_PRECONDITION without an open session or
+ * from a provider's load, HS_INVALID_ARGUMENT for an invalid definition or another type or shape in the checkpoint,
+ * HS_DATA_LOSS or HS_NOT_FOUND if the checkpoint was damaged or deleted meanwhile. On failure it is not added. */
+HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
 /* hs_session_request_save, hs_session_request_stop of the session. Any thread. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
 HS_API void hs_raw_session_request_stop(hs_raw_session *session);

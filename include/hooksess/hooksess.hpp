@@ -18,7 +18,7 @@
  *     return s.close().exit_code();
  *
  * Lifetime: declare the memory of variables first, then the graph, then the session. A session is closed before its graph
- * and the memory are destroyed. A vector that is a variable must keep its size.
+ * and the memory are destroyed.
  * An op that fills a queue must end within stop_grace_secs: a thread that is left behind would call it after the graph is
  * gone.
  *
@@ -205,12 +205,57 @@ class graph
     graph(graph &&) = default;
     graph &operator=(graph &&) = delete; /* its ops would be destroyed before it */
 
-    /* A variable: saved and restored, in the program's memory. Without a shape, a vector has one dimension. */
+    /* A variable: saved and restored, in the program's memory. Without a shape, a vector has one dimension.
+     *
+     * A vector may be replaced, swapped or reallocated, but it must have the same size whenever it is read: otherwise a save
+     * or a run fails with HS_FAILED_PRECONDITION. An empty vector with a shape is memory that a step allocates, as a pointer
+     * that is NULL (hs_graph_variable_at); a restore resizes it. A save copies vectors when it is asked for; memory that
+     * never moves (hs_graph_variable) is copied while the session runs on (hs_save_options.overlap). */
     template <class T>
     void variable(const std::string &name, std::vector<T> &memory, std::initializer_list<int64_t> shape = {})
     {
         static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no array of its elements");
-        check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), fit(name, shape, memory.size()), memory.data()));
+        struct holder : detail::kept {
+            std::vector<T> *memory;
+            size_t size;
+            bool comes_later;
+        };
+        auto kept = std::make_unique<holder>();
+        hs_variable_def def{};
+        def.size = sizeof def;
+        def.name = name.c_str();
+        def.dtype = detail::dtype<T>();
+        kept->memory = &memory;
+        kept->comes_later = memory.empty() && shape.size();
+        def.shape = kept->comes_later ? detail::shape_of(shape) : fit(name, shape, memory.size());
+        kept->size = static_cast<size_t>(hs_shape_elements(&def.shape));
+        def.locate = [](void *user, size_t, bool allocate, void **data, hs_error *err) -> hs_code {
+            return detail::guarded(err, [&]() -> hs_code {
+                const holder &h = *static_cast<holder *>(user);
+                if (h.comes_later && h.memory->empty() && allocate)
+                    h.memory->resize(h.size);
+                if (h.memory->size() != h.size && !(h.comes_later && h.memory->empty()))
+                    return hs_error_set(err, HS_FAILED_PRECONDITION, "the vector has %zu elements; it was defined with %zu",
+                                        h.memory->size(), h.size);
+                *data = h.memory->data();
+                return HS_OK;
+            });
+        };
+        def.user = kept.get();
+        kept_.push_back(std::move(kept));
+        check(hs_graph_add_variable(get(), &def));
+    }
+    /* Memory that a pointer of the program's points to. See hs_graph_variable_at. The pointer must outlive the session. */
+    template <class T> void variable(const std::string &name, T *&pointer, std::initializer_list<int64_t> shape)
+    {
+        hs_variable_def def{};
+        def.size = sizeof def;
+        def.name = name.c_str();
+        def.dtype = detail::dtype<T>();
+        def.shape = detail::shape_of(shape);
+        def.data_at = &pointer;
+        def.element_bytes = sizeof(T);
+        check(hs_graph_add_variable(get(), &def));
     }
     template <class T, size_t N>
     void variable(const std::string &name, std::array<T, N> &memory, std::initializer_list<int64_t> shape = {})
@@ -222,12 +267,11 @@ class graph
         check(hs_graph_variable(get(), name.c_str(), detail::dtype<T>(), hs_shape_of(0, nullptr), &scalar));
     }
 
-    /* A variable of bytes, for what has neither pointers nor files in it: the position in the data, say. */
+    /* State that is plain bytes, with neither pointers nor files in it: the position in the data, say. See hs_graph_bytes. */
     template <class T> void bytes(const std::string &name, T &plain)
     {
         static_assert(std::is_trivially_copyable_v<T>, "its bytes are not all of it");
-        const int64_t size = sizeof plain;
-        check(hs_graph_variable(get(), name.c_str(), HS_UINT8, hs_shape_of(1, &size), &plain));
+        check(hs_graph_bytes(get(), name.c_str(), &plain, sizeof plain));
     }
 
     /* A value: memory that ops write and hooks read. Not saved. */

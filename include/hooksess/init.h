@@ -49,18 +49,30 @@ template <class T> using hs__array = T[];
 #define HS__ARRAY(type)      hs__array<type>
 #define HS__VALUE(type, ...) (type{__VA_ARGS__})
 #define HS__LIST(type, ...)  (std::initializer_list<type>{__VA_ARGS__}.begin())
+/* The address of a pointer; not of an array, and not of a pointer to what is const. */
+template <class T> constexpr void *hs__pointer(T **pointer)
+{
+    return pointer;
+}
+template <class T> void *hs__pointer(const T **) = delete;
+#define HS__POINTER(pointer)       hs__pointer(pointer)
+#define HS__POINTED_BYTES(pointer) sizeof(**(pointer))
 #define HS_NAMES(...)                                                                                                      \
     ([]() -> const char *const * {                                                                                         \
         static constexpr const char *const hs__names[] = {__VA_ARGS__, nullptr};                                           \
         return hs__names;                                                                                                  \
     }())
 #else
-#define HS__ADDRESS(type, ...) (&(const type){__VA_ARGS__})
-#define HS__ARRAY(type)        (type[])
-#define HS__VALUE(type, ...)   ((type){__VA_ARGS__})
-#define HS__LIST(type, ...)    ((const type[]){__VA_ARGS__})
+#define HS__ADDRESS(type, ...)     (&(const type){__VA_ARGS__})
+#define HS__ARRAY(type)            (type[])
+#define HS__VALUE(type, ...)       ((type){__VA_ARGS__})
+#define HS__LIST(type, ...)        ((const type[]){__VA_ARGS__})
 /* A list of names, ended by NULL: .tensors = HS_NAMES("loss", "accuracy"). */
-#define HS_NAMES(...)          ((const char *const[]){__VA_ARGS__, NULL})
+#define HS_NAMES(...)              ((const char *const[]){__VA_ARGS__, NULL})
+
+/* The address of a pointer. The cast of 0 does not compile for the address of an array. */
+#define HS__POINTER(pointer)       ((void *)(pointer))
+#define HS__POINTED_BYTES(pointer) (sizeof(**(pointer)) + 0 * sizeof((__typeof__(*(pointer)))0))
 #endif
 
 #define HS_OPTIONS(type, ...) HS__ADDRESS(type, .size = sizeof(type), __VA_ARGS__)

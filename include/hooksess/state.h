@@ -7,6 +7,9 @@
 /* State that rides in the checkpoint beside the variables: a position in the data, a random number generator, what a hook
  * remembers. It is written with every checkpoint and read back when one is restored, before the first step.
  *
+ * A state may be as large as a model. A save in the foreground passes what `save` writes to the file. A restore keeps up to
+ * 64 MiB of all states in memory; what is more is verified first, and then read from the file as `load` asks for it.
+ *
  * In the file it is a vector of uint8 under the reserved prefix "hooksess/", so that TensorFlow can list it: the graph's
  * and the session's as "hooksess/state/NAME", a hook's as "hooksess/hook/NAME". Beside it are the scalars KEY:version, an
  * int64, unless it is 0, and KEY:identity, a string, where there is one. What is written is what is read: bytes, in the
@@ -19,10 +22,11 @@ HS_BEGIN_DECLS
 typedef struct hs_state_writer hs_state_writer;
 typedef struct hs_state_reader hs_state_reader;
 
-/* Appends bytes (copied). HS_RESOURCE_EXHAUSTED. After a failure further writes fail too. */
+/* Appends bytes (copied, or written to the file). HS_RESOURCE_EXHAUSTED, or the code of the failing file operation. After a
+ * failure further writes fail too. */
 HS_API hs_code hs_state_writer_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err);
 
-/* The next bytes. HS_DATA_LOSS if fewer are left; then nothing is copied. */
+/* The next bytes. HS_DATA_LOSS if fewer are left; then nothing is copied. Or the code of the failing file operation. */
 HS_API hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err);
 
 /* How many bytes are left. */

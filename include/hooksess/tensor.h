@@ -64,7 +64,7 @@ typedef struct hs_shape {
 #define HS_SCALAR    HS__VALUE(hs_shape, .rank = 0)
 #define HS_ANY_SHAPE HS__VALUE(hs_shape, .rank = -1)
 
-/* Memory of a device. Both functions return when the copy is finished, maybe with an error of earlier work on the device.
+/* Memory of a device. to_host and from_host return when the copy is finished, maybe with an error of earlier work on the device.
  * The thread that reads or sets the tensor calls them: the session's thread, also for a save in the background. The struct
  * must outlive the tensors that point to it. */
 typedef struct hs_memory {
@@ -73,6 +73,9 @@ typedef struct hs_memory {
     int32_t device_id;
     hs_code (*to_host)(void *user, void *host, const void *device, size_t bytes, hs_error *err);
     hs_code (*from_host)(void *user, void *device, const void *host, size_t bytes, hs_error *err);
+    /* Allocates `bytes` for a variable whose pointer is NULL when it is restored (hs_graph_variable_at). The program frees
+     * it. NULL: such a restore fails with HS_FAILED_PRECONDITION */
+    hs_code (*allocate)(void *user, size_t bytes, void **device, hs_error *err);
     void *user;
 } hs_memory;
 

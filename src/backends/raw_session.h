@@ -2,6 +2,7 @@
 #ifndef HS_BACKENDS_RAW_SESSION_H
 #define HS_BACKENDS_RAW_SESSION_H
 
+#include <hooksess/graph.h>
 #include <hooksess/hook.h>
 
 #include "backends/backend.h"
@@ -21,14 +22,23 @@ typedef struct hs__state_slot {
     void *self;
 } hs__state_slot;
 
-/* A piece of state as a checkpoint has it. */
+/* A variable that was added while the session was open. */
+typedef struct hs__late_variable {
+    char *name;
+    hs_variable_def def; /* complete; its name is this one */
+} hs__late_variable;
+
+/* A piece of state as a checkpoint has it, or a variable that is added late. */
 typedef struct hs__stored_state {
-    char *key;
+    char *key;      /* of a variable: its name */
+    hs_dtype dtype; /* of a variable; HS_DTYPE_NONE: it is state */
+    hs_shape shape; /* of a variable */
     char *identity; /* NULL: none */
     int64_t version;
     unsigned char *data; /* NULL: it has none of that key, or too much to be kept in memory (bytes is not 0) */
     size_t bytes;
     uint32_t crc; /* of the data, as the checkpoint has it */
+    bool is_lent; /* the data belong to somebody else */
 } hs__stored_state;
 
 /* What a checkpoint has of them. */
@@ -59,8 +69,12 @@ struct hs_raw_session {
     struct hs__sharing *sharing; /* several threads run it; NULL: one does */
     hs__state_slot *states;
     size_t n_states, states_capacity;
+    hs__late_variable *late;
+    size_t n_late, late_capacity;
+    size_t late_from;          /* the index of the first of them: there are as many of the backend's */
     hs__stored_states waiting; /* of the checkpoint that was restored last: what nobody has taken yet */
     bool loading_states;       /* a provider is loading: none can be added */
+    bool told_without_memory;  /* the log has named variables without memory */
     char *restored_from;
     int64_t restores;       /* how many there were */
     hs_error saves_refused; /* why; HS_OK: they are not */

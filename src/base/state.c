@@ -6,8 +6,20 @@
 hs_code hs_state_writer_write(hs_state_writer *out, const void *data, size_t bytes, hs_error *err)
 {
     hs_error_clear(err);
-    hs__buffer_append(&out->buffer, data, bytes);
-    return hs__buffer_check(&out->buffer, "state", err);
+    if (!out->error.code && !out->put(out->user, data, bytes, &out->error))
+        return HS_OK;
+    return hs__error_copy(err, &out->error);
+}
+
+static hs_code append(void *buffer, const void *data, size_t bytes, hs_error *err)
+{
+    hs__buffer_append(buffer, data, bytes);
+    return hs__buffer_check(buffer, "state", err);
+}
+
+hs_state_writer hs__state_writer_to(hs__buffer *buffer)
+{
+    return (hs_state_writer){.put = append, .user = buffer};
 }
 
 hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_error *err)
@@ -15,12 +27,16 @@ hs_code hs_state_reader_read(hs_state_reader *in, void *data, size_t bytes, hs_e
     hs_error_clear(err);
     if (bytes > in->left)
         return hs_error_set(err, HS_DATA_LOSS, "the state has %zu more bytes, where %zu are read", in->left, bytes);
-    if (bytes) { /* without any, in->at may be NULL */
+    hs_code code = HS_OK;
+    if (bytes && in->next) {
+        code = in->next(in->user, data, bytes, err);
+    } else if (bytes) { /* without any, in->at may be NULL */
         memcpy(data, in->at, bytes);
         in->at += bytes;
     }
-    in->left -= bytes;
-    return HS_OK;
+    if (!code)
+        in->left -= bytes;
+    return code;
 }
 
 size_t hs_state_reader_remaining(const hs_state_reader *in)

@@ -9,14 +9,24 @@
 /* What stands before the names of state in a checkpoint. No variable may be called so. */
 #define HS__STATE_PREFIX "hooksess/"
 
+/* Passes on the next bytes, of a file, say. */
+typedef hs_code (*hs__put_fn)(void *user, const void *data, size_t bytes, hs_error *err);
+
 struct hs_state_writer {
-    hs__buffer buffer;
+    hs__put_fn put; /* what becomes of what is written */
+    void *user;
+    hs_error error; /* of the first write that failed */
 };
 
+/* A writer that appends to a buffer. */
+hs_state_writer hs__state_writer_to(hs__buffer *buffer);
+
 struct hs_state_reader {
-    const unsigned char *at;
+    const unsigned char *at; /* the bytes that are left, in memory; */
     size_t left;
     int64_t version;
+    hs_code (*next)(void *user, void *to, size_t bytes, hs_error *err); /* or what reads them, if this is not NULL */
+    void *user;
 };
 
 /* What stands between the key of a piece of state and what is known of it: in no key, therefore. */

@@ -82,7 +82,7 @@ static const hs__archive_ops bundle_ops = {.tensor = bundle_tensor,
 
 hs__archive hs__bundle_archive(hs__bundle_reader *reader)
 {
-    return (hs__archive){&bundle_ops, reader, reader->prefix, reader->n_entries};
+    return (hs__archive){&bundle_ops, reader, reader->prefix, reader->n_entries, true};
 }
 
 /* safetensors files: all that can be checked of them is, when they are opened. */
@@ -140,7 +140,7 @@ static const hs__archive_ops file_ops = {.tensor = file_tensor,
 
 hs__archive hs__safetensors_archive(hs__safetensors_reader *reader)
 {
-    return (hs__archive){&file_ops, reader, reader->path, reader->header.n};
+    return (hs__archive){&file_ops, reader, reader->path, reader->header.n, false};
 }
 
 /* Both. */

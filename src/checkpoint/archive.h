@@ -31,6 +31,7 @@ typedef struct hs__archive {
     void *reader;
     const char *path; /* what it is called in messages */
     size_t n;
+    bool is_checkpoint; /* what is saved here, and not a file of weights from elsewhere */
 } hs__archive;
 
 /* The archive borrows the reader. */

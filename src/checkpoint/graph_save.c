@@ -87,7 +87,7 @@ static hs_code let_graph_write(const saving *s, hs_error *err)
 
 static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)
 {
-    return hs__bundle_writer_add(user, saved->name, &saved->value, err);
+    return hs__saved_write(saved, user, err);
 }
 
 static hs_code write_state(const saving *s, hs_error *err)

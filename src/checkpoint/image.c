@@ -15,7 +15,7 @@ typedef enum { LEFT, BEING_COPIED, COPIED } item_state;
 struct hs__image_item {
     size_t name, data, texts; /* where they are in the image's data; what strings point to lies together */
     hs_tensor value;          /* its data is the variable's memory, until it is copied */
-    bool is_part, follows;
+    bool is_part, follows, nonfinite;
     hs_variable_slice slice; /* its name is the image's */
     item_state state;
 };
@@ -79,6 +79,30 @@ static hs_code put(hs__image *image, const void *data, size_t bytes, size_t *at,
     return code;
 }
 
+/* Bytes that come piece by piece. */
+
+static hs_code append_piece(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    hs__image *image = user;
+    if (bytes > SIZE_MAX - image->bytes)
+        return hs__no_memory(err, bytes, "a copy of the state");
+    hs_code code = hs__reserve(image->env, &image->data, &image->data_capacity, image->bytes + bytes, 1, err);
+    if (!code && bytes)
+        memcpy(image->data + image->bytes, data, bytes);
+    image->bytes += code ? 0 : bytes;
+    return code;
+}
+
+static hs_code put_produced(hs__image *image, const hs__saved *saved, struct hs__image_item *item, hs_error *err)
+{
+    hs_code code = make_room(image, 0, &item->data, err);
+    if (!code)
+        code = saved->produce(saved->source, append_piece, image, err);
+    item->value.bytes = image->bytes - item->data;
+    item->value.dims[0] = (int64_t)item->value.bytes;
+    return code;
+}
+
 static hs_code put_texts(hs__image *image, const hs_tensor *value, size_t *at, hs_error *err)
 {
     const hs_string *strings = value->data;
@@ -117,16 +141,22 @@ static hs_code add(void *user, const hs__saved *saved, hs_error *err)
     const taking *t = user;
     hs__image *image = t->image;
     const hs_tensor *value = &saved->value;
-    struct hs__image_item item = {
-        .value = *value, .state = COPIED, .is_part = saved->slice != NULL, .follows = saved->follows};
+    struct hs__image_item item = {.value = *value,
+                                  .state = COPIED,
+                                  .is_part = saved->slice != NULL,
+                                  .follows = saved->follows,
+                                  .nonfinite = saved->nonfinite};
     if (saved->slice)
         item.slice = *saved->slice;
     hs_code code = hs__reserve(image->env, &image->items, &image->capacity, image->n + 1, sizeof *image->items, err);
     if (code || (code = put(image, saved->name, strlen(saved->name) + 1, &item.name, err)))
         return code;
-    if (t->overlap && saved->lent && value->bytes >= LARGE) {
+    if (t->overlap && saved->lent && !saved->moves && value->bytes >= LARGE) {
         item.state = LEFT;
         if ((code = make_room(image, value->bytes, &item.data, err)) || (code = leave(image, saved, err)))
+            return code;
+    } else if (saved->produce) {
+        if ((code = put_produced(image, saved, &item, err)))
             return code;
     } else if ((code = put(image, value->data, value->bytes, &item.data, err)) ||
                (value->dtype == HS_STRING && (code = put_texts(image, value, &item.texts, err)))) {
@@ -289,7 +319,12 @@ static hs_code each(const hs__image *image, size_t from, size_t to, hs__take_fn 
     for (size_t i = from; !code && i < to; i++) {
         const struct hs__image_item *item = &image->items[i];
         const char *name = (const char *)image->data + item->name;
-        hs__saved saved = {name, item->value, item->is_part ? &item->slice : NULL, HS__NONE, false, item->follows};
+        hs__saved saved = {.name = name,
+                           .value = item->value,
+                           .slice = item->is_part ? &item->slice : NULL,
+                           .variable = HS__NONE,
+                           .follows = item->follows,
+                           .nonfinite = item->nonfinite};
         saved.value.data = image->data + item->data;
         saved.value.memory = NULL;
         if (saved.value.dtype == HS_STRING)

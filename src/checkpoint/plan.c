@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/plan.h"
 
+#include "checkpoint/variables.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -150,6 +152,34 @@ static const char *find_tensor(const source *from, hs__planned *item, hs_variabl
     return name;
 }
 
+/* Does the checkpoint say that the variable had no memory? `name` is its name there. A variable that was added late may
+ * not have been there at all when the checkpoint was saved. */
+static hs_code find_without(const source *from, const hs__planned *item, const char *name, bool *found, hs_error *err)
+{
+    *found = false;
+    if (item->tensor != HS__NONE || !(item->variable.flags & HS_VARIABLE_MOVES))
+        return HS_OK;
+    if (hs__session_is_late(from->session, item->index) && from->archive->is_checkpoint && !from->options->allow_missing) {
+        *found = true;
+        return HS_OK;
+    }
+    char *key = hs__variable_key(&from->saver->env, name, HS__VARIABLE_NULL);
+    if (!key)
+        return hs__no_memory(err, strlen(name), "a name");
+    *found = hs__archive_find(from->archive, key) != HS__NONE;
+    hs__free(&from->saver->env, key);
+    return HS_OK;
+}
+
+static hs_code add_without(hs__plan *plan, const hs__planned *item, hs_error *err)
+{
+    hs_code code =
+        hs__reserve(plan->env, &plan->without, &plan->without_capacity, plan->n_without + 1, sizeof *plan->without, err);
+    if (!code)
+        plan->without[plan->n_without++] = item->index;
+    return code;
+}
+
 /* One variable: what becomes of it. */
 static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *item, misfits *wrong, hs_error *err)
 {
@@ -162,6 +192,12 @@ static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *it
     }
     if (item->is_part && wrong->told && strcmp(wrong->told, name) == 0)
         return HS_OK;
+    bool without;
+    hs_code code = find_without(from, item, name, &without, err);
+    if (!code && without && !(code = add_without(plan, item, err)))
+        hs__tell(options, HS_RESTORE_EVENT_WITHOUT_MEMORY, item->variable.name, "");
+    if (code || without)
+        return code;
     if (item->tensor == HS__NONE) {
         wrong->told = item->is_part ? name : NULL;
         add_missing(wrong, name, options);
@@ -174,7 +210,7 @@ static hs_code plan_variable(hs__plan *plan, const source *from, hs__planned *it
         add_different(wrong, name, &wanted, &stored, options);
         return HS_OK;
     }
-    hs_code code = add_planned(plan, item, err);
+    code = add_planned(plan, item, err);
     if (!code)
         hs__tell(options, HS_RESTORE_EVENT_RESTORED, item->variable.name, name);
     return code;
@@ -212,6 +248,7 @@ hs_code hs__plan_make(hs__plan *plan, const hs_saver *saver, const hs_raw_sessio
 void hs__plan_free(hs__plan *plan)
 {
     hs__free(plan->env, plan->items);
+    hs__free(plan->env, plan->without);
     hs__free(plan->env, plan->taken);
     hs__free(plan->env, plan->data);
     hs__free(plan->env, plan->copy);

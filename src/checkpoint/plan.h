@@ -24,6 +24,8 @@ typedef struct hs__plan {
     const hs_env *env;
     hs__planned *items;
     size_t n, capacity;
+    size_t *without; /* variables that had no memory when they were saved: their indexes in the backend */
+    size_t n_without, without_capacity;
     bool *taken;         /* by tensor of the archive: a variable takes it, or would if it fitted */
     uint64_t bytes;      /* of all of them, or UINT64_MAX */
     unsigned char *data; /* NULL: they are read twice */

@@ -3,6 +3,7 @@
 #include "checkpoint/plan.h"
 
 #include "base/parallel.h"
+#include "checkpoint/variables.h"
 
 /* A model of more is not kept in memory a second time. */
 #define KEPT_BYTES ((uint64_t)64 << 20)
@@ -102,7 +103,7 @@ hs_code hs__plan_read(hs__plan *plan, const hs__archive *archive, hs_error *err)
 static hs_code set_variable(const hs_raw_session *session, const hs__planned *item, const void *data, hs_error *err)
 {
     hs_tensor value = hs_tensor_of(item->variable.dtype, item->variable.shape, data);
-    return hs__settle(session->ops.write_variable(session->handle, item->index, &value, err), item->variable.name, err);
+    return hs__session_write(session, item->index, item->variable.name, &value, err);
 }
 
 static hs_code set_kept(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
@@ -111,15 +112,6 @@ static hs_code set_kept(const hs__plan *plan, const hs_raw_session *session, hs_
     for (size_t i = 0; !code && i < plan->n; i++)
         code = set_variable(session, &plan->items[i], plan->data + plan->items[i].offset, err);
     return code;
-}
-
-static void *borrow(const hs_raw_session *session, const hs__planned *item)
-{
-    hs_tensor memory;
-    if (!session->ops.lend_variable || session->ops.lend_variable(session->handle, item->index, &memory, NULL) ||
-        memory.memory || memory.bytes != item->bytes)
-        return NULL;
-    return memory.data;
 }
 
 static hs_code fill_item(const hs__archive *archive, const hs__plan *plan, const hs__planned *item, hs_error *err)
@@ -143,10 +135,14 @@ static hs_code set_rest(const hs__plan *plan, const hs__archive *archive, const 
 hs_code hs__plan_prepare(hs__plan *plan, const hs_raw_session *session, hs_error *err)
 {
     size_t largest = 0;
-    for (size_t i = 0; !plan->data && i < plan->n; i++) {
+    for (size_t i = 0; i < plan->n; i++) {
         hs__planned *item = &plan->items[i];
-        item->lent = borrow(session, item);
-        if (!item->lent && item->bytes > largest)
+        if (plan->data && !(item->variable.flags & HS_VARIABLE_MOVES))
+            continue;
+        hs_code code = hs__session_lend(session, item->index, &item->variable, item->bytes, &item->lent, err);
+        if (code)
+            return code;
+        if (!plan->data && !item->lent && item->bytes > largest)
             largest = item->bytes;
     }
     plan->copy = largest ? hs__realloc(plan->env, NULL, largest, 1) : NULL;
@@ -162,7 +158,17 @@ static hs_code read_again(hs__plan *plan, const hs__archive *archive, const hs_r
     return code;
 }
 
+static hs_code set_without(const hs__plan *plan, const hs_raw_session *session, hs_error *err)
+{
+    const hs_tensor none = {.data = NULL};
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < plan->n_without; i++)
+        code = hs__session_write(session, plan->without[i], "the variable", &none, err);
+    return code;
+}
+
 hs_code hs__plan_write(hs__plan *plan, const hs__archive *archive, const hs_raw_session *session, hs_error *err)
 {
-    return plan->data ? set_kept(plan, session, err) : read_again(plan, archive, session, err);
+    hs_code code = plan->data ? set_kept(plan, session, err) : read_again(plan, archive, session, err);
+    return code ? code : set_without(plan, session, err);
 }

@@ -111,11 +111,9 @@ static hs_code restore_from(restoring *r, const hs_saver *saver, hs_raw_session 
         (bundle && (code = hs__states_read(&r->states, session, bundle, err))))
         return code;
     *whose = HS__FAULT_OF_THE_MODEL;
-    if ((code = how->prepare(r, session, err)))
-        return code;
     r->states.any_identity = options->any_identity;
-    if (bundle &&
-        ((code = hs__states_check(&r->states, session, err)) || (code = hs__states_load(&r->states, session, err))))
+    if ((bundle && (code = hs__states_check(&r->states, session, err))) || (code = how->prepare(r, session, err)) ||
+        (bundle && (code = hs__states_load(&r->states, bundle, session, err))))
         return code;
     session->moves++;
     return how->write(r, saver, session, archive, err);

@@ -77,7 +77,10 @@ static hs_code declare_variables(const export *e, hs__safetensors_writer *writer
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
         hs_variable variable;
+        bool has_memory;
         if (!hs__saver_variable(e->saver, e->session, i, &variable, &done))
+            continue;
+        if ((code = hs__session_has_memory(e->session, i, &variable, &has_memory, err)) || !has_memory)
             continue;
         const char *name = hs__saver_name(e->saver, variable.name);
         if (!(code = hs__check_saved_name(name, err)))

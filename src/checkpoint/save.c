@@ -103,15 +103,15 @@ typedef struct {
 static hs_code add_variable(void *user, const hs__saved *saved, hs_error *err)
 {
     const writing *w = user;
-    return hs__shards_add(w->shards, saved->name, &saved->value, saved->slice, w->copied || (w->views_stay && saved->lent),
-                          err);
+    const hs__sharded tensor = {saved->name, saved->value, saved->slice, saved->nonfinite};
+    return hs__shards_add(w->shards, &tensor, w->copied || (w->views_stay && saved->lent), err);
 }
 
 static hs_code add_state(void *user, const hs__saved *saved, hs_error *err)
 {
     const writing *w = user;
     hs_code code = check_wanted(w->s, err);
-    return code ? code : hs__bundle_writer_add(hs__shards_first(w->shards), saved->name, &saved->value, err);
+    return code ? code : hs__saved_write(saved, hs__shards_first(w->shards), err);
 }
 
 static hs_code deal_out(const writing *w, hs_error *err)
@@ -437,6 +437,7 @@ hs_code hs_saver_save(hs_saver *saver, hs_raw_session *session, const char *pref
         (code = check_options(&options, err)) || (code = hs__saver_check_names(saver, session, err)))
         return code;
     notice_return(saver, session);
+    hs__tell_without_memory(saver, session);
     if (options.background)
         return hs__background_save(saver, session, prefix, step, &options, err);
     hs__background_wait(saver);

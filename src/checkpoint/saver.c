@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/map.h"
 #include "checkpoint/shards.h"
+#include "checkpoint/variables.h"
 
 #include <math.h>
 #include <string.h>
@@ -179,7 +180,7 @@ const char *hs_saver_checkpoint(const hs_saver *saver, size_t index)
 
 bool hs__saver_variable(const hs_saver *saver, const hs_raw_session *session, size_t index, hs_variable *out, bool *done)
 {
-    *done = !session->ops.variable || !session->ops.variable(session->backend.self, index, out);
+    *done = !hs__session_variable(session, index, out);
     if (*done)
         return false;
     if (!saver->variables)
@@ -205,7 +206,7 @@ bool hs__saver_slice(const hs_saver *saver, const hs_raw_session *session, size_
 bool hs__has_variable(const hs_raw_session *session, const char *name)
 {
     hs_variable variable;
-    for (size_t i = 0; session->ops.variable && session->ops.variable(session->backend.self, i, &variable); i++)
+    for (size_t i = 0; hs__session_variable(session, i, &variable); i++)
         if (strcmp(variable.name, name) == 0)
             return true;
     return false;

@@ -7,9 +7,7 @@
 
 /* A tensor that waits for the thread of its file. */
 typedef struct {
-    const char *name;
-    hs_tensor value;
-    bool is_part;
+    hs__sharded tensor; /* its slice is this one, if it has one: */
     hs_variable_slice slice;
 } waiting;
 
@@ -105,14 +103,15 @@ hs_code hs__shards_deal(hs__shards *shards, const hs__dealt *given, size_t n, hs
 
 /* Writing. */
 
-static hs_code write_tensor(hs__shard *shard, const char *name, const hs_tensor *value, const hs_variable_slice *slice,
-                            hs_error *err)
+static hs_code write_tensor(hs__shard *shard, const hs__sharded *tensor, const hs_variable_slice *slice, hs_error *err)
 {
     hs_code code = shard->all->check(shard->all->user, err);
     if (code)
         return code;
-    return slice ? hs__bundle_writer_add_slice(&shard->writer, name, &slice->shape, slice->starts, value, err)
-                 : hs__bundle_writer_add(&shard->writer, name, value, err);
+    shard->writer.ignores_nonfinite = tensor->nonfinite;
+    return slice ? hs__bundle_writer_add_slice(&shard->writer, tensor->name, &slice->shape, slice->starts, &tensor->value,
+                                               err)
+                 : hs__bundle_writer_add(&shard->writer, tensor->name, &tensor->value, err);
 }
 
 static hs_code write_waiting(hs__shard *shard, hs_error *err)
@@ -120,18 +119,17 @@ static hs_code write_waiting(hs__shard *shard, hs_error *err)
     hs_code code = HS_OK;
     for (size_t i = 0; i < shard->n_waiting && !code && !atomic_load(&shard->all->failed); i++) {
         const waiting *next = &shard->waiting[i];
-        code = write_tensor(shard, next->name, &next->value, next->is_part ? &next->slice : NULL, err);
+        code = write_tensor(shard, &next->tensor, next->tensor.slice ? &next->slice : NULL, err);
     }
     shard->n_waiting = 0;
     return code;
 }
 
-static hs_code keep_waiting(hs__shard *shard, const char *name, const hs_tensor *value, const hs_variable_slice *slice,
-                            hs_error *err)
+static hs_code keep_waiting(hs__shard *shard, const hs__sharded *tensor, hs_error *err)
 {
-    waiting last = {.name = name, .value = *value, .is_part = slice != NULL};
-    if (slice)
-        last.slice = *slice;
+    waiting last = {.tensor = *tensor};
+    if (tensor->slice)
+        last.slice = *tensor->slice;
     hs_code code =
         hs__reserve(shard->all->env, &shard->waiting, &shard->capacity, shard->n_waiting + 1, sizeof *shard->waiting, err);
     if (!code)
@@ -139,16 +137,15 @@ static hs_code keep_waiting(hs__shard *shard, const char *name, const hs_tensor 
     return code;
 }
 
-hs_code hs__shards_add(hs__shards *shards, const char *name, const hs_tensor *value, const hs_variable_slice *slice,
-                       bool stays, hs_error *err)
+hs_code hs__shards_add(hs__shards *shards, const hs__sharded *tensor, bool stays, hs_error *err)
 {
     size_t number = shards->added++;
     hs__shard *shard = &shards->items[number < shards->n_places ? shards->places[number] : 0];
     if (stays && !shard->at_once)
-        return keep_waiting(shard, name, value, slice, err);
+        return keep_waiting(shard, tensor, err);
     shard->at_once = true;
     hs_code code = write_waiting(shard, err);
-    return code ? code : write_tensor(shard, name, value, slice, err);
+    return code ? code : write_tensor(shard, tensor, tensor->slice, err);
 }
 
 static void write_shard(hs__shard *shard)

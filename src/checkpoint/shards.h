@@ -37,11 +37,16 @@ typedef struct hs__dealt {
     bool follows; /* a part of the tensor that the one before is a part of: it goes to the same file */
 } hs__dealt;
 hs_code hs__shards_deal(hs__shards *shards, const hs__dealt *tensors, size_t n, hs_error *err);
-/* The next of them; `slice` NULL: it is a whole tensor. The parts of a tensor come one after the other, and go to one file.
+typedef struct hs__sharded {
+    const char *name;
+    hs_tensor value;
+    const hs_variable_slice *slice; /* NULL: it is a whole tensor */
+    bool nonfinite;                 /* NaN and infinity may be in it */
+} hs__sharded;
+/* The next of them. The parts of a tensor come one after the other, and go to one file.
  * `stays`: name and value are good, for any thread, until hs__shards_write has returned. One that does not stay is written
  * at once, and with it all that go to the same file. */
-hs_code hs__shards_add(hs__shards *shards, const char *name, const hs_tensor *value, const hs_variable_slice *slice,
-                       bool stays, hs_error *err);
+hs_code hs__shards_add(hs__shards *shards, const hs__sharded *tensor, bool stays, hs_error *err);
 /* Writes them; all files but the first are finished. The error is that of the first file that has one. */
 hs_code hs__shards_write(hs__shards *shards, hs_error *err);
 /* The first file, to which more can be added after that. Its index has all. */

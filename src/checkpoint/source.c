@@ -18,13 +18,19 @@ hs_code hs__read_variable(const hs_raw_session *session, size_t index, const cha
                           hs_tensor *host, hs_error *err)
 {
     hs_tensor value;
-    hs_code code = hs__settle(session->ops.read_variable(session->handle, index, &value, err), name, err);
+    hs_code code = hs__session_read(session, index, name, &value, err);
     if (code)
         return code;
     code = hs__settle(hs_tensor_host(&value, copy, host, err), "its memory", err);
     if (code)
         hs_error_prefix(err, "reading variable '%s'", name);
     return code;
+}
+
+hs_code hs__saved_write(const hs__saved *saved, hs__bundle_writer *writer, hs_error *err)
+{
+    return saved->produce ? hs__bundle_writer_add_bytes(writer, saved->name, saved->produce, saved->source, err)
+                          : hs__bundle_writer_add(writer, saved->name, &saved->value, err);
 }
 
 /* A variable that is saved. */
@@ -34,6 +40,7 @@ typedef struct {
     size_t index;
     uint64_t bytes, whole_bytes; /* the latter of what it is a part of */
     bool is_part, follows;       /* as in hs__saved */
+    uint64_t flags;              /* as in hs_variable */
     hs_variable_slice slice;
 } saved_variable;
 
@@ -55,7 +62,10 @@ static int by_name(const void *a, const void *b)
 static saved_variable describe(const hs_saver *saver, const hs_raw_session *session, size_t index,
                                const hs_variable *variable)
 {
-    saved_variable v = {.variable = variable->name, .index = index, .bytes = bytes_of(variable->dtype, &variable->shape)};
+    saved_variable v = {.variable = variable->name,
+                        .index = index,
+                        .bytes = bytes_of(variable->dtype, &variable->shape),
+                        .flags = variable->flags};
     bool of_larger = hs__saver_slice(saver, session, index, variable->name, &v.slice);
     v.is_part = of_larger && !hs_shape_equal(&variable->shape, &v.slice.shape);
     v.whole_bytes = v.is_part ? bytes_of(variable->dtype, &v.slice.shape) : v.bytes;
@@ -88,7 +98,10 @@ static hs_code list_variables(const hs_saver *saver, const hs_raw_session *sessi
     bool done = false;
     for (size_t i = 0; !code && !done; i++) {
         hs_variable variable;
+        bool has_memory;
         if (!hs__saver_variable(saver, session, i, &variable, &done))
+            continue;
+        if ((code = hs__session_has_memory(session, i, &variable, &has_memory, err)) || !has_memory)
             continue;
         if (!(code = hs__reserve(&saver->env, list, &capacity, *n + 1, sizeof **list, err)))
             (*list)[(*n)++] = describe(saver, session, i, &variable);
@@ -108,7 +121,14 @@ static hs_code take_variable(const hs_raw_session *session, const saved_variable
     hs_code code = hs__check_saved_name(v->name, err);
     if (code || (code = hs__read_variable(session, v->index, v->variable, copy, &host, err)))
         return code;
-    hs__saved saved = {v->name, host, v->is_part ? &v->slice : NULL, v->index, host.data != copy->data, v->follows};
+    hs__saved saved = {.name = v->name,
+                       .value = host,
+                       .slice = v->is_part ? &v->slice : NULL,
+                       .variable = v->index,
+                       .lent = host.data != copy->data,
+                       .follows = v->follows,
+                       .moves = (v->flags & HS_VARIABLE_MOVES) != 0,
+                       .nonfinite = (v->flags & HS_VARIABLE_NONFINITE) != 0};
     return take(user, &saved, err);
 }
 
@@ -140,39 +160,83 @@ hs_code hs__variable_sizes(const hs_saver *saver, const hs_raw_session *session,
     return code;
 }
 
-static hs_code save_state(const hs__state_slot *slot, hs_state_writer *state, hs_error *err)
+hs_code hs__take_record(const hs_env *env, const char *name, const char *which, hs__take_fn take, void *user, hs_error *err)
 {
-    hs__buffer_clear(&state->buffer);
-    if (slot->bytes)
-        hs__buffer_room(&state->buffer, slot->bytes);
-    hs__buffer_clear(&state->buffer); /* it was a guess, which may fail */
-    hs__clear(err);                   /* what another one has got over */
-    hs_code code = slot->save(slot->self, state, err);
-    hs__settle(code, "it", err);
+    static const bool yes = true;
+    char *key = hs__variable_key(env, name, which);
+    hs_code code =
+        key ? take(user, &(hs__saved){.name = key, .value = hs_tensor_of(HS_BOOL, HS_SCALAR, &yes), .variable = HS__NONE},
+                   err)
+            : hs__no_memory(err, strlen(name), "a name");
+    hs__free(env, key);
+    return code;
+}
+
+/* What is recorded of variables besides their values. */
+static hs_code each_record(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user,
+                           hs_error *err)
+{
+    hs_code code = HS_OK;
+    bool done = false;
+    for (size_t i = 0; !code && !done; i++) {
+        hs_variable variable;
+        bool has_memory;
+        if (hs__saver_variable(saver, session, i, &variable, &done) &&
+            !(code = hs__session_has_memory(session, i, &variable, &has_memory, err)) &&
+            (!has_memory || hs__session_is_late(session, i)))
+            code = hs__take_record(&saver->env, hs__saver_name(saver, variable.name),
+                                   has_memory ? HS__VARIABLE_LATE : HS__VARIABLE_NULL, take, user, err);
+    }
+    return code;
+}
+
+void hs__tell_without_memory(const hs_saver *saver, hs_raw_session *session)
+{
+    hs__buffer names;
+    bool done = session->told_without_memory;
+    hs__buffer_init(&names, &saver->env);
+    for (size_t i = 0; !done; i++) {
+        hs_variable variable;
+        bool has_memory;
+        if (hs__saver_variable(saver, session, i, &variable, &done) &&
+            !hs__session_has_memory(session, i, &variable, &has_memory, NULL) && !has_memory)
+            hs__buffer_text(&names, "%s'%s'", names.size ? ", " : "", variable.name);
+    }
+    if (names.size || names.failed) {
+        hs_log(&saver->env, HS_LOG_INFO, "not allocated yet: %s; checkpoints record that instead of a value",
+               names.failed ? "some variables" : (const char *)names.data);
+        session->told_without_memory = true;
+    }
+    hs__buffer_free(&names);
+}
+
+/* A provider's state, while it is saved. */
+static hs_code produce_state(void *source, hs__put_fn put, void *user, hs_error *err)
+{
+    const hs__state_slot *slot = source;
+    hs_state_writer writer = {.put = put, .user = user};
+    hs__clear(err); /* what another one has got over */
+    hs_code code = hs__settle(slot->save(slot->self, &writer, err), "it", err);
+    if (writer.error.code)
+        code = hs__error_copy(err, &writer.error);
+    if (code)
+        hs_error_prefix(err, "saving the state '%s'", slot->key);
     return code;
 }
 
 hs_code hs__each_state(const hs_saver *saver, const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
 {
-    hs_state_writer state;
-    hs__buffer_init(&state.buffer, &saver->env);
-    hs_code code = HS_OK;
+    hs_code code = each_record(saver, session, take, user, err);
     for (size_t i = 0; !code && i < session->n_states; i++) {
-        if ((code = save_state(&session->states[i], &state, err))) {
-            hs_error_prefix(err, "saving the state '%s'", session->states[i].key);
-            break;
-        }
-        const hs__state_slot *slot = &session->states[i]; /* not before: one that saves may add another one */
-        if (!(code = hs__buffer_check(&state.buffer, slot->key, err)))
-            code = hs__take_state(&saver->env,
-                                  &(hs__stored_state){.key = slot->key,
-                                                      .identity = slot->identity,
-                                                      .version = slot->version,
-                                                      .data = state.buffer.data,
-                                                      .bytes = state.buffer.size},
-                                  take, user, err);
+        hs__state_slot slot = session->states[i]; /* a copy: one that saves may add another one */
+        const hs__stored_state state = {.key = slot.key, .identity = slot.identity, .version = slot.version};
+        const hs__saved bytes = {.name = slot.key,
+                                 .value = {.dtype = HS_UINT8, .rank = 1},
+                                 .variable = HS__NONE,
+                                 .produce = produce_state,
+                                 .source = &slot};
+        code = hs__take_state(&saver->env, &state, &bytes, take, user, err);
     }
-    hs__buffer_free(&state.buffer);
     return code ? code : hs__each_waiting_state(session, take, user, err);
 }
 
@@ -182,7 +246,9 @@ uint64_t hs__expected_bytes(const hs_saver *saver, const hs_raw_session *session
     bool done = false;
     for (size_t i = 0; !done; i++) {
         hs_variable variable;
-        if (hs__saver_variable(saver, session, i, &variable, &done))
+        bool has_memory;
+        if (hs__saver_variable(saver, session, i, &variable, &done) &&
+            (hs__session_has_memory(session, i, &variable, &has_memory, NULL) || has_memory))
             bytes += bytes_of(variable.dtype, &variable.shape);
     }
     for (size_t i = 0; i < session->n_states; i++)

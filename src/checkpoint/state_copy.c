@@ -121,11 +121,44 @@ static int by_name(const void *name, const void *saved)
     return strcmp(name, ((const hs__saved *)saved)->name);
 }
 
-static hs_code match(const restoring *r, const hs_variable *variable, const hs__saved **out, hs_error *err)
+static size_t find_state(const restoring *r, const char *key)
 {
+    for (size_t i = 0; i < r->n_states; i++)
+        if (strcmp(r->states[i].name, key) == 0)
+            return i;
+    return HS__NONE;
+}
+
+/* Had the variable no memory when the copy was made? */
+static hs_code find_without(const restoring *r, const hs_raw_session *session, size_t index, const hs_variable *variable,
+                            bool *found, hs_error *err)
+{
+    *found = hs__session_is_late(session, index); /* it may have been added after that */
+    if (*found)
+        return HS_OK;
+    if (!(variable->flags & HS_VARIABLE_MOVES))
+        return HS_OK;
+    char *key = hs__variable_key(r->env, variable->name, HS__VARIABLE_NULL);
+    if (!key)
+        return hs__no_memory(err, strlen(variable->name), "a name");
+    *found = find_state(r, key) != HS__NONE;
+    hs__free(r->env, key);
+    return HS_OK;
+}
+
+static hs_code match(const restoring *r, const hs_raw_session *session, size_t index, const hs_variable *variable,
+                     const hs__saved **out, hs_error *err)
+{
+    static const hs__saved without_memory = {.name = "a variable without memory"};
     const hs__saved *saved =
         r->n_variables ? bsearch(variable->name, r->variables, r->n_variables, sizeof *saved, by_name) : NULL;
     hs_shape shape = saved ? hs_tensor_shape(&saved->value) : HS_SCALAR;
+    bool without = false;
+    hs_code code = saved ? HS_OK : find_without(r, session, index, variable, &without, err);
+    if (without)
+        *out = &without_memory;
+    if (code || without)
+        return code;
     if (!saved)
         return hs_error_set(err, HS_NOT_FOUND, "%s has no variable '%s'; restore it into the graph that it was taken of",
                             r->source, variable->name);
@@ -142,14 +175,16 @@ static hs_code match_variables(restoring *r, const hs_raw_session *session, hs_e
     hs_saver all = plain_saver(r->env);
     hs_code code = HS_OK;
     bool done = false;
+    void *lent;
     while (!code && !done) {
         hs_variable variable;
         bool saved = hs__saver_variable(&all, session, r->n_of, &variable, &done);
         if (done || (code = hs__reserve(r->env, &r->of, &r->of_capacity, r->n_of + 1, sizeof *r->of, err)))
             break;
         r->of[r->n_of] = NULL;
-        if (saved)
-            code = match(r, &variable, &r->of[r->n_of], err);
+        if (saved && !(code = match(r, session, r->n_of, &variable, &r->of[r->n_of], err)) && r->of[r->n_of]->value.data &&
+            variable.flags & HS_VARIABLE_MOVES)
+            code = hs__session_lend(session, r->n_of, &variable, r->of[r->n_of]->value.bytes, &lent, err);
         r->n_of++;
     }
     return code;
@@ -163,12 +198,20 @@ static bool is_attribute(const char *name, const char *key, const char *which)
     return strncmp(name, key, length) == 0 && strcmp(name + length, which) == 0;
 }
 
-static hs_code copy_data(hs__stored_state *state, const hs_env *env, const hs_tensor *value, hs_error *err)
+/* What a provider loads now is lent by the copy; what may wait for one is copied. */
+static hs_code set_data(hs__stored_state *state, const hs_env *env, const hs_tensor *value, bool lent, hs_error *err)
 {
     state->bytes = value->bytes;
-    if (!(state->data = hs__alloc(env, value->bytes, 1)))
+    state->is_lent = lent;
+    if (!hs__is_state_key(state->key)) {
+        state->dtype = value->dtype;
+        state->shape = hs_tensor_shape(value);
+    }
+    if (lent)
+        state->data = value->data;
+    else if (!(state->data = hs__alloc(env, value->bytes, 1)))
         return hs__no_memory(err, value->bytes, state->key);
-    if (value->bytes)
+    else if (value->bytes)
         memcpy(state->data, value->data, value->bytes);
     return HS_OK;
 }
@@ -188,8 +231,7 @@ static hs_code copy_attributes(hs__stored_state *state, const restoring *r, size
     return HS_OK;
 }
 
-/* Adds the piece of that key; `at` is where the copy has it, HS__NONE: nowhere. */
-static hs_code store(restoring *r, const char *key, size_t at, hs_error *err)
+static hs_code add_stored(restoring *r, const char *key, hs__stored_state **out, hs_error *err)
 {
     hs__stored_states *stored = &r->stored;
     hs_code code = hs__reserve(r->env, &stored->items, &stored->capacity, stored->n + 1, sizeof *stored->items, err);
@@ -197,20 +239,19 @@ static hs_code store(restoring *r, const char *key, size_t at, hs_error *err)
         return code;
     hs__stored_state *state = &stored->items[stored->n++];
     *state = (hs__stored_state){.key = hs__strdup(r->env, key)};
-    if (!state->key)
-        return hs__no_memory(err, strlen(key), "a name");
-    if (at == HS__NONE)
-        return HS_OK;
-    code = copy_data(state, r->env, &r->states[at].value, err);
-    return code ? code : copy_attributes(state, r, at + 1, err);
+    *out = state;
+    return state->key ? HS_OK : hs__no_memory(err, strlen(key), "a name");
 }
 
-static size_t find_state(const restoring *r, const char *key)
+/* Adds the piece of that key; `at` is where the copy has it, HS__NONE: nowhere. */
+static hs_code store(restoring *r, const char *key, size_t at, bool lent, hs_error *err)
 {
-    for (size_t i = 0; i < r->n_states; i++)
-        if (strcmp(r->states[i].name, key) == 0)
-            return i;
-    return HS__NONE;
+    hs__stored_state *state;
+    hs_code code = add_stored(r, key, &state, err);
+    if (code || at == HS__NONE)
+        return code;
+    code = set_data(state, r->env, &r->states[at].value, lent, err);
+    return code ? code : copy_attributes(state, r, at + 1, err);
 }
 
 static bool has_provider(const hs_raw_session *session, const char *key)
@@ -221,6 +262,19 @@ static bool has_provider(const hs_raw_session *session, const char *key)
     return false;
 }
 
+/* Variables that were added late when the copy was made, and are not now. */
+static hs_code store_late(restoring *r, const hs_raw_session *session, hs_error *err)
+{
+    hs_code code = HS_OK;
+    for (size_t i = 0; !code && i < r->n_variables; i++) {
+        hs__stored_state *state;
+        const hs__saved *saved = &r->variables[i];
+        if (!hs__has_variable(session, saved->name) && !(code = add_stored(r, saved->name, &state, err)))
+            code = set_data(state, r->env, &saved->value, false, err);
+    }
+    return code;
+}
+
 /* As hs__states_read: those of the session's providers, then those that nobody takes. */
 static hs_code store_states(restoring *r, const hs_raw_session *session, hs_error *err)
 {
@@ -228,11 +282,12 @@ static hs_code store_states(restoring *r, const hs_raw_session *session, hs_erro
     if (!(r->stored.path = hs__strdup(r->env, r->source)))
         return hs__no_memory(err, strlen(r->source), "a name");
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = store(r, session->states[i].key, find_state(r, session->states[i].key), err);
+        code = store(r, session->states[i].key, find_state(r, session->states[i].key), true, err);
     for (size_t i = 0; !code && i < r->n_states; i++)
-        if (!strchr(r->states[i].name, ':') && !has_provider(session, r->states[i].name))
-            code = store(r, r->states[i].name, i, err);
-    return code;
+        if (!strchr(r->states[i].name, ':') && !has_provider(session, r->states[i].name) &&
+            !hs__has_variable(session, r->states[i].name))
+            code = store(r, r->states[i].name, i, false, err);
+    return code ? code : store_late(r, session, err);
 }
 
 static hs_code prepare(restoring *r, const hs_state_copy *copy, const hs_raw_session *session, hs_error *err)
@@ -251,7 +306,7 @@ static hs_code write_variables(const restoring *r, const hs_raw_session *session
     for (size_t i = 0; !code && i < r->n_of; i++) {
         if (!r->of[i])
             continue;
-        code = hs__settle(session->ops.write_variable(session->handle, i, &r->of[i]->value, err), r->of[i]->name, err);
+        code = hs__session_write(session, i, r->of[i]->name, &r->of[i]->value, err);
         if (code)
             hs_error_prefix(err, "setting variable '%s' to what %s has", r->of[i]->name, r->source);
     }
@@ -275,7 +330,7 @@ static hs_code restore(restoring *r, const hs_state_copy *copy, hs_raw_session *
     if (code)
         return code;
     session->moves++;
-    if ((code = hs__states_load(&r->stored, session, err)) || (code = write_variables(r, session, err)))
+    if ((code = hs__states_load(&r->stored, NULL, session, err)) || (code = write_variables(r, session, err)))
         return code;
     hs__states_leave(&r->stored, session);
     note_return(session, copy->step);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/states.h"
 
+#include "backends/variable.h"
+#include "checkpoint/variables.h"
+
 #include <string.h>
 
 /* Reading. */
@@ -68,6 +71,42 @@ static bool is_left(const hs__bundle_entry *entry, const hs_raw_session *session
     return true;
 }
 
+bool hs__is_state_key(const char *key)
+{
+    return strncmp(key, HS__STATE_PREFIX, strlen(HS__STATE_PREFIX)) == 0;
+}
+
+/* The variable that this entry records to have been added late, if the session has none of that name now. NULL: it is no
+ * such record. */
+static hs_code find_late(const hs__bundle_reader *reader, const hs__bundle_entry *record, const hs_raw_session *session,
+                         const hs__bundle_entry **out, hs_error *err)
+{
+    static const char prefix[] = HS__STATE_PREFIX "variable/";
+    size_t length = strlen(record->name), before = sizeof prefix - 1, after = strlen(HS__VARIABLE_LATE);
+    *out = NULL;
+    if (length <= before + after || strncmp(record->name, prefix, before) != 0 ||
+        strcmp(record->name + length - after, HS__VARIABLE_LATE) != 0)
+        return HS_OK;
+    char *name = hs__strndup(&session->env, record->name + before, length - before - after);
+    if (!name)
+        return hs__no_memory(err, length, "a name");
+    const hs__bundle_entry *entry = hs__has_variable(session, name) ? NULL : hs__bundle_find(reader, name);
+    if (entry && !entry->slices && hs__dtype_valid(entry->dtype) && entry->dtype != HS_STRING && !hs__is_state_key(name))
+        *out = entry;
+    hs__free(&session->env, name);
+    return HS_OK;
+}
+
+/* What nobody takes of it: a piece of state, or a variable. NULL: nothing. */
+static hs_code find_left(const hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs_raw_session *session,
+                         const hs__bundle_entry **out, hs_error *err)
+{
+    hs_code code = find_late(reader, entry, session, out, err);
+    if (!code && is_left(entry, session))
+        *out = entry;
+    return code;
+}
+
 /* What an index says is believed only as far as its data file bears it out. */
 hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
 {
@@ -78,9 +117,11 @@ hs_code hs__states_locate(const hs_raw_session *session, hs__bundle_reader *read
             return hs_error_set(err, HS_DATA_LOSS, "%s: the state '%s' is no vector of uint8", reader->prefix, entry->name);
         code = entry ? hs__bundle_locate(reader, entry, err) : HS_OK;
     }
-    for (size_t i = 0; !code && i < reader->n_entries; i++)
-        if (is_left(&reader->entries[i], session))
-            code = hs__bundle_locate(reader, &reader->entries[i], err);
+    for (size_t i = 0; !code && i < reader->n_entries; i++) {
+        const hs__bundle_entry *left;
+        if (!(code = find_left(reader, &reader->entries[i], session, &left, err)) && left)
+            code = hs__bundle_locate(reader, left, err);
+    }
     return code;
 }
 
@@ -107,9 +148,21 @@ static hs_code read_state(hs__stored_states *states, const hs_env *env, const ch
     state->bytes = (size_t)entry->bytes;
     state->crc = entry->crc;
     code = state->bytes <= room ? read_data(reader, entry, state, env, err) : hs__bundle_verify(reader, entry, err);
+    if (!hs__is_state_key(key)) {
+        state->dtype = (hs_dtype)entry->dtype;
+        state->shape = entry->shape;
+        return code;
+    }
     if (!code && !(code = read_version(reader, state, err)))
         code = read_identity(reader, state, env, err);
     return code;
+}
+
+/* How much of the room it takes. */
+static size_t in_memory(const hs__stored_state *state, size_t room)
+{
+    size_t bytes = state->data ? state->bytes : 0;
+    return bytes < room ? bytes : room;
 }
 
 hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session, hs__bundle_reader *reader, hs_error *err)
@@ -120,14 +173,17 @@ hs_code hs__states_read(hs__stored_states *states, const hs_raw_session *session
     hs_code code = states->path ? HS_OK : hs__no_memory(err, strlen(reader->prefix), "a path");
     for (size_t i = 0; !code && i < session->n_states; i++) {
         const char *key = session->states[i].key;
-        code = read_state(states, env, key, reader, hs__bundle_find(reader, key), SIZE_MAX, err);
+        const hs__bundle_entry *entry = hs__bundle_find(reader, key);
+        size_t limit = entry && entry->slices ? SIZE_MAX : room; /* slices are put together in memory */
+        if (!(code = read_state(states, env, key, reader, entry, limit, err)))
+            room -= in_memory(&states->items[i], room);
     }
     for (size_t i = 0; !code && i < reader->n_entries; i++) {
-        const hs__bundle_entry *entry = &reader->entries[i];
-        if (!is_left(entry, session))
+        const hs__bundle_entry *entry;
+        if ((code = find_left(reader, &reader->entries[i], session, &entry, err)) || !entry)
             continue;
-        if (!(code = read_state(states, env, entry->name, reader, entry, room, err)) && states->items[states->n - 1].data)
-            room -= states->items[states->n - 1].bytes;
+        if (!(code = read_state(states, env, entry->name, reader, entry, room, err)))
+            room -= in_memory(&states->items[states->n - 1], room);
     }
     return code;
 }
@@ -136,7 +192,8 @@ static void free_state(const hs__stored_state *state, const hs_env *env)
 {
     hs__free(env, state->key);
     hs__free(env, state->identity);
-    hs__free(env, state->data);
+    if (!state->is_lent)
+        hs__free(env, state->data);
 }
 
 void hs__states_free(hs__stored_states *states, const hs_env *env)
@@ -201,22 +258,79 @@ static void tell_identities(const hs__stored_states *from, const hs__stored_stat
                from->path, state->key, slot->identity);
 }
 
+/* A state that is too large for memory is read from its file as its provider asks for it. Small pieces come from a buffer.
+ */
+enum { READ_AHEAD = 1 << 16 };
+
+typedef struct {
+    hs__bundle_cursor cursor;
+    unsigned char buffer[READ_AHEAD];
+    size_t used, have;
+} reading;
+
+static size_t take_buffered(reading *r, unsigned char *to, size_t bytes)
+{
+    size_t n = bytes < r->have - r->used ? bytes : r->have - r->used;
+    memcpy(to, r->buffer + r->used, n);
+    r->used += n;
+    return n;
+}
+
+static hs_code read_next(void *user, void *to, size_t bytes, hs_error *err)
+{
+    reading *r = user;
+    size_t done = take_buffered(r, to, bytes);
+    if (bytes - done >= READ_AHEAD)
+        return hs__bundle_read_next(&r->cursor, (char *)to + done, bytes - done, err);
+    if (done == bytes)
+        return HS_OK;
+    uint64_t left = r->cursor.entry->bytes - r->cursor.done;
+    r->used = 0;
+    r->have = left < READ_AHEAD ? (size_t)left : READ_AHEAD;
+    hs_code code = hs__bundle_read_next(&r->cursor, r->buffer, r->have, err);
+    if (!code)
+        take_buffered(r, (unsigned char *)to + done, bytes - done);
+    return code;
+}
+
+static hs_code call_load(const hs__stored_state *state, const hs__state_slot *slot, hs_state_reader *reader,
+                         hs_raw_session *session, hs_error *err)
+{
+    hs__clear(err); /* what another one has got over */
+    session->loading_states = true;
+    hs_code code = hs__settle(slot->load(slot->self, reader, err), "it", err);
+    session->loading_states = false;
+    if (!code && reader->left)
+        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", reader->left, state->bytes);
+    return code;
+}
+
+static hs_code load_from_file(const hs__stored_state *state, const hs__state_slot *slot, hs__bundle_reader *file,
+                              hs_raw_session *session, hs_error *err)
+{
+    const hs__bundle_entry *entry = hs__bundle_find(file, state->key);
+    reading *r = hs__alloc(&session->env, 1, sizeof *r);
+    if (!r)
+        return hs__no_memory(err, sizeof *r, state->key);
+    r->cursor = (hs__bundle_cursor){.reader = file, .entry = entry};
+    hs_state_reader reader = {.left = state->bytes, .version = state->version, .next = read_next, .user = r};
+    hs_code code = call_load(state, slot, &reader, session, err);
+    hs__free(&session->env, r);
+    return code;
+}
+
+/* `file` is where it is if it is not in memory. */
 static hs_code load_state(const hs__stored_states *from, const hs__stored_state *state, const hs__state_slot *slot,
-                          hs_raw_session *session, hs_error *err)
+                          hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
 {
     if (!is_there(state)) {
         hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no state '%s'; it keeps its initial value", from->path,
                slot->key);
         return HS_OK;
     }
-    hs_state_reader reader = {state->data, state->bytes, state->version};
-    hs__clear(err); /* what another one has got over */
-    session->loading_states = true;
-    hs_code code = slot->load(slot->self, &reader, err);
-    session->loading_states = false;
-    hs__settle(code, "it", err);
-    if (!code && reader.left)
-        code = hs_error_set(err, HS_INVALID_ARGUMENT, "%zu of its %zu bytes were not read", reader.left, state->bytes);
+    hs_state_reader reader = {.at = state->data, .left = state->bytes, .version = state->version};
+    hs_code code = state->data || !state->bytes ? call_load(state, slot, &reader, session, err)
+                                                : load_from_file(state, slot, file, session, err);
     if (code)
         hs_error_prefix(err, "checkpoint '%s': loading the state '%s'", from->path, slot->key);
     else
@@ -232,11 +346,11 @@ hs_code hs__states_check(const hs__stored_states *states, const hs_raw_session *
     return code;
 }
 
-hs_code hs__states_load(const hs__stored_states *states, hs_raw_session *session, hs_error *err)
+hs_code hs__states_load(const hs__stored_states *states, hs__bundle_reader *file, hs_raw_session *session, hs_error *err)
 {
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < session->n_states; i++)
-        code = load_state(states, &states->items[i], &session->states[i], session, err);
+        code = load_state(states, &states->items[i], &session->states[i], file, session, err);
     return code;
 }
 
@@ -260,21 +374,46 @@ void hs__states_leave(hs__stored_states *states, hs_raw_session *session)
     *states = (hs__stored_states){.path = NULL};
 }
 
-/* The data of what was not kept. */
+static bool is_like(const hs__bundle_entry *entry, const hs__stored_state *state)
+{
+    return state->dtype ? entry->dtype == (int32_t)state->dtype && hs_shape_equal(&entry->shape, &state->shape)
+                        : is_state(entry);
+}
+
+/* Opens the checkpoint again for what was not kept in memory. */
+static hs_code open_again(hs__bundle_reader *reader, const hs__stored_states *from, const hs__stored_state *state,
+                          const hs_env *env, hs_error *err)
+{
+    hs_code code = hs__bundle_reader_open(reader, env, from->path, err);
+    if (!code) {
+        const hs__bundle_entry *entry = hs__bundle_find(reader, state->key);
+        if (!entry || !is_like(entry, state) || entry->bytes != state->bytes || entry->crc != state->crc)
+            code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
+        else
+            code = hs__bundle_verify(reader, entry, err);
+        if (code)
+            hs__bundle_reader_close(reader);
+    }
+    if (code)
+        hs_error_prefix(err, "reading the %s '%s', which was too large to be kept", state->dtype ? "variable" : "state",
+                        state->key);
+    return code;
+}
+
+/* Is its data only in the checkpoint? */
+static bool is_in_file(const hs__stored_state *state)
+{
+    return !state->data && state->bytes;
+}
+
 static hs_code read_again(const hs__stored_states *from, hs__stored_state *state, const hs_env *env, hs_error *err)
 {
     hs__bundle_reader reader;
-    hs_code code = hs__bundle_reader_open(&reader, env, from->path, err);
-    if (!code) {
-        const hs__bundle_entry *entry = hs__bundle_find(&reader, state->key);
-        if (!entry || !is_state(entry) || entry->bytes != state->bytes || entry->crc != state->crc)
-            code = hs_error_set(err, HS_DATA_LOSS, "checkpoint '%s' has changed since it was restored", from->path);
-        else if (!(code = hs__bundle_locate(&reader, entry, err)))
-            code = read_data(&reader, entry, state, env, err);
-        hs__bundle_reader_close(&reader);
-    }
+    hs_code code = open_again(&reader, from, state, env, err);
     if (code)
-        hs_error_prefix(err, "reading the state '%s', which was too large to be kept", state->key);
+        return code;
+    code = read_data(&reader, hs__bundle_find(&reader, state->key), state, env, err);
+    hs__bundle_reader_close(&reader);
     return code;
 }
 
@@ -282,7 +421,7 @@ static hs_code read_again(const hs__stored_states *from, hs__stored_state *state
 static hs_code lend(const hs__stored_states *from, size_t index, const hs_env *env, hs__stored_state *lent, hs_error *err)
 {
     *lent = from->items[index];
-    return lent->data || !lent->bytes ? HS_OK : read_again(from, lent, env, err);
+    return is_in_file(lent) ? read_again(from, lent, env, err) : HS_OK;
 }
 
 static void release(const hs__stored_states *from, size_t index, const hs_env *env, const hs__stored_state *lent)
@@ -291,21 +430,92 @@ static void release(const hs__stored_states *from, size_t index, const hs_env *e
         hs__free(env, lent->data);
 }
 
+static hs_code claim(const hs__stored_states *waiting, const hs__stored_state *state, const hs__state_slot *slot,
+                     hs_raw_session *session, hs_error *err)
+{
+    hs__bundle_reader reader;
+    if (!is_in_file(state))
+        return load_state(waiting, state, slot, NULL, session, err);
+    hs_code code = open_again(&reader, waiting, state, &session->env, err);
+    if (code)
+        return code;
+    code = load_state(waiting, state, slot, &reader, session, err);
+    hs__bundle_reader_close(&reader);
+    return code;
+}
+
 hs_code hs__claim_state(hs_raw_session *session, const hs__state_slot *slot, hs_error *err)
 {
     hs__stored_states *waiting = &session->waiting;
-    hs__stored_state state = {.key = slot->key};
+    const hs__stored_state nothing = {.key = slot->key};
     size_t at = 0;
     while (at < waiting->n && strcmp(waiting->items[at].key, slot->key) != 0)
         at++;
     if (at == waiting->n)
-        return waiting->path ? load_state(waiting, &state, slot, session, err) : HS_OK;
+        return waiting->path ? load_state(waiting, &nothing, slot, NULL, session, err) : HS_OK;
     hs_code code = check_state(waiting, &waiting->items[at], slot, &session->env, err);
+    if (!code && !(code = claim(waiting, &waiting->items[at], slot, session, err)))
+        remove_states(waiting, at, 1, &session->env);
+    return code;
+}
+
+/* Variables. */
+
+static hs_code read_variable(const hs__stored_states *from, const hs__stored_state *state, void *to, const hs_env *env,
+                             hs_error *err)
+{
+    hs__bundle_reader reader;
+    if (!is_in_file(state)) {
+        if (state->bytes)
+            memcpy(to, state->data, state->bytes);
+        return HS_OK;
+    }
+    hs_code code = open_again(&reader, from, state, env, err);
     if (code)
         return code;
-    if (!(code = lend(waiting, at, &session->env, &state, err)))
-        code = load_state(waiting, &state, slot, session, err);
-    release(waiting, at, &session->env, &state);
+    code = hs__bundle_read(&reader, hs__bundle_find(&reader, state->key), to, err);
+    hs__bundle_reader_close(&reader);
+    return code;
+}
+
+/* Straight into its memory, if that is the host's. */
+static hs_code set_late(const hs__stored_states *from, const hs__stored_state *state, const hs_variable_def *def,
+                        const hs_env *env, hs_error *err)
+{
+    hs_tensor to;
+    hs_code code = hs__variable_place(def, true, &to, err);
+    if (code)
+        return code;
+    void *copy = to.memory ? hs__realloc(env, NULL, state->bytes, 1) : NULL;
+    if (to.memory && !copy)
+        return hs__no_memory(err, state->bytes, state->key);
+    const hs_tensor value = hs_tensor_of(def->dtype, def->shape, copy ? copy : to.data);
+    if (!(code = read_variable(from, state, copy ? copy : to.data, env, err)))
+        code = hs__variable_write(def, &to, &value, err);
+    hs__free(env, copy);
+    return code;
+}
+
+hs_code hs__claim_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err)
+{
+    hs__stored_states *waiting = &session->waiting;
+    size_t at = 0;
+    while (at < waiting->n && (!waiting->items[at].dtype || strcmp(waiting->items[at].key, def->name) != 0))
+        at++;
+    if (at == waiting->n) {
+        if (waiting->path)
+            hs_log(&session->env, HS_LOG_WARNING, "checkpoint '%s' has no variable '%s'; it starts anew", waiting->path,
+                   def->name);
+        return HS_OK;
+    }
+    const hs__stored_state *state = &waiting->items[at];
+    char there[HS_SHAPE_TEXT_SIZE], here[HS_SHAPE_TEXT_SIZE];
+    if (state->dtype != def->dtype || !hs_shape_equal(&state->shape, &def->shape))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "checkpoint '%s': variable '%s' is %s %s there and %s %s here",
+                            waiting->path, def->name, hs_dtype_name(state->dtype),
+                            hs_shape_text(&state->shape, there, sizeof there), hs_dtype_name(def->dtype),
+                            hs_shape_text(&def->shape, here, sizeof here));
+    hs_code code = set_late(waiting, state, def, &session->env, err);
     if (!code)
         remove_states(waiting, at, 1, &session->env);
     return code;
@@ -317,8 +527,8 @@ void hs__tell_waiting_states(hs_raw_session *session)
     waiting->untold = false;
     for (size_t i = 0; i < waiting->n; i++)
         hs_log(&session->env, HS_LOG_WARNING,
-               "checkpoint '%s' has the state '%s', which no provider loads; later checkpoints lack it", waiting->path,
-               waiting->items[i].key);
+               "checkpoint '%s' has the %s '%s', which no provider loads; later checkpoints lack it", waiting->path,
+               waiting->items[i].dtype ? "variable" : "state", waiting->items[i].key);
 }
 
 /* Saving. */
@@ -327,24 +537,37 @@ static hs_code take_attribute(const hs_env *env, const char *key, const char *wh
                               hs__take_fn take, void *user, hs_error *err)
 {
     char *name = hs__format(env, "%s%s", key, which);
-    hs_code code = name ? take(user, &(hs__saved){name, *value, NULL, HS__NONE, false, false}, err)
+    hs_code code = name ? take(user, &(hs__saved){.name = name, .value = *value, .variable = HS__NONE}, err)
                         : hs__no_memory(err, strlen(key), "a name");
     hs__free(env, name);
     return code;
 }
 
-hs_code hs__take_state(const hs_env *env, const hs__stored_state *state, hs__take_fn take, void *user, hs_error *err)
+hs_code hs__take_state(const hs_env *env, const hs__stored_state *state, const hs__saved *bytes, hs__take_fn take,
+                       void *user, hs_error *err)
 {
     hs_string identity = {state->identity, state->identity ? strlen(state->identity) : 0};
-    hs_tensor data = hs_tensor_of(HS_UINT8, (hs_shape){.rank = 1, .dims = {(int64_t)state->bytes}}, state->data);
     hs_tensor version = hs_tensor_of(HS_INT64, HS_SCALAR, &state->version);
     hs_tensor text = hs_tensor_of(HS_STRING, HS_SCALAR, &identity);
-    hs_code code = take(user, &(hs__saved){state->key, data, NULL, HS__NONE, false, false}, err);
+    hs_code code = take(user, bytes, err);
     if (!code && state->version)
         code = take_attribute(env, state->key, HS__STATE_VERSION, &version, take, user, err);
     if (!code && state->identity)
         code = take_attribute(env, state->key, HS__STATE_IDENTITY, &text, take, user, err);
     return code;
+}
+
+static hs_code take_waiting(const hs_env *env, const hs__stored_state *state, hs__take_fn take, void *user, hs_error *err)
+{
+    hs_shape bytes = {.rank = 1, .dims = {(int64_t)state->bytes}};
+    const hs__saved saved = {.name = state->key,
+                             .value = state->dtype ? hs_tensor_of(state->dtype, state->shape, state->data)
+                                                   : hs_tensor_of(HS_UINT8, bytes, state->data),
+                             .variable = HS__NONE};
+    if (!state->dtype)
+        return hs__take_state(env, state, &saved, take, user, err);
+    hs_code code = take(user, &saved, err);
+    return code ? code : hs__take_record(env, state->key, HS__VARIABLE_LATE, take, user, err);
 }
 
 hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, void *user, hs_error *err)
@@ -357,7 +580,7 @@ hs_code hs__each_waiting_state(const hs_raw_session *session, hs__take_fn take, 
         if (lend(waiting, i, &session->env, &state, &cause)) /* which is nothing to fail a save for */
             hs_log(&session->env, HS_LOG_WARNING, "%s; this checkpoint lacks it", cause.message);
         else
-            code = hs__take_state(&session->env, &state, take, user, err);
+            code = take_waiting(&session->env, &state, take, user, err);
         release(waiting, i, &session->env, &state);
     }
     return code;

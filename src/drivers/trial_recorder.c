@@ -33,14 +33,13 @@ static uint32_t checksum(const hs_tensor *value)
     return crc;
 }
 
-static hs_code add_line(void *user, const char *name, const hs_tensor *value, hs_error *err)
+static hs_code add_checked(const lines *l, const char *name, const hs_tensor *value, uint32_t crc, hs_error *err)
 {
-    const lines *l = user;
     char shape[HS_SHAPE_TEXT_SIZE], number[32] = "-";
     hs_shape of = hs_tensor_shape(value);
-    if (value->dtype != HS_STRING && hs_shape_elements(&of) == 1)
+    if (value->data && value->dtype != HS_STRING && hs_shape_elements(&of) == 1)
         snprintf(number, sizeof number, "%.9g", hs_tensor_number(value, 0));
-    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)checksum(value),
+    hs__buffer_text(l->to, "%lld %s %08lx:%zu %s %s %s ", (long long)l->step, l->kind, (unsigned long)crc,
                     value->bytes, hs_dtype_name(value->dtype), hs_shape_text(&of, shape, sizeof shape), number);
     for (; *name; name++)
         hs__buffer_append(l->to, (unsigned char)*name < ' ' ? "?" : name, 1);
@@ -48,10 +47,43 @@ static hs_code add_line(void *user, const char *name, const hs_tensor *value, hs
     return hs__buffer_check(l->to, "the record of a step", err);
 }
 
+static hs_code add_line(const lines *l, const char *name, const hs_tensor *value, hs_error *err)
+{
+    return add_checked(l, name, value, checksum(value), err);
+}
+
+/* State that comes piece by piece. */
+typedef struct {
+    uint32_t crc;
+    size_t bytes;
+} piecewise;
+
+static hs_code check_piece(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    piecewise *p = user;
+    (void)err;
+    p->crc = hs__crc32c(p->crc, data, bytes);
+    p->bytes += bytes;
+    return HS_OK;
+}
+
+static hs_code add_produced(const lines *to, const hs__saved *saved, hs_error *err)
+{
+    piecewise pieces = {0, 0};
+    hs_code code = saved->produce(saved->source, check_piece, &pieces, err);
+    if (code)
+        return code;
+    hs_shape shape = {.rank = 1, .dims = {(int64_t)pieces.bytes}};
+    const hs_tensor value = hs_tensor_of(HS_UINT8, shape, NULL);
+    return add_checked(to, saved->name, &value, pieces.crc, err);
+}
+
 static hs_code add_saved(void *user, const hs__saved *saved, hs_error *err)
 {
     const lines *to = user;
     char text[HS__BOX_TEXT_SIZE];
+    if (saved->produce)
+        return add_produced(to, saved, err);
     if (!saved->slice)
         return add_line(user, saved->name, &saved->value, err);
     hs_shape shape = hs_tensor_shape(&saved->value);

@@ -54,6 +54,7 @@ typedef struct hs__bundle_writer {
     hs__map names;
     hs__bundle_slice *slices;
     size_t n_slices, slices_capacity;
+    bool ignores_nonfinite;     /* of the next tensor. To be set before it is added */
     size_t n_nonfinite;         /* tensors that have NaN or infinity in them, */
     const char *nonfinite_name; /* the first of them, */
     hs_nonfinite nonfinite;     /* and what it has */
@@ -70,6 +71,12 @@ hs_code hs__bundle_writer_add(hs__bundle_writer *writer, const char *name, const
 typedef hs_code (*hs__bundle_fill)(void *user, void *to, size_t bytes, hs_error *err);
 hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, hs_dtype dtype, const hs_shape *shape,
                                    hs__bundle_fill fill, void *user, hs_error *err);
+/* The same for a vector of uint8 of which nobody knows how long it is: `produce` calls `put` with all of it, in pieces of
+ * any size. */
+typedef hs_code (*hs__bundle_take)(void *user, const void *piece, size_t bytes, hs_error *err);
+typedef hs_code (*hs__bundle_produce)(void *source, hs__bundle_take put, void *user, hs_error *err);
+hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce produce, void *source,
+                                    hs_error *err);
 /* Appends a part of a tensor of shape `whole`, which begins at `starts` and is as large as `slice`; all of it is added as
  * the tensor. Nobody makes sure that the parts of a tensor are all of it: others may be in bundles that this one is merged
  * with. INVALID_ARGUMENT for one that lies outside, or over another one, or fits neither the dtype nor the shape of those
@@ -133,9 +140,17 @@ size_t hs__bundle_read_bytes(const hs__bundle_entry *entry);
 hs_code hs__bundle_read(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err);
 /* Reads and verifies a tensor of numbers, and hands it to `take` piece by piece, in this machine's byte order: before the
  * last one is verified. One in slices comes in pieces of up to HS__BUNDLE_ROWS bytes, or 64 for each of them. */
-typedef hs_code (*hs__bundle_take)(void *user, const void *piece, size_t bytes, hs_error *err);
 hs_code hs__bundle_stream(hs__bundle_reader *reader, const hs__bundle_entry *entry, hs__bundle_take take, void *user,
                           hs_error *err);
+/* Reads and verifies a vector of uint8 that is not in slices, as much at a time as the caller asks for: the next `bytes`.
+ * Begin with the reader, the entry, and zeros. DATA_LOSS comes with the last byte. */
+typedef struct hs__bundle_cursor {
+    hs__bundle_reader *reader;
+    const hs__bundle_entry *entry;
+    uint64_t done;
+    uint32_t crc;
+} hs__bundle_cursor;
+hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err);
 /* Reads a part of it, in row-major order: box->lengths without -1, and in the shape. What it lies in, the tensor or some of
  * its slices, is read as a whole once, to be verified; later no more is read than is needed. UNIMPLEMENTED for strings. */
 hs_code hs__bundle_read_part(hs__bundle_reader *reader, const hs__bundle_entry *entry, const hs__box *box, void *to,

@@ -191,6 +191,24 @@ hs_code hs__bundle_read_pieces(hs__bundle_reader *reader, const hs__bundle_entry
     return crc == hs__crc32c_unmask(entry->crc) ? HS_OK : hs__bundle_wrong_checksum(reader, entry, crc, err);
 }
 
+hs_code hs__bundle_read_next(hs__bundle_cursor *cursor, void *to, size_t bytes, hs_error *err)
+{
+    hs__bundle_reader *reader = cursor->reader;
+    const hs__bundle_entry *entry = cursor->entry;
+    hs_code code = hs__bundle_locate_whole(reader, entry, err);
+    char *at = to;
+    for (size_t done = 0, n; !code && done < bytes; done += n) {
+        n = bytes - done < HS__BUNDLE_PIECE ? bytes - done : HS__BUNDLE_PIECE;
+        if ((code = hs__file_read(&reader->file, entry->offset + cursor->done, at + done, n, reader->file_path, err)))
+            break;
+        cursor->crc = hs__crc32c(cursor->crc, at + done, n);
+        cursor->done += n;
+    }
+    if (!code && cursor->done == entry->bytes && cursor->crc != hs__crc32c_unmask(entry->crc))
+        code = hs__bundle_wrong_checksum(reader, entry, cursor->crc, err);
+    return code;
+}
+
 /* In the bundle's byte order. */
 static hs_code read_whole(hs__bundle_reader *reader, const hs__bundle_entry *entry, void *to, hs_error *err)
 {

@@ -32,7 +32,7 @@ hs_code hs__bundle_writer_open(hs__bundle_writer *writer, const hs_env *env, con
 static void note_checked(hs__bundle_writer *writer, const hs__checked *checked, hs__bundle_entry *entry)
 {
     entry->crc = hs__crc32c_mask(checked->crc);
-    if (checked->nonfinite.first_index >= 0 && writer->n_nonfinite++ == 0) {
+    if (checked->nonfinite.first_index >= 0 && !writer->ignores_nonfinite && writer->n_nonfinite++ == 0) {
         writer->nonfinite = checked->nonfinite;
         writer->nonfinite_name = entry->name;
     }
@@ -191,6 +191,44 @@ static hs_code add_from(hs__bundle_writer *writer, const char *name, const hs_te
     return code;
 }
 
+typedef struct {
+    hs__bundle_writer *writer;
+    hs__bundle_entry *entry;
+    uint32_t crc;
+} appending;
+
+static hs_code put_bytes(void *user, const void *data, size_t bytes, hs_error *err)
+{
+    appending *a = user;
+    const char *from = data;
+    hs_code code = HS_OK;
+    for (size_t done = 0, n; !code && done < bytes; done += n) {
+        n = bytes - done < PIECE ? bytes - done : PIECE;
+        a->crc = hs__crc32c(a->crc, from + done, n);
+        code = hs__stream_write(&a->writer->data, from + done, n, err);
+    }
+    a->entry->bytes += bytes;
+    return code;
+}
+
+static hs_code add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce produce, void *source,
+                         hs_error *err)
+{
+    static const hs_tensor kind = {.dtype = HS_UINT8, .rank = 1};
+    hs__bundle_entry entry;
+    appending a = {.writer = writer, .entry = &entry};
+    hs_code code = add_entry(writer, name, &entry, err);
+    if (code)
+        return code;
+    if (!(code = place_data(writer, &kind, &entry, err)))
+        code = produce(source, put_bytes, &a, err);
+    entry.shape.dims[0] = (int64_t)entry.bytes;
+    entry.crc = hs__crc32c_mask(a.crc);
+    writer->offset += entry.bytes;
+    writer->entries[writer->n_entries++] = entry;
+    return code;
+}
+
 /* The entry of the tensor that the slice is of, which is added with its first. */
 static hs_code find_whole(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const hs_tensor *slice,
                           hs__bundle_entry **entry, hs_error *err)
@@ -259,6 +297,14 @@ hs_code hs__bundle_writer_add_from(hs__bundle_writer *writer, const char *name, 
     if (writer->failed)
         return failed_before(writer, err);
     return writer->failed = add_from(writer, name, &kind, fill, user, err);
+}
+
+hs_code hs__bundle_writer_add_bytes(hs__bundle_writer *writer, const char *name, hs__bundle_produce produce, void *source,
+                                    hs_error *err)
+{
+    if (writer->failed)
+        return failed_before(writer, err);
+    return writer->failed = add_bytes(writer, name, produce, source, err);
 }
 
 static hs_code add_part(hs__bundle_writer *writer, const char *name, const hs_shape *whole, const int64_t *starts,

@@ -12,6 +12,8 @@ hs_code hs__number_read(const hs__number *number, const hs_raw_session *session,
     hs_host_copy copy = {.env = hs_backend_env(backend)};
     hs_tensor there, here;
     hs_code code = backend.ops->read_variable(hs_raw_session_handle(session), number->variable, &there, err);
+    if (!code && !there.data)
+        code = hs_error_set(err, HS_FAILED_PRECONDITION, "it has no memory yet");
     if (!code && !(code = hs_tensor_host(&there, &copy, &here, err)))
         *value = hs_tensor_number(&here, 0);
     hs_host_copy_free(&copy);

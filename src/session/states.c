@@ -3,7 +3,9 @@
  */
 #include "session/session.h"
 
+#include "backends/variable.h"
 #include "checkpoint/states.h"
+#include "checkpoint/variables.h"
 
 #include <string.h>
 
@@ -94,10 +96,16 @@ static hs_code save_if_it_can(void *self, hs_state_writer *out, hs_error *err)
 {
     hs__hook *hook = self;
     hs_error error = {0};
-    hs_code code = is_left_alone(hook) ? HS_OK : hook->rest->ops.save_state(hook->self, out, &error);
+    hs__buffer kept; /* nothing is written of a state that cannot be saved as a whole */
+    hs__buffer_init(&kept, &hook->rest->session->env);
+    hs_state_writer writer = hs__state_writer_to(&kept);
+    hs_code code = is_left_alone(hook) ? HS_OK : hook->rest->ops.save_state(hook->self, &writer, &error);
     if (!code)
-        return HS_OK;
-    hs__buffer_clear(&out->buffer);
+        code = hs__error_copy(&error, &writer.error);
+    hs_code written = code ? HS_OK : hs_state_writer_write(out, kept.data, kept.size, err);
+    hs__buffer_free(&kept);
+    if (!code)
+        return written;
     hs__clear(err);
     hs__hook_failed(hook->rest->session, hook, "save_state", code, &error);
     return hs__mute(hook->rest->session, hook, "save_state", &error);
@@ -154,6 +162,11 @@ void hs__free_states(hs_raw_session *raw)
     hs__free(&raw->env, raw->states);
     raw->states = NULL;
     raw->n_states = raw->states_capacity = 0;
+    for (size_t i = 0; i < raw->n_late; i++)
+        hs__free(&raw->env, raw->late[i].name);
+    hs__free(&raw->env, raw->late);
+    raw->late = NULL;
+    raw->n_late = raw->late_capacity = 0;
     hs__states_free(&raw->waiting, &raw->env);
 }
 
@@ -181,4 +194,60 @@ hs_code hs_raw_session_add_state(hs_raw_session *raw, const hs_state_provider *g
     raw->states[raw->n_states++] = slot;
     hs__clear(err);
     return HS_OK;
+}
+
+/* Variables. */
+
+static hs_code check_late(const hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
+{
+    if (!def->name || !*def->name)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "a variable to be added has no name");
+    hs_code code = hs__check_saved_name(def->name, err);
+    if (code || (code = hs__variable_check(def, err)))
+        return code;
+    if (!def->data && !hs__variable_moves(def))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': its data is NULL", def->name);
+    if (def->flags)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': flags are for variables of a graph", def->name);
+    if (hs__has_variable(raw, def->name))
+        return hs_error_set(err, HS_ALREADY_EXISTS, "variable '%s': the session has one of that name already", def->name);
+    return HS_OK;
+}
+
+static hs_code add_late(hs_raw_session *raw, const hs_variable_def *def, hs_error *err)
+{
+    hs__late_variable late = {.name = hs__strdup(&raw->env, def->name), .def = *def};
+    hs_code code = late.name ? HS_OK : hs__no_memory(err, strlen(def->name), "a name");
+    late.def.name = late.name;
+    if (!code)
+        code = hs__reserve(&raw->env, &raw->late, &raw->late_capacity, raw->n_late + 1, sizeof *raw->late, err);
+    if (code || (code = hs__claim_variable(raw, &late.def, err))) {
+        hs__free(&raw->env, late.name);
+        return code;
+    }
+    hs_variable variable;
+    if (!raw->n_late) /* the graph is finalized: it gets no more */
+        for (raw->late_from = 0; hs__session_variable(raw, raw->late_from, &variable);)
+            raw->late_from++;
+    raw->late[raw->n_late++] = late;
+    return HS_OK;
+}
+
+hs_code hs_raw_session_add_variable(hs_raw_session *raw, const hs_variable_def *given, hs_error *err)
+{
+    hs_variable_def def;
+    hs__clear(err);
+    if (!raw || !raw->handle || !given)
+        return hs_error_set(err, raw && raw->handle ? HS_INVALID_ARGUMENT : HS_FAILED_PRECONDITION,
+                            "hs_raw_session_add_variable: %s",
+                            raw && raw->handle ? "the definition is NULL" : "there is no session");
+    hs_code code = HS_STRUCT_TAKE(hs_variable_def, reserved, &def, given, err);
+    if (code || (code = check_late(raw, &def, err)))
+        return code;
+    if (raw->loading_states)
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' cannot be added while a state is being loaded",
+                            def.name);
+    if (!(code = add_late(raw, &def, err)))
+        hs__clear(err);
+    return code;
 }

@@ -91,7 +91,7 @@ static void a_variable_without_memory_is_refused(void **state)
     float *none = NULL;
     assert_int_equal(hs_graph_variable(b->graph, "adam_m", HS_FLOAT, HS_SHAPE(3), none), HS_INVALID_ARGUMENT);
     assert_null(hs_session_open(hs_graph_backend(b->graph), NULL, &b->err));
-    assert_says(&b->err, HS_INVALID_ARGUMENT, "variable 'adam_m': its data is NULL; allocate it first");
+    assert_says(&b->err, HS_INVALID_ARGUMENT, "variable 'adam_m': its data is NULL; use hs_graph_variable_at");
 }
 
 /* Hooks that are not begun are destroyed all the same, so the error comes before them. */

@@ -16,14 +16,15 @@ static const hs_state_provider *provider(bare *b)
 
 static hs_code try_save(bare *b, int64_t *at)
 {
-    hs_state_writer writer;
-    hs__buffer_init(&writer.buffer, hs_env_default());
+    hs__buffer bytes;
+    hs__buffer_init(&bytes, hs_env_default());
+    hs_state_writer writer = hs__state_writer_to(&bytes);
     hs_code code = provider(b)->save(provider(b)->self, &writer, &b->err);
     if (!code) {
-        assert_int_equal(writer.buffer.size, sizeof *at);
-        memcpy(at, writer.buffer.data, sizeof *at);
+        assert_int_equal(bytes.size, sizeof *at);
+        memcpy(at, bytes.data, sizeof *at);
     }
-    hs__buffer_free(&writer.buffer);
+    hs__buffer_free(&bytes);
     return code;
 }
 
@@ -36,7 +37,7 @@ static int64_t save(bare *b)
 
 static hs_code try_load(bare *b, int64_t at, int64_t version)
 {
-    hs_state_reader reader = {(const unsigned char *)&at, sizeof at, version};
+    hs_state_reader reader = {.at = (const unsigned char *)&at, .left = sizeof at, .version = version};
     return provider(b)->load(provider(b)->self, &reader, &b->err);
 }
 

@@ -4,20 +4,22 @@
 #include "base/state.h"
 
 static test_env t;
+static hs__buffer written;
 static hs_state_writer out;
 
 static int set_up(void **state)
 {
     (void)state;
     test_env_init(&t);
-    hs__buffer_init(&out.buffer, &t.env);
+    hs__buffer_init(&written, &t.env);
+    out = hs__state_writer_to(&written);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    hs__buffer_free(&out.buffer);
+    hs__buffer_free(&written);
     return t.live ? -1 : 0;
 }
 
@@ -29,7 +31,7 @@ static void write_state(const void *data, size_t bytes)
 
 static hs_state_reader reader(void)
 {
-    return (hs_state_reader){.at = out.buffer.data, .left = out.buffer.size};
+    return (hs_state_reader){.at = written.data, .left = written.size};
 }
 
 static void what_is_written_is_read_in_its_order(void **state)
@@ -96,6 +98,31 @@ static void after_a_failure_further_writes_fail(void **state)
     assert_fails(hs_state_writer_write(&out, "a", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
     assert_fails(hs_state_writer_write(&out, "b", 1, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
     assert_fails(hs_state_writer_write(&out, NULL, 0, &err), HS_RESOURCE_EXHAUSTED, &err, "state");
+}
+
+/* What is not in memory is read piece by piece. */
+static hs_code read_letters(void *user, void *to, size_t bytes, hs_error *err)
+{
+    char *next = user;
+    if (bytes > 3)
+        return hs_error_set(err, HS_DATA_LOSS, "the disk is gone");
+    for (size_t i = 0; i < bytes; i++)
+        ((char *)to)[i] = (*next)++;
+    return HS_OK;
+}
+
+static void a_reader_may_read_from_elsewhere(void **state)
+{
+    (void)state;
+    hs_error err = {0};
+    char next = 'a', found[8] = "";
+    hs_state_reader in = {.left = 7, .next = read_letters, .user = &next};
+    assert_ok(hs_state_reader_read(&in, found, 2, &err), &err);
+    assert_ok(hs_state_reader_read(&in, found + 2, 1, &err), &err);
+    assert_string_equal(found, "abc");
+    assert_fails(hs_state_reader_read(&in, found, 4, &err), HS_DATA_LOSS, &err, "the disk is gone");
+    assert_int_equal(hs_state_reader_remaining(&in), 4);
+    assert_fails(hs_state_reader_read(&in, found, 5, &err), HS_DATA_LOSS, &err, "4 more bytes");
 }
 
 static void success_clears_the_error(void **state)
@@ -191,6 +218,7 @@ int main(void)
         TEST(after_a_failure_further_writes_fail),   TEST(success_clears_the_error),
         TEST(a_provider_is_taken_as_it_is),          TEST(an_empty_identity_is_none),
         TEST(providers_that_are_not_taken),          TEST(a_reader_tells_the_version),
+        TEST(a_reader_may_read_from_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,49 @@ static void wherever_it_is(void **state)
     free(values);
 }
 
+/* One variable may be infinite; the others are checked. */
+
+static void open_with_best(fixture *f, float *best)
+{
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    hs_graph_add_variable(f->m.graph, HS_VARIABLE_DEF(.name = "best", .dtype = HS_FLOAT, .data = best, .nonfinite = true));
+    f->m.session =
+        hs_session_open(hs_graph_backend(f->m.graph), HS_SESSION_OPTIONS(.checkpoint_dir = f->directory), &f->err);
+    assert_non_null(f->m.session);
+}
+
+static void one_variable_may_be_infinite(void **state)
+{
+    fixture *f = *state;
+    float best = HUGE_VALF;
+    open_with_best(f, &best);
+    save_at(f, 1);
+    assert_fails(save_poisoned(f, 2, (double)NAN), HS_FAILED_PRECONDITION, &f->err,
+                 "'weights' is not finite, first at index 4 (1 NaN, 0 +infinity, 0 -infinity); the checkpoint");
+    best = 0;
+    open_with_best(f, &best);
+    assert_true(best == HUGE_VALF);
+    assert_true(model_is(&f->m, 1));
+}
+
+static void one_variable_may_be_infinite_in_shards_and_in_the_background(void **state)
+{
+    fixture *f = *state;
+    float best = HUGE_VALF;
+    open_with_best(f, &best);
+    use_saver(f, (hs_saver_options)HS_INIT(hs_saver_options, .shards = 3));
+    save_at(f, 1);
+    model_set(&f->m, 2);
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 2,
+                            HS_SAVE_OPTIONS(.background = true), &f->err),
+              &f->err);
+    hs_saver_wait(f->saver);
+    hs_save_result result;
+    assert_true(hs_saver_poll(f->saver, &result));
+    assert_ok(result.error.code, &result.error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +175,8 @@ int main(void)
         with_fixture(it_may_be_allowed),
         with_fixture(policies_that_there_are_not),
         with_fixture(wherever_it_is),
+        with_fixture(one_variable_may_be_infinite),
+        with_fixture(one_variable_may_be_infinite_in_shards_and_in_the_background),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 foreach(module saver background overlap directory manage nonfinite partial retention restore newest state round_trip state_file reader kill
-               graph_file verify rows directories)
+               graph_file verify rows directories moving plain_bytes large_state)
   hooksess_test(checkpoint ${module} checkpoint/model.c)
 endforeach()
-foreach(module state_identity late_state)
+foreach(module state_identity late_state late_variable)
   hooksess_test(checkpoint ${module} checkpoint/model.c checkpoint/cell.c)
 endforeach()
 foreach(module durability faults graph_saver wordless_files unreadable)

@@ -80,6 +80,83 @@ static int own_loop(const char *directory, int64_t last_step, model *m)
     return hs_outcome_exit_code(&outcome);
 }
 
+/* Memory that the program allocates in its first step, and swaps. */
+
+typedef struct {
+    float *u, *next, *moments, *late;
+    float best;
+    uint64_t rng;
+} moving_model;
+
+static void make_moving_step(moving_model *m)
+{
+    if (!m->moments)
+        m->moments = (float *)calloc(4, sizeof *m->moments);
+    for (int i = 0; i < 4; i++) {
+        m->moments[i] = 0.5f * m->moments[i] + m->late[i];
+        m->late[i] += 1;
+        m->next[i] = m->u[i] + m->moments[i] + (float)(m->rng++ % 3);
+        m->best = fminf(m->best, -m->next[i]);
+    }
+    float *before = m->u;
+    m->u = m->next;
+    m->next = before;
+}
+
+static void moving_loop(const char *directory, int64_t last_step, moving_model *m)
+{
+    hs_error err;
+    memset(m, 0, sizeof *m);
+    m->u = (float *)calloc(4, sizeof *m->u);
+    m->next = (float *)calloc(4, sizeof *m->next);
+    m->best = INFINITY;
+    hs_graph *g = hs_graph_new(NULL);
+    hs_graph_variable_at(g, "u", HS_FLOAT, HS_SHAPE(4), &m->u);
+    hs_graph_add_variable(g, HS_VARIABLE_DEF(.name = "moments", .dtype = HS_FLOAT, .shape = HS_SHAPE(4),
+                                             HS_DATA_AT(&m->moments), .memory = NULL));
+    hs_graph_add_variable(
+        g, HS_VARIABLE_DEF(.name = "best", .dtype = HS_FLOAT, .shape = HS_SCALAR, .data = &m->best, .nonfinite = true));
+    hs_graph_bytes(g, "rng", &m->rng, sizeof m->rng);
+    hs_session *s = hs_training_session_open(
+        hs_graph_backend(g),
+        HS_TRAINING_OPTIONS(.checkpoint_dir = directory, .hooks = HS_HOOKS(hs_stop_at_step(.last_step = last_step))), NULL);
+    while (hs_step_begin(s)) {
+        if (!m->late) {
+            m->late = (float *)calloc(4, sizeof *m->late);
+            CHECK(hs_raw_session_add_variable(
+                      hs_session_raw(s),
+                      HS_VARIABLE_DEF(.name = "late", .dtype = HS_FLOAT, .shape = HS_SHAPE(4), .data = m->late),
+                      &err) == HS_OK);
+        }
+        make_moving_step(m);
+        hs_step_end(s);
+    }
+    CHECK(hs_session_close(s, NULL).step == last_step);
+    hs_graph_free(g);
+}
+
+static void moving_memory(const char *directory)
+{
+    char whole[4096], parts[4096];
+    moving_model one, first, second;
+    snprintf(whole, sizeof whole, "%s/moving_whole", directory);
+    snprintf(parts, sizeof parts, "%s/moving_parts", directory);
+    moving_loop(whole, 6, &one);
+    moving_loop(parts, 3, &first);
+    moving_loop(parts, 6, &second);
+    CHECK(memcmp(one.u, second.u, 4 * sizeof *one.u) == 0);
+    CHECK(memcmp(one.moments, second.moments, 4 * sizeof *one.u) == 0);
+    CHECK(memcmp(one.late, second.late, 4 * sizeof *one.u) == 0);
+    CHECK(one.best == second.best && one.rng == second.rng);
+    moving_model *const all[] = {&one, &first, &second};
+    for (int i = 0; i < 3; i++) {
+        free(all[i]->u);
+        free(all[i]->next);
+        free(all[i]->moments);
+        free(all[i]->late);
+    }
+}
+
 /* The step as an op, with a hook of the program's own. */
 
 static hs_code train(void *self, hs_op *op, hs_error *err)
@@ -189,6 +266,7 @@ int main(int argc, char **argv)
     CHECK(own_loop(directory, 3, &resumed) == 0);
     CHECK(own_loop(directory, 6, &resumed) == 0);
     CHECK(memcmp(whole.weights, resumed.weights, sizeof whole.weights) == 0 && whole.position == resumed.position);
+    moving_memory(argv[1]);
     stopped_by_a_hook();
     feeds_and_fetches();
     return 0;

@@ -352,6 +352,81 @@ void inputs_and_outputs()
     CHECK(s.run("wrong") == HS_INVALID_ARGUMENT && std::strstr(s.last_error().message, "of type float"));
 }
 
+/* Vectors that are swapped and allocated by the steps, and a pointer. */
+struct mover {
+    std::vector<float> u, next, moments;
+    float *raw = nullptr;
+    mover() : u(4), next(4)
+    {
+    }
+    mover(const mover &) = delete;
+    mover &operator=(const mover &) = delete;
+    ~mover()
+    {
+        std::free(raw);
+    }
+    void make_step()
+    {
+        if (moments.empty())
+            moments.resize(4);
+        if (!raw)
+            raw = static_cast<float *>(std::calloc(4, sizeof *raw));
+        for (size_t i = 0; i < 4; i++) {
+            moments[i] = 0.5f * moments[i] + static_cast<float>(i);
+            raw[i] += moments[i];
+            next[i] = u[i] + raw[i];
+        }
+        std::swap(u, next);
+    }
+};
+
+void move_on(const std::string &directory, int64_t last_step, mover &m)
+{
+    hs::graph g;
+    g.variable("u", m.u);
+    g.variable("moments", m.moments, {4});
+    g.variable("raw", m.raw, {2, 2});
+    const hs_hook hooks[] = {stop_at(last_step), {}};
+    const hs_training_options options = options_for(directory, hooks);
+    hs::session s = hs::training_session(g, &options);
+    while (s.step_begin()) {
+        m.make_step();
+        s.step_end();
+    }
+    CHECK(s.close().exit_code() == 0);
+}
+
+void vectors_may_move(const std::string &directory)
+{
+    for (int64_t stop = 1; stop < 4; stop++) {
+        mover whole, first, second;
+        const std::string number = std::to_string(stop);
+        move_on(directory + "/moved" + number, 6, whole);
+        move_on(directory + "/moved_on" + number, stop, first);
+        move_on(directory + "/moved_on" + number, 6, second);
+        CHECK(whole.u == second.u && whole.moments == second.moments);
+        CHECK(std::memcmp(whole.raw, second.raw, 4 * sizeof(float)) == 0);
+    }
+}
+
+void a_vector_of_another_size_is_refused()
+{
+    hs::graph g;
+    std::vector<float> v(6);
+    g.variable("v", v);
+    hs::session s = hs::hooked_session(g, nullptr);
+    hs_error err;
+    hs_state_copy *copy = nullptr;
+    v.reserve(1000);
+    CHECK(hs_raw_session_copy_state(hs_session_raw(s.get()), &copy, &err) == HS_OK);
+    v.push_back(1);
+    CHECK(hs_raw_session_copy_state(hs_session_raw(s.get()), &copy, &err) == HS_FAILED_PRECONDITION);
+    CHECK(std::strstr(err.message, "variable 'v': the vector has 7 elements; it was defined with 6"));
+    v.clear();
+    CHECK(hs_raw_session_copy_state(hs_session_raw(s.get()), &copy, &err) == HS_FAILED_PRECONDITION);
+    hs_state_copy_free(copy);
+}
+
 template <class Body> void throws(hs_code code, const char *says, Body &&body)
 {
     try {
@@ -393,6 +468,8 @@ int main(int argc, char **argv)
     a_hook_that_throws_fails(argv[1]);
     a_sink_is_a_lambda(argv[1]);
     inputs_and_outputs();
+    vectors_may_move(argv[1]);
+    a_vector_of_another_size_is_refused();
     what_cannot_be_built_throws();
     return 0;
 }

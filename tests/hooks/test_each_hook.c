@@ -86,27 +86,28 @@ static void a_state_is_saved_and_loaded_as_a_whole(void **state)
     hs_hook hook;
     int states = 0;
     for (size_t i = 0; make_hook(s, i, &hook); i++) {
-        hs_state_writer out;
-        hs__buffer_init(&out.buffer, &s->t.env);
+        hs__buffer saved, unsaved;
+        hs__buffer_init(&saved, &s->t.env);
+        hs_state_writer out = hs__state_writer_to(&saved);
         hs_script_set_step(s->script, 0);
         assert_ok(stage_try(s, hs_script_backend(s->script), &hook, 1), &s->err);
         run_some(s);
         if (hook.ops->save_state) {
-            hs_state_writer none;
             test_env_init(&poor);
             poor.fail_alloc_at = 1;
-            hs__buffer_init(&none.buffer, &poor.env);
+            hs__buffer_init(&unsaved, &poor.env);
+            hs_state_writer none = hs__state_writer_to(&unsaved);
             if (hook.ops->save_state(hook.self, &none, &s->err) != HS_RESOURCE_EXHAUSTED)
                 fail_msg("%s saves without memory", hook.ops->name);
             assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
         }
-        for (size_t bytes = 0; bytes < out.buffer.size; bytes++) {
-            hs_state_reader in = {out.buffer.data, bytes, hook.ops->state_version};
+        for (size_t bytes = 0; bytes < saved.size; bytes++) {
+            hs_state_reader in = {.at = saved.data, .left = bytes, .version = hook.ops->state_version};
             if (hook.ops->load_state(hook.self, &in, &s->err) != HS_DATA_LOSS)
-                fail_msg("%s loads %zu of %zu bytes", hook.ops->name, bytes, out.buffer.size);
+                fail_msg("%s loads %zu of %zu bytes", hook.ops->name, bytes, saved.size);
         }
-        states += out.buffer.size > 0;
-        hs__buffer_free(&out.buffer);
+        states += saved.size > 0;
+        hs__buffer_free(&saved);
         hs_session_close(s->session, NULL);
         s->session = NULL;
         hs_hook_free(hook);

@@ -209,8 +209,9 @@ static void a_sync_that_failed_is_made_good(void **state)
     stage *s = *state;
     static muted m; /* until the session is closed, in the teardown if the test fails */
     m = (muted){0};
-    hs_state_writer out = {0};
-    hs__buffer_init(&out.buffer, hs_env_default());
+    hs__buffer state_bytes;
+    hs__buffer_init(&state_bytes, hs_env_default());
+    hs_state_writer out = hs__state_writer_to(&state_bytes);
     open_muted(s, &m);
     stage_run(s, "train", 2, 0);
     m.d.fail_what = "sync";
@@ -224,7 +225,7 @@ static void a_sync_that_failed_is_made_good(void **state)
     disk_lose_power(&m.d, (disk_loss){.contents = DISK_ZEROES, .names = DISK_LOSES_NAMES});
     assert_on_disk(&m.d, "step,x\n1,1\n2,2\n");
     disk_free(&m.d);
-    hs__buffer_free(&out.buffer);
+    hs__buffer_free(&state_bytes);
 }
 
 /* A hook that is held may be saved before its next session is created. */
@@ -232,23 +233,24 @@ static void a_closed_hook_asks_its_session_nothing(void **state)
 {
     stage *s = *state;
     const hs_outcome outcome = {0};
-    hs_state_writer out = {0};
+    hs__buffer state_bytes;
     hs_backend backend = hs_script_backend(s->script);
     hs_hook hook =
         hs_metrics_file(.path = test_path(s->directory, "log.csv"), .metrics = HS_NAMES("m"), .every_n_steps = 1);
-    hs__buffer_init(&out.buffer, hs_env_default());
+    hs__buffer_init(&state_bytes, hs_env_default());
+    hs_state_writer out = hs__state_writer_to(&state_bytes);
     assert_ok(stage_try(s, backend, NULL, 0), &s->err);
     hs_raw_session *raw = hs_session_raw(s->session);
     assert_ok(hook.ops->begin(hook.self, backend, &s->err), &s->err);
     assert_ok(hook.ops->after_create_session(hook.self, raw, NULL, &s->err), &s->err);
     hook.ops->close(hook.self, &outcome);
     assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
-    size_t bytes = out.buffer.size;
+    size_t bytes = state_bytes.size;
     assert_ok(hs_raw_session_set_metric(raw, "m", 5, 1, &s->err), &s->err);
     assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
-    assert_int_equal(out.buffer.size, 2 * bytes);
-    assert_memory_equal(out.buffer.data, out.buffer.data + bytes, bytes);
-    hs__buffer_free(&out.buffer);
+    assert_int_equal(state_bytes.size, 2 * bytes);
+    assert_memory_equal(state_bytes.data, state_bytes.data + bytes, bytes);
+    hs__buffer_free(&state_bytes);
     hs_hook_free(hook);
     stage_close(s);
 }

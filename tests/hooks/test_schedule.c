@@ -540,12 +540,12 @@ static void a_damaged_state_is_refused(void **state)
     hs_hook hook = hs_hook_hold(hs_schedule_hook(&fall));
     own_open_hook(o, hook);
     for (size_t bytes = 0; bytes <= sizeof saved; bytes++) {
-        hs_state_reader in = {(const unsigned char *)saved, bytes, 0};
+        hs_state_reader in = {.at = (const unsigned char *)saved, .left = bytes};
         assert_int_equal(hook.ops->load_state(hook.self, &in, &o->err), bytes < sizeof saved ? HS_DATA_LOSS : HS_OK);
     }
     const double wrong[][2] = {{NAN, 1}, {0, 1}, {INFINITY, 1}, {1, INFINITY}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        hs_state_reader in = {(const unsigned char *)wrong[i], sizeof wrong[i], 0};
+        hs_state_reader in = {.at = (const unsigned char *)wrong[i], .left = sizeof wrong[i]};
         assert_fails(hook.ops->load_state(hook.self, &in, &o->err), HS_DATA_LOSS, &o->err, "'rate'");
     }
     own_close(o);

@@ -2,6 +2,7 @@
 # Programs as people are to write them.
 hooksess_test(programs feeds)
 hooksess_test(programs hook_without_model)
+hooksess_test(programs moving)
 
 # A hook over the public headers: src/ is not in the path of includes.
 foreach(language IN ITEMS c cpp)

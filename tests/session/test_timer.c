@@ -278,13 +278,14 @@ static void every_n_steps_counts_from_where_it_fired(void **state)
 /* The two numbers that are saved. */
 static void saved(const hs_timer *timer, int64_t numbers[2])
 {
-    hs_state_writer out;
+    hs__buffer bytes;
     hs_error err;
-    hs__buffer_init(&out.buffer, hs_env_default());
+    hs__buffer_init(&bytes, hs_env_default());
+    hs_state_writer out = hs__state_writer_to(&bytes);
     assert_ok(hs_timer_save(timer, &out, &err), &err);
-    assert_int_equal(out.buffer.size, 2 * sizeof *numbers);
-    memcpy(numbers, out.buffer.data, out.buffer.size);
-    hs__buffer_free(&out.buffer);
+    assert_int_equal(bytes.size, 2 * sizeof *numbers);
+    memcpy(numbers, bytes.data, bytes.size);
+    hs__buffer_free(&bytes);
 }
 
 static void assert_saved(const hs_timer *timer, int64_t mark, int64_t listed)

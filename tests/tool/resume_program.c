@@ -13,7 +13,7 @@ static const char *const words[] = {"no_generator", "lossy_input", "lossy_hook",
                                     "own_loop",     "device",      "text",        "no_directory", "seldom", "summaries",
                                     "fresh",        "required",    "worker",      "own_files",    "two",    "both",
                                     "elsewhere",    "kill",        "fail",        "exit",         "end",    "ends_resumed",
-                                    "stale",        "random",      "other_files", "says_a_lot"};
+                                    "stale",        "random",     "points",      "other_files", "says_a_lot"};
 enum { N_WORDS = sizeof words / sizeof *words };
 static int64_t steps[N_WORDS];
 
@@ -41,6 +41,7 @@ static bool take_word(const char *word)
 typedef struct {
     double position, loss, average;
     double buffers[2]; /* each step computes one from the other; the first is a variable */
+    double *newest, *moment; /* the newest buffer; memory that the third step allocates */
     double far[2];     /* "device memory": the bits of the number inverted */
     uint64_t generator;
     int64_t input, produced, runs; /* produced: in this process */
@@ -84,6 +85,15 @@ static hs_code compute(walk *w, int64_t step, hs_error *err)
     if (is("swaps")) {
         int64_t from = w->produced % 2;
         w->buffers[1 - from] = w->buffers[from] + w->position;
+    }
+    if (is("points")) {
+        double *next = w->newest == w->buffers ? w->buffers + 1 : w->buffers;
+        if (step > 2 && !w->moment)
+            w->moment = calloc(1, sizeof *w->moment);
+        *next = *w->newest / 2 + w->position + (w->moment ? *w->moment : 0);
+        w->newest = next;
+        if (w->moment)
+            *w->moment += w->position;
     }
     if (is("device")) {
         double number;
@@ -187,6 +197,10 @@ static hs_graph *make_graph(walk *w, const hs_env *env)
         hs_graph_value(g, "text", HS_STRING, HS_SCALAR, &text);
     if (is("swaps"))
         hs_graph_variable(g, "u", HS_DOUBLE, HS_SCALAR, &w->buffers[0]);
+    if (is("points")) {
+        hs_graph_variable_at(g, "newest", HS_DOUBLE, HS_SCALAR, &w->newest);
+        hs_graph_variable_at(g, "moment", HS_DOUBLE, HS_SCALAR, &w->moment);
+    }
     if (is("device")) {
         flip(&w->far[0], &(double){0}, sizeof w->far[0]);
         hs_graph_add_variable(
@@ -222,6 +236,7 @@ static int train(const char *checkpoint_dir)
 {
     walk w = {.generator = 1};
     hs_error err = {0};
+    w.newest = w.buffers;
     hs_file_system_ops ops = *hs_env_default()->files.ops;
     hs_env env = HS_INIT(hs_env, .files = {&ops, NULL});
     hs_graph *g = make_graph(&w, is("own_files") ? &env : NULL);
@@ -257,6 +272,7 @@ static int train(const char *checkpoint_dir)
         fprintf(stderr, "second: %s\n", err.message);
     hs_outcome outcome = hs_session_close(s, &err);
     hs_graph_free(g);
+    free(w.moment);
     return hs_outcome_exit_code(&outcome);
 }
 

@@ -107,6 +107,11 @@ class Different(ResumeCase):
         self.assertIn("step 6 differs in the variable 'u' (resumed at step 5)\n", self.differs("swaps"))
         self.is_same("swaps", options=["--middle", "4"])
 
+    def test_variables_by_pointers(self):
+        self.is_same("points")
+        for middle in "1", "2", "3":
+            self.is_same("points", options=["--middle", middle])
+
     def test_a_loop_of_the_programs_own(self):
         self.assertIn("the variable 'position'", self.differs("own_loop", "no_generator"))
 

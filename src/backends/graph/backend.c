@@ -121,15 +121,15 @@ static bool graph_variable(void *self, size_t index, hs_variable *out)
     }
     if (!node)
         return false;
-    uint64_t outlives = node->data && !node->initialize ? HS_VARIABLE_OUTLIVES : 0;
-    *out = (hs_variable){.name = node->name, .dtype = node->dtype, .shape = node->shape, .flags = node->flags | outlives};
+    *out = (hs_variable){
+        .name = node->name, .dtype = node->dtype, .shape = node->shape, .flags = hs__variable_flags(&node->def)};
     return true;
 }
 
 static const hs_state_provider *graph_state(void *self, size_t index)
 {
     const hs_graph *graph = self;
-    return index < graph->n_states ? &graph->states[index] : NULL;
+    return index < graph->n_states ? &graph->states[index].provider : NULL;
 }
 
 static hs_code graph_graph_def(void *self, hs_bytes *out, hs_error *err)

@@ -78,30 +78,6 @@ static hs__graph_node *new_node(const hs_graph *graph, hs__node_kind kind, hs_er
     return node;
 }
 
-static hs_code check_memory(const char *what, const char *name, const hs_memory *memory, hs_error *err)
-{
-    if (memory && (memory->size < sizeof *memory || !memory->to_host || !memory->from_host))
-        return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "%s '%s': its memory needs HS_INIT(hs_memory, ...), to_host and from_host", what, name);
-    return HS_OK;
-}
-
-static hs_code check_tensor(const char *what, const char *name, int64_t dtype, const hs_shape *shape, bool open,
-                            hs_error *err)
-{
-    if (!hs__dtype_valid(dtype))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': %lld is no dtype", what, name, (long long)dtype);
-    hs_code code = hs__shape_check(shape, open, "its shape", err);
-    if (code) {
-        hs_error_prefix(err, "%s '%s'", what, name);
-        return code;
-    }
-    int64_t n = hs_shape_elements(shape);
-    if (!open && (n < 0 || (uint64_t)n > SIZE_MAX / 2 / hs_dtype_size((hs_dtype)dtype)))
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its shape is too large", what, name);
-    return HS_OK;
-}
-
 static bool is_step(const char *name, int64_t dtype, const hs_shape *shape, const hs_memory *memory)
 {
     return strcmp(name, "global_step") == 0 && dtype == HS_INT64 && shape->rank == 0 && !memory;
@@ -113,21 +89,14 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
     hs_code code;
     if (!given)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "hs_graph_add_variable: the definition is NULL");
-    if ((code = HS_STRUCT_TAKE(hs_variable_def, flags, &def, given, err)) ||
-        (code = hs__graph_check_name(graph, "variable", def.name, err)) ||
-        (code = check_tensor("variable", def.name, def.dtype, &def.shape, false, err)) ||
-        (code = check_memory("variable", def.name, def.memory, err)))
+    if ((code = HS_STRUCT_TAKE(hs_variable_def, reserved, &def, given, err)) ||
+        (code = hs__graph_check_name(graph, "variable", def.name, err)) || (code = hs__variable_check(&def, err)))
         return code;
-    if (def.dtype == HS_STRING)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': strings cannot be variables; use hs_graph_state",
-                            def.name);
     if (needs_data && !def.data)
         return hs_error_set(err, HS_INVALID_ARGUMENT,
-                            "variable '%s': its data is NULL; allocate it first, or use hs_graph_add_variable, which gives "
-                            "each session memory of its own",
+                            "variable '%s': its data is NULL; use hs_graph_variable_at for memory that is allocated later, "
+                            "or hs_graph_add_variable, which gives each session memory of its own",
                             def.name);
-    if (def.memory && !def.data)
-        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': device memory needs data", def.name);
     hs__graph_node *node = new_node(graph, HS__VARIABLE, err);
     if (!node)
         return HS_RESOURCE_EXHAUSTED;
@@ -135,14 +104,13 @@ static hs_code add_variable(hs_graph *graph, const hs_variable_def *given, bool 
     node->shape = def.shape;
     node->data = def.data;
     node->memory = def.memory;
-    node->initial = def.initial;
-    node->initialize = def.initialize;
-    node->self = def.user;
-    node->flags = def.flags;
+    node->def = def;
+    node->moves = hs__variable_moves(&def);
     if ((code = add_node(graph, node, def.name, err)))
         return code;
-    graph->program_memory |= def.data != NULL;
-    if (!graph->global_step && is_step(def.name, def.dtype, &def.shape, def.memory))
+    node->def.name = node->name;
+    graph->program_memory |= def.data || node->moves;
+    if (!graph->global_step && !node->moves && is_step(def.name, def.dtype, &def.shape, def.memory))
         graph->global_step = node;
     return HS_OK;
 }
@@ -175,7 +143,7 @@ static hs_code add_tensor(hs_graph *graph, hs__node_kind kind, const char *what,
 {
     hs_code code;
     if ((code = hs__graph_check_name(graph, what, name, err)) ||
-        (code = check_tensor(what, name, (int64_t)dtype, shape, kind == HS__PLACEHOLDER, err)))
+        (code = hs__check_kind(what, name, (int64_t)dtype, shape, kind == HS__PLACEHOLDER, err)))
         return code;
     if (kind == HS__VALUE && !data)
         return hs_error_set(err, HS_INVALID_ARGUMENT, "value '%s': its data is NULL", name);
@@ -244,8 +212,8 @@ static hs_code check_outputs(const char *name, const hs_output_def *outputs, siz
     hs_code code = HS_OK;
     for (*n = 0; !code && outputs && outputs[*n].dtype; ++*n) {
         const hs_output_def *out = &outputs[*n];
-        if (!(code = check_tensor("an output of op", name, (int64_t)out->dtype, &out->shape, true, err)))
-            code = check_memory("an output of op", name, out->memory, err);
+        if (!(code = hs__check_kind("an output of op", name, (int64_t)out->dtype, &out->shape, true, err)))
+            code = hs__check_memory("an output of op", name, out->memory, err);
         if (!code && out->data && hs_shape_elements(&out->shape) < 0)
             code = hs_error_set(err, HS_INVALID_ARGUMENT, "op '%s': output %zu has data, so its shape must not be open",
                                 name, *n);
@@ -362,18 +330,20 @@ hs_code hs__graph_add_state(hs_graph *graph, const hs_state_provider *given, hs_
         return hs_error_set(err, HS_INVALID_ARGUMENT,
                             "state '%s': a name is letters, digits and _ . / -, and begins with none of / -", state.name);
     for (size_t i = 0; i < graph->n_states; i++)
-        if (strcmp(graph->states[i].name, state.name) == 0)
+        if (strcmp(graph->states[i].provider.name, state.name) == 0)
             return hs_error_set(err, HS_ALREADY_EXISTS, "state '%s': the graph has one of that name already", state.name);
-    if ((code = hs__reserve(&graph->env, &graph->states, &graph->states_capacity, graph->n_states + 1, sizeof state, err)))
+    if ((code = hs__reserve(&graph->env, &graph->states, &graph->states_capacity, graph->n_states + 1,
+                            sizeof *graph->states, err)))
         return code;
     const char *identity = state.identity;
     state.name = hs__strdup(&graph->env, state.name);
     state.identity = identity ? hs__strdup(&graph->env, identity) : NULL;
+    hs__graph_state added = {.provider = state};
     if (!state.name || (identity && !state.identity)) {
-        hs__graph_free_state(&graph->env, &state);
+        hs__graph_free_state(&graph->env, &added);
         return hs__no_memory(err, strlen(given->name), "a name");
     }
-    graph->states[graph->n_states++] = state;
+    graph->states[graph->n_states++] = added;
     return HS_OK;
 }
 
@@ -390,6 +360,55 @@ hs_code hs_graph_add_state(hs_graph *graph, const hs_state_provider *provider)
 hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_fn save, hs_load_state_fn load, void *self)
 {
     return hs_graph_add_state(graph, HS_STATE_PROVIDER(.name = name, .save = save, .load = load, .self = self));
+}
+
+/* State that is bytes of the program's. */
+typedef struct {
+    void *data;
+    size_t size;
+} plain_bytes;
+
+static hs_code save_bytes(void *self, hs_state_writer *out, hs_error *err)
+{
+    const plain_bytes *bytes = self;
+    return hs_state_writer_write(out, bytes->data, bytes->size, err);
+}
+
+static hs_code load_bytes(void *self, hs_state_reader *in, hs_error *err)
+{
+    const plain_bytes *bytes = self;
+    if (hs_state_reader_remaining(in) != bytes->size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "it has %zu bytes there and %zu in the program (hs_graph_bytes)",
+                            hs_state_reader_remaining(in), bytes->size);
+    return hs_state_reader_read(in, bytes->data, bytes->size, err);
+}
+
+static hs_code add_bytes(hs_graph *graph, const char *name, void *data, size_t size, hs_error *err)
+{
+    if (!data || !size)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "state '%s': %s", name ? name : "?",
+                            data ? "it has 0 bytes" : "its data is NULL");
+    plain_bytes *bytes = hs__alloc(&graph->env, 1, sizeof *bytes);
+    if (!bytes)
+        return hs__no_memory(err, sizeof *bytes, "state");
+    *bytes = (plain_bytes){data, size};
+    hs_code code = hs__graph_add_state(
+        graph, HS_STATE_PROVIDER(.name = name, .save = save_bytes, .load = load_bytes, .self = bytes, .bytes = size), err);
+    if (code)
+        hs__free(&graph->env, bytes);
+    else
+        graph->states[graph->n_states - 1].owned = bytes;
+    return code;
+}
+
+hs_code hs_graph_bytes(hs_graph *graph, const char *name, void *data, size_t bytes)
+{
+    hs_code code = hs__graph_check_open(graph, "state", name);
+    if (code)
+        return code;
+    hs_error error = {0};
+    add_bytes(graph, name, data, bytes, &error);
+    return hs__graph_keep(graph, &error);
 }
 
 hs_code hs__graph_collect(hs_graph *graph, const char *key, const void *item, bool is_name, void (*release)(void *item),

@@ -36,10 +36,11 @@ void hs__graph_free_node(const hs_env *env, hs__graph_node *node)
     hs__free(env, node);
 }
 
-void hs__graph_free_state(const hs_env *env, const hs_state_provider *state)
+void hs__graph_free_state(const hs_env *env, const hs__graph_state *state)
 {
-    hs__free(env, (void *)state->name);
-    hs__free(env, (void *)state->identity);
+    hs__free(env, (void *)state->provider.name);
+    hs__free(env, (void *)state->provider.identity);
+    hs__free(env, state->owned);
 }
 
 static void free_collections(hs_graph *graph)

@@ -4,6 +4,7 @@
 
 #include <hooksess/graph.h>
 
+#include "backends/variable.h"
 #include "base/buffer.h"
 #include "base/map.h"
 #include "base/tensor.h"
@@ -32,11 +33,11 @@ struct hs__graph_node {
     hs_shape shape;
     void *data; /* the program's; NULL: the session's */
     const hs_memory *memory;
-    const void *initial;
-    hs_code (*initialize)(void *self, const hs_tensor *value, hs_error *err);
-    void *self;                    /* of initialize, or of run */
+    hs_variable_def def; /* of a variable; its name is the node's */
+    bool moves;          /* a variable whose memory may move; an op that reads or writes one */
+
+    void *self;                    /* of run */
     void (*free_self)(void *self); /* NULL: it is the program's */
-    uint64_t flags;
 
     /* an op */
     char *type; /* what viewers of the graph are told; NULL: nothing */
@@ -67,6 +68,12 @@ enum {
     HS__BUILTINS,
 };
 
+/* A piece of state. */
+typedef struct {
+    hs_state_provider provider; /* its name and identity are copies */
+    void *owned;                /* its self, if that is the graph's; NULL: the program's */
+} hs__graph_state;
+
 /* An item of a collection. */
 typedef struct {
     char *key;
@@ -96,7 +103,7 @@ struct hs_graph {
     size_t n_nodes, nodes_capacity;
     hs__collected *collected;
     size_t n_collected, collected_capacity;
-    hs_state_provider *states;
+    hs__graph_state *states;
     size_t n_states, states_capacity;
     hs__graph_memory *memory;
     hs__graph_node *global_step;
@@ -132,7 +139,7 @@ struct hs_op {
 /* graph.c. Lets go of the graph; with the last one it is freed. */
 void hs__graph_release(hs_graph *graph);
 void hs__graph_free_node(const hs_env *env, hs__graph_node *node);
-void hs__graph_free_state(const hs_env *env, const hs_state_provider *state);
+void hs__graph_free_state(const hs_env *env, const hs__graph_state *state);
 
 /* build.c */
 hs__graph_node *hs__graph_node_of(const hs_graph *graph, const char *name);

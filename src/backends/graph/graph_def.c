@@ -59,7 +59,7 @@ static void define_init(hs__node_def *def, const hs_graph *graph, const hs__grap
     uint64_t local = op->name == graph->builtins[HS__BUILTIN_LOCAL_INIT] ? HS_VARIABLE_LOCAL : 0;
     hs__node_def_begin(def, op->name, "NoOp");
     for (size_t i = 0; i < graph->n_variables; i++)
-        if ((graph->variables[i]->flags & HS_VARIABLE_LOCAL) == local)
+        if ((graph->variables[i]->def.flags & HS_VARIABLE_LOCAL) == local)
             hs__node_def_control(def, graph->variables[i]->name);
 }
 

@@ -4,32 +4,17 @@
 
 #include <string.h>
 
-/* Device memory is the program's, and gets here only with an `initial`. */
-static hs_code fill(const hs_tensor *tensor, const void *initial, hs_error *err)
-{
-    if (tensor->memory)
-        return hs__settle(tensor->memory->from_host(tensor->memory->user, tensor->data, initial, tensor->bytes, err),
-                          "its memory", err);
-    if (initial)
-        memcpy(tensor->data, initial, tensor->bytes);
-    else
-        memset(tensor->data, 0, tensor->bytes);
-    return HS_OK;
-}
-
-/* The program's own memory without an initializer has its first value already. */
+/* The program's own memory without an initializer has its first value already, or does not exist yet. */
 static hs_code initialize(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
 {
-    const hs_tensor *tensor = &session->tensors[variable->slot];
-    hs_code code = HS_OK;
-    if (variable->initialize)
-        code = hs__settle(variable->initialize(variable->self, tensor, err), "its function", err);
-    else if (variable->initial || !variable->data)
-        code = fill(tensor, variable->initial, err);
+    const hs_variable_def *def = &variable->def;
+    hs_tensor *tensor = &session->tensors[variable->slot];
+    bool is_programs = variable->data || variable->moves;
+    hs_code code = variable->moves ? hs__variable_place(def, false, tensor, err) : HS_OK;
+    if (!code && (!is_programs || ((def->initialize || def->initial) && (tensor->data || !tensor->bytes))))
+        code = hs__variable_reset(def, tensor, err);
     if (!code)
         session->initialized[variable->slot] = true;
-    else
-        hs_error_prefix(err, "initializing variable '%s'", variable->name);
     return code;
 }
 
@@ -38,7 +23,7 @@ static hs_code initialize_all(hs_op *op, uint64_t local, hs_error *err)
     const hs_graph *graph = op->session->graph;
     hs_code code = HS_OK;
     for (size_t i = 0; !code && i < graph->n_variables; i++)
-        if ((graph->variables[i]->flags & HS_VARIABLE_LOCAL) == local)
+        if ((graph->variables[i]->def.flags & HS_VARIABLE_LOCAL) == local)
             code = initialize(op->session, graph->variables[i], err);
     return code;
 }
@@ -67,7 +52,7 @@ static hs_code report(hs_op *op, bool with_local, hs_error *err)
     int64_t n = 0;
     for (size_t i = 0; i < graph->n_variables; i++) {
         const hs__graph_node *variable = graph->variables[i];
-        if (!session->initialized[variable->slot] && (with_local || !(variable->flags & HS_VARIABLE_LOCAL)))
+        if (!session->initialized[variable->slot] && (with_local || !(variable->def.flags & HS_VARIABLE_LOCAL)))
             names[n++] = (hs_string){variable->name, strlen(variable->name)};
     }
     hs_tensor list = hs_tensor_of(HS_STRING, (hs_shape){.rank = 1, .dims = {n}}, names);

@@ -50,8 +50,8 @@ static hs_code place(hs__graph_session *session, const hs__graph_node *node, hs_
     tensor->memory = node->memory;
     if (session->forked && node->kind == HS__VARIABLE)
         return HS_OK; /* which nobody looks at */
-    session->initialized[node->slot] = node->kind != HS__VARIABLE || node->data;
-    if (node->kind != HS__VARIABLE || node->data)
+    session->initialized[node->slot] = node->kind != HS__VARIABLE || node->data || node->moves;
+    if (session->initialized[node->slot])
         return HS_OK;
     return own(session, node->slot, tensor->bytes, err);
 }

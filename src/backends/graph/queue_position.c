@@ -42,14 +42,10 @@ static void end_turn(hs__turn *turn)
 /* Where the producer is now, in its turn. */
 static hs_code ask_position(const hs__queue_def *def, hs__buffer *position, hs_error *err)
 {
-    hs_state_writer writer;
+    hs_state_writer writer = hs__state_writer_to(position);
     hs__buffer_clear(position);
-    writer.buffer = *position;
     hs_code code = hs__settle(def->saved.save(def->saved.self, &writer, err), "its position's save", err);
-    *position = writer.buffer;
-    if (!code)
-        code = hs__buffer_check(position, "the position of a queue", err);
-    return code;
+    return code ? code : hs__error_copy(err, &writer.error);
 }
 
 /* Before anything was consumed, the position is the one to begin with: asked for, in the producer's turn, before anything
@@ -126,14 +122,27 @@ hs_code hs__queue_save_position(void *self, hs_state_writer *out, hs_error *err)
     return code;
 }
 
+/* What is left goes to `to`, from where it is read afterwards. */
+static hs_code read_rest(hs_state_reader *in, hs__buffer *to, hs_error *err)
+{
+    size_t bytes = in->left;
+    unsigned char *room = bytes ? hs__buffer_room(to, bytes) : NULL;
+    if (bytes && !room)
+        return hs__no_memory(err, bytes, "the position of a queue");
+    hs_code code = hs_state_reader_read(in, room, bytes, err);
+    to->size += code ? 0 : bytes;
+    if (!code)
+        *in = (hs_state_reader){.at = to->data, .left = bytes, .version = in->version};
+    return code;
+}
+
 /* What was loaded is the position, until something was consumed; but in the form of today. */
 static hs_code load_in_turn(hs__queue *queue, hs_state_reader *in, hs_error *err)
 {
     const hs__queue_def *def = queue->def;
     hs__buffer loaded;
     hs__buffer_init(&loaded, &def->graph->env);
-    hs__buffer_append(&loaded, in->at, in->left);
-    hs_code code = hs__buffer_check(&loaded, "the position of a queue", err);
+    hs_code code = read_rest(in, &loaded, err);
     if (!code)
         code = hs__settle(def->saved.load(def->saved.self, in, err), "its position's load", err);
     if (code) {

@@ -176,7 +176,7 @@ static hs_code order_ops(hs_graph *graph, hs_error *err)
     return code;
 }
 
-/* Ops that set a view for an output, and ops that read such a view, are looked after in a run. */
+/* A run checks ops that set a view for an output, ops that read such a view, and ops that use memory that moves. */
 static bool sets_views(const hs__graph_node *op)
 {
     for (size_t i = 0; i < op->n_outputs; i++)
@@ -188,9 +188,14 @@ static bool sets_views(const hs__graph_node *op)
 static void note_views(hs__graph_node *op)
 {
     op->sets_views = sets_views(op);
-    op->reads_views = false;
-    for (size_t i = 0; i < op->n_inputs; i++)
-        op->reads_views |= op->inputs[i].node->kind == HS__OP && sets_views(op->inputs[i].node);
+    op->reads_views = op->moves = false;
+    for (size_t i = 0; i < op->n_inputs; i++) {
+        const hs__graph_node *input = op->inputs[i].node;
+        op->reads_views |= input->kind == HS__OP && sets_views(input);
+        op->moves |= input->kind == HS__VARIABLE && input->moves;
+    }
+    for (size_t i = 0; i < op->n_writes; i++)
+        op->moves |= op->writes[i]->moves;
 }
 
 static void number_tensors(hs_graph *graph)

@@ -18,7 +18,10 @@ static void ask_guard(hs__graph_session *session, size_t variable)
 
 static void ask_guard_for(hs__graph_session *session, const hs__graph_node *op)
 {
-    if (!op->tells_writes || session->graph->shares_memory)
+    bool writes_moving = false; /* which may be memory that another variable has, too */
+    for (size_t i = 0; i < op->n_writes; i++)
+        writes_moving |= op->writes[i]->moves;
+    if (!op->tells_writes || session->graph->shares_memory || writes_moving)
         ask_guard(session, HS_ANY_VARIABLE);
     for (size_t i = 0; i < op->n_writes; i++)
         if (op->writes[i]->kind == HS__VARIABLE)
@@ -135,6 +138,51 @@ static hs_code check_inputs(const hs__graph_session *session, const hs__graph_no
     return HS_OK;
 }
 
+/* Memory that moves: before it is used, it is looked for. */
+
+static hs_code look_up(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
+{
+    return hs__variable_place(&variable->def, false, &session->tensors[variable->slot], err);
+}
+
+static hs_code look_up_inputs(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+{
+    for (size_t i = 0; i < op->n_inputs; i++) {
+        const hs__graph_node *node = op->inputs[i].node;
+        if (node->kind != HS__VARIABLE || !node->moves || is_fed(session, node->slot))
+            continue;
+        const hs_tensor *value = &session->tensors[node->slot];
+        hs_code code = look_up(session, node, err);
+        if (code)
+            return code;
+        if (!value->data && value->bytes)
+            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has no memory yet; op '%s' reads it",
+                                node->name, op->name);
+    }
+    return HS_OK;
+}
+
+static hs_code look_up_operands(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
+{
+    hs_code code = look_up_inputs(session, op, err);
+    for (size_t i = 0; !code && i < op->n_writes; i++)
+        if (op->writes[i]->moves)
+            code = look_up(session, op->writes[i], err);
+    return code;
+}
+
+/* A variable that is fetched. */
+HS__COLD static hs_code check_fetched(hs__graph_session *session, const hs__graph_node *variable, hs_error *err)
+{
+    const hs_tensor *value = &session->tensors[variable->slot];
+    if (!session->initialized[variable->slot])
+        return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", variable->name);
+    hs_code code = look_up(session, variable, err);
+    if (!code && !value->data && value->bytes)
+        code = hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has no memory yet", variable->name);
+    return code;
+}
+
 static bool is_set(const hs_tensor *value)
 {
     return value->rank >= 0 && (value->data || !value->bytes);
@@ -171,6 +219,8 @@ static hs_code check_views(const hs__graph_session *session, const hs__graph_nod
 HS__COLD static hs_code prepare(hs__graph_session *session, const hs__graph_node *op, hs_error *err)
 {
     hs_code code = session->check_inputs ? check_inputs(session, op, err) : HS_OK;
+    if (!code && op->moves)
+        code = look_up_operands(session, op, err);
     if (!code && op->reads_views)
         code = check_views(session, op, err);
     if (code)
@@ -192,7 +242,8 @@ HS__COLD static hs_code op_failed(const hs__graph_node *op, hs_code code, hs_err
 static inline hs_code call_function(hs__graph_session *session, const hs__graph_node *node, hs_error *err)
 {
     hs_op op = {session, node};
-    bool plain = !(session->check_inputs | node->reads_views | node->sets_views | (session->guard.before_write != NULL));
+    bool plain = !(session->check_inputs | node->reads_views | node->sets_views | node->moves |
+                   (session->guard.before_write != NULL));
     hs_code code = plain ? HS_OK : prepare(session, node, err);
     if (code)
         return code;
@@ -289,8 +340,10 @@ static hs_code collect(hs__graph_session *session, hs_backend_call *call, hs_err
         }
         size_t slot = node->slot + (size_t)output;
         const hs_tensor *value = tensor_at(session, slot);
-        if (node->kind == HS__VARIABLE && !is_fed(session, slot) && !session->initialized[slot])
-            return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", node->name);
+        hs_code code;
+        if (node->kind == HS__VARIABLE && !is_fed(session, slot) && (!session->initialized[slot] || node->moves) &&
+            (code = check_fetched(session, node, err)))
+            return code;
         if (!is_set(value))
             return hs_error_set(err, HS_INTERNAL, "op '%s' did not set its output %d", node->name, (int)output);
         call->values[i] = *value;
@@ -421,25 +474,20 @@ hs_code hs__graph_read_variable(void *self, size_t index, hs_tensor *value, hs_e
     const hs__graph_node *variable = session->graph->variables[index];
     if (!session->initialized[variable->slot])
         return hs_error_set(err, HS_FAILED_PRECONDITION, "variable '%s' has not been initialized", variable->name);
+    hs_code code = variable->moves ? look_up(session, variable, err) : HS_OK;
     *value = session->tensors[variable->slot];
-    return HS_OK;
+    return code;
 }
 
 hs_code hs__graph_write_variable(void *self, size_t index, const hs_tensor *value, hs_error *err)
 {
     hs__graph_session *session = self;
     const hs__graph_node *variable = session->graph->variables[index];
-    const hs_tensor *to = &session->tensors[variable->slot];
-    ask_guard(session, index);
-    if (to->memory) {
-        hs_code code = to->memory->from_host(to->memory->user, to->data, value->data, to->bytes, err);
-        if (hs__settle(code, "its memory", err)) {
-            hs_error_prefix(err, "writing variable '%s'", variable->name);
-            return code;
-        }
-    } else if (to->bytes && to->data != value->data) {
-        memmove(to->data, value->data, to->bytes);
-    }
+    hs_tensor *to = &session->tensors[variable->slot];
+    ask_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
+    hs_code code = hs__variable_write(&variable->def, to, value, err);
+    if (code)
+        return code;
     session->initialized[variable->slot] = true;
     if (variable == session->graph->global_step)
         session->expected_step = (uint64_t) * (const int64_t *)to->data;
@@ -450,10 +498,14 @@ hs_code hs__graph_lend_variable(void *self, size_t index, hs_tensor *memory, hs_
 {
     hs__graph_session *session = self;
     const hs__graph_node *variable = session->graph->variables[index];
-    *memory = session->tensors[variable->slot];
+    hs_tensor *value = &session->tensors[variable->slot];
+    hs_code code = variable->moves ? hs__variable_place(&variable->def, true, value, err) : HS_OK;
+    *memory = *value;
+    if (code)
+        return code;
     if (memory->memory)
         return hs_error_set(err, HS_UNIMPLEMENTED, "variable '%s' is not in the host's memory", variable->name);
-    ask_guard(session, index);
+    ask_guard(session, variable->moves ? HS_ANY_VARIABLE : index);
     return HS_OK;
 }
 

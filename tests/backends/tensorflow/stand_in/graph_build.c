@@ -47,10 +47,10 @@ static hs_code first_value(stand_in *g, const hs__graph_node *variable, hs_error
 {
     const hs_tensor *value = &g->running->tensors[variable->slot];
     g->running->initialized[variable->slot] = true;
-    if (variable->initialize)
-        return variable->initialize(variable->self, value, err);
-    if (variable->initial)
-        memcpy(value->data, variable->initial, value->bytes);
+    if (variable->def.initialize)
+        return variable->def.initialize(variable->def.user, value, err);
+    if (variable->def.initial)
+        memcpy(value->data, variable->def.initial, value->bytes);
     else if (!variable->data)
         memset(value->data, 0, value->bytes);
     return HS_OK;
@@ -121,7 +121,7 @@ static void add_collection(hs__buffer *text, const stand_in *g, const char *key,
     hs__buffer_text(text, "collection_def { key: '%s' value { bytes_list {", key);
     for (size_t i = 0; i < g->graph->n_nodes; i++) {
         const hs__graph_node *node = g->graph->nodes[i];
-        if (node->kind == HS__VARIABLE && !(node->flags & HS_VARIABLE_LOCAL) == !local &&
+        if (node->kind == HS__VARIABLE && !(node->def.flags & HS_VARIABLE_LOCAL) == !local &&
             (!step_alone || node == g->graph->global_step))
             add_def(text, node);
     }

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/variable.h"
+
+#include "base/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+hs_code hs__check_memory(const char *what, const char *name, const hs_memory *memory, hs_error *err)
+{
+    if (memory && (memory->size < sizeof *memory || !memory->to_host || !memory->from_host))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "%s '%s': its memory needs HS_INIT(hs_memory, ...), to_host and from_host", what, name);
+    return HS_OK;
+}
+
+hs_code hs__check_kind(const char *what, const char *name, int64_t dtype, const hs_shape *shape, bool open, hs_error *err)
+{
+    if (!hs__dtype_valid(dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': %lld is no dtype", what, name, (long long)dtype);
+    hs_code code = hs__shape_check(shape, open, "its shape", err);
+    if (code) {
+        hs_error_prefix(err, "%s '%s'", what, name);
+        return code;
+    }
+    int64_t n = hs_shape_elements(shape);
+    if (!open && (n < 0 || (uint64_t)n > SIZE_MAX / 2 / hs_dtype_size((hs_dtype)dtype)))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "%s '%s': its shape is too large", what, name);
+    return HS_OK;
+}
+
+hs_code hs__variable_check(const hs_variable_def *def, hs_error *err)
+{
+    hs_code code;
+    if ((code = hs__check_kind("variable", def->name, def->dtype, &def->shape, false, err)) ||
+        (code = hs__check_memory("variable", def->name, def->memory, err)))
+        return code;
+    if (def->dtype == HS_STRING)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': strings cannot be variables; use hs_graph_state",
+                            def->name);
+    if (!!def->data + !!def->data_at + !!def->locate > 1)
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': give one of data, data_at and locate", def->name);
+    if (def->data_at && def->element_bytes && def->element_bytes != hs_dtype_size(def->dtype))
+        return hs_error_set(err, HS_INVALID_ARGUMENT,
+                            "variable '%s': the pointer points to elements of %zu bytes, and an element of type %s has %zu",
+                            def->name, def->element_bytes, hs_dtype_name(def->dtype), hs_dtype_size(def->dtype));
+    if (def->memory && !def->data && !hs__variable_moves(def))
+        return hs_error_set(err, HS_INVALID_ARGUMENT, "variable '%s': device memory needs data", def->name);
+    return HS_OK;
+}
+
+uint64_t hs__variable_flags(const hs_variable_def *def)
+{
+    uint64_t flags = def->flags;
+    if ((def->data || hs__variable_moves(def)) && !def->initialize)
+        flags |= HS_VARIABLE_OUTLIVES;
+    if (hs__variable_moves(def))
+        flags |= HS_VARIABLE_MOVES;
+    if (def->nonfinite)
+        flags |= HS_VARIABLE_NONFINITE;
+    return flags;
+}
+
+/* Memory that the program frees with free(). It is aligned as a program may align it that uses vector instructions. */
+static void *allocate_host(size_t bytes)
+{
+    enum { ALIGNMENT = 64 };
+    void *memory = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+static hs_code allocate_at(const hs_variable_def *def, size_t bytes, void **data, hs_error *err)
+{
+    const hs_memory *memory = def->memory;
+    if (memory && !memory->allocate)
+        return hs_error_set(err, HS_FAILED_PRECONDITION,
+                            "its pointer is NULL, and its memory has no function `allocate`; allocate it before it is "
+                            "restored");
+    if (memory)
+        return hs__settle(memory->allocate(memory->user, bytes, data, err), "its memory's allocate", err);
+    *data = allocate_host(bytes);
+    return *data ? HS_OK : hs__no_memory(err, bytes, "it");
+}
+
+/* The program's pointer has a type that is not known here. */
+static hs_code follow_pointer(const hs_variable_def *def, size_t bytes, bool allocate, void **data, hs_error *err)
+{
+    memcpy(data, def->data_at, sizeof *data);
+    if (*data || !allocate)
+        return HS_OK;
+    hs_code code = allocate_at(def, bytes, data, err);
+    if (!code)
+        memcpy(def->data_at, data, sizeof *data);
+    return code;
+}
+
+hs_code hs__variable_place(const hs_variable_def *def, bool allocate, hs_tensor *value, hs_error *err)
+{
+    void *data = NULL;
+    *value = hs_tensor_of(def->dtype, def->shape, NULL);
+    value->memory = def->memory;
+    if (!value->bytes)
+        return HS_OK;
+    if (def->data) {
+        value->data = def->data;
+        return HS_OK;
+    }
+    hs_code code = def->locate ? hs__settle(def->locate(def->user, value->bytes, allocate, &data, err), "locate", err)
+                               : follow_pointer(def, value->bytes, allocate, &data, err);
+    if (!code && allocate && !data)
+        code = hs_error_set(err, HS_RESOURCE_EXHAUSTED, "it was not allocated");
+    if (code)
+        hs_error_prefix(err, "the memory of variable '%s'", def->name);
+    else
+        value->data = data;
+    return code;
+}
+
+static hs_code bring_to_device(const hs_tensor *to, const void *from, hs_error *err)
+{
+    return hs__settle(to->memory->from_host(to->memory->user, to->data, from, to->bytes, err), "its memory", err);
+}
+
+static hs_code clear_device(const hs_tensor *to, hs_error *err)
+{
+    void *zeros = calloc(to->bytes, 1);
+    if (!zeros)
+        return hs__no_memory(err, to->bytes, "it");
+    hs_code code = bring_to_device(to, zeros, err);
+    free(zeros);
+    return code;
+}
+
+hs_code hs__variable_reset(const hs_variable_def *def, const hs_tensor *to, hs_error *err)
+{
+    hs_code code = HS_OK;
+    if (def->initialize)
+        code = hs__settle(def->initialize(def->user, to, err), "its function", err);
+    else if (to->memory)
+        code = def->initial ? bring_to_device(to, def->initial, err) : clear_device(to, err);
+    else if (to->bytes && def->initial)
+        memcpy(to->data, def->initial, to->bytes);
+    else if (to->bytes)
+        memset(to->data, 0, to->bytes);
+    if (code)
+        hs_error_prefix(err, "initializing variable '%s'", def->name);
+    return code;
+}
+
+static hs_code set(const hs_variable_def *def, const hs_tensor *to, const hs_tensor *value, hs_error *err)
+{
+    if (to->memory) {
+        hs_code code = bring_to_device(to, value->data, err);
+        if (code)
+            hs_error_prefix(err, "writing variable '%s'", def->name);
+        return code;
+    }
+    if (to->bytes && to->data != value->data)
+        memmove(to->data, value->data, to->bytes);
+    return HS_OK;
+}
+
+hs_code hs__variable_write(const hs_variable_def *def, hs_tensor *to, const hs_tensor *value, hs_error *err)
+{
+    bool had_none = !value->data && to->bytes; /* no memory, when it was saved */
+    hs_code code = hs__variable_moves(def) ? hs__variable_place(def, !had_none, to, err) : HS_OK;
+    if (code)
+        return code;
+    if (had_none)
+        return to->data ? hs__variable_reset(def, to, err) : HS_OK;
+    return set(def, to, value, err);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/variables.h"
+
+#include "backends/variable.h"
+
+char *hs__variable_key(const hs_env *env, const char *name, const char *which)
+{
+    return hs__format(env, HS__STATE_PREFIX "variable/%s%s", name, which);
+}
+
+bool hs__session_is_late(const hs_raw_session *session, size_t index)
+{
+    return session->n_late && index >= session->late_from;
+}
+
+static const hs_variable_def *late_at(const hs_raw_session *session, size_t index)
+{
+    return &session->late[index - session->late_from].def;
+}
+
+bool hs__session_variable(const hs_raw_session *session, size_t index, hs_variable *out)
+{
+    if (!hs__session_is_late(session, index))
+        return session->ops.variable && session->ops.variable(session->backend.self, index, out);
+    if (index - session->late_from >= session->n_late)
+        return false;
+    const hs_variable_def *def = late_at(session, index);
+    *out = (hs_variable){
+        .name = def->name, .dtype = def->dtype, .shape = def->shape, .flags = hs__variable_flags(def) | HS_VARIABLE_MOVES};
+    return true;
+}
+
+hs_code hs__session_read(const hs_raw_session *session, size_t index, const char *name, hs_tensor *value, hs_error *err)
+{
+    if (hs__session_is_late(session, index))
+        return hs__variable_place(late_at(session, index), false, value, err);
+    return hs__settle(session->ops.read_variable(session->handle, index, value, err), name, err);
+}
+
+static hs_code write_late(const hs_variable_def *def, const hs_tensor *value, hs_error *err)
+{
+    hs_tensor to;
+    hs_code code = hs__variable_place(def, false, &to, err);
+    return code ? code : hs__variable_write(def, &to, value, err);
+}
+
+hs_code hs__session_write(const hs_raw_session *session, size_t index, const char *name, const hs_tensor *value,
+                          hs_error *err)
+{
+    if (hs__session_is_late(session, index))
+        return write_late(late_at(session, index), value, err);
+    return hs__settle(session->ops.write_variable(session->handle, index, value, err), name, err);
+}
+
+static hs_code lend_late(const hs_variable_def *def, void **lent, hs_error *err)
+{
+    hs_tensor memory;
+    hs_code code = hs__variable_place(def, true, &memory, err);
+    *lent = code || memory.memory ? NULL : memory.data;
+    return code;
+}
+
+hs_code hs__session_lend(const hs_raw_session *session, size_t index, const hs_variable *variable, size_t bytes,
+                         void **lent, hs_error *err)
+{
+    hs_tensor memory;
+    hs_error cause = {0};
+    *lent = NULL;
+    if (hs__session_is_late(session, index))
+        return lend_late(late_at(session, index), lent, err);
+    if (!session->ops.lend_variable)
+        return HS_OK;
+    hs_code code = hs__settle(session->ops.lend_variable(session->handle, index, &memory, &cause), variable->name, &cause);
+    if (code)
+        return variable->flags & HS_VARIABLE_MOVES && code != HS_UNIMPLEMENTED ? hs__error_copy(err, &cause) : HS_OK;
+    if (!memory.memory && memory.bytes == bytes)
+        *lent = memory.data;
+    return HS_OK;
+}
+
+hs_code hs__session_has_memory(const hs_raw_session *session, size_t index, const hs_variable *variable, bool *has,
+                               hs_error *err)
+{
+    hs_tensor value;
+    *has = true;
+    if (!(variable->flags & HS_VARIABLE_MOVES))
+        return HS_OK;
+    hs_code code = hs__session_read(session, index, variable->name, &value, err);
+    if (!code)
+        *has = value.data || !value.bytes;
+    return code;
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables that are added while the session is open. */
+#include "checkpoint/cell.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum { N = 4 };
+
+static hs_code add_as(fixture *f, const char *name, hs_dtype dtype, hs_shape shape, void *data)
+{
+    return hs_raw_session_add_variable(
+        model_raw(&f->m), HS_VARIABLE_DEF(.name = name, .dtype = dtype, .shape = shape, .data = data), &f->err);
+}
+
+static hs_code add(fixture *f, float *moments)
+{
+    return add_as(f, "moments", HS_FLOAT, HS_SHAPE(N), moments);
+}
+
+static void set(float *moments, float value)
+{
+    for (int i = 0; i < N; i++)
+        moments[i] = value + (float)i;
+}
+
+static bool is(const float *moments, float value)
+{
+    bool same = true;
+    for (int i = 0; i < N; i++)
+        same &= moments[i] == value + (float)i;
+    return same;
+}
+
+/* A checkpoint of step 1 with moments of 5, and a session that was restored from it. */
+static void begin(fixture *f)
+{
+    float moments[N];
+    set(moments, 5);
+    assert_ok(add(f, moments), &f->err);
+    save_at(f, 1);
+    assert_ok(open_with_state(f, NULL), &f->err);
+    test_env_clear_log(&f->t);
+}
+
+static void train(fixture *f)
+{
+    assert_ok(model_train(&f->m, 1), &f->m.err);
+}
+
+static hs_code restore(fixture *f, int64_t step)
+{
+    return hs_saver_restore(f->saver, model_raw(&f->m), file_of(f, step, NULL), NULL, &f->err);
+}
+
+static void it_gets_its_value_at_once(void **state)
+{
+    fixture *f = *state;
+    float moments[N] = {0};
+    begin(f);
+    assert_ok(add(f, moments), &f->err);
+    assert_true(is(moments, 5));
+    train(f);
+    assert_string_equal(f->t.log, "");
+}
+
+static void it_is_saved_with_its_type_and_shape(void **state)
+{
+    fixture *f = *state;
+    char name[] = "moments";
+    float moments[N];
+    set(moments, 7);
+    assert_ok(add_as(f, name, HS_FLOAT, HS_SHAPE(2, 2), moments), &f->err);
+    memset(name, 'x', 3); /* it is copied */
+    save_at(f, 1);
+    hs_checkpoint_reader *reader = hs_checkpoint_open(&f->t.env, file_of(f, 1, NULL), &f->err);
+    hs_tensor info;
+    assert_ok(hs_checkpoint_find(reader, "moments", &info, &f->err), &f->err);
+    assert_int_equal(info.dtype, HS_FLOAT);
+    assert_int_equal(info.rank, 2);
+    hs_checkpoint_close(reader);
+}
+
+static void a_later_restore_finds_it_among_the_others(void **state)
+{
+    fixture *f = *state;
+    float moments[N];
+    begin(f);
+    assert_ok(add(f, moments), &f->err);
+    set(moments, 8);
+    assert_ok(restore(f, 1), &f->err);
+    assert_true(is(moments, 5));
+    train(f);
+    assert_lacks(f->t.log, "nobody takes");
+}
+
+static void without_a_restore_it_is_only_added(void **state)
+{
+    fixture *f = *state;
+    float moments[N];
+    set(moments, 7);
+    assert_ok(add(f, moments), &f->err);
+    assert_true(is(moments, 7));
+    assert_string_equal(f->t.log, "");
+}
+
+static void a_checkpoint_that_lacks_it_leaves_its_value(void **state)
+{
+    fixture *f = *state;
+    float moments[N];
+    set(moments, 7);
+    save_at(f, 1);
+    assert_ok(open_with_state(f, NULL), &f->err);
+    assert_ok(add(f, moments), &f->err);
+    assert_true(is(moments, 7));
+    assert_contains(f->t.log, "WARNING: checkpoint '");
+    assert_contains(f->t.log, "model.ckpt-1' has no variable 'moments'; it starts anew");
+}
+
+/* A rollback to before it was added. */
+static void a_checkpoint_of_before_sets_its_first_value(void **state)
+{
+    fixture *f = *state;
+    float moments[N];
+    save_at(f, 1);
+    set(moments, 7);
+    assert_ok(add(f, moments), &f->err);
+    save_at(f, 2);
+    assert_ok(restore(f, 1), &f->err);
+    for (int i = 0; i < N; i++)
+        assert_true(moments[i] == 0);
+    assert_true(model_is(&f->m, 1));
+    assert_ok(restore(f, 2), &f->err);
+    assert_true(is(moments, 7));
+}
+
+static void a_copy_in_memory_has_it(void **state)
+{
+    fixture *f = *state;
+    hs_state_copy *before = NULL, *after = NULL;
+    float moments[N];
+    set(moments, 7);
+    assert_ok(hs_raw_session_copy_state(model_raw(&f->m), &before, &f->err), &f->err);
+    assert_ok(add(f, moments), &f->err);
+    assert_ok(hs_raw_session_copy_state(model_raw(&f->m), &after, &f->err), &f->err);
+    set(moments, 9);
+    assert_ok(hs_raw_session_restore_copy(model_raw(&f->m), after, &f->err), &f->err);
+    assert_true(is(moments, 7));
+    assert_ok(hs_raw_session_restore_copy(model_raw(&f->m), before, &f->err), &f->err);
+    assert_true(moments[0] == 0 && moments[N - 1] == 0);
+    hs_state_copy_free(before);
+    hs_state_copy_free(after);
+}
+
+/* Into a session in which it is not added yet. */
+static void what_a_copy_has_of_it_waits(void **state)
+{
+    fixture *f = *state;
+    hs_state_copy *copy = NULL;
+    float moments[N];
+    set(moments, 7);
+    assert_ok(add(f, moments), &f->err);
+    assert_ok(hs_raw_session_copy_state(model_raw(&f->m), &copy, &f->err), &f->err);
+    assert_ok(reopen(f, NULL, NULL), &f->err);
+    assert_ok(hs_raw_session_restore_copy(model_raw(&f->m), copy, &f->err), &f->err);
+    set(moments, 9);
+    assert_ok(add(f, moments), &f->err);
+    assert_true(is(moments, 7));
+    hs_state_copy_free(copy);
+}
+
+/* Waiting. */
+
+static void checkpoints_carry_it_until_the_first_training_run(void **state)
+{
+    fixture *f = *state;
+    float moments[N] = {0};
+    begin(f);
+    save_at(f, 1);
+    save_at(f, 2);
+    assert_true(has_tensor(f, 2, "hooksess/variable/moments:late"));
+    assert_ok(open_with_state(f, NULL), &f->err);
+    assert_ok(add(f, moments), &f->err);
+    assert_true(is(moments, 5));
+}
+
+static void then_the_log_warns_once(void **state)
+{
+    fixture *f = *state;
+    begin(f);
+    train(f);
+    train(f);
+    assert_contains(f->t.log, "model.ckpt-1' has the variable 'moments', which nobody takes; later checkpoints lack it");
+    assert_int_equal(times_logged(f, "nobody takes"), 1);
+    save_at(f, 2);
+    assert_false(has_tensor(f, 2, "moments"));
+    float moments[N] = {0};
+    assert_ok(add(f, moments), &f->err);
+    assert_true(is(moments, 5));
+}
+
+/* Too large to wait in memory: it is read straight into the program's. */
+static void a_large_one_is_read_again(void **state)
+{
+    fixture *f = *state;
+    enum { LARGE = (72 << 20) / sizeof(float) };
+    float *large = malloc(LARGE * sizeof *large);
+    for (size_t i = 0; i < LARGE; i++)
+        large[i] = (float)(i % 1000);
+    assert_ok(add_as(f, "large", HS_FLOAT, HS_SHAPE(LARGE), large), &f->err);
+    save_at(f, 1);
+    assert_ok(open_with_state(f, NULL), &f->err);
+    memset(large, 0, LARGE * sizeof *large);
+    assert_ok(add_as(f, "large", HS_FLOAT, HS_SHAPE(LARGE), large), &f->err);
+    for (size_t i = 0; i < LARGE; i++)
+        if (large[i] != (float)(i % 1000))
+            fail_msg("element %zu is %g", i, (double)large[i]);
+    assert_ok(open_with_state(f, NULL), &f->err);
+    unlink(file_of(f, 1, "index"));
+    assert_fails(add_as(f, "large", HS_FLOAT, HS_SHAPE(LARGE), large), HS_NOT_FOUND, &f->err,
+                 "reading the variable 'large', which was too large to be kept");
+    free(large);
+}
+
+/* Memory. */
+
+static void its_pointer_may_be_null(void **state)
+{
+    fixture *f = *state;
+    float *moments = NULL;
+    begin(f);
+    assert_ok(hs_raw_session_add_variable(
+                  model_raw(&f->m),
+                  HS_VARIABLE_DEF(.name = "moments", .dtype = HS_FLOAT, .shape = HS_SHAPE(N), HS_DATA_AT(&moments)),
+                  &f->err),
+              &f->err);
+    assert_true(is(moments, 5));
+    free(moments);
+    moments = NULL;
+    save_at(f, 2);
+    assert_true(has_tensor(f, 2, "hooksess/variable/moments:null"));
+    assert_false(has_tensor(f, 2, "hooksess/variable/moments:late"));
+    assert_ok(restore(f, 2), &f->err);
+    assert_null(moments);
+}
+
+typedef struct {
+    hs_memory memory;
+    int to_device, to_host;
+} card;
+
+static hs_code to_host(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    (void)err;
+    ((card *)user)->to_host++;
+    memcpy(to, from, bytes);
+    return HS_OK;
+}
+
+static hs_code from_host(void *user, void *to, const void *from, size_t bytes, hs_error *err)
+{
+    (void)err;
+    ((card *)user)->to_device++;
+    memcpy(to, from, bytes);
+    return HS_OK;
+}
+
+static void it_may_lie_on_a_device(void **state)
+{
+    fixture *f = *state;
+    float moments[N] = {0};
+    card c = {.memory = HS_INIT(hs_memory, .to_host = to_host, .from_host = from_host)};
+    c.memory.user = &c;
+    begin(f);
+    const hs_variable_def def = HS_INIT(hs_variable_def, .name = "moments", .dtype = HS_FLOAT, .shape = HS_SHAPE(N),
+                                        .data = moments, .memory = &c.memory);
+    assert_ok(hs_raw_session_add_variable(model_raw(&f->m), &def, &f->err), &f->err);
+    assert_int_equal(c.to_device, 1);
+    assert_true(is(moments, 5));
+    save_at(f, 2);
+    assert_int_equal(c.to_host, 1);
+    assert_ok(restore(f, 2), &f->err);
+    assert_int_equal(c.to_device, 2);
+}
+
+static void a_save_that_overlaps_copies_it_when_it_is_asked_for(void **state)
+{
+    fixture *f = *state;
+    enum { LARGE = 100000 };
+    float *large = calloc(LARGE, sizeof *large);
+    assert_ok(add_as(f, "large", HS_FLOAT, HS_SHAPE(LARGE), large), &f->err);
+    assert_ok(hs_saver_save(f->saver, model_raw(&f->m), test_path(f->directory, "model.ckpt"), 1,
+                            HS_SAVE_OPTIONS(.background = true, .overlap = true), &f->err),
+              &f->err);
+    memset(large, 1, LARGE * sizeof *large);
+    hs_saver_wait(f->saver);
+    assert_ok(restore(f, 1), &f->err);
+    assert_true(large[0] == 0 && large[LARGE - 1] == 0);
+    free(large);
+}
+
+static void it_may_be_infinite(void **state)
+{
+    fixture *f = *state;
+    double best = HUGE_VAL;
+    assert_ok(hs_raw_session_add_variable(
+                  model_raw(&f->m), HS_VARIABLE_DEF(.name = "best", .dtype = HS_DOUBLE, .data = &best, .nonfinite = true),
+                  &f->err),
+              &f->err);
+    save_at(f, 1);
+    best = 0;
+    assert_ok(restore(f, 1), &f->err);
+    assert_true(best == HUGE_VAL);
+}
+
+/* Refusals. */
+
+static void what_cannot_be_added(void **state)
+{
+    fixture *f = *state;
+    float moments[N] = {0};
+    assert_fails(add_as(f, NULL, HS_FLOAT, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "has no name");
+    assert_fails(add_as(f, "hooksess/x", HS_FLOAT, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "reserved");
+    assert_fails(add_as(f, "m", HS_STRING, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "strings");
+    assert_fails(add_as(f, "m", HS_FLOAT, HS_SHAPE(N), NULL), HS_INVALID_ARGUMENT, &f->err, "'m': its data is NULL");
+    assert_fails(add_as(f, "weights", HS_FLOAT, HS_SHAPE(N), moments), HS_ALREADY_EXISTS, &f->err, "'weights'");
+    assert_fails(hs_raw_session_add_variable(
+                     model_raw(&f->m),
+                     HS_VARIABLE_DEF(.name = "m", .dtype = HS_FLOAT, .data = moments, .flags = HS_VARIABLE_LOCAL), &f->err),
+                 HS_INVALID_ARGUMENT, &f->err, "'m': flags");
+    assert_ok(add(f, moments), &f->err);
+    assert_fails(add(f, moments), HS_ALREADY_EXISTS, &f->err, "'moments'");
+    assert_fails(hs_raw_session_add_variable(NULL, HS_VARIABLE_DEF(.name = "m"), &f->err), HS_FAILED_PRECONDITION, &f->err,
+                 "there is no session");
+    assert_fails(hs_raw_session_add_variable(model_raw(&f->m), NULL, &f->err), HS_INVALID_ARGUMENT, &f->err,
+                 "the definition is NULL");
+}
+
+static void another_type_or_shape_is_refused(void **state)
+{
+    fixture *f = *state;
+    float moments[2 * N] = {0};
+    begin(f);
+    assert_fails(add_as(f, "moments", HS_FLOAT, HS_SHAPE(2 * N), moments), HS_INVALID_ARGUMENT, &f->err,
+                 "variable 'moments' is float [4] there and float [8] here");
+    assert_fails(add_as(f, "moments", HS_INT32, HS_SHAPE(N), moments), HS_INVALID_ARGUMENT, &f->err, "int32 [4] here");
+    assert_true(moments[0] == 0);
+    assert_ok(add(f, moments), &f->err);
+    assert_true(is(moments, 5));
+}
+
+/* Recovery. */
+
+typedef struct {
+    float moments[N];
+    int created, losses;
+} owner;
+
+static hs_code add_again(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err)
+{
+    owner *o = self;
+    (void)coordinator;
+    o->created++;
+    return hs_raw_session_add_variable(
+        session, HS_VARIABLE_DEF(.name = "moments", .dtype = HS_FLOAT, .shape = HS_SHAPE(N), .data = o->moments), err);
+}
+
+static const hs_hook_ops owner_ops = HS_INIT(hs_hook_ops, .name = "owner", .after_create_session = add_again);
+
+static hs_code lose_once(void *user, hs_op *op, hs_error *err)
+{
+    owner *o = user;
+    (void)op;
+    set(o->moments, 9);
+    return o->losses++ ? HS_OK : hs_error_set(err, HS_ABORTED, "lost");
+}
+
+static void it_is_restored_by_a_recovery(void **state)
+{
+    fixture *f = *state;
+    owner o = {.created = 0};
+    set(o.moments, 5);
+    model_close(&f->m);
+    model_build(&f->m, &f->t.env);
+    hs_graph_op(f->m.graph, .name = "lose", .run = lose_once, .user = &o);
+    const hs_hook hook = HS_HOOK(.ops = &owner_ops, .self = &o);
+    f->m.session =
+        hs_session_open(hs_graph_backend(f->m.graph),
+                        HS_SESSION_OPTIONS(.checkpoint_dir = f->directory, .recovery = HS_RECOVERY(.return_aborted = true),
+                                           .hooks = HS_HOOKS(hook)),
+                        &f->err);
+    assert_non_null(f->m.session);
+    save_at(f, 1);
+    assert_int_equal(hs_session_run(f->m.session, "lose", &f->err), HS_ABORTED);
+    assert_int_equal(o.created, 2);
+    assert_true(is(o.moments, 5));
+}
+
+/* Whichever allocation fails, what waits goes on waiting. */
+static void each_allocation_of_adding_it(void **state)
+{
+    fixture *f = *state;
+    float moments[N] = {0};
+    begin(f);
+    for (size_t k = 1;; k++) {
+        f->t.fail_alloc_at = f->t.allocations + k;
+        hs_code code = add(f, moments);
+        bool failed = f->t.allocations >= f->t.fail_alloc_at;
+        f->t.fail_alloc_at = 0;
+        if (!failed) {
+            assert_ok(code, &f->err);
+            break;
+        }
+        assert_int_equal(code, HS_RESOURCE_EXHAUSTED);
+        assert_true(moments[0] == 0);
+    }
+    assert_true(is(moments, 5));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(it_gets_its_value_at_once),
+        with_fixture(it_is_saved_with_its_type_and_shape),
+        with_fixture(a_later_restore_finds_it_among_the_others),
+        with_fixture(without_a_restore_it_is_only_added),
+        with_fixture(a_checkpoint_that_lacks_it_leaves_its_value),
+        with_fixture(a_checkpoint_of_before_sets_its_first_value),
+        with_fixture(a_copy_in_memory_has_it),
+        with_fixture(what_a_copy_has_of_it_waits),
+        with_fixture(checkpoints_carry_it_until_the_first_training_run),
+        with_fixture(then_the_log_warns_once),
+        with_fixture(a_large_one_is_read_again),
+        with_fixture(its_pointer_may_be_null),
+        with_fixture(it_may_lie_on_a_device),
+        with_fixture(a_save_that_overlaps_copies_it_when_it_is_asked_for),
+        with_fixture(it_may_be_infinite),
+        with_fixture(what_cannot_be_added),
+        with_fixture(another_type_or_shape_is_refused),
+        with_fixture(it_is_restored_by_a_recovery),
+        with_fixture(each_allocation_of_adding_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
