@@ -15,7 +15,7 @@ static const int64_t LINE_NS = 1000000000;
 typedef struct {
     hs__hook_base base;
     hs__timing timing;
-    char *summary_dir, *unit_tag; /* unit_tag NULL: units are not measured */
+    char *summary_dir, *unit; /* unit NULL: units are not measured */
     double units_per_step, flops_per_step, peak_flops;
     hs_summary_writer *given_writer, *writer; /* writer NULL: the log alone */
     char tag[TAG];
@@ -84,14 +84,18 @@ static void look_for_standstill(step_counter *hook, int64_t step)
     hook->last_step = step;
 }
 
-/* ", 1000 tokens/s, MFU 40 %" */
-static void format_units(const step_counter *hook, double rate, char *text, size_t size)
+/* Without an exponent. */
+static int format_rate(char *text, size_t size, const char *before, double rate, const char *unit)
 {
-    int used = 0;
-    text[0] = '\0';
-    if (hook->unit_tag)
-        used = snprintf(text, size, ", %.4g %.*s", rate * hook->units_per_step, (int)strlen(hook->unit_tag) - 2,
-                        hook->unit_tag) /* "tokens/sec" without "ec" */;
+    return snprintf(text, size, rate >= 1000 ? "%s%.0f %s/s" : "%s%.4g %s/s", before, rate, unit);
+}
+
+/* "85 steps/s, 1000 tokens/s, MFU 40 %" */
+static void format_rates(const step_counter *hook, double rate, char *text, size_t size)
+{
+    int used = format_rate(text, size, "", rate, "steps");
+    if (hook->unit && used >= 0 && (size_t)used < size)
+        used += format_rate(text + used, size - (size_t)used, ", ", rate * hook->units_per_step, hook->unit);
     if (hook->flops_per_step > 0 && used >= 0 && (size_t)used < size)
         snprintf(text + used, size - (size_t)used, ", MFU %.3g %%", 100 * rate * hook->flops_per_step / hook->peak_flops);
 }
@@ -99,8 +103,11 @@ static void format_units(const step_counter *hook, double rate, char *text, size
 static hs_code chart(const step_counter *hook, double rate, int64_t step, hs_error *err)
 {
     hs_code code = hs_summary_writer_scalar(hook->writer, hook->tag, rate, step, err);
-    if (!code && hook->unit_tag)
-        code = hs_summary_writer_scalar(hook->writer, hook->unit_tag, rate * hook->units_per_step, step, err);
+    char tag[TAG];
+    if (!code && hook->unit) {
+        snprintf(tag, sizeof tag, "%s/sec", hook->unit);
+        code = hs_summary_writer_scalar(hook->writer, tag, rate * hook->units_per_step, step, err);
+    }
     if (!code && hook->flops_per_step > 0)
         code = hs_summary_writer_scalar(hook->writer, "mfu", rate * hook->flops_per_step / hook->peak_flops, step, err);
     return code;
@@ -113,9 +120,9 @@ static hs_code tell_rate(step_counter *hook, int64_t step, int64_t now_ns, hs_er
         return HS_OK;
     double rate = (double)(step - hook->from_step) / secs;
     if (now_ns - hook->logged_ns >= LINE_NS) {
-        char units[TAG];
-        format_units(hook, rate, units, sizeof units);
-        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %.4g steps/s%s", (long long)step, rate, units);
+        char rates[TAG];
+        format_rates(hook, rate, rates, sizeof rates);
+        hs_log(hook->session_env, HS_LOG_INFO, "step %lld: %s", (long long)step, rates);
         hook->logged_ns = now_ns;
     }
     return hook->writer ? chart(hook, rate, step, err) : HS_OK;
@@ -171,7 +178,7 @@ static void destroy(void *self)
     step_counter *hook = self;
     hs_timer_free(hook->timing.timer);
     hs_env_free(&hook->base.env, hook->summary_dir);
-    hs_env_free(&hook->base.env, hook->unit_tag);
+    hs_env_free(&hook->base.env, hook->unit);
     hs__hook_free(hook);
 }
 
@@ -224,12 +231,10 @@ static hs_code check(const hs_step_counter_options *options, hs_error *err)
 
 static hs_code fill_units(step_counter *hook, const hs_step_counter_options *options, hs_error *err)
 {
-    char tag[TAG];
     hook->units_per_step = options->units_per_step;
     hook->flops_per_step = options->flops_per_step;
     hook->peak_flops = options->peak_flops;
-    snprintf(tag, sizeof tag, "%s/sec", options->unit ? options->unit : "examples");
-    if (options->units_per_step > 0 && !(hook->unit_tag = hs__hook_text(hook, tag, err)))
+    if (options->units_per_step > 0 && !(hook->unit = hs__hook_text(hook, options->unit ? options->unit : "examples", err)))
         return HS_RESOURCE_EXHAUSTED;
     return HS_OK;
 }

@@ -24,7 +24,7 @@
  *     hs_hook hook = hs_step_counter(.summary_dir = "run", .units_per_step = 524288, .unit = "tokens",
  *                                    .flops_per_step = 6.0 * 124e6 * 524288, .peak_flops = 8 * 989e12);
  *
- * logs "step 1200: 1.9 steps/s, 9.961e+05 tokens/s, MFU 9.4 %", and charts "tokens/sec" and "mfu" (0.094). A training
+ * logs "step 1200: 1.9 steps/s, 996147 tokens/s, MFU 9.4 %", and charts "tokens/sec" and "mfu" (0.094). A training
  * session has a step counter without units: switch it off there with .log_step_count_steps = HS_NEVER. */
 
 HS_BEGIN_DECLS
