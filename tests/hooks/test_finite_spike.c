@@ -369,13 +369,14 @@ static void a_loss_is_one_number(void **state)
 
 /* State, options and memory. */
 
-static void fill_state(training *t, hs_hook guard, hs_state_writer *out)
+static void fill_state(training *t, hs_hook guard, hs__buffer *saved)
 {
     hs_hook held = hs_hook_hold(guard);
-    hs__buffer_init(&out->buffer, &t->p->s->t.env);
+    hs__buffer_init(saved, &t->p->s->t.env);
+    hs_state_writer out = hs__state_writer_to(saved);
     assert_ok(poisoned_open(t->p, false, &held, 1), &t->p->s->err);
     assert_ok(poisoned_run(t->p, "train", 11), &t->p->s->err);
-    assert_ok(guard.ops->save_state(guard.self, out, &t->p->s->err), &t->p->s->err);
+    assert_ok(guard.ops->save_state(guard.self, &out, &t->p->s->err), &t->p->s->err);
     stage_close(t->p->s);
     hs_hook_free(guard);
 }
@@ -383,31 +384,31 @@ static void fill_state(training *t, hs_hook guard, hs_state_writer *out)
 static void a_state_is_loaded_as_a_whole(void **state)
 {
     training *t = prepare(state);
-    hs_state_writer out;
+    hs__buffer saved;
     hs_error *err = &t->p->s->err;
-    fill_state(t, GUARD(.policy = HS_GUARD_WARN), &out);
+    fill_state(t, GUARD(.policy = HS_GUARD_WARN), &saved);
     const hs_hook others[] = {GUARD(), hs_finite_guard(.losses = HS_NAMES("measure:0"), .spike_window = 3),
                               hs_finite_guard(.losses = HS_NAMES("measure:0", "measure:1"), .spike_window = 9),
                               hs_finite_guard(.gradients = HS_NAMES("gradient"))};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        for (size_t bytes = 0; bytes <= out.buffer.size; bytes++) {
-            hs_state_reader in = {out.buffer.data, bytes, 0};
+        for (size_t bytes = 0; bytes <= saved.size; bytes++) {
+            hs_state_reader in = {.at = (const unsigned char *)saved.data, .left = bytes};
             assert_int_equal(others[i].ops->load_state(others[i].self, &in, err),
-                             bytes < out.buffer.size ? HS_DATA_LOSS : HS_OK);
-            assert_int_equal(hs_state_reader_remaining(&in) > 0 && bytes == out.buffer.size, 0);
+                             bytes < saved.size ? HS_DATA_LOSS : HS_OK);
+            assert_int_equal(hs_state_reader_remaining(&in) > 0 && bytes == saved.size, 0);
         }
         hs_hook_free(others[i]);
     }
     const int64_t wrong[][3] = {{1, -1, 0}, {1, 0, -1}, {1, 0, INT64_MAX}, {1, INT64_MAX, 0}};
     hs_hook guard = GUARD();
-    size_t head = out.buffer.size - 8 * sizeof(double) - 3 * sizeof(int64_t);
+    size_t head = saved.size - 8 * sizeof(double) - 3 * sizeof(int64_t);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        memcpy((char *)out.buffer.data + head, wrong[i], sizeof wrong[i]);
-        hs_state_reader in = {out.buffer.data, out.buffer.size, 0};
+        memcpy((char *)saved.data + head, wrong[i], sizeof wrong[i]);
+        hs_state_reader in = {.at = (const unsigned char *)saved.data, .left = saved.size};
         assert_int_equal(guard.ops->load_state(guard.self, &in, err), HS_DATA_LOSS);
     }
     hs_hook_free(guard);
-    hs__buffer_free(&out.buffer);
+    hs__buffer_free(&saved);
 }
 
 static void invalid_options_are_refused(void **state)

@@ -464,9 +464,9 @@ static void a_sink_that_is_full_gets_no_more_rows(void **state)
 
 /* The state of a sink. */
 
-static hs_code load_into(hs_hook hook, const hs_state_writer *from, hs_error *err)
+static hs_code load_into(hs_hook hook, const hs__buffer *from, hs_error *err)
 {
-    hs_state_reader in = {.at = (const unsigned char *)from->buffer.data, .left = from->buffer.size};
+    hs_state_reader in = {.at = (const unsigned char *)from->data, .left = from->size};
     hs_code code = hook.ops->load_state(hook.self, &in, err);
     assert_int_equal(hs_state_reader_remaining(&in), 0);
     hs_hook_free(hook);
@@ -477,17 +477,18 @@ static void the_state_of_another_sink_is_skipped(void **state)
 {
     stage *s = *state;
     noted n = {.saved = 7};
-    hs_state_writer out = {0};
-    hs__buffer_init(&out.buffer, hs_env_default());
+    hs__buffer bytes;
+    hs__buffer_init(&bytes, hs_env_default());
+    hs_state_writer out = hs__state_writer_to(&bytes);
     hs_hook hook = noting_hook(&n);
     make_loss(s);
     assert_ok(hook.ops->begin(hook.self, hs_script_backend(s->script), &s->err), &s->err);
     assert_ok(hook.ops->save_state(hook.self, &out, &s->err), &s->err);
     hs_hook_free(hook);
-    assert_ok(load_into(hs_scalars(.tensors = HS_NAMES("loss"), .summary_dir = "x"), &out, &s->err), &s->err);
-    assert_ok(load_into(noting_hook(&n), &out, &s->err), &s->err);
+    assert_ok(load_into(hs_scalars(.tensors = HS_NAMES("loss"), .summary_dir = "x"), &bytes, &s->err), &s->err);
+    assert_ok(load_into(noting_hook(&n), &bytes, &s->err), &s->err);
     assert_int_equal(n.loaded, 7);
-    hs__buffer_free(&out.buffer);
+    hs__buffer_free(&bytes);
 }
 
 /* Making one. */
