@@ -539,7 +539,8 @@ class outcome
     hs_outcome c_;
 };
 
-/* A session, which the destructor closes. One thread uses it, but for request_stop and request_done. Its graph must outlive it. */
+/* A session, which the destructor closes. One thread uses it, but for request_stop and request_done. Its graph must outlive
+ * it. */
 class session
 {
   public:
@@ -640,8 +641,8 @@ class session
     int unwinding_;
 };
 
-/* Opens a training session, and a plain one. They throw nothing: see session's constructor. The log says why a session was not
- * opened, or failed: no caller has to look. Hooks are freed in any case. */
+/* Opens a training session, and a plain one. They throw nothing: see session's constructor. The log says why a session was
+ * not opened, or failed. Hooks are freed in any case. */
 inline session training_session(const graph &g, const hs_training_options *options)
 {
     hs_error err;
