@@ -109,8 +109,8 @@ HS_API hs_code hs_graph_add_variable(hs_graph *graph, const hs_variable_def *def
 HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 /* Memory that moves, or that a step allocates:
  *
- *     hs_graph_variable_at(g, "adam_m", HS_FLOAT, HS_SHAPE(n), &model.m_memory);
- *     hs_graph_variable_at(g, "w", HS_FLOAT, HS_SHAPE(n), &w, .memory = &cuda);
+ *     hs_graph_variable_at(g, "adam_m", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.m_memory);
+ *     hs_graph_variable_at(g, "w", HS_FLOAT, HS_SHAPE(model.n_parameters), &model.device_memory, .memory = &cuda);
  *
  * pointer  address of the program's pointer. It must outlive the session. Further fields of hs_variable_def may follow it
  *
@@ -215,7 +215,7 @@ HS_API hs_code hs_graph_state(hs_graph *graph, const char *name, hs_save_state_f
 
 /* State that is plain bytes of the program: a position, a random number generator.
  *
- *     hs_graph_bytes(g, "rng", &rng, sizeof rng);
+ *     hs_graph_bytes(g, "reader", &reader.position, sizeof reader.position);
  *
  * name   as in hs_graph_add_state
  * data   without pointers or files in it, for they mean nothing in another process; it must outlive the session

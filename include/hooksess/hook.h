@@ -299,12 +299,16 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
 /* Adds a variable while the session is open, for memory that exists only after the first step has begun:
  *
  *     while (hs_step_begin(session)) {
- *         allocate_moments(&model);                      the first step's; then add them, before they are used
- *         if (!added++)
+ *         if (!model.m_memory) {
+ *             allocate_moments(&model);
  *             hs_raw_session_add_variable(hs_session_raw(session),
- *                                         HS_VARIABLE_DEF(.name = "adam_m", .dtype = HS_FLOAT, .shape = HS_SHAPE(n),
- *                                                         .data = model.m), &err);
- *         ...
+ *                                         HS_VARIABLE_DEF(.name = "adam_m", .dtype = HS_FLOAT,
+ *                                                         .shape = HS_SHAPE(model.n_parameters), .data = model.m_memory),
+ *                                         &err);
+ *         }
+ *         train_step(&model);
+ *         hs_step_end(session);
+ *     }
  *
  * def  as for a graph, without flags; copied with its name. The memory is the program's, on the host or on a device (data,
  *      HS_DATA_AT or locate), and must live as long as the session

@@ -18,7 +18,7 @@
  *
  *     static const hs_scalar_sink_ops printer = HS_INIT(hs_scalar_sink_ops, .name = "printer", .write = write_row);
  *     ...
- *     hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 10, .sink = {.ops = &printer})
+ *     hs_hook hook = hs_scalars(.tensors = HS_NAMES("loss"), .every_n_steps = 10, .sink = {.ops = &printer});
  *
  * examples/prometheus writes a text file for Prometheus.
  *

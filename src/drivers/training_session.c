@@ -280,7 +280,10 @@ hs_session *hs_training_session_open(hs_backend backend, const hs_training_optio
         if (options.is_worker)
             destroy_chief_only(&options);
         opened = hs_session_open(backend, &session, &error);
-        hs__error_copy(err, &error);
+        if (opened)
+            hs__clear(err);
+        else
+            not_opened(env, &error, err);
     }
     if (made.trial && !opened)
         hs__trial_end(made.trial, &error);

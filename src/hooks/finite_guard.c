@@ -176,7 +176,7 @@ static hs_code trip(finite_guard *hook, hs_run_context *run, const hs_run_values
     case HS_GUARD_SKIP_STEP:
         return leave_out(hook, run, err);
     case HS_GUARD_WARN:
-        hs_log(hook->session_env, HS_LOG_WARNING, "%s", hook->found.first);
+        hs_log(hook->session_env, HS_LOG_WARNING, "step %lld: %s", (long long)found->step, found->first);
         return HS_OK;
     default:
         return fail(hook, run, "", err);

@@ -133,8 +133,8 @@ static hs_code look_for_spike(const hs__watched *watched, size_t index, hs__spik
         !add(found, watched, index, run))
         return HS_OK;
     text t = {found->first, sizeof found->first, 0};
-    say(&t, "loss '%.256s' is %.9g at step %lld: %.3g standard deviations above %.9g, the mean of the last %lld values",
-        watched->names[index], value, (long long)found->step, zscore, mean, (long long)spikes->window);
+    say(&t, "loss '%.256s' is %.9g: %.3g standard deviations above %.9g, the mean of the last %lld values",
+        watched->names[index], value, zscore, mean, (long long)spikes->window);
     return HS_OK;
 }
 

@@ -91,7 +91,7 @@ static void a_later_restore_finds_it_among_the_others(void **state)
     assert_ok(restore(f, 1), &f->err);
     assert_true(is(moments, 5));
     train(f);
-    assert_lacks(f->t.log, "nobody takes");
+    assert_lacks(f->t.log, "no provider loads");
 }
 
 static void without_a_restore_it_is_only_added(void **state)
@@ -190,8 +190,8 @@ static void then_the_log_warns_once(void **state)
     begin(f);
     train(f);
     train(f);
-    assert_contains(f->t.log, "model.ckpt-1' has the variable 'moments', which nobody takes; later checkpoints lack it");
-    assert_int_equal(times_logged(f, "nobody takes"), 1);
+    assert_contains(f->t.log, "model.ckpt-1' has the variable 'moments', which no provider loads; later checkpoints lack it");
+    assert_int_equal(times_logged(f, "no provider loads"), 1);
     save_at(f, 2);
     assert_false(has_tensor(f, 2, "moments"));
     float moments[N] = {0};

@@ -28,16 +28,18 @@ extern hs_estimator_spec *spec;
 extern hs_hook hook;
 extern int64_t step;
 extern void *data;
+extern const hs_memory cuda;
 
 /* Of the program. */
 struct model {
-    float *memory;
-    size_t n_parameters;
+    float *memory, *m_memory, *device_memory;
+    int64_t n_parameters;
 };
 extern struct model model;
 extern struct { int position; } reader, my_engine, first_batch, test;
 
 void train_step(void *model);
+void allocate_moments(struct model *model);
 void save_model(void);
 bool is_good_enough(const struct model *model);
 void use(const void *data, size_t size);

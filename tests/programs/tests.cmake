@@ -21,6 +21,17 @@ if(TARGET adopt_after AND TARGET adopt_after_cpp)
     PROPERTIES TIMEOUT 300
                ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/adopt;ADOPT_BEFORE=$<TARGET_FILE:adopt_before>;ADOPT_AFTER=$<TARGET_FILE:adopt_after>;ADOPT_AFTER_CPP=$<TARGET_FILE:adopt_after_cpp>;PYTHONDONTWRITEBYTECODE=1")
 endif()
+if(TARGET adopt_late_after)
+  set(tool)
+  if(TARGET hooksess_tool)
+    set(tool $<TARGET_FILE:hooksess_tool>)
+  endif()
+  add_test(NAME programs/adopt_late COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/test_adopt_late.py -v)
+  set_tests_properties(
+    programs/adopt_late
+    PROPERTIES TIMEOUT 300
+               ENVIRONMENT "ADOPT_SOURCE=${PROJECT_SOURCE_DIR}/examples/adopt/late;ADOPT_BEFORE=$<TARGET_FILE:adopt_late_before>;ADOPT_AFTER=$<TARGET_FILE:adopt_late_after>;HOOKSESS_TOOL=${tool};PYTHONDONTWRITEBYTECODE=1")
+endif()
 
 if(TARGET first_program AND TARGET first_program_cpp)
   add_test(NAME programs/first_program COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/programs/first_program.sh $<TARGET_FILE:first_program>

@@ -257,6 +257,8 @@ static int train(const char *checkpoint_dir)
         hs_hook_free(chart);
     }
     hs_session *s = hs_training_session_open(hs_graph_backend(g), &options, &err);
+    if (!s)
+        fprintf(stderr, "%s\n", err.message);
     hs_session *other = NULL;
     if (is("both")) {
         hs_graph *second = hs_graph_new(NULL);

@@ -30,8 +30,8 @@
  *     hs_hook hook = hs_finite_guard(.losses = HS_NAMES("loss", "gradient_norm"), .policy = HS_GUARD_SKIP_STEP,
  *                                    .update_op = "update");
  *
- * logs "loss 'loss' is 9.1 at step 812: 11.2 standard deviations above 3.2, the mean of the last 128 values; the update is
- * left out, 1 in a row". */
+ * logs "step 812: loss 'loss' is 9.1: 11.2 standard deviations above 3.2, the mean of the last 128 values; update skipped, 1
+ * in a row". */
 
 HS_BEGIN_DECLS
 

@@ -7,7 +7,7 @@
 
 /* Writes single numbers, such as the loss, to the event files that TensorBoard shows, or to a sink of the program's own.
  *
- *     hs_scalars(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 50)
+ *     hs_hook hook = hs_scalars(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 50);
  *
  * In a training session one field is enough: HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss")).
  *
