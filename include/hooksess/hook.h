@@ -116,14 +116,13 @@ typedef struct hs_hook {
  * hook whose `ops` is NULL: hs_hook hooks[] = {hs_progress(), {0}}. */
 #define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})
 
-/* Returns the hook with a flag: sessions do not destroy it. To use it again, or to read it afterwards; then call
- * hs_hook_free. */
+/* Returns the hook with a flag: sessions do not destroy it. To use or read it afterwards; free it with hs_hook_free. */
 HS_API hs_hook hs_hook_hold(hs_hook hook);
-/* Returns the hook with a flag: training continues if the hook fails. For a logger, say.
+/* Returns the hook with a flag: training continues if the hook fails. For loggers and the like.
  *
- * If a callback fails, if a fetch of the hook does not exist, or if its state cannot be saved, the hook is suspended for 1,
- * 2, 4 ... 64 s. Its work in that time is skipped. Then after_create_session is called first, if that was the callback that
- * failed. After `max_failures` consecutive failures the hook is disabled; 0 and HS_NEVER: no limit. A failure of begin
+ * If a callback fails, a fetch of the hook does not exist, or its state cannot be saved, the hook is suspended for 1, 2, 4
+ * ... 64 s. Its work in that time is skipped. When it resumes, after_create_session is called first if that was the failed
+ * callback. After `max_failures` consecutive failures the hook is disabled; 0 and HS_NEVER: no limit. A failure of begin
  * always disables it. The log and the outcome count the failures. An op that the hook fetches can still fail the run. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
 /* Returns a hook whose begin fails with `error`, so that no session can be opened with it. For constructors of hooks, which
@@ -160,12 +159,11 @@ HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
 HS_API int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err);
 /* Returns the monotonic clock in nanoseconds, read once before and once after the run for all hooks. */
 HS_API int64_t hs_run_context_now(hs_run_context *run);
-/* Returns the same clock, up to some milliseconds late, at a fifth of the cost. To check in each step whether seconds have
- * passed. */
+/* Returns the same clock, up to some milliseconds late, at a fifth of the cost. For a check in each step. */
 HS_API int64_t hs_run_context_coarse_now(hs_run_context *run);
 /* Returns true if a hook requested a stop in this run. */
 HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
-/* Returns the number of calls of hs_session_request_save so far. If it has grown, a save was requested. */
+/* Returns the number of save requests so far (hs_session_request_save, SIGUSR1). If it has grown, save. */
 HS_API int64_t hs_run_context_requests(const hs_run_context *run);
 
 /* One call of a callback, in monotonic time. Frozen. */
@@ -179,11 +177,10 @@ HS_API bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook
 
 /* The current run: actions. */
 
-/* Requests a stop after this run, because the training is complete: the session is not interrupted, and the exit code is 0.
- * The program itself calls hs_session_request_done. */
+/* Requests a stop after this run, because the training is complete: the exit code is 0. As hs_session_request_done. */
 HS_API void hs_run_context_request_stop(hs_run_context *run);
-/* Requests a stop after this run, before the training is complete, for example because the time is up: the session is
- * interrupted (hs_outcome.interrupted). If another hook reports completion in the same run, completion wins. */
+/* Requests a stop after this run, before the training is complete: the session is interrupted (hs_outcome.interrupted). If
+ * another hook reports completion in the same run, completion wins. */
 HS_API void hs_run_context_interrupt(hs_run_context *run);
 /* Requests boundary of all hooks after this run. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
@@ -210,9 +207,9 @@ typedef struct hs_trace_options {
  *   after_run    copy hs_run_values_metadata(values), and call hs_run_context_request_boundary(run)
  *   boundary     hs_run_context_write_trace(run, step, HS_TRACE_OPTIONS(.trace_dir = "run", .metadata = copy), err)
  *
- * The file appears complete. The log has its path and the number of dropped events. Returns HS_OK, HS_INVALID_ARGUMENT for
- * invalid options, HS_DATA_LOSS if the metadata is not a RunMetadata, HS_RESOURCE_EXHAUSTED, or the code of the failing
- * file operation. TensorFlow: timeline.Timeline. */
+ * Readers never see a partial file. The log has its path and the number of dropped events. Returns HS_OK,
+ * HS_INVALID_ARGUMENT for invalid options, HS_DATA_LOSS if the metadata is not a RunMetadata, HS_RESOURCE_EXHAUSTED, or the
+ * code of the failing file operation. TensorFlow: timeline.Timeline. */
 HS_API hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_trace_options *options,
                                           hs_error *err);
 
@@ -228,7 +225,8 @@ HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
-/* Returns the prefix of the checkpoint that was restored last. NULL: none. Valid until the next restore. */
+/* Returns the prefix of the checkpoint that was restored last. NULL: none. Valid until the next restore or recovery.
+ */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* Returns the directory of event files for hooks that name no other: summary_dir, else checkpoint_dir of the session's
  * options. NULL: both are unset. */
@@ -246,9 +244,9 @@ HS_API hs_code hs_raw_session_save_refusal(const hs_raw_session *session, hs_err
 /* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step. Either may be NULL.
  * Returns false if it was not set since the last restore. Compare the step to see whether the value is current. */
 HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
-/* Failures of one hook that training continued after. */
+/* Failures that training continued after, of one hook or one name in hs_raw_session_report_failure. */
 typedef struct hs_hook_failure {
-    const char *hook;              /* its name */
+    const char *hook;              /* the name. Valid until the next failure */
     int64_t failures;              /* their number */
     int64_t first_step, last_step; /* the global step at the first and the last failure. -1: not known */
     bool muted;                    /* the hook is suspended or disabled */
@@ -285,13 +283,13 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  * Call it from after_create_session or before_run, or between runs with hs_session_raw, and again after each recovery. The
  * provider is copied with its name and identity. Its `self` is borrowed as long as the session lives.
  *
- * State of the checkpoint that is not added yet is kept: up to 64 MiB in memory, more in the checkpoint itself. Saves
- * before the first training run include it. After that run the log has a warning once, because later checkpoints lack it.
+ * Until state of the checkpoint is added, the session keeps it: up to 64 MiB in memory, more in the checkpoint itself.
+ * Saves before the first training run include it, later ones do not; the log then has a warning.
  *
- * On failure the state is not added, and the checkpoint's state is still kept:
+ * On failure the state is not added, and the session still keeps the checkpoint's:
  *
  *   HS_ALREADY_EXISTS           the name is in use
- *   HS_FAILED_PRECONDITION      identity or version do not match (state.h), no session is open, or a provider's load called
+ *   HS_FAILED_PRECONDITION      identity or version do not match (state.h), no session is open, or called by a load
  *   HS_INVALID_ARGUMENT         an invalid name, or a missing function
  *   HS_DATA_LOSS, HS_NOT_FOUND  the checkpoint was damaged or deleted
  *   others                      the code of `load` */
@@ -315,8 +313,8 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
  *
  * If the restored checkpoint has the variable, it is set immediately. If it has not, the variable keeps its value, and the
  * log has a warning. A restore of a checkpoint from before the call sets it to its first value: `initial`, `initialize`, or
- * zeros. It is not in the graph: it cannot be fetched, and cannot be an input. When to call it, and how long the
- * checkpoint's value is kept: as hs_raw_session_add_state.
+ * zeros. It is not in the graph, so that it cannot be fetched or be an input. When to call it, and how long the session
+ * keeps the checkpoint's value: as hs_raw_session_add_state.
  *
  * On failure it is not added: HS_ALREADY_EXISTS if the name is in use, HS_INVALID_ARGUMENT for an invalid definition or
  * another dtype or shape in the checkpoint, and the other codes of hs_raw_session_add_state. */
@@ -324,8 +322,8 @@ HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_var
 /* As hs_session_request_save and hs_session_request_stop. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
 HS_API void hs_raw_session_request_stop(hs_raw_session *session);
-/* Sets a metric: the result of an evaluation of the model at `step`, for hooks such as early stopping and savers that keep
- * the best. A name has one value, the latest. A restore clears all. The name is copied. Errors: HS_RESOURCE_EXHAUSTED,
+/* Sets a metric: the result of an evaluation of the model at `step`, for hooks such as early stopping and savers with
+ * keep_best. A name has one value, the latest. A restore clears all. The name is copied. Errors: HS_RESOURCE_EXHAUSTED,
  * HS_INVALID_ARGUMENT without a name. */
 HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *name, double value, int64_t step,
                                          hs_error *err);
