@@ -124,9 +124,9 @@ HS_API hs_code hs_graph_variable(hs_graph *graph, const char *name, hs_dtype dty
     hs_graph_add_variable(                                                                                                 \
         (graph), HS_VARIABLE_DEF(.name = (name_), .dtype = (dtype_), .shape = (shape_), HS_DATA_AT(pointer), __VA_ARGS__))
 
-/* Adds a value: host memory that ops or steps write and hooks read, such as a loss. It is not saved. A program that resumes
- * a complete training finds the value that it was initialized with. Borrowed until the session is closed. For device memory
- * use a variable with HS_VARIABLE_LOCAL. */
+/* Adds a value: host memory that ops or steps write and hooks read, such as a loss. It is not saved. A
+ * program that is started again after completion makes no step, and finds its own first value in it. Borrowed until the
+ * session is closed. For device memory use a variable with HS_VARIABLE_LOCAL. */
 HS_API hs_code hs_graph_value(hs_graph *graph, const char *name, hs_dtype dtype, hs_shape shape, void *data);
 
 /* Adds a tensor that runs feed. A dimension of -1 accepts any size, HS_ANY_SHAPE any shape. A run that needs it without a

@@ -184,8 +184,8 @@ HS_API void hs_run_context_request_stop(hs_run_context *run);
 HS_API void hs_run_context_interrupt(hs_run_context *run);
 /* Requests boundary of all hooks after this run. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
-/* Shares a decision between replicas, such as whether a timer has fired: returns true on all if `mine` is true on one. All
- * replicas must call it in the same boundary. A session that trains alone gets `mine`. */
+/* Shares a decision between replicas: returns true on all of them if `mine` is true on one. All replicas must call it in
+ * the same boundary. A session without replicas gets `mine`. */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
 /* Records the times of all callbacks (hs_run_context_span) until the next run and its boundary are over. */
 HS_API void hs_run_context_record_spans(hs_run_context *run);
@@ -225,8 +225,7 @@ HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
 /* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
-/* Returns the prefix of the checkpoint that was restored last. NULL: none. Valid until the next restore or recovery.
- */
+/* Returns the prefix of the checkpoint that was restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
 /* Returns the directory of event files for hooks that name no other: summary_dir, else checkpoint_dir of the session's
  * options. NULL: both are unset. */
@@ -281,7 +280,7 @@ HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *ar
  * loaded immediately.
  *
  * Call it from after_create_session or before_run, or between runs with hs_session_raw, and again after each recovery. The
- * provider is copied with its name and identity. Its `self` is borrowed as long as the session lives.
+ * provider is copied with its name and identity; its `self` is borrowed as long as the session lives.
  *
  * Until state of the checkpoint is added, the session keeps it: up to 64 MiB in memory, more in the checkpoint itself.
  * Saves before the first training run include it, later ones do not; the log then has a warning.
@@ -329,8 +328,8 @@ HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *na
                                          hs_error *err);
 /* Sets the phase and returns the one before. Set that again at the end. */
 HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
-/* Counts a failure that training continues after, under the name `who`. It is in the outcome. The session itself counts the
- * failures of best-effort hooks. */
+/* Counts a failure that training continues after, under the name `who`, for the outcome. The session itself counts those of
+ * best-effort hooks. */
 HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
 /* Reports that the state of `step` is on disk (hs_outcome.last_saved_step). For savers. */
 HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);

@@ -51,11 +51,10 @@ typedef struct hs_recovery {
     /* Consecutive recoveries without progress before the error is returned. Progress is measured by the global step, or by
      * the newest saved step if the global step cannot be read. 0: 10. HS_NEVER: no recovery */
     int64_t max_attempts;
-    /* Seconds to wait before the second attempt. Doubles with each further attempt, up to 60. A stop request ends the wait.
-     * 0: 1 */
+    /* Seconds before the second attempt, doubled for each further one up to 60. A stop request ends the wait. 0: 1 */
     double backoff_secs;
-    /* Bytes. A larger state is not copied at the opening. Until the first save, recovery then initializes again, or fails
-     * if the program owns the memory of a variable. 0: 1 GiB. HS_NEVER: no limit */
+    /* Largest state in bytes to copy at the opening. Without a copy, recovery before the first save initializes again, or
+     * fails if the program owns the memory of a variable. 0: 1 GiB. HS_NEVER: no limit */
     int64_t snapshot_limit;
     /* Recover, but do not repeat the interrupted call: return HS_ABORTED, so that the caller can prepare its batch again.
      * `if (code == HS_ABORTED && !hs_session_should_stop(s)) continue;`. Input from queues and ops needs no such code */
@@ -81,12 +80,12 @@ typedef struct hs_session_options {
     unsigned char reserved[1];
     double signal_grace_secs;    /* with signals: seconds from the first signal to the kill. 0: 30. HS_NEVER: no limit */
     const hs_recovery *recovery; /* NULL: no recovery. Copied */
-    /* With is_worker: seconds to wait for the chief, then opening fails with HS_DEADLINE_EXCEEDED. 0: 1800. HS_NEVER: no
+    /* With is_worker: seconds to wait for the chief. Then opening fails with HS_DEADLINE_EXCEEDED. 0: 1800. HS_NEVER: no
      * limit */
     double max_wait_secs;
     double recovery_wait_secs; /* with is_worker: seconds between polls while waiting for the chief. 0: 30 */
-    /* Seconds to wait for threads at close or recovery. Threads that take longer are named in the log and keep running. 0:
-     * 120. HS_NEVER: no limit */
+    /* Seconds to wait for threads at close or recovery. Slower threads are named in the log and keep running. 0: 120.
+     * HS_NEVER: no limit */
     double stop_grace_secs;
     const char *target;    /* where the backend runs, passed to it. NULL: in this process */
     hs_bytes config;       /* a serialized ConfigProto, passed to the backend. Copied */
@@ -191,10 +190,10 @@ HS_API hs_code hs_step_end(hs_session *session);
  *   a third one       ends the process, unless the program had a handler
  *   SIGUSR1           as hs_session_request_save
  *
- * If a save takes longer than signal_grace_secs, the log warns, and savers save more often. The program's earlier handlers
- * are also called, and are restored when the last such session is closed. Ignored signals stay ignored. Interrupted
- * system calls are restarted. Forked processes are not affected. A process may have 16 such sessions at the same time:
- * HS_RESOURCE_EXHAUSTED. */
+ * If a save takes longer than signal_grace_secs, the log has a warning, and savers save more often. The program's earlier
+ * handlers are also called, and are restored when the last such session is closed. Ignored signals stay ignored.
+ * Interrupted system calls are restarted. Forked processes are not affected. A process may have 16 such sessions at the
+ * same time: HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_request_stop(hs_session *session);
 /* Requests a stop because the training is complete: the session is not interrupted, and hs_outcome_exit_code is 0. This
  * also holds if a signal or a hook interrupts the session in the same step. A step that has begun must still be ended.
