@@ -8,59 +8,61 @@
 #include <hooksess/outcome.h>
 #include <hooksess/summary.h>
 
-/* Hooks: what is called around each run of a session. TensorFlow: SessionRunHook, SessionRunContext. The built-in hooks
- * use only what the public headers declare. timer.h lets a hook act every N steps or seconds.
+/* Hooks: callbacks around each run of a session. Use this header to write a hook. The ready-made hooks are in
+ * hooksess/hooks/ and use only public headers. timer.h lets a hook act every N steps or seconds.
  *
- * Threads: the session's only. It calls the callbacks too. Functions that any thread may call say so. */
+ *     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "stop", .after_run = after_run);
+ *     ...
+ *     hs_hook hook = HS_HOOK(.ops = &ops, .self = &model);
+ *     hs_session *session = hs_session_open(backend, HS_SESSION_OPTIONS(.hooks = HS_HOOKS(hook)), &err);
+ *
+ * TensorFlow: SessionRunHook, SessionRunContext.
+ *
+ * Threads: the session's thread only. It also calls the callbacks. Exceptions are at the functions. */
 
 HS_BEGIN_DECLS
 
-/* The backend's session inside a hooked one: running it runs no hook. */
+/* The session without its hooks: a run of it calls no hook. */
 typedef struct hs_raw_session hs_raw_session;
 /* One run, as a hook sees it. */
 typedef struct hs_run_context hs_run_context;
 
 /* clang-format off */
-/* The callbacks. Any may be NULL; initialize them by name, with HS_INIT:
+/* The callbacks. Any of them may be NULL. Each takes the hook's `self` and returns HS_OK, or a code with a message. The
+ * library adds the hook's name, the callback and the step to it. HS_STOP requests a stop as hs_run_context_request_stop
+ * does, and ends the run: no later callback of this run is called. Hooks are called in the order of the session's list.
  *
- *     static const hs_hook_ops ops = HS_INIT(hs_hook_ops, .name = "early_stop", .before_run = before_run, .after_run = after_run);
+ *   callback               call
+ *   begin                  once, while the session is opened. May add nodes to the graph. On the same graph, a second begin
+ *                          must add nothing twice. The nodes' memory: hs_graph_memory. HS_STOP is a failure
+ *   after_create_session   the variables have their values. Called again after each recovery. HS_STOP, or a stop of the
+ *                          coordinator: training is already complete (HS_REASON_ALREADY_DONE)
+ *   before_run             before a run. Set *args to request fetches and feeds; it is NULL before. The args are read
+ *                          until the run is over, so make them static or part of `self`. A failure prevents the run
+ *   after_run              after a successful run. `values` has the hook's own fetches, in the shape of its args. A
+ *                          failure skips the later hooks
+ *   boundary               after all hooks' after_run, if a hook requested it; once after all after_create_session; once
+ *                          after all ends. Event files have been flushed. Save here: the state of all hooks is complete
+ *   end                    the session ends normally: closed, stopped, or the input has ended. If it fails, the outcome is
+ *                          a failure; the other hooks' end and the last boundary are still called
+ *   close                  once for each begin that was called, last hook first, however the session ended
+ *   save_state, load_state the hook's part of a checkpoint, under "hooksess/hook/NAME". Both or neither. load_state is
+ *                          called before after_create_session, if the restored checkpoint has this part
+ *   destroy                frees `self`. Once per `self`, even if it is listed twice or opening failed
  *
- * Each callback takes the hook's own `self` first and returns HS_OK, or a code with a message, to which the library adds
- * the hook's name, the callback and the step. HS_STOP requests a stop in the hook's name, as hs_run_context_request_stop
- * does, and also ends the run with HS_STOP: no later callback of the run is called. A training that is started again after
- * such a stop makes one more step before the hook can stop it, unless the hook saves that it is done (save_state) and
- * requests the stop in after_create_session. Callbacks are called in the order of the session's list of hooks, all but
- * close:
+ * state_version, state_identity and state_bytes are as in hs_state_provider (state.h). The identity is copied when the
+ * session is created. To save several pieces, call hs_raw_session_add_state in after_create_session.
  *
- *   begin                  while the session is opened, before the graph is finalized: may add nodes. A second begin on the
- *                          same graph must add nothing twice. Memory that the nodes use: hs_graph_memory. Called once a
- *                          session. HS_STOP is a failure here.
- *   after_create_session   the backend's session is there and its variables have their values; again after a recovery. A
- *                          stop that is requested of the coordinator here means that there is nothing left to do
- *                          (HS_REASON_ALREADY_DONE).
- *   before_run             *args is NULL before; set it to what the hook wants fetched, fed or otherwise done in this run.
- *                          It is read after the function has returned, until the run is over: let it be static, or a part
- *                          of self, never of the function's own block. At file scope (in a function HS_NAMES is no
- *                          constant, and `static` does not compile):
- *                              static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
- *                          If it fails, neither the backend nor any after_run is called.
- *   after_run              `values` has the hook's own fetches in the shape of its args (no leaves if it asked for none).
- *                          Not called after a run that failed. If it fails, later hooks' is not called.
- *   boundary               the step is whole for everyone: after every hook's after_run, if one of them asked for it
- *                          (hs_run_context_request_boundary); once after every hook's after_create_session; and once after
- *                          the ends. Event files are flushed before. This is where a checkpoint is saved, so that it
- *                          holds each hook's state of this step.
- *   end                    the session ends well (closed, stopped, end of input). One that fails makes the outcome a
- *                          failure, but keeps neither the other hooks from theirs nor the last boundary from coming.
- *   close                  always, once for each begin that was called, last hook first, however the session ended.
- *   save_state, load_state the hook's part of the checkpoint, under "hooksess/hook/NAME". load_state is called while the
- *                          session is opened or recovers, before after_create_session, if what is restored has such a part.
- *                          state_version, state_identity and state_bytes are what hs_state_provider (state.h) has of these
- *                          names; the identity is asked for before, and copied. More pieces than one are added in
- *                          after_create_session (hs_raw_session_add_state).
- *   destroy                frees self. Once for each self, however often it is listed, even if opening failed early.
+ * Args for before_run, at file scope (in a function, `static` does not compile with HS_NAMES):
  *
- * A hook that changes a variable of 64 KiB or more does it by an op that lists the variable in its writes:
+ *     static const hs_run_args wanted = HS_INIT(hs_run_args, .names = HS_NAMES("loss"));
+ *
+ * Checkpoints do not record a stop. When the program is started again, it makes one more step before the hook can stop it.
+ * To avoid that, save completion in save_state and return HS_STOP from after_create_session.
+ *
+ * A hook changes a variable of 64 KiB or more by an op that lists it in `writes`. If a hook writes to the memory itself, a
+ * save that overlaps the runs (hs_save_options.overlap) may copy a part of the change. Smaller variables are copied before
+ * the save returns.
  *
  *     static const hs_run_args scaled = HS_INIT(hs_run_args, .names = HS_NAMES("scale"));
  *     ...
@@ -68,19 +70,16 @@ typedef struct hs_run_context hs_run_context;
  *     ...
  *     return hs_raw_session_run(hs_run_context_session(run), &scaled, NULL, &err);
  *
- * In before_run that is before the run's ops. If before_run asks for the op instead (*args = &scaled), the op runs in its
- * place among the run's ops: in the order in which they were added to the graph. The session does not see what a hook
- * writes to the memory itself: a save that overlaps the runs (hs_save_options.overlap) would hold a part of it. Smaller
- * variables (a learning rate) are copied when the save is asked for: a hook may write to them.
+ * In before_run, this op runs before the ops of the run. With `*args = &scaled` it runs among them, in the order in which
+ * ops were added to the graph.
  *
- * A callback, an op and a step function should return. If one throws a C++ exception, or leaves by pthread_exit or longjmp,
- * the session has failed with HS_INTERNAL: it runs no more, and it can be closed. After an exception
- * hs_session_should_stop is true; a longjmp is noticed by the next call that runs or closes the session. Make that call in
- * the function that called setjmp, on the same stack. What the call had allocated may leak. destroy must return. */
+ * If a callback, an op or a step function throws a C++ exception, or leaves by longjmp or pthread_exit, the session fails
+ * with HS_INTERNAL: it makes no more runs and can be closed. Memory of the call may leak. After longjmp, call the session
+ * from the function that called setjmp. destroy must return. */
 /* clang-format on */
 typedef struct hs_hook_ops {
     size_t size;
-    const char *name; /* (required) for messages, the outcome and the checkpoint; without ':' where there is save_state */
+    const char *name; /* (required) for messages, outcome and checkpoint. Without ':' if the hook has save_state */
     hs_code (*begin)(void *self, hs_backend backend, hs_error *err);
     hs_code (*after_create_session)(void *self, hs_raw_session *session, hs_coordinator *coordinator, hs_error *err);
     hs_code (*before_run)(void *self, hs_run_context *run, const hs_run_args **args, hs_error *err);
@@ -96,207 +95,205 @@ typedef struct hs_hook_ops {
     size_t state_bytes;
 } hs_hook_ops;
 
-/* What a hook's flags say. The first three: the kinds of run for which before_run, after_run and the run's boundary are
- * called; none of them means TRAIN. */
+/* Flags of a hook. The first three are the kinds of run for which before_run, after_run and boundary are called; none of
+ * them: HS_HOOK_TRAIN. HS_HOOK_BEST_EFFORT: hs_hook_best_effort. HS_HOOK_HELD: hs_hook_hold. */
 enum { HS_HOOK_TRAIN = 1, HS_HOOK_EVAL = 2, HS_HOOK_AUX = 4, HS_HOOK_BEST_EFFORT = 8, HS_HOOK_HELD = 256 };
 
-/* A hook: its functions, its state, its flags. Travels by value. `ops` must live as long as the session. Frozen. */
+/* A hook: its callbacks, its state, its flags. Passed by value. `ops` is borrowed as long as the session lives. Frozen. */
 typedef struct hs_hook {
     const hs_hook_ops *ops;
     void *self;
-    uint32_t flags;        /* HS_HOOK_TRAIN and so on; 0: HS_HOOK_TRAIN */
-    uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT, as in hs_hook_best_effort; 0: no limit */
+    uint32_t flags;        /* HS_HOOK_TRAIN and so on. 0: HS_HOOK_TRAIN */
+    uint32_t max_failures; /* with HS_HOOK_BEST_EFFORT: consecutive failures before it is disabled. 0: no limit */
 } hs_hook;
 
-/* The constructors of built-in hooks (hooksess/hooks/) copy their options, lists and names, except what an option's comment
- * calls borrowed. A constructor never fails: the hook's begin reports invalid options (HS_INVALID_ARGUMENT) or exhausted
- * memory. */
+/* Constructors of ready-made hooks copy their options, lists and names, except for options that are marked as borrowed.
+ * They never fail. `begin` of the hook reports invalid options (HS_INVALID_ARGUMENT) or exhausted memory. */
 
-/* A hook of the program's own: hs_hook hook = HS_HOOK(.ops = &ops, .self = &h); */
+/* A hook of the program: hs_hook hook = HS_HOOK(.ops = &ops, .self = &h); */
 #define HS_HOOK(...)  HS__VALUE(hs_hook, __VA_ARGS__)
 /* .hooks = HS_HOOKS(hs_stop_at_step(.last_step = 100), hs_nan_tensor(.tensor = "loss")). A named array of hooks ends with a
  * hook whose `ops` is NULL: hs_hook hooks[] = {hs_progress(), {0}}. */
 #define HS_HOOKS(...) HS__LIST(hs_hook, __VA_ARGS__, {.ops = NULL})
 
-/* The same hook, not destroyed by the session it is given to: for one that is used again, or read afterwards. */
+/* Returns the hook with a flag: sessions do not destroy it. To use or read it afterwards; free it with hs_hook_free. */
 HS_API hs_hook hs_hook_hold(hs_hook hook);
-/* The same hook, without which the training can do: a logger, say. Where one of its callbacks fails, what it asked for
- * cannot be fetched, or its state cannot be saved, the training goes on as if the hook were not there; it is called again
- * after 1, 2, 4 ... 64 seconds (after_create_session first, if that is what failed; what there was to do meanwhile, such as
- * rows of a file, is left out), and the log and the outcome say how often that was so. After `max_failures` in a row it is
- * left alone for good; 0 and HS_NEVER: no limit. A begin that fails is final. What it fetches is a part of the run: an op
- * of its own that fails in there fails the run. At most 2^31 - 1 failures. */
+/* Returns the hook with a flag: training continues if the hook fails. For loggers and the like.
+ *
+ * If a callback fails, a fetch of the hook does not exist, or its state cannot be saved, the hook is suspended for 1, 2, 4
+ * ... 64 s. Its work in that time is skipped. When it resumes, after_create_session is called first if that was the failed
+ * callback. After `max_failures` consecutive failures the hook is disabled; 0 and HS_NEVER: no limit. A failure of begin
+ * always disables it. The log and the outcome count the failures. An op that the hook fetches can still fail the run. */
 HS_API hs_hook hs_hook_best_effort(hs_hook hook, int64_t max_failures);
-/* A hook whose begin fails with `error`, so that opening a session with it fails. For constructors of hooks, which have no
- * error to return: they give this hook if the options are invalid or memory is exhausted.
+/* Returns a hook whose begin fails with `error`, so that no session can be opened with it. For constructors of hooks, which
+ * have no `err`.
  *
  *     struct model *self = (struct model *)hs_env_alloc(NULL, sizeof *self);
  *     hs_error_set(&error, HS_RESOURCE_EXHAUSTED, "no memory for the hook");
  *     hs_hook hook = self ? HS_HOOK(.ops = &early_stop_ops, .self = self) : hs_hook_broken("early_stop", &error);
  *
- * name   the hook's name, for messages; not copied
- * error  copied; NULL, or without a code: HS_INVALID_ARGUMENT
+ * name   for messages. Borrowed
+ * error  copied. NULL or HS_OK: HS_INVALID_ARGUMENT
  *
- * Any thread. Beyond TensorFlow, whose constructors raise. */
+ * Any thread. */
 HS_API hs_hook hs_hook_broken(const char *name, const hs_error *error);
-/* Destroys a hook that was held, or never came to a session. */
+/* Destroys a hook that was held, or that no session got. */
 HS_API void hs_hook_free(hs_hook hook);
-/* Destroys a list of hooks as a session does: each self once, and none that is held. */
+/* Destroys a list of hooks as a session does: each `self` once, except for held hooks. */
 HS_API void hs_hooks_free(const hs_hook *hooks);
 
-/* The run that is being made: what a hook may know. The same context is passed to before_run, after_run and boundary of one
- * run, and to all hooks. */
+/* The current run: queries. All hooks get the same context in before_run, after_run and boundary of a run. `run` must not
+ * be NULL. */
 
-/* The caller's own fetches and feeds. At the boundaries that follow no run: empty args. */
+/* Returns the caller's fetches and feeds. In boundaries without a run: empty args. */
 HS_API const hs_run_args *hs_run_context_original_args(const hs_run_context *run);
 HS_API hs_raw_session *hs_run_context_session(const hs_run_context *run);
-/* The run's kind, an hs_run_kind. */
 HS_API hs_run_kind hs_run_context_kind(const hs_run_context *run);
-/* Which boundary this is. */
+/* Boundaries after: all after_create_session, a run, all ends. */
 typedef enum hs_boundary { HS_BOUNDARY_CREATED = 1, HS_BOUNDARY_RUN = 2, HS_BOUNDARY_END = 3 } hs_boundary;
-/* 0 in before_run and after_run. */
+/* Returns the current boundary. 0: in before_run or after_run. */
 HS_API hs_boundary hs_run_context_boundary(const hs_run_context *run);
-/* The global step: in before_run before the run, afterwards after it. Read at most once at each of the two times, only if a
- * hook asks, and shared by all of them. -1 on failure: HS_FAILED_PRECONDITION if the graph has none, or a negative one; or
- * what the backend returned. A callback's `err` is never NULL: return err->code then. */
+/* Returns the global step: before the run in before_run, otherwise after it. Hooks share one read of the backend. On
+ * failure -1: HS_FAILED_PRECONDITION if the graph has no global step or a negative one, or the backend's code. In a
+ * callback `err` is never NULL: return err->code. */
 HS_API int64_t hs_run_context_global_step(hs_run_context *run, hs_error *err);
-/* The monotonic clock in nanoseconds, read at most once before and once after the run, and shared likewise. */
+/* Returns the monotonic clock in nanoseconds, read once before and once after the run for all hooks. */
 HS_API int64_t hs_run_context_now(hs_run_context *run);
-/* The same clock to some milliseconds, at a fifth of the cost: never later than hs_run_context_now. For a look in each step
- * whether some seconds have passed. */
+/* Returns the same clock, up to some milliseconds late, at a fifth of the cost. For a check in each step. */
 HS_API int64_t hs_run_context_coarse_now(hs_run_context *run);
-/* True if a hook has asked the session to stop after this run. */
+/* Returns true if a hook requested a stop in this run. */
 HS_API bool hs_run_context_stop_requested(const hs_run_context *run);
-/* How often something was requested of the session so far (hs_session_request_save): a number that is higher than the last
- * that was seen is a request. */
+/* Returns the number of save requests so far (hs_session_request_save, SIGUSR1). If it has grown, save. */
 HS_API int64_t hs_run_context_requests(const hs_run_context *run);
 
-/* One call of a hook's callback, by the monotonic clock. Frozen. */
+/* One call of a callback, in monotonic time. Frozen. */
 typedef struct hs_hook_span {
-    const char *hook, *callback; /* their names, as long as the session */
+    const char *hook, *callback; /* names. Valid as long as the session */
     int64_t begin_ns, end_ns;
 } hs_hook_span;
-/* The calls that hs_run_context_record_spans has recorded in this run so far, in their order. In a boundary, only those of
- * later boundaries are missing. False past the last. */
+/* Sets *out to a recorded call of this run (hs_run_context_record_spans), in order. Returns false after the last. In a
+ * boundary, only the calls of later boundaries are missing. */
 HS_API bool hs_run_context_span(const hs_run_context *run, size_t index, hs_hook_span *out);
 
-/* The run: what a hook may do. */
+/* The current run: actions. */
 
-/* Requests a stop after this run, because the training is done: the session is not interrupted, and the exit code is 0. The
- * run itself is completed. For the program there is hs_session_request_done. */
+/* Requests a stop after this run, because the training is complete: the exit code is 0. As hs_session_request_done. */
 HS_API void hs_run_context_request_stop(hs_run_context *run);
-/* Requests a stop after this run, before the training is done, for example because its time is up: the session is
- * interrupted (hs_outcome.interrupted). If another hook says in the same run that the training is done, it is done. */
+/* Requests a stop after this run, before the training is complete: the session is interrupted (hs_outcome.interrupted). If
+ * another hook reports completion in the same run, completion wins. */
 HS_API void hs_run_context_interrupt(hs_run_context *run);
-/* Asks for every hook's boundary after this run. Without effect in a boundary. */
+/* Requests boundary of all hooks after this run. No effect in a boundary. */
 HS_API void hs_run_context_request_boundary(hs_run_context *run);
-/* A decision that replicas must share, such as whether a timer has fired: true on all of them if it is true on one. Asked
- * in a boundary, by every replica alike. A session that trains alone gets its own answer back. */
+/* Shares a decision between replicas: returns true on all of them if `mine` is true on one. All replicas must call it in
+ * the same boundary. A session without replicas gets `mine`. */
 HS_API bool hs_run_context_agree(hs_run_context *run, bool mine);
-/* Records the times of all callbacks (hs_run_context_span), from now until the next run and its boundary are over. */
+/* Records the times of all callbacks (hs_run_context_span) until the next run and its boundary are over. */
 HS_API void hs_run_context_record_spans(hs_run_context *run);
 
 typedef struct hs_trace_options {
     size_t size;
-    const char *trace_dir; /* (required) created if it is missing */
-    hs_bytes metadata;     /* of the run: a serialized RunMetadata (hs_run_values_metadata). Empty: no ops in the trace */
-    int64_t max_bytes;     /* of events in the file: later ones are dropped and counted. 0: 64 MiB */
-    bool show_memory;      /* memory of each op, if the metadata have it */
+    const char *trace_dir; /* (required) created if missing */
+    hs_bytes metadata;     /* serialized RunMetadata (hs_run_values_metadata). Empty: no ops in the trace */
+    int64_t max_bytes;     /* of events in the file. Later ones are dropped and counted. 0: 64 MiB */
+    bool show_memory;      /* add the memory of each op, if the metadata has it */
     unsigned char reserved[7];
 } hs_trace_options;
 #define HS_TRACE_OPTIONS(...) HS_OPTIONS(hs_trace_options, __VA_ARGS__)
 
-/* Writes TRACE_DIR/timeline-STEP.json: the recorded callbacks of this run and the ops of its metadata, in Chrome's trace
- * format (hooks/profiler.h has more). Call it in the boundary of a run that was traced:
+/* Writes TRACE_DIR/timeline-STEP.json, in Chrome's trace format: the recorded callbacks of this run, and the ops in its
+ * metadata (hooks/profiler.h). A traced run takes three callbacks:
  *
- *   before_run   set *args to args with .options of HS_TRACE_FULL; hs_run_context_record_spans(run)
- *   after_run    copy hs_run_values_metadata(values); hs_run_context_request_boundary(run)
+ *   before_run   set *args to args with .options of HS_TRACE_FULL, and call hs_run_context_record_spans(run)
+ *   after_run    copy hs_run_values_metadata(values), and call hs_run_context_request_boundary(run)
  *   boundary     hs_run_context_write_trace(run, step, HS_TRACE_OPTIONS(.trace_dir = "run", .metadata = copy), err)
  *
- * Readers see no file or the whole file. Logs its path, and how many events were dropped. Returns HS_INVALID_ARGUMENT for
- * invalid options, HS_DATA_LOSS if the metadata are not a RunMetadata, HS_RESOURCE_EXHAUSTED, or the code of the failing
- * file operation. TensorFlow: timeline.Timeline. */
+ * Readers never see a partial file. The log has its path and the number of dropped events. Returns HS_OK,
+ * HS_INVALID_ARGUMENT for invalid options, HS_DATA_LOSS if the metadata is not a RunMetadata, HS_RESOURCE_EXHAUSTED, or the
+ * code of the failing file operation. TensorFlow: timeline.Timeline. */
 HS_API hs_code hs_run_context_write_trace(hs_run_context *run, int64_t step, const hs_trace_options *options,
                                           hs_error *err);
 
-/* The raw session: what a hook may know. */
+/* The raw session: queries. */
 
 HS_API hs_backend hs_raw_session_backend(const hs_raw_session *session);
-/* The backend's own handle of the session, for hs_backend_ops. */
+/* Returns the backend's handle of the session, for hs_backend_ops. */
 HS_API void *hs_raw_session_handle(const hs_raw_session *session);
-/* The global step as it is now; -1 on failure, as in hs_run_context_global_step. */
+/* Returns the current global step. -1 on failure, as hs_run_context_global_step. */
 HS_API int64_t hs_raw_session_global_step(hs_raw_session *session, hs_error *err);
-/* Is the session to stop, or has a thread reported that it is lost? For hooks that wait for something, or take long. Any
- * thread; tells the watchdog that somebody is alive. */
+/* Returns true if a stop was requested, or a thread reported a lost session. For hooks that wait or take long. Also reports
+ * progress to the watchdog. Any thread. */
 HS_API bool hs_raw_session_stop_requested(const hs_raw_session *session);
-/* How long the process may live on after a signal; 0: no signals are looked at (hs_session_options.signals), or no limit.
- */
+/* Returns hs_session_options.signal_grace_secs. 0: no limit, or the session does not handle signals. */
 HS_API double hs_raw_session_grace_secs(const hs_raw_session *session);
-/* The checkpoint that the session's variables were restored from, as a path without ending; NULL: none. */
+/* Returns the prefix of the checkpoint that was restored last, valid until the next restore or recovery. NULL: none. */
 HS_API const char *hs_raw_session_restored_from(const hs_raw_session *session);
-/* The directory of the session's event files: summary_dir of its options, else their checkpoint_dir. NULL: neither was
- * given. For hooks that name no directory of their own. */
+/* Returns the directory of event files for hooks that name no other: summary_dir, else checkpoint_dir of the session's
+ * options. NULL: both are unset. */
 HS_API const char *hs_raw_session_summary_dir(const hs_raw_session *session);
-/* How many restores there were: whoever remembers what was saved, and finds another number, has to think again. */
+/* Returns a number that each restore increments. If it has changed, discard cached facts about saved state. */
 HS_API int64_t hs_raw_session_restores(const hs_raw_session *session);
-/* The newest step that is durable, restored or saved; -1: none. */
+/* Returns the step that was saved or restored last. -1: none. */
 HS_API int64_t hs_raw_session_last_saved_step(const hs_raw_session *session);
-/* How long training has to wait for one save, in seconds: the longest of the last few that savers have measured. Before the
- * first save it is the time of an earlier run. 0: not known. */
+/* Returns the seconds that training waits for a save: the longest of the last few. Before the first save: of an earlier
+ * run. 0: not known. */
 HS_API double hs_raw_session_save_secs(const hs_raw_session *session);
-/* Why hooks must not save (hs_raw_session_refuse_saves), copied to `out`, and its code. HS_OK: they may. */
+/* Copies to `out` why hooks must not save (hs_raw_session_refuse_saves; after a second signal HS_CANCELLED), and returns
+ * the code. HS_OK: they may. */
 HS_API hs_code hs_raw_session_save_refusal(const hs_raw_session *session, hs_error *out);
-/* The latest value of a metric (hs_raw_session_set_metric), and its step. False: there is none. Look at the step to know
- * whether it is fresh. `value` and `step` may be NULL. */
+/* Sets *value and *step to the latest value of a metric (hs_raw_session_set_metric) and its step. Either may be NULL.
+ * Returns false if it was not set since the last restore. Compare the step to see whether the value is current. */
 HS_API bool hs_raw_session_metric(const hs_raw_session *session, const char *name, double *value, int64_t *step);
-/* Failures that the training gets over. */
+/* Failures that training continued after, of one hook or one name in hs_raw_session_report_failure. */
 typedef struct hs_hook_failure {
-    const char *hook;              /* the hook's name */
-    int64_t failures;              /* all in all */
-    int64_t first_step, last_step; /* the global step at the first and the last of them; -1: not known */
-    bool muted;                    /* it is not called at present, or not any more */
+    const char *hook;              /* the name. Valid until the next failure */
+    int64_t failures;              /* their number */
+    int64_t first_step, last_step; /* the global step at the first and the last failure. -1: not known */
+    bool muted;                    /* the hook is suspended or disabled */
     unsigned char reserved[7];
-    hs_error last; /* what it said the last time */
+    hs_error last; /* the last failure */
 } hs_hook_failure;
-/* In the order of their first failures. False past the last. */
+/* Sets *failure, in the order of first failures. Returns false after the last. */
 HS_API bool hs_raw_session_failure(const hs_raw_session *session, size_t index, hs_hook_failure *failure);
 
-/* What the session is doing, for those who watch it from another thread. */
+/* What the session is doing. */
 typedef enum hs_phase {
-    HS_PHASE_INIT = 0, /* it is being made, or made anew */
-    HS_PHASE_DATA = 1, /* the program's: between the runs, or the own step of a loop that stays its owner's */
-    HS_PHASE_STEP = 2, /* a run: the backend, and the hooks around it */
+    HS_PHASE_INIT = 0, /* opens or recovers */
+    HS_PHASE_DATA = 1, /* the program works: between runs, or in a step that it computes itself */
+    HS_PHASE_STEP = 2, /* a run with its hooks */
     HS_PHASE_EVAL = 3, /* a hook evaluates */
     HS_PHASE_SAVE = 4, /* a hook saves */
-    HS_PHASE_END = 5   /* it is being closed */
+    HS_PHASE_END = 5   /* closes */
 } hs_phase;
-/* "init", "data", "step", "eval", "save", "end". Static. */
+/* Returns "init", "data", "step", "eval", "save" or "end". Static. Any thread. */
 HS_API const char *hs_phase_name(hs_phase phase);
-/* The phase; the name of the hook that is being called, "" if none is; a number that changes whenever something goes on.
- * Any thread; the pointers may be NULL. The name lives as long as the session. */
+/* Returns the phase. Sets *hook to the name of the hook that is being called ("": none), valid as long as the session, and
+ * *progress to a number that changes while the session works. Both may be NULL. Any thread. */
 HS_API hs_phase hs_raw_session_phase(const hs_raw_session *session, const char **hook, int64_t *progress);
 
-/* The raw session: what a hook may do to the training. */
+/* The raw session: actions. */
 
-/* A run without hooks. The values (which may be NULL, and are after a failure) are borrowed until the next raw run made in
- * the same callback, or by the same caller; values that are in use further out stay as they are. */
+/* Makes a run without hooks. Args, results and errors are as in hs_session_run_args, but an op must not call it. The values
+ * are borrowed until the next raw run of the same callback, or of the program outside callbacks. */
 HS_API hs_code hs_raw_session_run(hs_raw_session *session, const hs_run_args *args, const hs_run_values **values,
                                   hs_error *err);
-/* Adds a piece of state while the session is open: from after_create_session, from before_run, or between runs through
- * hs_session_raw. From then on it is saved and restored like any other, as "hooksess/state/NAME"; if the checkpoint that
- * was restored has it, it is loaded at once. So memory may come to be in the first step. The provider is copied with its
- * name and identity; its self must live as long as the session. After a recovery it is to be added again.
+/* Adds state to checkpoints while the session is open, as "hooksess/state/NAME". If the restored checkpoint has it, it is
+ * loaded immediately.
  *
- * What nobody has taken of a checkpoint waits in the session: in memory, where it does not come to more than 64 MiB, else
- * in the checkpoint, to be read again. Checkpoints that are saved before the first training run carry it along. After that
- * run the log warns of what still waits, once, for later checkpoints lack it.
+ * Call it from after_create_session or before_run, or between runs with hs_session_raw, and again after each recovery. The
+ * provider is copied with its name and identity; its `self` is borrowed as long as the session lives.
  *
- * Failing, it is not added, and what waits goes on waiting. HS_ALREADY_EXISTS: there is one of that name.
- * HS_FAILED_PRECONDITION: an identity or a version that does not fit (state.h), no open session, or a call from a
- * provider's load. HS_INVALID_ARGUMENT: a name that may not be, a function that is missing. HS_DATA_LOSS or HS_NOT_FOUND:
- * what is to be read again was damaged or deleted. Else what load returned. */
+ * Until state of the checkpoint is added, the session keeps it: up to 64 MiB in memory, more in the checkpoint itself.
+ * Saves before the first training run include it, later ones do not; the log then has a warning.
+ *
+ * On failure the state is not added, and the session still keeps the checkpoint's:
+ *
+ *   HS_ALREADY_EXISTS           the name is in use
+ *   HS_FAILED_PRECONDITION      identity or version do not match (state.h), no session is open, or called by a load
+ *   HS_INVALID_ARGUMENT         an invalid name, or a missing function
+ *   HS_DATA_LOSS, HS_NOT_FOUND  the checkpoint was damaged or deleted
+ *   others                      the code of `load` */
 HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_provider *provider, hs_error *err);
-/* Adds a variable while the session is open, for memory that exists only after the first step has begun:
+/* Adds a variable while the session is open, for memory that the first step allocates:
  *
  *     while (hs_step_begin(session)) {
  *         if (!model.m_memory) {
@@ -310,85 +307,89 @@ HS_API hs_code hs_raw_session_add_state(hs_raw_session *session, const hs_state_
  *         hs_step_end(session);
  *     }
  *
- * def  as for a graph, without flags; copied with its name. The memory is the program's, on the host or on a device (data,
- *      HS_DATA_AT or locate), and must live as long as the session
+ * def  without flags, and with data, HS_DATA_AT or locate. Copied with its name. The memory is borrowed as long as the
+ *      session lives
  *
- * If the checkpoint that was restored has the variable, it is set at once; else it keeps its value, and the log has a
- * warning if a checkpoint was restored. From then on it is saved and restored like the graph's variables. A restore of a
- * checkpoint that was saved before it was added sets it to its first value: `initial`, `initialize`, or zeros. It is not in
- * the graph, so it can be neither fetched nor an input. Call it when hs_raw_session_add_state may be called, and again
- * after a recovery. What that comment says of state that waits holds for such variables, too.
+ * If the restored checkpoint has the variable, it is set immediately. If it has not, the variable keeps its value, and the
+ * log has a warning. A restore of a checkpoint from before the call sets it to its first value: `initial`, `initialize`, or
+ * zeros. It is not in the graph, so that it cannot be fetched or be an input. When to call it, and how long the session
+ * keeps the checkpoint's value: as hs_raw_session_add_state.
  *
- * Returns HS_ALREADY_EXISTS if the session has a variable of this name, HS_FAILED_PRECONDITION without an open session or
- * from a provider's load, HS_INVALID_ARGUMENT for an invalid definition or another type or shape in the checkpoint,
- * HS_DATA_LOSS or HS_NOT_FOUND if the checkpoint was damaged or deleted meanwhile. On failure it is not added. */
+ * On failure it is not added: HS_ALREADY_EXISTS if the name is in use, HS_INVALID_ARGUMENT for an invalid definition or
+ * another dtype or shape in the checkpoint, and the other codes of hs_raw_session_add_state. */
 HS_API hs_code hs_raw_session_add_variable(hs_raw_session *session, const hs_variable_def *def, hs_error *err);
-/* hs_session_request_save, hs_session_request_stop of the session. Any thread. */
+/* As hs_session_request_save and hs_session_request_stop. Any thread, any signal handler. */
 HS_API void hs_raw_session_request_save(hs_raw_session *session);
 HS_API void hs_raw_session_request_stop(hs_raw_session *session);
-/* Metrics: what an evaluation, or the program, says of the model as it was at a step, for whoever looks for it (early
- * stopping, savers that keep the best). A name has its latest value. A restore clears the board, for the steps that follow
- * have the numbers of others. The name is copied. HS_RESOURCE_EXHAUSTED, HS_INVALID_ARGUMENT for no name. */
+/* Sets a metric: the result of an evaluation of the model at `step`, for hooks such as early stopping and savers with
+ * keep_best. A name has one value, the latest. A restore clears all. The name is copied. Errors: HS_RESOURCE_EXHAUSTED,
+ * HS_INVALID_ARGUMENT without a name. */
 HS_API hs_code hs_raw_session_set_metric(hs_raw_session *session, const char *name, double value, int64_t step,
                                          hs_error *err);
-/* For hooks: says what they do until it is said again, and returns what it was before, to be said at the end. */
+/* Sets the phase and returns the one before. Set that again at the end. */
 HS_API hs_phase hs_raw_session_enter_phase(hs_raw_session *session, hs_phase phase);
-/* Failures that the training gets over: of hooks of best effort, which the session counts itself, and of others who say so,
- * such as savers on a full disk. They are counted by `who`, and belong to the outcome. */
+/* Counts a failure that training continues after, under the name `who`, for the outcome. The session itself counts those of
+ * best-effort hooks. */
 HS_API void hs_raw_session_report_failure(hs_raw_session *session, const char *who, const hs_error *error);
-/* Tells the session that the state of `step` is durable: the outcome's last_saved_step. */
+/* Reports that the state of `step` is on disk (hs_outcome.last_saved_step). For savers. */
 HS_API void hs_raw_session_record_save(hs_raw_session *session, int64_t step);
-/* Sets how long a save takes (hs_raw_session_save_secs). For savers, and for whoever knows better before the first save. */
+/* Sets the seconds of a save (hs_raw_session_save_secs). Values of 0 and less are ignored. */
 HS_API void hs_raw_session_set_save_secs(hs_raw_session *session, double secs);
-/* Tells whoever saves that nothing is to be saved from now on, for what is in memory is not worth it (a loss that is not
- * finite): the newest checkpoint stays what it is. `why` is copied; the first reason counts. NULL, and the code
- * HS_OK: no reason is known. What a recovery, hs_saver_restore or hs_raw_session_restore_copy brings back may be saved
- * again. */
+/* Forbids further saves, because the state in memory is not worth keeping (a loss that is not finite). The newest
+ * checkpoint stays. A recovery, hs_saver_restore and hs_raw_session_restore_copy allow saves again.
+ *
+ * why  copied; the first reason is kept. NULL or HS_OK: no reason is known */
 HS_API void hs_raw_session_refuse_saves(hs_raw_session *session, const hs_error *why);
 
-/* A copy in memory of all that a checkpoint would hold: variables and state. */
+/* A copy of variables and state in memory, with the contents of a checkpoint. */
 typedef struct hs_state_copy hs_state_copy;
-/* Copies the state as it is now. *copy is NULL before, or an earlier copy of the same session, whose memory is used again.
- * Failing, an earlier copy is as it was, or says so when it is restored (HS_FAILED_PRECONDITION), and its step is -1.
- * HS_RESOURCE_EXHAUSTED; what the backend or a provider's save returned. It may outlive the session, but not what the
- * session's environment points to. */
+/* Copies the current variables and state.
+ *
+ * copy  NULL, or an earlier copy of the same session, whose memory is reused. The caller frees it. It may outlive the
+ *       session, but not the session's environment
+ *
+ * Returns HS_OK, HS_RESOURCE_EXHAUSTED, or the code of the backend or of a provider's save. On failure an earlier copy is
+ * unchanged, or lost: then its step is -1, and restoring it fails with HS_FAILED_PRECONDITION. */
 HS_API hs_code hs_raw_session_copy_state(hs_raw_session *session, hs_state_copy **copy, hs_error *err);
-/* Sets variables and state to what was copied, as a restore does: hs_raw_session_restores counts it, versions and
- * identities of states must fit, and what nobody takes of them waits. It is of no checkpoint: hs_raw_session_restored_from
- * is NULL afterwards, and the next save of any saver leaves what was saved later than this step as after a rollback. The
- * copy stays. Also into a later session of the same graph. What can fail does so before anything is changed, but for a
- * provider's load and the backend's writing. HS_NOT_FOUND, HS_INVALID_ARGUMENT: another graph's. */
+/* Sets variables and state to those of the copy, which stays valid. Also in a later session of the same graph.
+ *
+ * It counts as a restore (hs_raw_session_restores). hs_raw_session_restored_from is NULL afterwards. The next save abandons
+ * checkpoints of later steps, as after a rollback. State without a provider is kept as in hs_raw_session_add_state.
+ *
+ * Returns HS_OK; HS_NOT_FOUND or HS_INVALID_ARGUMENT for the copy of another graph; HS_FAILED_PRECONDITION if the copy was
+ * lost, or a version or identity does not match; or the code of a provider or the backend. Only failures of a provider's
+ * load and of the backend's writing leave the state partly restored. */
 HS_API hs_code hs_raw_session_restore_copy(hs_raw_session *session, const hs_state_copy *copy, hs_error *err);
-/* The global step of what was copied; -1: there was none. */
+/* Returns the global step of the copy. -1: none, or the copy was lost. */
 HS_API int64_t hs_state_copy_step(const hs_state_copy *copy);
 HS_API void hs_state_copy_free(hs_state_copy *copy);
 
 /* The raw session: event files. */
 
-/* The writer for a hook's events, ready for the first of them: in one call, what the next functions do. Call it in
- * after_create_session, or in before_run before the first event of each creation of the session.
+/* Gets the writer for a hook's events. It does what the next functions do. Call it in after_create_session, or in
+ * before_run before the first event after each creation.
  *
- * directory  of the session's writer (hs_raw_session_summary_writer); NULL: none
- * given      a writer of the program's own (hs_raw_session_use_writer), in place of `directory`; NULL: none
- * writer     set to the writer, which the session flushes before each boundary; NULL if neither is given, or after an error
+ * directory  selects the session's writer for it (hs_raw_session_summary_writer). NULL: none
+ * given      the program's writer (hs_raw_session_use_writer), in place of `directory`. NULL: none
+ * writer     receives the writer, which the session flushes before each boundary. NULL if both are NULL, or on failure
  *
- * Writes the START record (hs_raw_session_log_start). The errors are those of the three functions. The session's thread.
- * TensorFlow: SummaryWriterCache.get, and the START record of SummarySaverHook. */
+ * Also writes the START record (hs_raw_session_log_start). Errors: those of the three functions. TensorFlow:
+ * SummaryWriterCache.get. */
 HS_API hs_code hs_raw_session_event_writer(hs_raw_session *session, const char *directory, hs_summary_writer *given,
                                            hs_summary_writer **writer, hs_error *err);
-/* The event-file writer for a directory, which is made if it is missing: the one that the process shares
- * (hs_summary_writer_shared), got when it is first asked for, flushed before each boundary, closed with the session, whose
- * it is. */
+/* Gets the writer for a directory, which is created if missing. The process shares one writer per directory
+ * (hs_summary_writer_shared). The session flushes it before each boundary and closes it. */
 HS_API hs_code hs_raw_session_summary_writer(hs_raw_session *session, const char *directory, hs_summary_writer **writer,
                                              hs_error *err);
-/* A writer of the program's own, to be flushed before each boundary too. It must outlive the session. */
+/* Makes the session flush a writer of the program before each boundary. Borrowed as long as the session lives. */
 HS_API hs_code hs_raw_session_use_writer(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
-/* Flushes a writer (summary.h) for a hook. An error that the writer goes on from is none: it is counted and belongs to the
- * outcome, under "summary writer" (hs_raw_session_report_failure). The session's thread. */
+/* Flushes a writer (hs_summary_writer_flush) for a hook. An error that the writer recovers from is not returned: it is
+ * counted under "summary writer" (hs_raw_session_report_failure). */
 HS_API hs_code hs_raw_session_flush_writer(hs_raw_session *session, hs_summary_writer *writer, bool sync, hs_error *err);
-/* Says in one of these that the run begins at the step after the present one (a session log START): TensorBoard then drops
- * what a run that crashed, or this session before it was lost, has written from there on. Once for each creation of the
- * session, however many ask: call it before the first event. HS_INVALID_ARGUMENT: the session does not know the writer. */
+/* Writes a START record, so that TensorBoard discards the points of a crashed or lost run from the next step on. Call it
+ * before the first event. Only the first call after each creation of the session has an effect.
+ *
+ * writer  from hs_raw_session_summary_writer or hs_raw_session_use_writer; otherwise HS_INVALID_ARGUMENT */
 HS_API hs_code hs_raw_session_log_start(hs_raw_session *session, hs_summary_writer *writer, hs_error *err);
 
 HS_END_DECLS

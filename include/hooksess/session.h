@@ -4,58 +4,60 @@
 
 #include <hooksess/scaffold.h>
 
-/* Hooked sessions. TensorFlow: SingularMonitoredSession, StepContext.
+/* A session restores the variables of a graph, runs it, and calls hooks around each run. To get the usual hooks too
+ * (checkpoints, summaries, log lines), use training_session.h.
  *
- * Threads: one at a time per object. Any thread and any signal handler may call hs_session_request_stop,
- * hs_session_request_done and hs_session_request_save, any thread hs_session_poll.
- * Functions that take a session take NULL: it is a session that could not be opened, stopped already, and the calls that
- * run it fail with HS_FAILED_PRECONDITION.
+ *     hs_session *session = hs_session_open(hs_graph_backend(graph), HS_SESSION_OPTIONS(.checkpoint_dir = "run"), &err);
+ *     while (!hs_session_should_stop(session))
+ *         if (hs_session_run(session, "train", NULL))
+ *             break;
+ *     hs_outcome outcome = hs_session_close(session, &err);
+ *     return hs_outcome_exit_code(&outcome);
  *
- * Why a session was not opened, or failed, is reported once: in `err` of the call that opens or closes it, or in the log if
- * that `err` is NULL. */
+ * All functions accept a NULL session, which stands for a session that could not be opened. It has stopped, and calls that
+ * run it fail with HS_FAILED_PRECONDITION. The error of a session is reported by the call that opens or closes it. If
+ * `err` of that call is NULL, the log has it. TensorFlow: SingularMonitoredSession, StepContext.
+ *
+ * Threads: one thread at a time per object. Any thread and any signal handler may call hs_session_request_stop,
+ * hs_session_request_done and hs_session_request_save. Any thread may call hs_session_poll. */
 
 HS_BEGIN_DECLS
 
 typedef struct hs_session hs_session;
 
-/* What a session does about the checkpoints of its checkpoint_dir. */
+/* What opening does with the checkpoints in checkpoint_dir. */
 typedef enum hs_restore_policy {
-    HS_RESTORE_IF_PRESENT = 0, /* goes on from the newest valid one, if there is any */
-    HS_RESTORE_REQUIRE = 1,    /* there must be one: HS_NOT_FOUND */
-    HS_RESTORE_NEVER = 2       /* starts anew. What is saved then takes the place of what is there, which is kept aside */
+    HS_RESTORE_IF_PRESENT = 0, /* restores the newest valid one. Without one, initializes the variables */
+    HS_RESTORE_REQUIRE = 1,    /* restores the newest valid one. Without one, fails with HS_NOT_FOUND */
+    HS_RESTORE_NEVER = 2       /* initializes. The first save renames checkpoints of later steps to PREFIX.abandoned */
 } hs_restore_policy;
 
-/* Recovery: a run that fails with HS_ABORTED or HS_UNAVAILABLE, or a thread that reports one of these to the coordinator,
- * means that the backend's session is lost, and not the training. It is closed, with its threads, and another one is made:
- * restored from the newest checkpoint of checkpoint_dir, or else from a copy that was taken at the opening, as it is where
- * restore_options leave variables out, until a checkpoint of its own is there; every hook's
- * after_create_session is called again. Then the call that was interrupted is made again from its beginning. Each recovery
- * is a line in the log. Without an hs_recovery these codes are errors like any other. TensorFlow: MonitoredSession.
+/* Recovery from a lost session of the backend. A session is lost if a run, or a thread of the coordinator, fails with
+ * HS_ABORTED or HS_UNAVAILABLE. Without an hs_recovery, these codes are errors like any other.
  *
- * If a thread has reported another error, or reports one while it is stopped for the recovery, the session fails with that
- * error instead. A report of a lost session that comes after the training has ended is a warning in the log.
+ *   1. The lost session and its threads are closed. The log has a warning.
+ *   2. A new session is restored from the newest checkpoint in checkpoint_dir. Until this session has saved, it is restored
+ *      from a copy in memory, made at the opening, if checkpoint_dir has no checkpoint, the policy is HS_RESTORE_NEVER, or
+ *      restore_options left out variables.
+ *   3. after_create_session of each hook is called again, with a new coordinator. Start threads and add late state
+ *      (hs_raw_session_add_state) there. The old coordinator stays stopped, and valid until the session is closed.
+ *   4. The interrupted call is repeated from its start. If a hook reports that the training is already complete, the call
+ *      returns HS_STOP instead.
  *
- * A hook that finds nothing left to do where it was restored (as at the opening) ends it: the call returns HS_STOP.
- *
- * The coordinator is another one afterwards; the old one stays stopped, and valid until the session is closed. So start
- * threads of your own, and add late state (hs_raw_session_add_state), in a hook's after_create_session, which comes again.
- */
+ * Opening is repeated in the same way. If a thread also reports another error, the session fails with that error. If the
+ * loss is reported after the end of the training, the log has a warning only. TensorFlow: MonitoredSession. */
 typedef struct hs_recovery {
     size_t size;
-    /* Recoveries in a row that bring the training no further than where it first failed, before its error is returned; how
-     * far it is, is its global step, or the newest that is saved where that cannot be read (without either they count over
-     * the whole session). 0: 10; HS_NEVER: no recovery */
+    /* Consecutive recoveries without progress before the error is returned. Progress is measured by the global step, or by
+     * the newest saved step if the global step cannot be read. 0: 10. HS_NEVER: no recovery */
     int64_t max_attempts;
-    /* Waited before the second of them, and twice as long before each further one, up to a minute; ended by a stop request.
-     * 0: 1 */
+    /* Seconds before the second attempt, doubled for each further one up to 60. A stop request ends the wait. 0: 1 */
     double backoff_secs;
-    /* A state of more bytes is not copied when the session is opened: until there is a checkpoint, recovery initializes
-     * again, or fails where variables are the program's own memory. 0: 1 GiB; HS_NEVER: no limit */
+    /* Largest state in bytes to copy at the opening. Without a copy, recovery before the first save initializes again, or
+     * fails if the program owns the memory of a variable. 0: 1 GiB. HS_NEVER: no limit */
     int64_t snapshot_limit;
-    /* The interrupted call, or the first one after a thread's report, is not made, but returns HS_ABORTED when the session
-     * is restored, so that the caller makes its batch anew: `if (code == HS_ABORTED && !hs_session_should_stop(s))
-     * continue;`. A stop that is requested instead ends the session well. What queues or ops of a graph read is restored,
-     * and needs none of this. */
+    /* Recover, but do not repeat the interrupted call: return HS_ABORTED, so that the caller can prepare its batch again.
+     * `if (code == HS_ABORTED && !hs_session_should_stop(s)) continue;`. Input from queues and ops needs no such code */
     bool return_aborted;
     unsigned char reserved[7];
 } hs_recovery;
@@ -63,140 +65,141 @@ typedef struct hs_recovery {
 
 typedef struct hs_session_options {
     size_t size;
-    const char *checkpoint_dir;    /* restore the newest valid checkpoint that is there, if any; "" and NULL: do not */
-    const char *checkpoint_prefix; /* restore this one, which must exist. Not together with checkpoint_dir */
+    const char *checkpoint_dir;    /* restore its newest valid checkpoint. NULL and "": restore nothing */
+    const char *checkpoint_prefix; /* restore this checkpoint, which must exist. Not with checkpoint_dir */
     const char *summary_dir;       /* event files of hooks that name no directory (hs_scalars). NULL: checkpoint_dir */
-    /* How to restore; NULL: everything. Must live as long as the session if it recovers */
+    /* How to restore. Its lists are borrowed if the session recovers. NULL: restore everything */
     const hs_restore_options *restore_options;
-    hs_restore_policy restore; /* what to do about checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
-    bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 has it saved: see hs_session_request_stop */
-    /* Somebody else initializes and restores: wait until all is ready. That somebody must be able to: in an embedded graph,
-     * each session has the variables that are not in the program's memory to itself (the global step, too, unless
-     * hs_graph_global_step is given a place). TensorFlow: WorkerSessionCreator */
+    hs_restore_policy restore; /* with checkpoint_dir. 0: HS_RESTORE_IF_PRESENT */
+    bool signals;              /* SIGTERM and SIGINT stop the session, SIGUSR1 saves it (hs_session_request_stop) */
+    /* Another session, the chief, initializes and restores: wait until the variables are ready. In an embedded graph, the
+     * chief reaches only variables in the program's memory; so pass `data` to hs_graph_global_step, too. TensorFlow:
+     * WorkerSessionCreator */
     bool is_worker;
-    bool take_scaffold; /* the session frees the scaffold, also when opening fails */
+    bool take_scaffold; /* the session frees the scaffold, also if opening fails */
     unsigned char reserved[1];
-    double signal_grace_secs;    /* with `signals`: how long the process may live on after one. 0: 30, HS_NEVER: no limit */
-    const hs_recovery *recovery; /* NULL: none (TensorFlow: SingularMonitoredSession). Copied */
-    /* A worker waits at most so long; then opening fails with HS_DEADLINE_EXCEEDED. 0: 1800, as TensorFlow's
-     * WorkerSessionCreator; HS_NEVER: no limit */
+    double signal_grace_secs;    /* with signals: seconds from the first signal to the kill. 0: 30. HS_NEVER: no limit */
+    const hs_recovery *recovery; /* NULL: no recovery. Copied */
+    /* With is_worker: seconds to wait for the chief. Then opening fails with HS_DEADLINE_EXCEEDED. 0: 1800. HS_NEVER: no
+     * limit */
     double max_wait_secs;
-    double recovery_wait_secs; /* between one look and the next; 0: 30 */
-    /* For threads to end in when the session is closed, or recovers; 0: 120, HS_NEVER: no limit. Who takes longer is
-     * named in the log, and left behind */
+    double recovery_wait_secs; /* with is_worker: seconds between polls while waiting for the chief. 0: 30 */
+    /* Seconds to wait for threads at close or recovery. Slower threads are named in the log and keep running. 0: 120.
+     * HS_NEVER: no limit */
     double stop_grace_secs;
-    const char *target;    /* where the backend runs; NULL: in this process. Passed through */
-    hs_bytes config;       /* a serialized ConfigProto, passed through to the backend; copied */
-    hs_scaffold *scaffold; /* NULL: one of the session's own, all defaults. Stays the caller's */
-    const hs_hook *hooks;  /* HS_HOOKS(...), in their order; the array is copied */
+    const char *target;    /* where the backend runs, passed to it. NULL: in this process */
+    hs_bytes config;       /* a serialized ConfigProto, passed to the backend. Copied */
+    hs_scaffold *scaffold; /* NULL: the defaults. Borrowed, except with take_scaffold */
+    const hs_hook *hooks;  /* HS_HOOKS(...), called in this order. The array is copied */
 } hs_session_options;
 #define HS_SESSION_OPTIONS(...) HS_OPTIONS(hs_session_options, __VA_ARGS__)
 
-/* Opens a session: begin of every hook, the scaffold finalized, the backend's session made, its variables restored or
- * initialized, the ready checks, after_create_session of every hook, and their first boundary. The session takes the hooks:
- * it destroys them, also when opening fails (but for options that cannot be read: their size is wrong). Backend and graph
- * stay the caller's and must outlive it. Failing, it closes what was opened (close of each hook whose begin was called) and
- * returns NULL with the first error.
+/* Opens a session: calls begin of each hook, finalizes the graph, restores or initializes the variables, and calls
+ * after_create_session and boundary of each hook.
  *
- * hs_session_close(NULL, &err) makes an outcome of that error. So pass the same `err` to both, and do not change it between
- * them. hs_outcome_from_error makes the outcome without a session. */
+ * backend  borrowed with its graph until the session is closed
+ * options  NULL: the defaults. The session frees the hooks, also on failure, but not if the options have a wrong size
+ *
+ * On failure it calls close of the hooks that began, and returns NULL with the first error. Pass the same `err` to
+ * hs_session_close(NULL, &err), which makes an outcome from it. Blocks while it restores or waits for a chief. */
 HS_API hs_session *hs_session_open(hs_backend backend, const hs_session_options *options, hs_error *err);
 
-/* True when the loop is to end: a stop was requested, the session failed to open or could not recover, or a run came to the
- * end of the input. A thread's error from which the next run will recover is none. */
+/* Returns true if the loop must end: a stop was requested, the input has ended, a step has failed, or recovery failed. A
+ * failed hs_session_run does not count: check its result. Also true for NULL. */
 HS_API bool hs_session_should_stop(const hs_session *session);
 
-/* One run of one op, without values. See hs_session_run_args. */
+/* Runs one op or tensor without returning values. Errors: as hs_session_run_args. */
 HS_API hs_code hs_session_run(hs_session *session, const char *op, hs_error *err);
 
-/* One run with hooks: before_run of each, one run of the backend with everything that was asked for, after_run of each.
- * *values (values may be NULL; *values is NULL after a failure) has what `args` asked for, in their shape, borrowed until
- * the session's next run. `args` NULL asks for nothing. HS_OUT_OF_RANGE: the input has ended. HS_STOP: the session was
- * lost, and is recovered where a hook has nothing left to do: no run was made. HS_FAILED_PRECONDITION: a hook's stop was in
- * force already, two feeds of one tensor, or a call from inside a callback; other codes come from hooks
- * and backend with their messages.
- */
+/* Makes one run with hooks: before_run of each hook, one run of the backend for all requests, then after_run of each hook.
+ *
+ * args    fetches and feeds. NULL: none
+ * values  receives the fetched values in the shape of `args`, borrowed until the session's next run. NULL on failure. May
+ *         be NULL
+ *
+ * Returns HS_OK, the code of a hook or of the backend, or one of these:
+ *
+ *   HS_OUT_OF_RANGE          the input has ended
+ *   HS_STOP                  a hook or an op stopped the run, or training was already complete after a recovery
+ *   HS_INVALID_ARGUMENT      the args are invalid
+ *   HS_NOT_FOUND             the graph has no such op or tensor
+ *   HS_FAILED_PRECONDITION   a hook had requested a stop, an earlier step or recovery failed, a tensor was fed twice, or
+ *                            the call came from a callback */
 HS_API hs_code hs_session_run_args(hs_session *session, const hs_run_args *args, const hs_run_values **values,
                                    hs_error *err);
 
-/* A step function makes one step's runs itself. It returns HS_OK, HS_STOP (from hs_step_context_request_stop), or a
- * failure's code with a message. TensorFlow: run_step_fn. */
+/* A function that makes the runs of one step. Returns HS_OK, HS_STOP (hs_step_context_request_stop), or a code with a
+ * message. TensorFlow: run_step_fn. */
 typedef struct hs_step_context hs_step_context;
 typedef hs_code (*hs_session_run_step_fn)(void *user, hs_step_context *step, hs_error *err);
 
-/* Calls `step` and returns what it returns. HS_STOP: it asked to stop; hs_session_should_stop is then true. In a session
- * that recovers, HS_ABORTED and HS_UNAVAILABLE have it called again, from its beginning. */
+/* Calls `step` and returns its result. After HS_STOP, hs_session_should_stop is true. With recovery, a lost session is
+ * recovered and `step` is called again. */
 HS_API hs_code hs_session_run_step(hs_session *session, hs_session_run_step_fn step, void *user, hs_error *err);
 HS_API hs_raw_session *hs_step_context_session(const hs_step_context *step);
-/* One run with hooks. Values are borrowed until the session's next run. HS_STOP if a hook asked to stop in an earlier run
- * of the same step: return it. */
+/* As hs_session_run_args, in a step function. Returns HS_STOP if a hook requested a stop in an earlier run of this step;
+ * then return HS_STOP. */
 HS_API hs_code hs_step_context_run_with_hooks(hs_step_context *step, const hs_run_args *args, const hs_run_values **values,
                                               hs_error *err);
-/* return hs_step_context_request_stop(step); */
+/* Stops the session after this step, and returns HS_STOP: `return hs_step_context_request_stop(step);`. */
 HS_API hs_code hs_step_context_request_stop(hs_step_context *step);
 
-/* A loop that computes its steps itself, without ops, stays its owner's:
+/* A step that the program computes itself, without ops:
  *
  *     while (hs_step_begin(session)) {
  *         train_step(&model); // on memory that the graph knows as variables and values
  *         hs_step_end(session);
  *     }
  *
- * hs_step_begin calls every hook's before_run, for a run of kind TRAIN. False: the loop is to end (hs_session_should_stop),
- * or a hook failed. hs_step_end advances the global step by one, fetches what the hooks have asked for, and calls their
- * after_run, and boundaries where they ask for them; an error is returned, ends the loop, and shows when the session is
- * closed, so that nobody needs to look at it: the first one counts, and no more runs are made after it. What hooks feed is
- * there for what hooks fetch; the memory that the step works on is not touched by it. Between the two,
- * hs_session_global_step is the step before; raw runs may be made, and no others. A session that is closed between the two
- * was left in the middle of a step: the step is discarded, a warning says so, and the session was interrupted (hs_outcome).
- * So end each step that was begun. If a batch is no good, draw another one within the step. One that is begun before the
- * last was ended is an error of the loop's, and so is an end without a beginning.
+ * hs_step_begin calls before_run of each hook, with kind HS_RUN_TRAIN. It returns false when the loop must end: a stop was
+ * requested, the input has ended, or a hook failed.
  *
- * To leave the loop early, call hs_session_request_stop, then hs_step_end as always: the next hs_step_begin returns false,
- * and the session was interrupted. If the training is done, call hs_session_request_done instead. A break after hs_step_end
- * closes a training that counts as done, too. If the reason is an error of the program, call hs_session_fail before.
+ * hs_step_end adds 1 to the global step, fetches the tensors that hooks requested, and calls after_run, then boundary if
+ * requested. You may ignore its result: the first error ends the loop, and hs_session_close reports it. Background saves
+ * have finished copying when it returns, so the program may write to its memory again.
  *
- * The memory is the caller's from hs_step_end on: copies that a save takes beside the runs (overlap) are finished before it
- * returns.
+ *   in the step         hs_session_global_step returns the step before. Only raw runs are allowed
+ *   leave the loop      call hs_session_request_stop, or hs_session_request_done if the training is complete, and end the
+ *                       step. If the program failed, call hs_session_fail before
+ *   `break` in a step   discards the step when the session is closed: nothing is saved, and the session is interrupted
+ *   `break` after one   closes the session as if the training were complete
+ *   wrong order         two begins, or an end without a begin, fail the session
+ *   exceptions          the step may throw or call longjmp
+ *   other counters      start at zero again when the training resumes. Use hs_session_global_step, or name the counter in
+ *                       hs_graph_global_step. If the program changes the global step itself, the session fails with
+ *                       HS_FAILED_PRECONDITION
+ *   lost session        hs_step_begin recovers and begins the restored step. hs_step_end recovers and returns HS_ABORTED;
+ *                       the loop continues at the restored step
  *
- * The code between the two may throw C++ exceptions and use longjmp: no function of the library is left by it.
- *
- * Only hs_step_end advances the global step. If the program changes it as well, as a step++ that is left in the loop does,
- * the session fails with HS_FAILED_PRECONDITION. A counter of the program's own is the global step only if
- * hs_graph_global_step names it. Any other counter starts again when the training is resumed: name it, or read
- * hs_session_global_step.
- *
- * The graph needs a global step (hs_graph_global_step; a training session makes one for a graph without ops), and its
- * backend has to be able to advance it: HS_UNIMPLEMENTED. What a lost session (hs_recovery) would need to be made again
- * here, the caller's step, is the caller's: hs_step_end recovers, returns HS_ABORTED, and the loop goes on from the step
- * that was restored. What was lost before the step began, hs_step_begin recovers from, and the step is the restored one's.
- */
+ * HS_UNIMPLEMENTED: the graph has no global step (hs_graph_global_step), or the backend cannot advance it. A training
+ * session adds a global step to a graph without ops. */
 HS_API bool hs_step_begin(hs_session *session);
 HS_API hs_code hs_step_end(hs_session *session);
 
-/* Asks the session to stop: hs_session_should_stop is true from now on. A run that is being made is finished, and one that
- * is begun before the caller looks is made; but whoever waits in it for an element of a queue, between the batches of an
- * evaluation, or to try again something that failed, waits no longer (HS_STOP, a good end). It ends before it was done
- * (hs_outcome.interrupted), unless a hook says at the same step that it is done. Any thread, any signal handler.
+/* Requests a stop before the training is complete (hs_outcome.interrupted). hs_session_should_stop is true from now on. The
+ * current run is completed, as is a run that begins before the loop checks. A wait for a queue, an evaluation and a pause
+ * between attempts end early with HS_STOP. If a hook reports completion at the same step, the session is not interrupted.
+ * Any thread, any signal handler.
  *
- * With hs_session_options.signals the session does so itself, from its opening to its closing:
- *   SIGTERM, SIGINT   the first asks it to stop, and closing it saves: "SIGTERM: stopping after step 31" and "saved step
- * 31; start again to continue" are in the log. It has signal_grace_secs for that, and the log says when saving takes longer
- * than that, as soon as it is known (savers then save more often). After a second one of these, closing saves nothing any
- * more; a third finds the signals as they were before. What comes within half a second of the first is one with it:
- * timeout, for one, signals a process and then its group. SIGUSR1           has it saved (hs_session_request_save).
- * Handlers that were there before are called too, and are back when the last session with signals is closed. A signal that
- * was ignored (SIGINT of a background job) stays so. The handlers do nothing but note the signal in memory; system calls
- * are restarted. In a process that is forked they do what they did before the session. At most 16 sessions of a process at
- * once: HS_RESOURCE_EXHAUSTED. */
+ * With hs_session_options.signals, signals do this from opening to closing:
+ *
+ *   signal            effect
+ *   SIGTERM, SIGINT   the first stops the session as this function does. Closing saves, if there is a saver. The log has
+ *                     "SIGTERM: stopping after step 31" and "saved step 31; start again to continue"
+ *   a second one      closing saves nothing. Within 0.5 s of the first it does not count: `timeout` signals twice
+ *   a third one       ends the process, unless the program had a handler
+ *   SIGUSR1           as hs_session_request_save
+ *
+ * If a save takes longer than signal_grace_secs, the log has a warning, and savers save more often. The program's earlier
+ * handlers are also called, and are restored when the last such session is closed. Ignored signals stay ignored.
+ * Interrupted system calls are restarted. Forked processes are not affected. A process may have 16 such sessions at the
+ * same time: HS_RESOURCE_EXHAUSTED. */
 HS_API void hs_session_request_stop(hs_session *session);
-/* Stops the session as hs_session_request_stop does, but because the training is done: it is not interrupted
- * (hs_outcome.interrupted), and hs_outcome_exit_code is 0. This also holds if a signal, a hook or hs_session_request_stop
- * interrupts the session in the same step. A step that was begun must be ended: closing in the middle of it interrupts the
- * session all the same.
+/* Requests a stop because the training is complete: the session is not interrupted, and hs_outcome_exit_code is 0. This
+ * also holds if a signal or a hook interrupts the session in the same step. A step that has begun must still be ended.
  *
- * Checkpoints do not say that the training is done. A program that is started again resumes from the last checkpoint and
- * trains until it calls this function again: at least one step, unless it calls it before the first one:
+ * Checkpoints do not record completion. A program that is started again makes at least one more step, unless it calls this
+ * function before the first one:
  *
  *     if (is_good_enough(&model))
  *         hs_session_request_done(session);
@@ -207,32 +210,29 @@ HS_API void hs_session_request_stop(hs_session *session);
  *             hs_session_request_done(session);
  *     }
  *
- * Hooks call hs_run_context_request_stop, which means the same. Any thread, any signal handler. Beyond TensorFlow. */
+ * Hooks call hs_run_context_request_stop instead. Any thread, any signal handler. */
 HS_API void hs_session_request_done(hs_session *session);
-/* Asks every saver to save, and whatever has a trigger with on_request to do what it does, after the run that is being made
- * or the next one. Any thread, any signal handler. */
+/* Requests a save from each saver, and the action of each trigger with on_request, after the current or the next run. Any
+ * thread, any signal handler. */
 HS_API void hs_session_request_save(hs_session *session);
-/* hs_session_should_stop for whoever is in the middle of something: a step function, an op that takes minutes, a loop of a
- * hook's, another thread. A load from memory, and as such cheap enough for an inner loop. It also tells the watchdog that
- * somebody is alive. */
+/* Returns true if long work should end early: in a step function, an op, a hook or another thread. Cheap enough for an
+ * inner loop. Also reports progress to the watchdog. Any thread. */
 HS_API bool hs_session_poll(hs_session *session);
 
-/* The caller leaves the loop because of an error of its own: closing then calls no end. `why` is copied. Its code HS_OK
- * takes an earlier one back; HS_STOP and HS_OUT_OF_RANGE end the session normally, unless its last run failed. NULL: an
- * error without a reason (HS_UNKNOWN). */
+/* Reports an error of the program. Closing then calls no `end`, so that nothing is saved.
+ *
+ * why  copied. HS_OK withdraws an earlier report. HS_STOP and HS_OUT_OF_RANGE end the session normally, unless its last run
+ *      failed. NULL: HS_UNKNOWN */
 HS_API void hs_session_fail(hs_session *session, const hs_error *why);
 
-/* Ends the session and frees it: the pointer is dead afterwards, so set it to NULL where it is used again. If its last run
- * was good or ended with HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was not called, every hook's end is called, and
- * their last boundary; otherwise none. Then threads are stopped and waited for, hooks closed, event files and the
- * backend's session closed: each whatever fails before it. The outcome tells how it went; `err` gets the outcome's error,
- * the first there was.
+/* Ends and frees the session. If the last run succeeded, or returned HS_OUT_OF_RANGE or HS_STOP, and hs_session_fail was
+ * not called, it calls end and then boundary of each hook. It always stops and joins the threads, calls close of each
+ * hook, and closes event files and the backend's session.
  *
- * Of NULL: an outcome made of `err`, as it is left by the call that could not open; with nothing in `err`, the error is
- * that there is no session (HS_FAILED_PRECONDITION).
+ * Returns the outcome, and copies its error, the first one, to `err`. For NULL it makes an outcome of `err`, as
+ * hs_session_open left it. Blocks up to stop_grace_secs, and while hooks save.
  *
- * What follows the loop runs also if the session could not be opened, failed or was interrupted. So look at the outcome
- * before you use what was trained:
+ * The code after the loop also runs if the session failed or was interrupted. Check the outcome before you use the model:
  *
  *     hs_outcome outcome = hs_session_close(session, &err);
  *     if (hs_outcome_exit_code(&outcome) == 0)
@@ -240,33 +240,33 @@ HS_API void hs_session_fail(hs_session *session, const hs_error *why);
  */
 HS_API hs_outcome hs_session_close(hs_session *session, hs_error *err);
 
-/* The outcome as it would be if the session were closed now, but for what closing brings with it. Of NULL: as from
- * hs_session_close without an error. */
+/* Returns the outcome that closing the session now would have, apart from failures during closing. */
 HS_API hs_outcome hs_session_outcome(hs_session *session);
 
-/* NULL or zero of a NULL session. The raw session is the session's. */
+/* Parts of the session. NULL or zeros for a NULL session. Borrowed until it is closed; the coordinator changes with a
+ * recovery. */
 HS_API hs_raw_session *hs_session_raw(const hs_session *session);
 HS_API hs_backend hs_session_backend(const hs_session *session);
 HS_API hs_coordinator *hs_session_coordinator(const hs_session *session);
 HS_API hs_scaffold *hs_session_scaffold(const hs_session *session);
 HS_API hs_bytes hs_session_config(const hs_session *session);
-/* The global step as it is now; -1 on failure. HS_FAILED_PRECONDITION: the graph has none, or the session is NULL. */
+/* Returns the current global step, or -1 on failure. HS_FAILED_PRECONDITION: it does not exist, or is negative. */
 HS_API int64_t hs_session_global_step(hs_session *session, hs_error *err);
-/* How often it has recovered. */
+/* Returns the number of successful recoveries. */
 HS_API int64_t hs_session_recoveries(const hs_session *session);
 
-/* What a hook has cost so far. Boundaries, and hooks that were seen to take more than a microsecond, are timed each time;
- * of the others one run in 64 or so is, and stands for those between: the total is nearly right, and a step pays nothing.
- * Hooks that take a good part of the session's time are named in the log when it is closed. Frozen. */
+/* The time that a hook has used. Boundaries and slow hooks (over 1 us per call) are always timed, other hooks in about one
+ * run of 64. The total is an estimate. When the session is closed, the log names hooks that used over 1 s and over 5 %
+ * of its time. Frozen. */
 typedef struct hs_hook_cost {
     const char *name;     /* the hook's */
-    const char *slowest;  /* the callback that took longest; "" if none was timed */
-    int64_t runs;         /* for which it was called */
-    int64_t total_ns;     /* in all its callbacks */
-    int64_t largest_ns;   /* of the slowest */
-    int64_t largest_step; /* the global step when it was over; -1: not known */
+    const char *slowest;  /* the callback of the longest call. "": none was timed */
+    int64_t runs;         /* runs of the kinds that the hook is called for */
+    int64_t total_ns;     /* of all callbacks */
+    int64_t largest_ns;   /* of the longest call */
+    int64_t largest_step; /* the global step of the longest call. -1: not known */
 } hs_hook_cost;
-/* By the hook's place in the list. False past the last. */
+/* Sets *cost for the hook at `index` of the session's list. Returns false after the last. */
 HS_API bool hs_session_hook_cost(const hs_session *session, size_t index, hs_hook_cost *cost);
 
 HS_END_DECLS

@@ -5,96 +5,107 @@
 #include <hooksess/hooks/checkpoint_saver.h>
 #include <hooksess/session.h>
 
-/* A session with the usual hooks. TensorFlow: MonitoredTrainingSession.
+/* A session with the usual hooks: it restores, saves checkpoints, writes summaries and logs the speed. Most programs use
+ * this header. To choose all hooks yourself, use session.h.
  *
- * Threads: one at a time per object. */
+ *     hs_session *session = hs_training_session_open(
+ *         hs_graph_backend(graph), HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss")), &err);
+ *     while (hs_step_begin(session)) {
+ *         train_step(&model);
+ *         hs_step_end(session);
+ *     }
+ *     hs_outcome outcome = hs_session_close(session, &err);
+ *
+ * TensorFlow: MonitoredTrainingSession.
+ *
+ * Threads: one thread at a time per object. */
 
 HS_BEGIN_DECLS
 
-/* The hooks of the session, in their order: a run_status, where there is a checkpoint_dir, chief_only_hooks, hooks, a step
- * counter (log_step_count_steps), a summary saver, both where there is a directory for it, hs_scalars, where `scalars` are
- * named, and a checkpoint saver, where there is a checkpoint_dir. Of each pair of secs and steps at most one may be given,
- * both are HS_INVALID_ARGUMENT; HS_NEVER switches the hook off: for saves with a metric, give a checkpoint_saver of your own
- * among the hooks, and save_checkpoint_secs HS_NEVER. Instead of a pair there may be a trigger; with one of the pair given
- * besides it is HS_INVALID_ARGUMENT, and HS_NEVER in the pair says nothing that the trigger does not: the trigger alone
- * counts.
+/* The session has these hooks, in this order:
  *
- * A worker has `hooks` alone, and waits for the chief to initialize or restore; nothing of the above is its own, but for
- * what worker_saves_summaries and worker_saves_checkpoints say. chief_only_hooks are destroyed.
+ *   hook                 if
+ *   run_status           there is a checkpoint_dir, and no_run_status is false
+ *   chief_only_hooks     is_worker is false
+ *   hooks                always. A worker has only these
+ *   step_counter         there is a summary_dir; off with log_step_count_steps HS_NEVER
+ *   summary_saver        there is a summary_dir; off with save_summaries_* HS_NEVER
+ *   hs_scalars           as summary_saver, and `scalars` names a tensor
+ *   checkpoint_saver     there is a checkpoint_dir; off with save_checkpoint_* HS_NEVER
  *
- * If an embedded graph has no global step and no ops of the program's own, the session adds the global step, for steps that
- * the program computes itself (hs_step_begin). Summaries (graph_summary.h) do not count as ops. To a graph with ops it adds
- * none, because a training whose global step no op advances never ends: call hs_graph_global_step then.
+ * Set at most one of each group *_secs, *_steps, *_trigger; otherwise opening fails with HS_INVALID_ARGUMENT. HS_NEVER in
+ * *_secs or *_steps, with the other one 0, switches the hook off. It is ignored if a trigger is given. To save by metric,
+ * set save_checkpoint_secs to HS_NEVER and put your own hs_checkpoint_saver(...) in `hooks`.
  *
- * The session recovers (hs_recovery), unless it is told not to. */
+ * The session adds a global step to an embedded graph without ops, for hs_step_begin. Summaries do not count as ops. It
+ * adds none to a graph with ops, where an op must advance it: call hs_graph_global_step. */
 typedef struct hs_training_options {
     size_t size;
-    const char *checkpoint_dir;  /* restored from, and saved to; NULL and "": nothing is restored or saved */
-    const char *summary_dir;     /* NULL: checkpoint_dir */
-    double save_checkpoint_secs; /* seconds between checkpoints. None of secs, steps and trigger: 600 */
-    int64_t save_checkpoint_steps;
-    const hs_trigger *save_checkpoint_trigger; /* instead of save_checkpoint_secs or _steps */
-    /* The number of newest checkpoints that are kept; older ones are deleted. 0: as the saver has it, by default 5.
-     * HS_NEVER: all. This and the next three are HS_INVALID_ARGUMENT if no checkpoints are saved */
+    const char *checkpoint_dir;                /* restore from it and save to it. NULL and "": do neither */
+    const char *summary_dir;                   /* event files. NULL: checkpoint_dir */
+    double save_checkpoint_secs;               /* seconds between checkpoints. None of the three: 600 */
+    int64_t save_checkpoint_steps;             /* steps between checkpoints */
+    const hs_trigger *save_checkpoint_trigger; /* in place of _secs and _steps */
+    /* Newest checkpoints to keep; older ones are deleted. 0: as the scaffold's saver says, by default 5. HS_NEVER: all.
+     * This field, the next three and listeners are HS_INVALID_ARGUMENT if no checkpoints are saved */
     int64_t max_to_keep;
-    /* No checkpoint when the session is created, at step 0. Not with save_checkpoint_trigger, whose `first` decides */
+    /* Save no checkpoint at the opening. Not with save_checkpoint_trigger, whose `first` decides */
     bool no_initial_checkpoint;
-    bool background; /* saves during training are made by a thread, from a copy (hs_checkpoint_saver_options) */
-    bool overlap;    /* with background: copies during the next runs. Only if nothing but ops changes variables */
+    bool background; /* save from a copy, in a thread (hs_save_options) */
+    bool overlap;    /* with background: copy during the next runs. Only if nothing but ops changes variables */
     unsigned char reserved_checkpoint[5];
-    double save_summaries_secs;
-    /* Steps between summaries, which begin with the first run: 1, 101, 201. For 100, 200, 300 use the trigger. None of
-     * secs, steps and trigger: 100, as TensorFlow's MonitoredTrainingSession (a supervisor has 120 s) */
+    double save_summaries_secs; /* seconds between summaries */
+    /* Steps between summaries, from the first run on: 1, 101, 201. For 100, 200, 300 use the trigger. If none of the three
+     * is set: 100 */
     int64_t save_summaries_steps;
-    const hs_trigger *save_summaries_trigger; /* instead of save_summaries_secs or _steps */
-    /* Steps between two rates (steps per second) in the log and, for TensorBoard, in the event file. 0: 100. For tokens per
-     * second and FLOPs utilization: HS_NEVER, and an own hs_step_counter with units_per_step and summary_dir in `hooks` */
+    const hs_trigger *save_summaries_trigger; /* in place of _secs and _steps */
+    /* Steps between two rates (steps per second) in the log and the event file. 0: 100. HS_NEVER: off. For tokens per
+     * second, switch it off and put hs_step_counter(...) with units_per_step and summary_dir in `hooks` */
     int64_t log_step_count_steps;
     bool signals;                /* as in hs_session_options */
-    bool is_worker;              /* not the chief: as in hs_session_options */
-    bool worker_saves_summaries; /* this worker has a step counter, a summary saver and `scalars`, as a chief has */
-    /* This worker takes part in saving: to checkpoint_dir/tmp_worker_INDEX, out of the way */
+    bool is_worker;              /* not the chief: waits for it, as in hs_session_options */
+    bool worker_saves_summaries; /* with is_worker: step_counter, summary_saver and hs_scalars, too */
+    /* With is_worker: checkpoint_saver, too. It saves to checkpoint_dir/tmp_worker_INDEX */
     bool worker_saves_checkpoints;
-    bool no_graph_def;  /* write neither graph.pbtxt nor .meta files */
-    bool no_run_status; /* write neither status.json nor outcome.json */
+    bool no_graph_def;  /* do not write graph.pbtxt and .meta files */
+    bool no_run_status; /* do not write status.json and outcome.json */
     unsigned char reserved[2];
-    int64_t worker_index;                      /* among the workers */
+    int64_t worker_index;                      /* number of the worker: INDEX */
     double signal_grace_secs;                  /* as in hs_session_options */
     const hs_restore_options *restore_options; /* as in hs_session_options */
     hs_restore_policy restore;                 /* as in hs_session_options */
     int32_t reserved_restore;
-    const hs_recovery *recovery; /* NULL: its defaults. max_attempts HS_NEVER: none */
-    double max_wait_secs;        /* as in hs_session_options, but 0: 7200, as TensorFlow's MonitoredTrainingSession */
-    double recovery_wait_secs;   /* as in hs_session_options */
-    double stop_grace_secs;      /* as in hs_session_options */
-    const char *target;          /* as in hs_session_options */
-    hs_bytes config;             /* as in hs_session_options */
-    hs_scaffold *scaffold;       /* as in hs_session_options */
-    const hs_saver_listener *listeners; /* of the checkpoint saver. HS_INVALID_ARGUMENT if no checkpoints are saved */
-    /* HS_NAMES(...): tensors with one number each, such as the loss, for TensorBoard: written to the event file in
-     * summary_dir at the intervals of save_summaries_* (hooks/scalars.h). HS_INVALID_ARGUMENT if there is no directory, or
-     * save_summaries_* is HS_NEVER */
+    const hs_recovery *recovery;        /* NULL: recovery with the defaults. Off: max_attempts HS_NEVER */
+    double max_wait_secs;               /* with is_worker: seconds to wait for the chief. 0: 7200. HS_NEVER: no limit */
+    double recovery_wait_secs;          /* as in hs_session_options */
+    double stop_grace_secs;             /* as in hs_session_options */
+    const char *target;                 /* as in hs_session_options */
+    hs_bytes config;                    /* as in hs_session_options */
+    hs_scaffold *scaffold;              /* as in hs_session_options */
+    const hs_saver_listener *listeners; /* of the checkpoint saver: HS_LISTENERS(...). NULL: none */
+    /* HS_NAMES(...): tensors with one element, such as the loss, to write to the event file at the intervals of
+     * save_summaries_* (hooks/scalars.h). HS_INVALID_ARGUMENT without a directory, or if summaries are off. NULL: none */
     const char *const *scalars;
     const hs_hook *hooks;            /* HS_HOOKS(...); the array is copied */
-    const hs_hook *chief_only_hooks; /* HS_HOOKS(...); the array is copied. A worker frees them without calling them */
+    const hs_hook *chief_only_hooks; /* HS_HOOKS(...); the array is copied. A worker only frees them */
 } hs_training_options;
 #define HS_TRAINING_OPTIONS(...) HS_OPTIONS(hs_training_options, __VA_ARGS__)
 
-/* Opens a session, as hs_session_open does; closed like any session. The session frees all hooks in the options, also if
- * opening fails. Only if options->size is refused, the hooks stay the caller's.
+/* Opens a session as hs_session_open does. Close it with hs_session_close.
  *
- * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly, and names the first step, variable, state
- * and value that differ. It starts the program with the environment variable HOOKSESS_RESUME_TRIAL, which only this
- * function reads. The process is a trial then:
- *   - The first training session of the process is recorded: after each step a checksum of each variable, of each piece of
- *     state and of each value of the graph (hs_graph_value). Opening another training session fails with
- *     HS_FAILED_PRECONDITION.
- *   - checkpoint_dir and summary_dir are replaced. From the opening on, hooks, savers and all functions that use the
- * system's files find a directory of the trial at these paths. So a trial does not touch a run. Files that the program
- * itself writes, and what it does before it opens the session, are not redirected. A session without checkpoint_dir, a
- *     worker's, and one with files of its own (hs_env.files) fail with HS_FAILED_PRECONDITION.
- *   - After the last step of the trial, or when the session is closed, the process ends by SIGKILL.
- * A malformed value fails with HS_INVALID_ARGUMENT. A setuid program ignores the variable (Linux). */
+ * The session frees the hooks of both lists, also if opening fails, but not if the options have a wrong size.
+ *
+ * `hooksess verify-resume -- ./train ARGS` proves that a program resumes exactly. It names the first step, variable, state
+ * and value that differ. It sets the environment variable HOOKSESS_RESUME_TRIAL, which makes the process a trial:
+ *
+ *   recorded     after each step, a checksum of each variable, each state and each value (hs_graph_value)
+ *   redirected   checkpoint_dir and summary_dir, for all functions that use the system's files, from the opening on. The
+ *                real run is not touched. Files that the program writes itself are not redirected
+ *   ended        by SIGKILL after the last step of the trial, or when the session is closed
+ *   refused      with HS_FAILED_PRECONDITION: a second training session, a worker, a session without checkpoint_dir or
+ *                with its own hs_env.files. With HS_INVALID_ARGUMENT: a malformed variable
+ *
+ * On Linux, a setuid program ignores the variable. */
 HS_API hs_session *hs_training_session_open(hs_backend backend, const hs_training_options *options, hs_error *err);
 
 HS_END_DECLS
