@@ -19,8 +19,8 @@
  * first bad tensor: step, list, name, type, shape, first bad index, numbers of NaN and infinities, range of the finite
  * values. The log names the other bad tensors.
  *
- * The state after a bad run is never saved, wherever the guard is in the list of hooks. Two exceptions: with HS_GUARD_WARN
- * saves continue, and with an interval the unchecked runs may be saved. Savers also refuse variables that are not finite
+ * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved, wherever the guard is in the list of
+ * hooks. With an interval, the state of unchecked runs may be saved. Savers also refuse variables that are not finite
  * (hs_nonfinite_policy).
  *
  * List the guard before hooks that use the results of a step. Hooks in front of it act on the bad state at the boundary,
@@ -46,7 +46,7 @@ typedef enum hs_guard_policy {
      *
      *   1. the checkpoints that the saver keeps, newest first
      *   2. the checkpoint that the session was restored from
-     *   3. a copy in memory of the state before the first run. It exists from then to the first checkpoint
+     *   3. without these: a copy in memory of the state before the first run. The first checkpoint releases it
      *
      * A program that reads its own data must rewind it: hs_raw_session_restores() changes. It must also fill queues again
      * whose producers have ended (hs_graph_queue). If a stop was requested, the session saves the restored state and ends.

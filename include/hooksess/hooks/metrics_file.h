@@ -20,11 +20,11 @@
  * has a header row, and quotes names by RFC 4180. Names are UTF-8. A metric of the session (hs_raw_session_set_metric) is
  * in the first row after it was set. In other rows its place is empty or null.
  *
- * After a restore, also by a rollback, the hook cuts the file:
+ * When the session is created, and after each restore (recovery, rollback), the hook cuts the file:
  *
  *   restored from                              rows that stay
  *   a checkpoint with this hook's state        those written before the checkpoint was saved
- *   any other state at a step above 0          those up to this step
+ *   another checkpoint, or a step above 0      those up to this step
  *   nothing, at step 0                         none; the old file is renamed to PATH.1, or the next free number
  *
  * Rows are synced before a checkpoint is saved. So a killed and resumed run with every_n_steps and no_wall_time writes the

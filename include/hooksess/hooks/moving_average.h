@@ -48,8 +48,8 @@ typedef struct hs_moving_average_options {
     const hs_env *env; /* NULL: the system's. Copied */
 } hs_moving_average_options;
 
-/* `begin` also returns HS_NOT_FOUND for a name that is not a variable, HS_INVALID_ARGUMENT for another type, and
- * HS_UNIMPLEMENTED if the backend is not an embedded graph. */
+/* `begin` also returns HS_NOT_FOUND for a name that is not a variable, and HS_INVALID_ARGUMENT for a variable of another
+ * type. HS_UNIMPLEMENTED: the backend is not an embedded graph. */
 HS_API hs_hook hs_moving_average_hook(const hs_moving_average_options *options);
 #define hs_moving_average(...) hs_moving_average_hook(HS_OPTIONS(hs_moving_average_options, __VA_ARGS__))
 

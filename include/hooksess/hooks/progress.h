@@ -11,14 +11,14 @@
  *     hs_hook hook = hs_progress(.tensors = HS_NAMES("loss"), .last_step = 10000);
  *
  * On a terminal it is one line that is rewritten in place, cut to the width. In a file or a pipe it is whole lines. The
- * rate is that of this session's last steps (half-life 30 s); a restore or a decreasing step restarts it. At a normal end,
- * a last line has the total time. Nothing is saved in checkpoints.
+ * rate is that of the last steps (half-life 30 s). At a normal end, a last line has the total time. A restore or a
+ * decreasing step restarts both. Nothing is saved in checkpoints.
  *
  * The hook writes to the descriptor directly, not through the log or stdio. A failing write never fails the training and
  * raises no SIGPIPE. Text that a full descriptor refuses is dropped. After another error, the hook writes nothing more.
  *
- * A program that writes to the same terminal, or logs to it, must call hs_progress_print() for each line, or
- * hs_progress_clear() before it. examples/trainer/log.c has a logger that does.
+ * If the program writes or logs to the same terminal, call hs_progress_print() for each line, or hs_progress_clear()
+ * before it. examples/trainer/log.c has a logger that does.
  *
  * Threads: any thread, at any time. */
 

@@ -12,8 +12,8 @@
  *
  * In a training session one field is enough: HS_TRAINING_OPTIONS(.checkpoint_dir = "run", .scalars = HS_NAMES("loss")).
  *
- * The first run gives a row, and then every N steps (N = 50: 1, 51, 101). Only these runs fetch the tensors. The schedule
- * is saved in the checkpoint: a resumed run has rows at the same steps, and TensorBoard drops later points of an
+ * The first run gives a row, and then every N steps (N = 50: 1, 51, 101). Only these runs fetch the tensors. A schedule
+ * in steps is saved in the checkpoint: a resumed run has rows at the same steps, and TensorBoard drops later points of an
  * interrupted run. For histograms, images and other summaries see graph_summary.h.
  *
  * Threads: any thread, at any time. */

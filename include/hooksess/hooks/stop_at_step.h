@@ -8,8 +8,8 @@
  *
  *     hs_hook hook = hs_stop_at_step(.last_step = 10000);
  *
- * If the step has reached the target when the session is created, no run is made (HS_REASON_ALREADY_DONE, exit code 0), and
- * the log says so. With neither field the target is 0: `.last_step = epochs * steps_per_epoch` works for 0 epochs.
+ * If the target is reached when the session is created, no run is made, and the log says so (HS_REASON_ALREADY_DONE, exit
+ * code 0). With neither field the target is 0: `.last_step = epochs * steps_per_epoch` works for 0 epochs.
  * TensorFlow refuses a hook with neither.
  *
  * Threads: any thread, at any time. */
