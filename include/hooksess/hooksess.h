@@ -50,7 +50,7 @@
  *   hs_stop_at_step             ends the training at a step                                       hooks/stop_at_step.h
  *   hs_nan_tensor               fails or stops on NaN and infinities                              hooks/nan_tensor.h
  *   hs_logging_tensor           logs tensors                                                      hooks/logging_tensor.h
- *   hs_scalars                  charts numbers; as the option `scalars` of a training session     hooks/scalars.h
+ *   hs_scalars                  charts numbers; a training session has the option `scalars`       hooks/scalars.h
  *   hs_schedule                 sets the learning rate by step                                    hooks/schedule.h
  *   hs_checkpoint_saver         saves with more options than the usual saver                      hooks/checkpoint_saver.h
  *   HS_TRIGGER                  a schedule of a hook: steps, seconds, on request                  trigger.h

@@ -13,7 +13,7 @@
  *
  * A save takes place at the boundary and logs "step 1200: saved run/model.ckpt-1200 (1.2 MiB, 0.02 s)". No step is saved
  * twice, and a checkpoint that was just restored is not saved again. A schedule in steps is saved in the checkpoint: a
- * resumed run saves at the steps at which the run without the interruption would have saved.
+ * resumed run saves at the same steps.
  *
  *   save              with a trigger                          if a background save is in progress
  *   at creation       only with `first`, or a listed step     in the foreground
@@ -24,19 +24,19 @@
  * If the file system fails (hs_error.os_error is set) or memory is exhausted (HS_RESOURCE_EXHAUSTED), on_failure decides.
  * Any other failure, and any failure of the save at creation, ends the run with its error.
  *
- * `begin` creates and locks the directory, before anything is restored. If another process saves there, opening the session
- * fails with HS_FAILED_PRECONDITION, and the memory of the program is not changed. Each creation of a session also writes
- * graph.pbtxt and the graph's events if the backend has a graph to show.
+ * `begin` creates and locks the directory. If another process saves there, opening the session fails with
+ * HS_FAILED_PRECONDITION before anything is restored. Each creation of a session also writes graph.pbtxt and the graph's
+ * events, if the backend has a graph to show.
  *
- * With hs_session_options.signals: if a save takes half of signal_grace_secs or more, the hook logs it once. If a save
- * takes longer than about 80 % of it, the hook logs a warning and saves more often than its schedule says. It then spends
- * at most 5 % of the run time on saves.
+ * With hs_session_options.signals: if a save takes half of signal_grace_secs, the hook logs it once. From 80 % on, it logs
+ * a warning and saves more often than configured, spending at most 5 % of the run time on saves. So a kill loses less.
  *
  * Threads: any thread, at any time. The session's thread calls the listeners. */
 
 HS_BEGIN_DECLS
 
-/* Callbacks around each save. Any may be NULL. If one fails, the save fails. TensorFlow: CheckpointSaverListener. */
+/* Callbacks around each save. Any may be NULL. A failure counts as a failure of the save. TensorFlow:
+ * CheckpointSaverListener. */
 typedef struct hs_saver_listener_ops {
     size_t size;
     hs_code (*begin)(void *self, hs_error *err); /* when the session is opened */

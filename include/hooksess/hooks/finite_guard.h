@@ -16,8 +16,8 @@
  *
  * Each checked run fetches the tensors. They are checked in this order: inputs, activations, losses, gradients, parameters.
  * To find the cause of a NaN, list activations in forward order and gradients in backward order. The message describes the
- * first bad tensor: step, list, name, type, shape, first bad index, numbers of NaN and infinities, range of the finite
- * values. The log names the other bad tensors.
+ * first bad tensor: list, name, type, shape, first bad index, numbers of NaN and infinities, range of the finite values.
+ * The log names the others.
  *
  * With HS_GUARD_FAIL, _STOP and _ROLLBACK, the state after a bad run is never saved, wherever the guard is in the list of
  * hooks. With an interval, the state of unchecked runs may be saved. Savers also refuse variables that are not finite

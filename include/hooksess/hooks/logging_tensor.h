@@ -11,9 +11,9 @@
  *     hs_hook hook = hs_logging_tensor(.tensors = HS_NAMES("loss", "accuracy"), .every_n_steps = 100);
  *
  * It counts its own runs, not the global step, and logs the first one: with 100, runs 1, 101, 201. With a trigger of 100
- * steps: runs 100, 200, or with `first` 1, 101. Checkpoints save the position: a resumed run logs as the run without the
- * interruption would have. Only runs that log fetch the tensors. Of a large tensor, the line has 16 elements; of strings
- * and complex numbers the type and shape.
+ * steps: runs 100, 200, or with `first` 1, 101. Checkpoints save the position, and a resumed run continues it. Only runs
+ * that log fetch the tensors. Of a large tensor, the line has 16 elements; of strings and complex numbers the type and
+ * shape.
  *
  * Threads: any thread, at any time. The session's thread calls `formatter`. */
 
